@@ -1,0 +1,58 @@
+"""Kinds and identities: what sort of thing an object is, and which one."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One served kind of object: everything needed to build its URL and its `apiVersion`."""
+
+    group: str
+    version: str
+    name: str
+    plural: str
+    namespaced: bool = True
+    status: bool = False
+    """Whether it has a status subresource: then status travels apart from the body."""
+
+    @property
+    def api_version(self) -> str:
+        """`v1` for the core group, `group/version` elsewhere."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def id(self, namespace: str, name: str) -> "ResourceId":
+        """The identity of the object of this kind with that name; a cluster-scoped kind drops the namespace."""
+        return ResourceId(self.group, self.name, namespace if self.namespaced else "", name)
+
+
+class ResourceId(NamedTuple):
+    """Identity alone: version and plural live in `Kind`. A tuple, so that hashing and ordering run at C speed."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`Kind/namespace/name`, without the namespace for cluster-scoped kinds."""
+        return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """An owner reference as we want it; its uid is taken from the world, or bound once the owner is made."""
+
+    id: ResourceId
+    api_version: str
+    controller: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRef:
+    """An owner reference as seen on a live object."""
+
+    kind: str
+    name: str
+    uid: str
+    controller: bool = False

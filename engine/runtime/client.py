@@ -1,0 +1,63 @@
+"""Client: what the engine, the sandbox's actors and the tests ask of a Kubernetes API, whoever answers."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from engine.ids import Kind
+
+Body = Mapping[str, Any]
+PatchType = Literal["merge", "json", "strategic", "apply"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All objects of a kind at one revision; a watch from `revision` on misses nothing."""
+
+    items: list[dict[str, Any]]
+    revision: str
+
+
+class Client(Protocol):
+    """CRUD and watch. Raises only `engine.errors.ClusterError` and its kinds."""
+
+    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
+        """Every object of the kind, in a namespace or (empty) in all; pages are joined."""
+        ...
+
+    def watch(
+        self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = ""
+    ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """Events (`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK`) after revision `since`, until the server ends the stream.
+
+        Raises `Expired` when the revision is forgotten. Use it with `contextlib.aclosing`.
+        """
+        ...
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> dict[str, Any]:
+        """One object. Raises `NotFound`."""
+        ...
+
+    async def create(self, kind: Kind, namespace: str, body: Body, *, dry_run: bool = False) -> dict[str, Any]:
+        """POST. Raises `AlreadyExists`, `Invalid`, `Forbidden`."""
+        ...
+
+    async def replace(self, kind: Kind, namespace: str, name: str, body: Body, *, subresource: str = "") -> dict[str, Any]:
+        """PUT, bound to the resourceVersion in the body if there is one. Raises `Conflict`, `NotFound`."""
+        ...
+
+    async def patch(
+        self, kind: Kind, namespace: str, name: str, body: Any, *, how: PatchType = "merge", subresource: str = "", force: bool = False
+    ) -> dict[str, Any]:
+        """PATCH of the given kind; `force` belongs to `apply`. Raises `Conflict`, `NotFound`, `Invalid`."""
+        ...
+
+    async def delete(
+        self, kind: Kind, namespace: str, name: str, *, uid: str = "", revision: str = "", propagation: str = "", grace: int | None = None
+    ) -> dict[str, Any]:
+        """DELETE with preconditions. Raises `Conflict` when uid or revision differ, `NotFound`."""
+        ...
+
+    async def kinds(self) -> list[Kind]:
+        """What the server serves, each kind once, in its preferred version."""
+        ...
