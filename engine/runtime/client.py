@@ -38,8 +38,14 @@ class Client(Protocol):
         """One object. Raises `NotFound`."""
         ...
 
-    async def create(self, kind: Kind, namespace: str, body: Body, *, dry_run: bool = False) -> dict[str, Any]:
-        """POST. Raises `AlreadyExists`, `Invalid`, `Forbidden`."""
+    async def create(
+        self, kind: Kind, namespace: str, body: Body, *, name: str = "", subresource: str = "", dry_run: bool = False
+    ) -> dict[str, Any]:
+        """POST to the collection, or, with `name` and `subresource`, to a subresource of one object (a pod's `binding` or `eviction`).
+
+        Returns what the server answers: the object made, or for some subresources a Status. Raises `AlreadyExists`, `Conflict`
+        (a pod that is bound already), `NotFound`, `Invalid`, `Forbidden`.
+        """
         ...
 
     async def replace(self, kind: Kind, namespace: str, name: str, body: Body, *, subresource: str = "") -> dict[str, Any]:
