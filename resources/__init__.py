@@ -1,0 +1,1 @@
+"""Resources: what a workload means. Pure: the schemas, the rules, and one file per child kind."""

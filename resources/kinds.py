@@ -1,0 +1,51 @@
+"""Kinds: every kind of object we touch, and the five of them that we define."""
+
+from typing import Final
+
+from engine.ids import Kind
+
+GROVE: Final = "grove.io"
+SCHEDULER: Final = "scheduler.grove.io"
+
+PODCLIQUESET: Final = Kind(GROVE, "v1alpha1", "PodCliqueSet", "podcliquesets", status=True)
+PODCLIQUE: Final = Kind(GROVE, "v1alpha1", "PodClique", "podcliques", status=True)
+SCALING_GROUP: Final = Kind(GROVE, "v1alpha1", "PodCliqueScalingGroup", "podcliquescalinggroups", status=True)
+TOPOLOGY_BINDING: Final = Kind(GROVE, "v1alpha1", "ClusterTopologyBinding", "clustertopologybindings", namespaced=False, status=True)
+PODGANG: Final = Kind(SCHEDULER, "v1alpha1", "PodGang", "podgangs", status=True)
+
+POD: Final = Kind("", "v1", "Pod", "pods", status=True)
+SERVICE: Final = Kind("", "v1", "Service", "services", status=True)
+SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts")
+SECRET: Final = Kind("", "v1", "Secret", "secrets")
+EVENT: Final = Kind("", "v1", "Event", "events")
+NAMESPACE: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False, status=True)
+NODE: Final = Kind("", "v1", "Node", "nodes", namespaced=False, status=True)
+ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
+ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
+AUTOSCALER: Final = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", status=True)
+RESOURCE_CLAIM: Final = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", status=True)
+RESOURCE_CLAIM_TEMPLATE: Final = Kind("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
+LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+CRD: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, status=True)
+
+OURS: Final = (PODCLIQUESET, PODCLIQUE, SCALING_GROUP, TOPOLOGY_BINDING, PODGANG)
+"""The kinds that we define: their CRDs are generated from `resources.schema`."""
+
+KINDS: Final = (
+    *OURS,
+    POD,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    SECRET,
+    EVENT,
+    NAMESPACE,
+    NODE,
+    ROLE,
+    ROLE_BINDING,
+    AUTOSCALER,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    LEASE,
+    CRD,
+)
+"""Every kind above, ours first."""
