@@ -1,0 +1,73 @@
+"""Resource: what we want of one object."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from engine.ids import Owner, ResourceId
+
+Body = Mapping[str, Any]
+Path = tuple[str, ...]
+
+
+class Stance(StrEnum):
+    """What should become of an object."""
+
+    WANT = "want"
+    """Make it so."""
+    HOLD = "hold"
+    """Leave it as it is, there or not; `why` says what it waits for."""
+    DROP = "drop"
+    """It must go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How differences of one object are treated. Paths are tuples of keys, e.g. `("spec", "replicas")`."""
+
+    seeded: tuple[Path, ...] = ()
+    """Sent on create, then left to whoever scales it: never compared."""
+    immutable: tuple[Path, ...] = ()
+    """The server refuses to change these: a difference means replace."""
+    exact: tuple[Path, ...] = ()
+    """Compared whole and sent whole: what we did not name must not be there."""
+    create_only: bool = False
+    """Made once, then never patched."""
+    finalizers: tuple[str, ...] = ()
+    """Ours: put on at creation, released by us when the object goes."""
+
+
+PLAIN = Policy()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resource:
+    """One desired object. Compared by identity, so that unchanged parts are recognised without a look inside.
+
+    `body` is the manifest without owner references and status; `status`, when given, goes to the subresource;
+    `after` names what must be there first (and, on the way out, what may only go later).
+    """
+
+    id: ResourceId
+    body: Body
+    why: str
+    owners: tuple[Owner, ...] = ()
+    after: frozenset[ResourceId] = frozenset()
+    stance: Stance = Stance.WANT
+    policy: Policy = PLAIN
+    status: Body | None = None
+    asked: bool = field(default=True)
+    """For DROP: somebody asked for it (a smaller number, a deleted parent); what nobody asked for counts against the budget."""
+
+
+class Now:
+    """The moment at which a plan is made, wherever a body needs it: a fixed mark, so that what is computed stays free of time."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "(time of writing)"
+
+
+NOW = Now()
