@@ -96,7 +96,10 @@ class Observed:
     """All that a root's plan may depend on: the root, its objects in slices, and neighbours to look at but never touch."""
 
     root: Live
+    """The root as it is; with an empty uid when it exists only as a proposal so far."""
     slices: Mapping[str, Slice]
+    proposal: Body | None = None
+    """The root as a manifest asks for it, when a plan is made as if that manifest were applied."""
     context: Mapping[ResourceId, Live] = field(default_factory=dict)
     incomplete: frozenset[str] = frozenset()
     """Kinds whose listing failed or was cut: what was not seen may still be there, so nothing of them is deleted."""
