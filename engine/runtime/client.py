@@ -34,8 +34,8 @@ class Client(Protocol):
         """
         ...
 
-    async def get(self, kind: Kind, namespace: str, name: str) -> dict[str, Any]:
-        """One object. Raises `NotFound`."""
+    async def get(self, kind: Kind, namespace: str, name: str, *, subresource: str = "") -> dict[str, Any]:
+        """One object, or a view of it (`scale`). Raises `NotFound`."""
         ...
 
     async def create(
@@ -65,5 +65,5 @@ class Client(Protocol):
         ...
 
     async def kinds(self) -> list[Kind]:
-        """What the server serves, each kind once, in its preferred version."""
+        """What the server serves and can both list and watch: each kind once, in its preferred version."""
         ...
