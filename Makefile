@@ -1,0 +1,56 @@
+# What a contributor runs. Every target brings what it needs into .venv first; nothing is installed twice.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check e2e bench clean
+
+bin := .venv/bin
+runtime := .venv/runtime.stamp
+dev := .venv/dev.stamp
+
+# The first interpreter on PATH that is new enough; `make PYTHON=/path/to/python3 …` chooses another.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$python; break; }; done)
+
+# One more argument for pytest, as in `make test ARGS='-k sync -x'`.
+ARGS ?=
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z.0-9]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.venv: $(dev) ## make the virtual environment, for work on the code
+
+$(bin)/python:
+	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 or newer on PATH, with its venv module" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+$(runtime): pyproject.toml constraints.txt | $(bin)/python
+	$(bin)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(dev): $(runtime)
+	$(bin)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(runtime) ## preview, sync, scale and tear down a first example, on a cluster of its own
+	$(bin)/engine demo
+
+test: $(dev) ## every test that needs nothing but Python
+	$(bin)/python -m pytest -n auto -m 'not e2e' $(ARGS)
+
+check: $(dev) ## style, types and architecture, as the continuous integration checks them
+	$(bin)/ruff check .
+	$(bin)/ruff format --check .
+	$(bin)/mypy
+	$(bin)/python -m pytest -q tests/test_layout.py
+
+e2e: $(dev) ## the contract and the stories on a real API server (KUBEBUILDER_ASSETS, or built with Go once)
+	@assets=$$(tests/controlplane/build) || { status=$$?; [ $$status -eq 69 ] && echo "e2e: skipped" && exit 0; exit $$status; }; \
+	KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m pytest -rs -m e2e $(ARGS)
+
+bench: $(runtime) ## every benchmark, one JSON line per figure
+	@for file in benchmarks/[a-z]*.py; do $(bin)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+clean: ## remove what the other targets made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
