@@ -1,6 +1,6 @@
 """Client: what the engine, the sandbox's actors and the tests ask of a Kubernetes API, whoever answers."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -27,7 +27,7 @@ class Client(Protocol):
 
     def watch(
         self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = ""
-    ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    ) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
         """Events (`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK`) after revision `since`, until the server ends the stream.
 
         Raises `Expired` when the revision is forgotten. Use it with `contextlib.aclosing`.
@@ -64,6 +64,6 @@ class Client(Protocol):
         """DELETE with preconditions. Raises `Conflict` when uid or revision differ, `NotFound`."""
         ...
 
-    async def kinds(self) -> list[Kind]:
+    async def kinds(self) -> Sequence[Kind]:
         """What the server serves and can both list and watch: each kind once, in its preferred version."""
         ...
