@@ -1,0 +1,1 @@
+"""The outside world: clusters, schedulers, fabrics, and a whole Kubernetes in memory."""
