@@ -1,0 +1,40 @@
+"""Plans made by hand, for reports to be written of."""
+
+from typing import Any
+
+from engine.ids import ResourceId
+from engine.operation import Cause, Change, Operation, Plan, Verb
+from engine.report.model import Report, compose
+
+ROOT = ResourceId("grove.io", "PodCliqueSet", "default", "simple")
+
+
+def pod(name: str) -> ResourceId:
+    """A pod of the root's namespace."""
+    return ResourceId("", "Pod", "default", name)
+
+
+def operation(verb: Verb, id: ResourceId, why: str = "it is asked for", cause: Cause = Cause.INTENT, **rest: Any) -> Operation:
+    """An operation with a reason."""
+    return Operation(verb, id, why, cause, **rest)
+
+
+def patch(id: ResourceId, *changes: Change, why: str = "the template changed") -> Operation:
+    """A patch that makes these changes."""
+    return operation(Verb.PATCH, id, why, changes[0].cause, changes=changes)
+
+
+def change(path: str, old: Any, new: Any, cause: Cause = Cause.INTENT) -> Change:
+    """A line of a diff; the path in dots."""
+    return Change(tuple(path.split(".")), old, new, cause)
+
+
+def replica_of(root: ResourceId, child: ResourceId) -> str:
+    """The part that a name such as `simple-3-worker` speaks of."""
+    rest = child.name.removeprefix(root.name).split("-")
+    return f"replica {rest[1]}" if len(rest) > 1 and rest[1].isdecimal() else ""
+
+
+def report_of(*operations: Operation, **rest: Any) -> Report:
+    """The report of one root's plan."""
+    return compose([Plan(ROOT, operations, **rest)], replica_of)
