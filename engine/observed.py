@@ -1,6 +1,6 @@
 """Observed: what is there, as seen at one moment."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -111,6 +111,13 @@ class Observed:
     def find(self, id: ResourceId) -> Live | None:
         """The object of that identity, in whichever slice."""
         return next((found for part in self.slices.values() if (found := part.objects.get(id))), None)
+
+    def lives(self) -> Iterator[Live]:
+        """The root, its objects and its neighbours."""
+        yield self.root
+        for part in self.slices.values():
+            yield from part.objects.values()
+        yield from self.context.values()
 
     def count(self) -> int:
         """How many objects there are, the root not counted."""

@@ -32,6 +32,8 @@ class Policy:
     """The server refuses to change these: a difference means replace."""
     exact: tuple[Path, ...] = ()
     """Compared whole and sent whole: what we did not name must not be there."""
+    partial: tuple[Path, ...] = ()
+    """Beneath these only what is named is compared, and nothing is taken away."""
     create_only: bool = False
     """Made once, then never patched."""
     finalizers: tuple[str, ...] = ()

@@ -1,0 +1,61 @@
+"""Blueprint: what one kind of root means; Desired: what it answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from engine.graph import Graph
+from engine.ids import Kind, ResourceId
+from engine.memo import Memo
+from engine.observed import Live, Observed
+from engine.operation import Held
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Desired:
+    """What should be there now, and what is worth knowing beside it."""
+
+    graph: Graph
+    waiting: tuple[Held, ...] = ()
+    """What the cluster has still to do before all is as wanted."""
+    problems: tuple[str, ...] = ()
+    """Faults in what the user asked for."""
+    notes: tuple[str, ...] = ()
+    wake_at: datetime | None = None
+
+
+class Blueprint(Protocol):
+    """What one kind of root means: which objects it should have. Pure."""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of root."""
+        ...
+
+    @property
+    def children(self) -> tuple[Kind, ...]:
+        """Every kind that it may make: what is listed, watched and allowed is computed from it."""
+        ...
+
+    @property
+    def selector(self) -> str:
+        """The label selector that all its children carry."""
+        ...
+
+    @property
+    def reads(self) -> Mapping[str, frozenset[str]]:
+        """Kind of child -> the kinds whose live objects shape it: if those were not seen completely, it is not judged."""
+        ...
+
+    def root_of(self, child: Live) -> ResourceId | None:
+        """The root that a child names as its own, by its labels."""
+        ...
+
+    def part_of(self, root: ResourceId, child: ResourceId) -> str:
+        """The part of the root that a child belongs to: the key of its slice."""
+        ...
+
+    def desire(self, observed: Observed, now: datetime, settings: Any, memo: Memo) -> Desired:
+        """Everything that should be there now."""
+        ...

@@ -1,0 +1,52 @@
+"""Guard: what speaks against a finished plan. It never changes one; it says no, and what to do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from engine.observed import World
+from engine.operation import Objection, Operation, Plan, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a pass may take away unasked; `None`: ten objects or a tenth of what is observed, whichever is more."""
+
+    max_deletes: int | None = None
+
+    def budget(self, observed: int) -> int:
+        """How many unasked deletes are allowed where so many objects are seen."""
+        return self.max_deletes if self.max_deletes is not None else max(10, observed // 10)
+
+
+def is_unasked(operation: Operation) -> bool:
+    """Whether it takes something away that nobody asked to take away."""
+    return operation.verb in (Verb.DELETE, Verb.REPLACE) and not operation.asked
+
+
+def within_budget(plans: Sequence[Plan], world: World, limits: Limits) -> tuple[Plan, ...]:
+    """The plans; all that take away something unasked are objected to when together they exceed the budget."""
+    unasked = sum(is_unasked(operation) for plan in plans for operation in plan.operations)
+    allowed = limits.budget(sum(observed.count() for observed in world.roots))
+    if unasked <= allowed:
+        return tuple(plans)
+    objection = Objection(
+        "delete-budget",
+        f"{unasked} deletes that nobody asked for, {allowed} allowed: look at them, then allow them with --max-deletes {unasked}",
+    )
+    return tuple(
+        replace(plan, objections=(*plan.objections, objection)) if any(map(is_unasked, plan.operations)) else plan for plan in plans
+    )
+
+
+def refuse_to_wipe(world: World) -> tuple[Objection, ...]:
+    """No root in sight while children exist: more likely a wrong place or a missing CRD than a wish to be rid of all."""
+    children = [child for child in world.orphans if child.deleting_since is None]
+    if world.roots or not children:
+        return ()
+    return (
+        Objection(
+            "no-roots",
+            f"no root is seen, but {len(children)} of their objects are (the first: {children[0].id}): nothing is touched; "
+            "check the cluster, the namespace and that the CRDs are installed",
+        ),
+    )

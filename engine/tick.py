@@ -1,0 +1,42 @@
+"""Tick: from what is asked for and what is there, what should be done now. The one function behind preview, one-shot and loop."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from engine import guard
+from engine.blueprint import Blueprint
+from engine.guard import Limits
+from engine.memo import Memo
+from engine.observed import Observed, World
+from engine.operation import Objection, Plan
+from engine.plan import plan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Survey:
+    """The plans of all roots in scope, and what speaks against doing anything at all."""
+
+    plans: tuple[Plan, ...]
+    objections: tuple[Objection, ...] = ()
+
+
+def tick(blueprint: Blueprint, observed: Observed, now: datetime, settings: Any, memo: Memo) -> Plan:
+    """The plan of one root, before any guard has seen it."""
+    desired = blueprint.desire(observed, now, settings, memo)
+    return plan(desired, observed, now, blueprint.reads, memo)
+
+
+def survey(blueprints: Sequence[Blueprint], world: World, now: datetime, settings: Any, memo: Memo, limits: Limits) -> Survey:
+    """The plans of every root, each made alone, and the guards' objections."""
+    by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
+    plans = tuple(_plans(by_kind, world, now, settings, memo))
+    memo.forget_unused()
+    unseen_roots = by_kind.keys() & world.incomplete.keys()
+    return Survey(guard.within_budget(plans, world, limits), () if unseen_roots else guard.refuse_to_wipe(world))
+
+
+def _plans(by_kind: dict[str, Blueprint], world: World, now: datetime, settings: Any, memo: Memo) -> Iterator[Plan]:
+    for observed in world.roots:
+        yield tick(by_kind[observed.root.id.kind], observed, now, settings, memo)

@@ -1,0 +1,161 @@
+"""World: a sighting sorted by roots, sharing with the sighting before it whatever has not changed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from engine.blueprint import Blueprint
+from engine.ids import ResourceId
+from engine.observed import EMPTY, Live, Observed, Slice, World, live, slice_of
+from engine.paths import overlay
+from engine.resource import Body
+
+Claims = Mapping[ResourceId, Sequence[Live]]
+
+
+def empty() -> World:
+    """A world in which there is nothing."""
+    return World(())
+
+
+def assemble(
+    blueprints: Sequence[Blueprint],
+    roots: Iterable[Live],
+    children: Iterable[Live],
+    incomplete: Mapping[str, str],
+    previous: World | None = None,
+) -> World:
+    """Each root with what is its own.
+
+    A child belongs to the root that its labels name, if the chain of its controllers leads there by uid. One that only bears the
+    labels is a neighbour: its name is taken, and it is never touched. Objects of `previous` that have not changed are kept, and so
+    are slices in which nothing has changed: what was computed from them need not be computed again.
+    """
+    before = {observed.root.id: observed for observed in previous.roots} if previous else {}
+    known = {old.id: old for observed in before.values() for old in observed.lives()}
+    claims, orphans = _by_root(blueprints, (_familiar(child, known) for child in children))
+    by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
+    found = []
+    for root in sorted((_familiar(root, known) for root in roots), key=lambda root: root.id):
+        observed = _observe(by_kind[root.id.kind], root, claims.pop(root.id, []), frozenset(incomplete), before.get(root.id))
+        found.append(observed)
+    orphans.extend(child for abandoned in claims.values() for child in abandoned)
+    return World(tuple(found), tuple(sorted(orphans, key=lambda child: child.id)), incomplete)
+
+
+def _familiar(seen: Live, known: Mapping[ResourceId, Live]) -> Live:
+    """The object that we already know, if this is still that one."""
+    old = known.get(seen.id)
+    return old if old is not None and (old.uid, old.revision) == (seen.uid, seen.revision) else seen
+
+
+def _by_root(blueprints: Sequence[Blueprint], children: Iterable[Live]) -> tuple[dict[ResourceId, list[Live]], list[Live]]:
+    claims: dict[ResourceId, list[Live]] = {}
+    orphans: list[Live] = []
+    for child in children:
+        root = next((root for blueprint in blueprints if (root := blueprint.root_of(child))), None)
+        if root is None:
+            orphans.append(child)
+        else:
+            claims.setdefault(root, []).append(child)
+    return claims, orphans
+
+
+def _observe(
+    blueprint: Blueprint, root: Live, claimed: Sequence[Live], incomplete: frozenset[str], before: Observed | None
+) -> Observed:
+    ours, neighbours = _by_descent(root, claimed)
+    parts: dict[str, list[Live]] = {}
+    for child in ours:
+        parts.setdefault(blueprint.part_of(root.id, child.id), []).append(child)
+    slices = {key: _familiar_slice(parts[key], before.slice(key) if before else EMPTY) for key in sorted(parts)}
+    context = _familiar_slice(neighbours, Slice(before.context) if before else EMPTY).objects
+    return Observed(root, slices, context=context, incomplete=incomplete)
+
+
+def _by_descent(root: Live, claimed: Sequence[Live]) -> tuple[list[Live], list[Live]]:
+    """Those whose chain of controllers leads to the root, and the others."""
+    family = {root.uid}
+    ours: list[Live] = []
+    pending = list(claimed)
+    while pending:
+        born = [child for child in pending if (owner := child.controller) and owner.uid in family]
+        if not born:
+            break
+        ours.extend(born)
+        family.update(child.uid for child in born)
+        settled = {child.id for child in born}
+        pending = [child for child in pending if child.id not in settled]
+    return ours, pending
+
+
+def _familiar_slice(lives: Sequence[Live], before: Slice) -> Slice:
+    """The slice that we already know, if all in it is still the same."""
+    if len(lives) == len(before.objects) and all(before.objects.get(one.id) is one for one in lives):
+        return before
+    return slice_of(lives)
+
+
+def renew(world: World, blueprint: Blueprint, root: ResourceId, changed: Iterable[Live], gone: Iterable[ResourceId] = ()) -> World:
+    """The world with some objects of one root changed, made or gone: only their slices are new."""
+    return replace(
+        world,
+        roots=tuple(
+            _renewed(observed, blueprint, changed, gone) if observed.root.id == root else observed for observed in world.roots
+        ),
+    )
+
+
+def _renewed(observed: Observed, blueprint: Blueprint, changed: Iterable[Live], gone: Iterable[ResourceId]) -> Observed:
+    root = observed.root
+    edits: dict[str, dict[ResourceId, Live]] = {}
+
+    def objects(id: ResourceId) -> dict[ResourceId, Live]:
+        key = blueprint.part_of(root.id, id)
+        return edits.setdefault(key, dict(observed.slice(key).objects))
+
+    context = dict(observed.context)
+    for one in changed:
+        if one.id == root.id:
+            root = one
+            continue
+        siblings = objects(one.id)
+        owner = one.controller
+        if owner and (owner.uid == root.uid or any(owner.uid == sibling.uid for sibling in siblings.values())):
+            siblings[one.id] = one
+        else:
+            context[one.id] = one
+    for id in gone:
+        objects(id).pop(id, None)
+        context.pop(id, None)
+    slices = {**observed.slices, **{key: slice_of(lives.values()) for key, lives in edits.items()}}
+    return replace(observed, root=root, slices=slices, context=context)
+
+
+def beside(world: World, root: ResourceId, neighbours: Iterable[Live]) -> World:
+    """The world with objects put beside a root: not its own, but in the way of a name."""
+    extra = {one.id: one for one in neighbours}
+    return replace(
+        world,
+        roots=tuple(
+            replace(observed, context={**extra, **observed.context}) if observed.root.id == root else observed
+            for observed in world.roots
+        ),
+    )
+
+
+def propose(world: World, manifests: Iterable[Body]) -> World:
+    """The world as if these root manifests were applied: roots that exist get a proposal, new ones are there without a uid."""
+    wanted = {root.id: (root, manifest) for manifest in manifests for root in (_imagined(manifest),)}
+    changed = tuple(
+        replace(observed, proposal=wanted.pop(observed.root.id)[1]) if observed.root.id in wanted else observed
+        for observed in world.roots
+    )
+    made = tuple(
+        Observed(root, {}, proposal=manifest, incomplete=frozenset(world.incomplete)) for root, manifest in wanted.values()
+    )
+    return replace(world, roots=tuple(sorted(changed + made, key=lambda observed: observed.root.id)))
+
+
+def _imagined(manifest: Body) -> Live:
+    """A root that exists only as a manifest: no uid, no revision."""
+    return live(overlay(manifest, {"metadata": {"uid": "", "resourceVersion": ""}}))
