@@ -1,0 +1,1 @@
+"""Blueprints: what each kind of root means."""

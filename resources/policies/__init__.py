@@ -1,0 +1,1 @@
+"""Policies: time and progress, as pure functions from facts to answers."""

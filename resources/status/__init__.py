@@ -1,0 +1,1 @@
+"""Statuses: from what is observed to what our kinds say of themselves."""

@@ -1,0 +1,143 @@
+"""Template: what a PodCliqueSet asks for, read once per edit and shared by all its replicas."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.canonical import digest
+from engine.ids import ResourceId
+from engine.resource import Body
+from resources import labels
+
+HASH_VERSION = "v1"
+"""Goes in front of every hash: another way of hashing gets another prefix and is never taken for an edit."""
+
+HASH_LENGTH = 40
+
+ANY_ORDER = "CliqueStartupTypeAnyOrder"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clique:
+    """One clique of the template."""
+
+    name: str
+    replicas: int
+    min_available: int
+    role: str
+    pod_spec: Body
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    hash: str
+    autoscaling: Mapping[str, Any] | None
+    scheduler: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """One scaling group of the template, with its cliques in its own order."""
+
+    name: str
+    cliques: tuple[Clique, ...]
+    replicas: int
+    min_available: int
+    annotations: Mapping[str, str]
+    autoscaling: Mapping[str, Any] | None
+
+    @property
+    def pods(self) -> int:
+        """How many pods the template foresees in one replica of the group."""
+        return sum(clique.replicas for clique in self.cliques)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """A PodCliqueSet, read. Compared by identity: an edit makes another one, a status does not."""
+
+    id: ResourceId
+    identity: str
+    """What the names of pods are made from: the set's uid or, before it has one, its namespace and name."""
+    replicas: int
+    standalone: tuple[Clique, ...]
+    groups: tuple[Group, ...]
+    hash: str
+    priority_class: str
+    publish_not_ready: bool
+    gang_labels: Mapping[str, str]
+    gang_annotations: Mapping[str, str]
+
+    @property
+    def cliques(self) -> Iterator[Clique]:
+        """All cliques: those that stand alone, then the groups'."""
+        yield from self.standalone
+        for group in self.groups:
+            yield from group.cliques
+
+
+def read(id: ResourceId, identity: str, metadata: Body, spec: Body) -> Template:
+    """The template of a set whose defaults are filled in and whose shape is sound (`faults` finds nothing)."""
+    inner = spec["template"]
+    priority = inner.get("priorityClassName", "")
+    cliques = {entry["name"]: _clique(entry, priority) for entry in inner["cliques"]}
+    configs = inner.get("podCliqueScalingGroups") or ()
+    members = {name for config in configs for name in config["cliqueNames"]}
+    return Template(
+        id=id,
+        identity=identity,
+        replicas=spec.get("replicas", 0),
+        standalone=tuple(clique for name, clique in cliques.items() if name not in members),
+        groups=tuple(_group(config, cliques) for config in configs),
+        hash=_hash({name: clique.hash for name, clique in cliques.items()}),
+        priority_class=priority,
+        publish_not_ready=bool((inner.get("headlessServiceConfig") or {}).get("publishNotReadyAddresses", False)),
+        gang_labels=labels.without_grove(metadata.get("labels") or {}),
+        gang_annotations=labels.without_grove(metadata.get("annotations") or {}),
+    )
+
+
+def _clique(entry: Mapping[str, Any], priority: str) -> Clique:
+    spec = entry["spec"]
+    pod_spec = spec["podSpec"]
+    own_labels, annotations = entry.get("labels") or {}, entry.get("annotations") or {}
+    hashed = {"labels": own_labels, "annotations": annotations, "spec": _order_free({**pod_spec, "priorityClassName": priority})}
+    return Clique(
+        name=entry["name"],
+        replicas=spec["replicas"],
+        min_available=spec["minAvailable"],
+        role=spec["roleName"],
+        pod_spec=pod_spec,
+        labels=own_labels,
+        annotations={key: value for key, value in annotations.items() if key != labels.TOPOLOGY_NAME},
+        hash=_hash(hashed),
+        autoscaling=spec.get("autoScalingConfig"),
+        scheduler=pod_spec.get("schedulerName", ""),
+    )
+
+
+def _group(config: Mapping[str, Any], cliques: Mapping[str, Clique]) -> Group:
+    return Group(
+        name=config["name"],
+        cliques=tuple(cliques[name] for name in config["cliqueNames"]),
+        replicas=config["replicas"],
+        min_available=config["minAvailable"],
+        annotations=config.get("annotations") or {},
+        autoscaling=config.get("scaleConfig"),
+    )
+
+
+UNORDERED = frozenset({"volumes", "imagePullSecrets", "tolerations", "volumeMounts", "ports"})
+"""Lists of a pod spec whose order means nothing: shuffling them is no edit."""
+
+
+def _order_free(value: Any, name: str = "") -> Any:
+    if isinstance(value, Mapping):
+        return {key: _order_free(below, key) for key, below in value.items()}
+    if isinstance(value, list | tuple):
+        items = [_order_free(below) for below in value]
+        return sorted(items, key=digest) if name in UNORDERED else items
+    return value
+
+
+def _hash(value: Any) -> str:
+    """A digest that fits a label value."""
+    return f"{HASH_VERSION}-{digest(value)[:HASH_LENGTH]}"
