@@ -3,6 +3,8 @@
 EngineError
 ├── InputError            what a user gave us cannot be used: a file, a flag, a manifest
 ├── GraphError            a desired graph that contradicts itself: two of one name, a circle
+├── LeaseTaken            somebody else may write now, and did not stop while we waited
+├── LeaseLost             we might write, and no longer may
 └── ClusterError          the API server's side of the story
     ├── Unreachable       no answer: refused, cut, timed out
     ├── Unauthorized      401: who we are is not accepted (any more)
@@ -30,6 +32,14 @@ class InputError(EngineError):
 
 class GraphError(EngineError):
     """The desired graph contradicts itself."""
+
+
+class LeaseTaken(EngineError):
+    """Another holder has the lease; the text names it."""
+
+
+class LeaseLost(EngineError):
+    """The lease was ours and could not be renewed in time, or was taken from us."""
 
 
 class ClusterError(EngineError):
