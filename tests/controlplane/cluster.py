@@ -1,0 +1,341 @@
+"""A real Kubernetes control plane on loopback, for as long as a test needs it: etcd and kube-apiserver, and on request the other parts.
+
+    export KUBEBUILDER_ASSETS=$(tests/controlplane/build)
+    python -m tests.controlplane.cluster up --dir DIR --with kcm,scheduler,kwok --nodes 10 --audit
+    python -m tests.controlplane.cluster down --dir DIR
+
+`up` returns once the API server is ready and leaves a kubeconfig per user in DIR: `kubeconfig` of the administrator, `operator.kubeconfig`
+of another one, whose requests are what the audit log tells, and `guest.kubeconfig` of somebody who may do nothing until a test grants it.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+PATIENCE = 90.0
+"""Seconds until an API server that is not ready counts as broken: 4 usually do, many more on a machine that is busy building."""
+
+PARTS = {"kcm": "kube-controller-manager", "scheduler": "kube-scheduler", "kwok": "kwok"}
+USERS = {"admin": "system:masters", "operator": "system:masters", "guest": ""}
+AUDITED = "operator"
+
+# Every controller that plays a part in the life of our objects; certificates, volumes and clouds are left out, for memory's sake.
+CONTROLLERS = (
+    "clusterrole-aggregation-controller",
+    "cronjob-controller",
+    "daemonset-controller",
+    "deployment-controller",
+    "disruption-controller",
+    "endpointslice-controller",
+    "garbage-collector-controller",
+    "horizontal-pod-autoscaler-controller",
+    "job-controller",
+    "namespace-controller",
+    "pod-garbage-collector-controller",
+    "replicaset-controller",
+    "resourceclaim-controller",
+    "root-ca-certificate-publisher-controller",
+    "serviceaccount-controller",
+    "serviceaccount-token-controller",
+    "statefulset-controller",
+    "validatingadmissionpolicy-status-controller",
+)
+
+
+class Missing(Exception):
+    """A binary is not there; the text says where it was looked for."""
+
+
+class Broken(Exception):
+    """A part did not come up; the text names its log and quotes the end of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """A control plane that runs: where it is and how to get in."""
+
+    folder: Path
+    url: str
+    token: str
+
+    @property
+    def ca(self) -> Path:
+        """The certificate that its serving certificate is signed with."""
+        return self.folder / "certs" / "apiserver.crt"
+
+    @property
+    def audit_log(self) -> Path:
+        """One JSON line per request of the operator, if the plane was started with `audit`."""
+        return self.folder / "audit.log"
+
+    def kubeconfig(self, user: str = "admin") -> Path:
+        """The kubeconfig of one of `USERS`."""
+        return self.folder / ("kubeconfig" if user == "admin" else f"{user}.kubeconfig")
+
+    def call(self, path: str, body: Any = None) -> tuple[int, bytes]:
+        """GET a path as the administrator, or POST a body to it: the status code and the answer; 0 when there is no answer."""
+        request = urllib.request.Request(self.url + path, None if body is None else json.dumps(body).encode())
+        request.add_header("Authorization", f"Bearer {self.token}")
+        request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, context=ssl.create_default_context(cafile=self.ca), timeout=10) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+        except OSError:
+            return 0, b""
+
+
+@contextlib.contextmanager
+def running(folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool = False) -> Iterator[ControlPlane]:
+    """A control plane for as long as the block lasts; it is ended whatever happens inside. Raises as `up` does."""
+    try:
+        yield up(folder, parts, nodes=nodes, audit=audit)
+    finally:
+        down(folder)
+
+
+def up(folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool = False, port: int = 0) -> ControlPlane:
+    """Start a control plane that keeps everything in `folder`, and wait until it is ready.
+
+    `parts` are keys of `PARTS`; `nodes` is the number of nodes to register, which kwok then plays. Raises `Missing` before anything is
+    started, and `Broken`, after which `down` ends what was.
+    """
+    binaries = {name: binary(name) for name in ("etcd", "kube-apiserver", *(PARTS[part] for part in parts))}
+    folder.mkdir(parents=True, exist_ok=True)
+    port = port or free_port()
+    tokens = {user: secrets.token_hex(16) for user in USERS}
+    plane = ControlPlane(folder, f"https://127.0.0.1:{port}", tokens["admin"])
+    write_credentials(plane, tokens)
+    store = f"http://127.0.0.1:{free_port()}"
+    start(folder, binaries["etcd"], etcd_flags(folder, store))
+    start(folder, binaries["kube-apiserver"], api_server_flags(folder, port, store) + (audit_flags(folder) if audit else []))
+    wait_until_ready(plane)
+    for part in parts:
+        start(folder, binaries[PARTS[part]], part_flags(plane, part))
+    for number in range(nodes):
+        register(plane, f"node-{number:04d}")
+    return plane
+
+
+def down(folder: Path) -> None:
+    """End every process that `up` started for that folder. At once: nobody will read its data again."""
+    pids = folder / "pids"
+    if not pids.exists():
+        return
+    for pid in reversed([int(line) for line in pids.read_text().split()]):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+    pids.unlink()
+
+
+def binary(name: str) -> str:
+    """The path of a binary: in the folder that KUBEBUILDER_ASSETS names. Raises `Missing`."""
+    assets = os.environ.get("KUBEBUILDER_ASSETS", "")
+    if not assets:
+        raise Missing("KUBEBUILDER_ASSETS is not set; tests/controlplane/build prints what it should be")
+    found = shutil.which(name, path=assets)
+    if not found:
+        raise Missing(f"there is no {name} in KUBEBUILDER_ASSETS={assets}")
+    return found
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(folder: Path, program: str, flags: Sequence[str]) -> None:
+    """Start one part in a session of its own, so that a Ctrl-C meant for the tests leaves it to `down`."""
+    environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+    log = folder / f"{Path(program).name}.log"
+    streams = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    pid = os.posix_spawn(program, [program, *flags], environment, file_actions=streams, setsid=True)
+    with (folder / "pids").open("a") as pids:
+        pids.write(f"{pid}\n")
+
+
+def write_credentials(plane: ControlPlane, tokens: dict[str, str]) -> None:
+    """Tokens for the server, a key for its service accounts, and a kubeconfig per user; readable by nobody else."""
+    lines = (f'{token},{user},{user},"{USERS[user]}"\n' for user, token in tokens.items())
+    write_secret(plane.folder / "tokens.csv", "".join(lines))
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    write_secret(plane.folder / "accounts.key", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode())
+    for user, token in tokens.items():
+        write_secret(plane.kubeconfig(user), json.dumps(kubeconfig(plane, user, token), indent=1))
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write a file that only its owner may read."""
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+def kubeconfig(plane: ControlPlane, user: str, token: str) -> dict[str, Any]:
+    """How that user gets in."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": plane.url, "certificate-authority": str(plane.ca)}}],
+        "users": [{"name": user, "user": {"token": token}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": user, "namespace": "default"}}],
+    }
+
+
+def etcd_flags(folder: Path, store: str) -> list[str]:
+    """The flags of a store that forgets everything in a crash, and is fast for it."""
+    return [
+        f"--data-dir={folder}/etcd",
+        f"--listen-client-urls={store}",
+        f"--advertise-client-urls={store}",
+        f"--listen-peer-urls=http://127.0.0.1:{free_port()}",
+        "--unsafe-no-fsync",
+        "--log-level=error",
+    ]
+
+
+def api_server_flags(folder: Path, port: int, store: str) -> list[str]:
+    """The flags of an API server that nobody outside this machine can reach."""
+    return [
+        f"--etcd-servers={store}",
+        f"--secure-port={port}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--cert-dir={folder}/certs",
+        f"--token-auth-file={folder}/tokens.csv",
+        "--authorization-mode=RBAC",
+        f"--service-account-key-file={folder}/accounts.key",
+        f"--service-account-signing-key-file={folder}/accounts.key",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-cluster-ip-range=10.0.0.0/16",
+        "--allow-privileged=true",
+        # The first keeps fake nodes tainted, the second wants priority classes that nothing here makes.
+        "--disable-admission-plugins=TaintNodesByCondition,Priority",
+        "--max-requests-inflight=800",
+        "--max-mutating-requests-inflight=800",
+    ]
+
+
+def audit_flags(folder: Path) -> list[str]:
+    """Flags for one line per request of the audited user, written before the next request can be read."""
+    policy = {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": [AUDITED]}, {"level": "None"}],
+    }
+    (folder / "audit.json").write_text(json.dumps(policy))
+    return [f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/audit.log", "--audit-log-mode=blocking"]
+
+
+def part_flags(plane: ControlPlane, part: str) -> list[str]:
+    """The flags of one of `PARTS`."""
+    config = plane.kubeconfig()
+    delegates = [
+        f"--kubeconfig={config}",
+        f"--authentication-kubeconfig={config}",
+        f"--authorization-kubeconfig={config}",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={free_port()}",
+        f"--cert-dir={plane.folder}/{part}",
+        "--kube-api-qps=5000",
+        "--kube-api-burst=5000",
+    ]
+    flags = {
+        "kcm": [
+            *delegates,
+            f"--controllers={','.join(CONTROLLERS)}",
+            f"--service-account-private-key-file={plane.folder}/accounts.key",
+            f"--root-ca-file={plane.ca}",
+        ],
+        "scheduler": delegates,
+        "kwok": [f"--kubeconfig={config}", "--manage-all-nodes=true", f"--server-address=127.0.0.1:{free_port()}"],
+    }
+    return flags[part]
+
+
+def wait_until_ready(plane: ControlPlane) -> None:
+    """Return once `/readyz` says so. Raises `Broken` when it does not within `PATIENCE`."""
+    deadline = time.monotonic() + PATIENCE
+    while not (plane.ca.exists() and plane.call("/readyz")[0] == 200):
+        if time.monotonic() > deadline:
+            log = plane.folder / "kube-apiserver.log"
+            raise Broken(f"not ready after {PATIENCE:.0f} seconds; {log} ends with:\n{log.read_text()[-2000:]}")
+        time.sleep(0.1)
+
+
+def register(plane: ControlPlane, name: str) -> None:
+    """Add a node as its kubelet would; kwok keeps it ready from then on."""
+    room = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": "8"}
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}, "annotations": {"kwok.x-k8s.io/node": "fake"}},
+        "status": {"capacity": room, "allocatable": room},
+    }
+    code, answer = plane.call("/api/v1/nodes", node)
+    if code != 201:
+        raise Broken(f"node {name}: {code} {answer.decode()}")
+
+
+def arguments() -> argparse.Namespace:
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb in ("up", "down"):
+        verbs.add_parser(verb).add_argument("--dir", type=Path, required=True, help="where everything is kept")
+    options = verbs.choices["up"]
+    options.add_argument(
+        "--with", dest="parts", default="", metavar=",".join(PARTS), help="the parts to start besides etcd and kube-apiserver"
+    )
+    options.add_argument("--nodes", type=int, default=0, help="nodes to register")
+    options.add_argument("--audit", action="store_true", help="write audit.log")
+    options.add_argument("--port", type=int, default=0, help="of the API server; 0 takes a free one")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Do what the command line says; a failed `up` leaves nothing running."""
+    asked = arguments()
+    folder = asked.dir.resolve()
+    if asked.verb == "down":
+        return down(folder)
+    if (folder / "pids").exists():
+        sys.exit(f"{folder}: has one already; end it with `down` first")
+    try:
+        plane = up(folder, [part for part in asked.parts.split(",") if part], nodes=asked.nodes, audit=asked.audit, port=asked.port)
+    except (Missing, Broken) as error:
+        down(folder)
+        sys.exit(str(error))
+    sys.stdout.write(f"{plane.url} is ready: export KUBECONFIG={plane.kubeconfig()}\n")
+
+
+if __name__ == "__main__":
+    main()

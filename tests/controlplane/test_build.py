@@ -1,0 +1,53 @@
+"""Where a control plane comes from: what somebody brings, or what Go builds; and without either, what is said."""
+
+import os
+import subprocess
+from pathlib import Path
+
+BUILD = Path(__file__).parent / "build"
+
+
+def build(**environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([BUILD], env=environment, capture_output=True, text=True, timeout=60)
+
+
+def programs(folder: Path, *names: str) -> str:
+    """A folder that holds programs of those names, which do nothing."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
+def path_without_go(folder: Path) -> str:
+    """A PATH on which the script finds its own tools, and nothing else."""
+    folder.mkdir()
+    for name in ("bash", "cat", "cksum", "cut", "dirname", "env"):
+        (folder / name).symlink_to(next(file for part in os.environ["PATH"].split(":") if (file := Path(part, name)).exists()))
+    return str(folder)
+
+
+def test_binaries_that_somebody_brings_are_taken_as_they_are(tmp_path: Path) -> None:
+    brought = programs(tmp_path / "assets", "etcd", "kube-apiserver")
+
+    told = build(KUBEBUILDER_ASSETS=brought, PATH=os.environ["PATH"])
+
+    assert (told.returncode, told.stdout) == (0, f"{brought}\n")
+
+
+def test_a_folder_without_them_is_named(tmp_path: Path) -> None:
+    brought = programs(tmp_path / "assets", "etcd")
+
+    told = build(KUBEBUILDER_ASSETS=brought, PATH=os.environ["PATH"])
+
+    assert told.returncode == 1
+    assert told.stderr == f"KUBEBUILDER_ASSETS: there is no kube-apiserver in {brought}\n"
+
+
+def test_without_binaries_and_without_go_it_says_how_to_get_either(tmp_path: Path) -> None:
+    told = build(PATH=path_without_go(tmp_path / "bin"), HOME=str(tmp_path))
+
+    assert told.returncode == 69
+    assert "KUBEBUILDER_ASSETS" in told.stderr and "Go 1.25" in told.stderr
+    assert not list(tmp_path.glob(".cache/**/*"))

@@ -1,0 +1,64 @@
+"""A control plane for a test: it comes up whole, knows its users, and leaves nothing behind."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.cluster import ControlPlane, Missing, down, running, up
+
+
+def processes(folder: Path) -> list[int]:
+    """The processes that `up` started for the folder, as it noted them."""
+    return [int(line) for line in (folder / "pids").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_missing_binaries_are_named_before_anything_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+
+    with pytest.raises(Missing, match="there is no etcd in KUBEBUILDER_ASSETS="):
+        up(tmp_path / "plane")
+
+    assert not (tmp_path / "plane").exists()
+
+
+def test_nothing_to_end_is_no_error(tmp_path: Path) -> None:
+    down(tmp_path)
+
+
+@pytest.mark.e2e
+def test_a_failure_inside_the_block_ends_every_process(tmp_path: Path, api_server: ControlPlane) -> None:
+    started: list[int] = []
+
+    with pytest.raises(ZeroDivisionError), running(tmp_path / "plane") as plane:
+        started += processes(plane.folder)
+        raise ZeroDivisionError
+
+    assert len(started) == 2
+    assert not any(alive(pid) for pid in started)
+
+
+@pytest.mark.e2e
+def test_a_whole_cluster_has_ready_nodes_and_answers_in_its_own_version(control_plane: ControlPlane) -> None:
+    code, answer = control_plane.call("/version")
+    listed, nodes = control_plane.call("/api/v1/nodes")
+
+    assert (code, listed) == (200, 200)
+    assert json.loads(answer)["minor"] == "35"
+    assert len(json.loads(nodes)["items"]) == 10
+
+
+@pytest.mark.e2e
+def test_credentials_are_readable_by_their_owner_alone(api_server: ControlPlane) -> None:
+    secret = [api_server.kubeconfig(user) for user in ("admin", "operator", "guest")]
+
+    assert [path.stat().st_mode & 0o777 for path in secret] == [0o600] * 3
