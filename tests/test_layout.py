@@ -52,7 +52,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "uvicorn": ("engine/runtime/http.py", "providers/sandbox/"),
 }
 CLOCK = "engine/runtime/clock.py"
-CLOCK_READERS = re.compile(r"(^|\.)(datetime|date)\.(now|today|utcnow)$|^(anyio|asyncio)\.(sleep|current_time)$|\.loop\.time$")
+CLOCK_READERS = re.compile(r"(^|\.)(datetime|date)\.(now|today|utcnow)$|^(anyio|asyncio)\.sleep$")
 
 # A path of the machine, or of the registry, that a file happened to be written with.
 WORKPLACE = re.compile(
