@@ -1,0 +1,152 @@
+"""A cluster of dictionaries: it keeps what it is told, remembers in which order, and fails when asked to."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import anyio
+
+from engine.errors import AlreadyExists, ClusterError, Conflict, NotFound
+from engine.ids import Kind, Owner, ResourceId
+from engine.observed import Live, live
+from engine.operation import Cause, Event, Expect, Operation, Plan, Reference, Unknown, Verb, operation_key
+from engine.resource import Body
+from engine.runtime.provider import Scope, Sighting
+
+ROOT = Kind("example.io", "v1", "Root", "roots", status=True)
+LEAF = Kind("example.io", "v1", "Leaf", "leaves", status=True)
+SCOPE = Scope((ROOT,), (LEAF,), "app=ours")
+LOST = "lost"
+"""A failure that happens after the write: only the answer does not arrive."""
+
+
+class Shelf:
+    """A `Provider` over a dictionary."""
+
+    def __init__(self, *bodies: Body) -> None:
+        self.objects: dict[ResourceId, dict[str, Any]] = {}
+        self.revision = 0
+        self.started: list[str] = []
+        self.ended: list[str] = []
+        self.looked: list[ResourceId] = []
+        self.events: list[Event] = []
+        self.incomplete: dict[str, str] = {}
+        self.failing: dict[str, list[Exception]] = defaultdict(list)
+        """Key of an operation -> what its next calls answer with."""
+        self.losing: dict[str, ClusterError] = {}
+        """Key of an operation -> what it answers with after it has been done."""
+        self.gates: dict[str, anyio.Event] = {}
+        """Key of an operation -> what it waits for before it answers."""
+        self.on_call: Callable[[str], None] = lambda key: None
+        self.under_way = 0
+        self.most_under_way = 0
+        for body in bodies:
+            self.put(body)
+
+    def put(self, body: Body) -> dict[str, Any]:
+        """Have this object, however it came here."""
+        self.revision += 1
+        seen = live(body)
+        before = self.objects.get(seen.id, {}).get("metadata", {})
+        metadata = {"uid": before.get("uid") or f"uid-{self.revision}", **body["metadata"], "resourceVersion": str(self.revision)}
+        self.objects[seen.id] = {**body, "metadata": metadata}
+        return self.objects[seen.id]
+
+    async def observe(self, scope: Scope) -> Sighting:
+        """All there is, but for the kinds that cannot be seen."""
+        seen = [live(body) for body in self.objects.values()]
+        roots = [one for one in seen if one.id.kind == ROOT.name]
+        children = [one for one in seen if one.id.kind != ROOT.name and one.id.kind not in self.incomplete]
+        return Sighting(roots, children, dict(self.incomplete))
+
+    async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
+        """Do it, or fail as asked."""
+        self.started.append(operation.key)
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            self.on_call(operation.key)
+            await anyio.lowlevel.checkpoint()
+            if gate := self.gates.get(operation.key):
+                await gate.wait()
+            if failures := self.failing.get(operation.key):
+                raise failures.pop(0)
+            done = self._do(operation, uids)
+            if lost := self.losing.pop(operation.key, None):
+                raise lost
+            return done
+        finally:
+            self.under_way -= 1
+            self.ended.append(operation.key)
+
+    def _do(self, operation: Operation, uids: Mapping[ResourceId, str]) -> dict[str, Any] | None:
+        there = self.objects.get(operation.id)
+        if operation.verb is Verb.CREATE:
+            if there:
+                raise AlreadyExists(f"{operation.id} already exists")
+            owners = [_owner(reference, uids) for reference in operation.references]
+            return self.put({**operation.body, "metadata": {**operation.body["metadata"], "ownerReferences": owners}})
+        if operation.verb is Verb.DELETE:
+            self.objects.pop(operation.id, None)
+            return None
+        if not there:
+            raise NotFound(f"{operation.id} not found")
+        if operation.expect.revision not in ("", there["metadata"]["resourceVersion"]):
+            raise Conflict(f"{operation.id} has changed")
+        return self.put({**there, **operation.body, "metadata": there["metadata"]})
+
+    async def look(self, id: ResourceId) -> Live | None:
+        """That object."""
+        self.looked.append(id)
+        return live(self.objects[id]) if id in self.objects else None
+
+    async def record(self, event: Event) -> None:
+        """Remember the event."""
+        self.events.append(event)
+
+    async def serves(self, kind: Kind) -> bool:
+        """All of it."""
+        return True
+
+
+def _owner(reference: Reference, uids: Mapping[ResourceId, str]) -> dict[str, Any]:
+    uid = uids[reference.uid.id] if isinstance(reference.uid, Unknown) else reference.uid
+    owner = reference.owner
+    return {"apiVersion": owner.api_version, "kind": owner.id.kind, "name": owner.id.name, "uid": uid, "controller": owner.controller}
+
+
+def body(kind: Kind, name: str, *, labels: Mapping[str, str] | None = None, **fields: Any) -> dict[str, Any]:
+    """A manifest."""
+    metadata = {"name": name, "namespace": "default", "labels": {"app": "ours"} if labels is None else dict(labels)}
+    return {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata, **fields}
+
+
+def leaf(name: str) -> ResourceId:
+    """The identity of a leaf."""
+    return LEAF.id("default", name)
+
+
+def root(name: str = "root") -> ResourceId:
+    """The identity of a root."""
+    return ROOT.id("default", name)
+
+
+def create(name: str, *after: str, owner: ResourceId | str | None = None) -> Operation:
+    """Make a leaf, after others are made; `owner` is a name (of a leaf made by the same plan) or the uid of the root as `uid-…`."""
+    references: tuple[Reference, ...] = ()
+    if isinstance(owner, ResourceId):
+        references = (Reference(Owner(owner, LEAF.api_version), Unknown(owner)),)
+    elif owner:
+        references = (Reference(Owner(root(), ROOT.api_version), owner),)
+    edges = frozenset(operation_key(Verb.CREATE, leaf(each)) for each in after)
+    return Operation(Verb.CREATE, leaf(name), "wanted", Cause.INTENT, body(LEAF, name), references, after=edges)
+
+
+def change(verb: Verb, id: ResourceId, fields: Body, *, revision: str = "", after: Iterable[str] = ()) -> Operation:
+    """Patch, or write the status of, an object."""
+    return Operation(verb, id, "differs", Cause.DRIFT, fields, expect=Expect(revision=revision), after=frozenset(after))
+
+
+def plan(*operations: Operation, name: str = "root") -> Plan:
+    """A plan of those operations."""
+    return Plan(root(name), operations)
