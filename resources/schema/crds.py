@@ -1,0 +1,149 @@
+"""CRDs: our five kinds as an API server learns them, generated from the models."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.ids import Kind
+from resources.kinds import CRD, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.schema.meta import Root
+from resources.schema.podclique import PodClique
+from resources.schema.podcliqueset import PodCliqueSet
+from resources.schema.podgang import PodGang
+from resources.schema.scaling_group import PodCliqueScalingGroup
+from resources.schema.structural import structural
+from resources.schema.topology import ClusterTopologyBinding
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`; `wide` ones are shown by `-o wide` alone."""
+
+    name: str
+    path: str
+    type: str = "integer"
+    wide: bool = False
+
+    def body(self) -> dict[str, Any]:
+        """The entry of `additionalPrinterColumns`."""
+        return {"name": self.name, "type": self.type, "jsonPath": self.path} | ({"priority": 1} if self.wide else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a CRD says beside the schema. `selector` is where the scale subresource finds its label selector; empty: it cannot be scaled."""
+
+    kind: Kind
+    model: type[Root]
+    short_name: str
+    columns: tuple[Column, ...]
+    selector: str = ""
+
+
+AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
+BREACHED: Final = Column("MinBreached", '.status.conditions[?(@.type=="MinAvailableBreached")].status', "string", wide=True)
+
+DEFINITIONS: Final = (
+    Definition(
+        PODCLIQUE,
+        PodClique,
+        "pclq",
+        (
+            Column("MinAvail", ".spec.minAvailable"),
+            Column("Replicas", ".spec.replicas"),
+            Column("Ready", ".status.readyReplicas"),
+            Column("Scheduled", ".status.scheduledReplicas"),
+            Column("Updated", ".status.updatedReplicas"),
+            Column("Gated", ".status.scheduleGatedReplicas", wide=True),
+            BREACHED,
+            AGE,
+        ),
+        selector=".status.hpaPodSelector",
+    ),
+    Definition(
+        PODCLIQUESET,
+        PodCliqueSet,
+        "pcs",
+        (
+            Column("Replicas", ".spec.replicas"),
+            Column("Available", ".status.availableReplicas"),
+            Column("Updated", ".status.updatedReplicas"),
+            Column("PCLQs-Updated", ".status.updateProgress.updatedPodCliquesCount"),
+            Column("PCLQs-Total", ".status.updateProgress.totalPodCliquesCount"),
+            Column("PCSGs-Updated", ".status.updateProgress.updatedPodCliqueScalingGroupsCount"),
+            Column("PCSGs-Total", ".status.updateProgress.totalPodCliqueScalingGroupsCount"),
+            AGE,
+        ),
+        selector=".status.hpaPodSelector",
+    ),
+    Definition(
+        SCALING_GROUP,
+        PodCliqueScalingGroup,
+        "pcsg",
+        (
+            Column("MinAvail", ".spec.minAvailable"),
+            Column("Replicas", ".spec.replicas"),
+            Column("Available", ".status.availableReplicas"),
+            Column("Scheduled", ".status.scheduledReplicas"),
+            Column("Updated", ".status.updatedReplicas"),
+            Column("PCLQs-Updated", ".status.updateProgress.updatedPodCliquesCount"),
+            Column("PCLQs-Total", ".status.updateProgress.totalPodCliquesCount"),
+            BREACHED,
+            AGE,
+        ),
+        selector=".status.selector",
+    ),
+    Definition(TOPOLOGY_BINDING, ClusterTopologyBinding, "ct", (Column("Domains", ".spec.levels[*].domain", "string"), AGE)),
+    Definition(PODGANG, PodGang, "pg", (Column("Phase", ".status.phase", "string"), AGE)),
+)
+"""Every CRD that is ours, in the order of installation."""
+
+
+def crds() -> tuple[dict[str, Any], ...]:
+    """The CustomResourceDefinitions, ready for server-side apply, always in the same order and with the same words."""
+    return tuple(_crd(definition) for definition in DEFINITIONS)
+
+
+def schema(model: type[Root]) -> dict[str, Any]:
+    """The structural schema of one of our kinds."""
+    raw: Mapping[str, Any] = model.model_json_schema(by_alias=True)
+    return structural(raw, raw.get("$defs", {}))
+
+
+def _crd(definition: Definition) -> dict[str, Any]:
+    kind = definition.kind
+    return {
+        "apiVersion": CRD.api_version,
+        "kind": CRD.name,
+        "metadata": {"name": f"{kind.plural}.{kind.group}"},
+        "spec": {
+            "group": kind.group,
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+                "shortNames": [definition.short_name],
+            },
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "versions": [_version(definition)],
+        },
+    }
+
+
+def _version(definition: Definition) -> dict[str, Any]:
+    return {
+        "name": definition.kind.version,
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [column.body() for column in definition.columns],
+        "schema": {"openAPIV3Schema": schema(definition.model)},
+        "subresources": {"status": {}} | _scale(definition.selector),
+    }
+
+
+def _scale(selector: str) -> dict[str, Any]:
+    if not selector:
+        return {}
+    paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": selector}
+    return {"scale": paths}

@@ -1,0 +1,59 @@
+"""Pod specs pass through whole; here is only the shape of the little in them that we read."""
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from resources.schema.wire import OPAQUE, Int64, Seq, Wire
+
+
+class _Shape(Wire):
+    """A part of a pod spec: what is not named here is not looked at."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Named(_Shape):
+    name: str
+
+
+class _Resources(_Shape):
+    claims: Seq[_Named] = ()
+
+
+class _Container(_Named):
+    env: Seq[_Named] = ()
+    volume_mounts: Seq[_Named] = ()
+    args: Seq[str] = ()
+    command: Seq[str] = ()
+    resources: _Resources | None = None
+
+
+class _PodSpec(_Shape):
+    containers: Seq[_Container]
+    init_containers: Seq[_Container] = ()
+    volumes: Seq[_Named] = ()
+    resource_claims: Seq[_Named] = ()
+    scheduling_gates: Seq[_Named] = ()
+    topology_spread_constraints: Seq[dict[str, Any]] = ()
+    restart_policy: str = ""
+    scheduler_name: str = ""
+    service_account_name: str = ""
+    priority_class_name: str = ""
+    node_name: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+    termination_grace_period_seconds: Int64 | None = None
+
+
+def _shaped(value: Any) -> Any:
+    """The very spec that was given, once the parts that we read are known to be readable."""
+    if not isinstance(value, dict):
+        raise PydanticCustomError("dict_type", "must be an object")
+    _PodSpec.model_validate(value)
+    return value
+
+
+PodSpec = Annotated[dict[str, Any], PlainValidator(_shaped), WithJsonSchema(OPAQUE | {"required": ["containers"]})]
+"""A core/v1 PodSpec, opaque, never copied."""
