@@ -44,6 +44,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "aiohttp": ("providers/kubernetes/",),
     "cryptography": ("engine/runtime/certs.py", "providers/sandbox/"),
     "deepdiff": ("engine/diff.py",),
+    "httpx": ("providers/kubernetes/",),
     "jsonschema_rs": ("providers/sandbox/", "resources/admission/"),
     "kr8s": ("providers/kubernetes/",),
     "starlette": ("engine/runtime/http.py", "engine/runtime/webhook.py", "providers/sandbox/"),
