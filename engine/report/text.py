@@ -1,7 +1,6 @@
 """A report as text: bounded in size, worst first, each operation with its mark, its reason and its fields."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from engine.ids import ResourceId
@@ -9,6 +8,7 @@ from engine.operation import Cause, Held, Verb
 from engine.paths import spell
 from engine.report.alike import held_alike, spread, steps_alike
 from engine.report.fields import lines_of, value_text
+from engine.report.line import Line
 from engine.report.model import Account, Report, Step
 from engine.report.printable import clipped, printable
 
@@ -29,14 +29,6 @@ FIELDS = 12
 """Changed fields shown of one operation."""
 REASON = 200
 NAME = 44
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line and its tone: a verb, `held`, `bad`, `good`, `head`, `faint` or plain."""
-
-    text: str
-    tone: str = ""
 
 
 def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:

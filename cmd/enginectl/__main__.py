@@ -1,0 +1,7 @@
+"""`python -m enginectl`: the same as the `engine` script."""
+
+import sys
+
+from enginectl.main import app
+
+sys.exit(app())

@@ -1,0 +1,48 @@
+"""Exits: what each exit code means. The codes are part of the interface and do not change."""
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    FAILED = 1
+    CHANGES = 2
+    DENIED = 3
+    STALE = 4
+    INCOMPLETE = 5
+    NOT_LEADER = 6
+    PREFLIGHT = 7
+    USAGE = 64
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+MEANINGS: dict[Exit, str] = {
+    Exit.DONE: "done",
+    Exit.FAILED: "failed",
+    Exit.CHANGES: "there are changes",
+    Exit.DENIED: "denied by policy or guard",
+    Exit.STALE: "the plan is stale",
+    Exit.INCOMPLETE: "not everything could be seen",
+    Exit.NOT_LEADER: "another holder has the lease",
+    Exit.PREFLIGHT: "preflight failed",
+    Exit.USAGE: "usage error",
+    Exit.INTERRUPTED: "interrupted",
+    Exit.TERMINATED: "terminated",
+}
+
+WORST_FIRST = (Exit.FAILED, Exit.DENIED, Exit.STALE, Exit.NOT_LEADER, Exit.INCOMPLETE, Exit.CHANGES, Exit.DONE)
+
+
+def worst(codes: Iterable[Exit]) -> Exit:
+    """The one code that stands for several findings."""
+    found = set(codes)
+    return next((code for code in WORST_FIRST if code in found), Exit.DONE)
+
+
+def meaning(code: Exit) -> str:
+    """The last line of text output."""
+    return f"exit {code.value}: {MEANINGS[code]}"

@@ -1,0 +1,91 @@
+"""The `engine` command: what it is called with, what it answers, and how it ends.
+
+Nothing heavy is imported here or at the top of a command's file: `engine --help` is read while somebody waits.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+import typer
+from typer.main import get_group
+
+from enginectl.diff import diff
+from enginectl.exits import Exit, meaning
+from enginectl.options import declare, everywhere
+
+commands = typer.Typer(
+    name="engine",
+    help="Declarative desired state for AI inference workloads on Kubernetes: what `diff` shows is what `sync` and `run` do.",
+    epilog="Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), 3 denied, 5 incomplete, 6 lease taken, 64 usage error.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+    callback=declare,
+)
+for command in (diff,):
+    commands.command()(command)
+
+
+class Terminated(BaseException):
+    """SIGTERM came before anything awaited that could be called off."""
+
+
+def app(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and answer with its exit code. Nothing it meets leaves it as a traceback, unless `-v` asks for one."""
+    signal.signal(signal.SIGTERM, _terminated)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        code = _answer(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone; what is left to flush has nowhere to go either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = Exit.FAILED
+    return code
+
+
+def _answer(given: Sequence[str]) -> Exit:
+    """The exit code of a command line, with every failure told."""
+    try:
+        return Exit(everywhere(get_group(commands)).main(given, prog_name="engine", standalone_mode=False) or 0)
+    except typer.TyperException as error:
+        return _misused(error)
+    except (KeyboardInterrupt, Terminated, typer.Abort) as stop:
+        from enginectl.running import ended_by
+
+        return ended_by(Exit.TERMINATED if isinstance(stop, Terminated) else Exit.INTERRUPTED)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        return _failed(error, verbose="-v" in given or "--verbose" in given)
+
+
+def _misused(error: typer.TyperException) -> Exit:
+    """Say what is wrong with a command line, and where help is. Asked nothing at all, help is the answer."""
+    from enginectl import output
+
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(f"{error.format_message()}\n")
+        return Exit.USAGE
+    output.fault(error.format_message())
+    output.tell(f"try `{context.command_path if context else 'engine'} --help`")
+    output.tell(meaning(Exit.USAGE))
+    return Exit.USAGE
+
+
+def _failed(error: Exception, *, verbose: bool) -> Exit:
+    from enginectl import output, running
+
+    code = running.failed(error, verbose=verbose)
+    output.tell(meaning(code))
+    return code
+
+
+def _terminated(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated

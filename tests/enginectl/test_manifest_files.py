@@ -1,0 +1,144 @@
+"""What a user's files ask for, and how their mistakes are answered."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import InputError
+from engine.resource import Body
+from enginectl.manifest_files import Wanted, wanted
+from enginectl.running import Misuse
+from resources.kinds import PODCLIQUESET
+
+SET = "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  name: {}\nspec:\n  template:\n    cliques:\n    - name: a\n"
+
+
+def faultless(body: Body) -> tuple[Body, Sequence[tuple[str, str]]]:
+    """A check that finds nothing."""
+    return body, ()
+
+
+def load(*paths: Path, **rest: Any) -> Wanted:
+    """The roots in the files, in namespace `here` unless they say otherwise."""
+    return wanted(paths, [PODCLIQUESET], rest.pop("check", faultless), namespace="here", **rest)
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    """A file with that text."""
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def names(found: Wanted) -> list[str]:
+    """The names of the roots."""
+    return [f"{root['metadata']['namespace']}/{root['metadata']['name']}" for root in found.roots]
+
+
+def test_a_directory_is_read_in_the_order_of_its_names_and_other_files_are_left_alone(tmp_path: Path) -> None:
+    for file, name in (("b.yml", "b"), ("a.yaml", "a"), ("note.txt", "never")):
+        write(tmp_path, file, SET.format(name))
+    write(tmp_path, "c.json", '{"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "c", "namespace": "x"}}')
+
+    assert names(load(tmp_path)) == ["here/a", "here/b", "x/c"]
+
+
+def test_lists_are_flattened_and_their_entries_know_their_lines(tmp_path: Path) -> None:
+    entries = "\n".join(
+        f"- apiVersion: grove.io/v1alpha1\n  kind: PodCliqueSet\n  metadata:\n    name: {name}\n  spec: {{}}" for name in ("a", "b")
+    )
+    file = write(tmp_path, "list.yaml", f"apiVersion: v1\nkind: List\nitems:\n{entries}\n")
+
+    with pytest.raises(InputError, match=rf"^{file}:13: spec\.replicas: must be whole$"):
+        load(file, check=lambda body: (body, [("spec.replicas", "must be whole")] if body["metadata"]["name"] == "b" else []))
+
+
+def test_kinds_that_are_not_ours_are_noted_with_their_place(tmp_path: Path) -> None:
+    file = write(tmp_path, "f.yaml", f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: n}}\n---\n{SET.format('a')}")
+
+    found = load(file)
+
+    assert (names(found), found.notes) == (["here/a"], (f"{file}:1: Namespace is not handled here and left alone",))
+
+
+def test_every_fault_is_told_with_the_line_of_its_field(tmp_path: Path) -> None:
+    file = write(tmp_path, "f.yaml", SET.format("a"))
+    faults = [
+        ("spec.template.cliques[0].name", "too short"),
+        ("spec.template.cliques[0].spec.roleName", "required"),
+        ("metadata.labels[a.b/c]", "no"),
+    ]
+
+    with pytest.raises(InputError) as refusal:
+        load(file, check=lambda body: (body, faults))
+
+    assert str(refusal.value).splitlines() == [
+        f"{file}:8: spec.template.cliques[0].name: too short",
+        f"{file}:8: spec.template.cliques[0].spec.roleName: required",
+        f"{file}:3: metadata.labels[a.b/c]: no",
+    ]
+
+
+def test_two_of_one_name_are_refused_and_both_places_told(tmp_path: Path) -> None:
+    one, two = write(tmp_path, "1.yaml", SET.format("a")), write(tmp_path, "2.yaml", f"# again\n---\n{SET.format('a')}")
+
+    with pytest.raises(InputError, match=f"^{two}:3: PodCliqueSet/here/a is asked for twice, first at {one}:1$"):
+        load(tmp_path)
+
+
+def test_one_name_in_two_namespaces_is_two_objects(tmp_path: Path) -> None:
+    write(tmp_path, "1.yaml", SET.format("a"))
+    write(tmp_path, "2.yaml", SET.format("a\n  namespace: there"))
+
+    assert names(load(tmp_path)) == ["here/a", "there/a"]
+
+
+def test_a_manifest_for_elsewhere_is_refused_where_a_namespace_was_demanded(tmp_path: Path) -> None:
+    file = write(tmp_path, "f.yaml", SET.format("a\n  namespace: there"))
+
+    with pytest.raises(InputError, match=f"^{file}:5: the namespace is there, but --namespace says here$"):
+        load(file, forced=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("just text\n", ":1: a manifest is a map with apiVersion and kind"),
+        ("kind: PodCliqueSet\n", ":1: apiVersion is missing or not text"),
+        ("# c\napiVersion: v1\nkind: 3\n", ":3: kind is missing or not text"),
+        ("apiVersion: grove.io/v1beta1\nkind: PodCliqueSet\n", ":1: PodCliqueSet is handled as grove.io/v1alpha1 only"),
+        ("apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\n", ":1: metadata is missing or not a map"),
+        (
+            "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  generateName: x\n",
+            ":3: metadata.name is missing or not a valid name",
+        ),
+        (SET.format("12"), ":4: metadata.name is missing or not a valid name"),
+        (SET.format("../up"), ":4: metadata.name is missing or not a valid name"),
+        ("a: [b\n", ":2: not YAML: did not find expected ',' or ']'"),
+    ],
+)
+def test_what_is_no_manifest_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    file = write(tmp_path, "f.yaml", text)
+
+    with pytest.raises(InputError) as refusal:
+        load(file)
+
+    assert str(refusal.value) == f"{file}{message}"
+
+
+def test_a_file_that_is_not_there_and_a_folder_without_manifests_are_misuse(tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match="gone.yaml: no such file or directory"):
+        load(tmp_path / "gone.yaml")
+    with pytest.raises(Misuse, match="no .yaml, .yml or .json file in this directory"):
+        load(tmp_path)
+
+
+def test_names_of_files_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    file = write(tmp_path, "a\x1b[2Jb.yaml", "x\n")
+
+    with pytest.raises(InputError) as refusal:
+        load(file)
+
+    assert "\x1b" not in str(refusal.value)
