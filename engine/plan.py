@@ -51,8 +51,11 @@ class Judging:
 def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str, frozenset[str]], memo: Memo) -> Plan:
     """The operations that make the difference, each after those it depends on.
 
-    A part whose wish and whose slice are the same as last time is not compared again.
+    A part whose wish and whose slice are the same as last time is not compared again. Where what is asked for cannot be understood
+    nothing is planned: what is there stays.
     """
+    if desired.problems:
+        return Plan(observed.root.id, problems=desired.problems, notes=desired.notes)
     absent = _why_absent(observed)
     parts = (*desired.graph.parts, *_unwanted(desired, observed, memo))
     steps = [_recalled(part, observed, reads, absent, memo) for part in parts]
@@ -243,10 +246,10 @@ def _drop(resource: Resource, live: Live) -> Iterable[Answer]:
 
 def _unasked(live: Live, judging: Judging) -> Iterable[Answer]:
     """An object of ours that nothing asks for any more."""
-    if judging.unseen:
-        return (Held(live.id, "would be deleted, but not everything was seen"),)
     if live.deleting_since is not None:
         return ()
+    if judging.unseen:
+        return (Held(live.id, "would be deleted, but not everything was seen"),)
     return (Operation(Verb.DELETE, live.id, "nothing asks for it", Cause.DRIFT, expect=Expect(live.uid), asked=False),)
 
 

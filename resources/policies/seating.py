@@ -39,8 +39,9 @@ def seat_pods(podclique: str, identity: str, wanted: int, hash: str, pods: Seque
     """
     serving = [pod for pod in pods if pod.serving]
     excess = max(0, len(serving) - wanted)
-    leaving = sorted(serving, key=lambda pod: goes_first(pod, hash))[:excess]
-    kept = [pod for pod in serving if pod not in leaving]
+    leaving = sorted(serving, key=lambda pod: goes_first(pod, hash))[:excess] if excess else []
+    gone = {pod.name for pod in leaving}
+    kept = [pod for pod in serving if pod.name not in gone]
     used = {pod.seat for pod in kept}
     free = (index for index in range(len(used) + wanted) if index not in used)
     fresh = [_seat(podclique, identity, next(free), pods, taken) for _ in range(wanted - len(kept))]

@@ -1,0 +1,1 @@
+"""Scheduler back ends, each a pure implementation of `resources.ports.Scheduler`."""

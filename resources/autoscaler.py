@@ -1,0 +1,33 @@
+"""Autoscaler: an HPA for each clique and each scaling group that asks for one."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine.ids import ResourceId
+from engine.resource import Resource
+from resources import kinds, labels
+from resources.manifest import manifest
+from resources.view import View
+
+
+def render(view: View) -> Iterator[Resource]:
+    """The HPAs of a replica, each named as what it scales; metrics are handed on as they are."""
+    for clique in view.cliques:
+        if clique.clique.autoscaling and clique.group is None:
+            yield _autoscaler(view, clique.id, clique.clique.autoscaling)
+    for group in view.groups:
+        if group.group.autoscaling:
+            yield _autoscaler(view, group.id, group.group.autoscaling)
+
+
+def _autoscaler(view: View, target: ResourceId, config: Mapping[str, Any]) -> Resource:
+    reference = {"apiVersion": kinds.PODCLIQUE.api_version, "kind": target.kind, "name": target.name}
+    spec = {"scaleTargetRef": reference, **{key: config[key] for key in ("minReplicas", "maxReplicas", "metrics") if key in config}}
+    body = manifest(kinds.AUTOSCALER, view.namespace, target.name, labels.child(view.root, "pcs-hpa", target.name), spec=spec)
+    return Resource(
+        kinds.AUTOSCALER.id(view.namespace, target.name),
+        body,
+        f"scales {target.kind} {target.name}",
+        (view.owner,),
+        after=frozenset({target}),
+    )

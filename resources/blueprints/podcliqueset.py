@@ -1,0 +1,186 @@
+"""PodCliqueSet: identical replicas of cliques and scaling groups of cliques, gang by gang."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from engine.blueprint import Desired
+from engine.canonical import canonical
+from engine.errors import GraphError
+from engine.graph import Part, graph, part
+from engine.ids import Kind, ResourceId
+from engine.memo import Memo
+from engine.observed import Live, Observed, Slice
+from engine.operation import Held
+from engine.paths import overlay
+from engine.resource import Body, Policy, Resource, Stance
+from resources import identity, kinds, labels, names
+from resources.admission.defaults import defaulted
+from resources.admission.soundness import faults
+from resources.policies.teardown import depart
+from resources.replica import Replica, replica
+from resources.setup import Setup
+from resources.status import podcliqueset as status
+from resources.template import Template, read
+
+ROOT, SET = "root", "set"
+"""The keys of the parts that are no replica: the set itself, and what it has once."""
+
+KNOWN = Policy(partial=(("spec",), ("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.SET_FINALIZER,))
+PROPOSED = Policy(exact=(("spec",),), finalizers=(labels.SET_FINALIZER,))
+
+
+class PodCliqueSetBlueprint:
+    """What a PodCliqueSet means."""
+
+    kind: Kind = kinds.PODCLIQUESET
+    children: tuple[Kind, ...] = (
+        kinds.SERVICE_ACCOUNT,
+        kinds.ROLE,
+        kinds.ROLE_BINDING,
+        kinds.SECRET,
+        kinds.SERVICE,
+        kinds.AUTOSCALER,
+        kinds.SCALING_GROUP,
+        kinds.PODCLIQUE,
+        kinds.PODGANG,
+        kinds.POD,
+    )
+    selector: str = labels.SELECTOR
+    reads: Mapping[str, frozenset[str]] = {
+        "PodCliqueSet": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang"}),
+        "PodCliqueScalingGroup": frozenset({"Pod", "PodClique"}),
+        "PodClique": frozenset({"Pod", "PodCliqueScalingGroup"}),
+        "PodGang": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup"}),
+        "Pod": frozenset({"PodClique", "PodCliqueScalingGroup", "PodGang"}),
+        "HorizontalPodAutoscaler": frozenset({"PodClique", "PodCliqueScalingGroup"}),
+    }
+
+    def root_of(self, child: Live) -> ResourceId | None:
+        """The set that the child's labels name."""
+        name = child.labels.get(labels.PART_OF)
+        return self.kind.id(child.id.namespace, name) if name else None
+
+    def part_of(self, root: ResourceId, child: ResourceId) -> str:
+        """The replica that the child's name tells, or what the set has once."""
+        if child == root:
+            return ROOT
+        index = names.replica_of(root, child)
+        return SET if index is None else str(index)
+
+    def desire(self, observed: Observed, now: datetime, settings: Setup, memo: Memo) -> Desired:
+        """Everything that the set should have now."""
+        root = observed.root
+        if root.deleting_since is not None:
+            return _teardown(observed, memo)
+        asked = _asked(observed)
+        template, problems = memo.recall(
+            ("template", root.id), (_gist(asked), root.uid, settings), lambda: _template(root, asked, settings)
+        )
+        if template is None:
+            return Desired(graph(()), problems=problems)
+        try:
+            return _desired(observed, asked, template, settings, memo)
+        except GraphError as error:
+            return Desired(graph(()), problems=(str(error),))
+
+
+def _asked(observed: Observed) -> Body:
+    """The set as it is asked for: as it is, or as a manifest proposes it, with its defaults."""
+    if observed.proposal is None:
+        return defaulted(observed.root.body)
+    metadata = overlay(observed.root.body["metadata"], observed.proposal.get("metadata") or {})
+    return defaulted({**observed.proposal, "metadata": metadata})
+
+
+def _gist(asked: Body) -> bytes:
+    metadata = asked["metadata"]
+    return canonical([asked.get("spec"), metadata.get("labels"), metadata.get("annotations")])
+
+
+def _template(root: Live, asked: Body, setup: Setup) -> tuple[Template | None, tuple[str, ...]]:
+    problems = faults(asked.get("spec") or {}, setup)
+    identity = root.uid or f"{root.id.namespace}/{root.id.name}"
+    return (None, problems) if problems else (read(root.id, identity, asked["metadata"], asked["spec"]), ())
+
+
+def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, memo: Memo) -> Desired:
+    id, root = template.id, observed.root
+    shared = memo.recall((SET, id), (template,), lambda: part(SET, identity.render(template)))
+    replicas = list(_replicas(observed, template, setup, memo))
+    excess = list(_excess(observed, template, memo))
+    complete = (
+        not excess
+        and all(one.standing.complete for one in replicas)
+        and all(resource in observed.slice(SET).objects for resource in shared.resources)
+    )
+    standing = status.of(template, root.generation, [one.standing for one in replicas], complete) if root.uid else None
+    itself = part(ROOT, [_root(observed, asked, standing)])
+    return Desired(
+        graph([itself, shared, *(one.part for one in replicas), *excess]),
+        waiting=tuple(held for one in replicas for held in one.waiting),
+    )
+
+
+def _root(observed: Observed, asked: Body, standing: Body | None) -> Resource:
+    """The set itself: admitted once, by its defaults and our finalizer; written as a whole only where a manifest proposes it."""
+    root = observed.root
+    metadata = {"name": root.id.name, "namespace": root.id.namespace}
+    frame = {"apiVersion": kinds.PODCLIQUESET.api_version, "kind": kinds.PODCLIQUESET.name, "metadata": metadata}
+    if observed.proposal is not None:
+        proposed = observed.proposal.get("metadata") or {}
+        given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
+        finalizers = {} if root.uid else {"finalizers": [labels.SET_FINALIZER]}
+        body = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": asked["spec"]}
+        return Resource(root.id, body, "a manifest asks for it", policy=PROPOSED, status=standing)
+    if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
+        return Resource(root.id, frame, "is looked after", policy=KNOWN, status=standing)
+    return Resource(root.id, {**frame, "spec": asked["spec"]}, "is new: gets its defaults and our finalizer", policy=KNOWN, status=standing)
+
+
+def _replicas(observed: Observed, template: Template, setup: Setup, memo: Memo) -> Iterator[Replica]:
+    taken = sorted(id.name for id in observed.context if id.kind == kinds.POD.name)
+    for index in range(template.replicas):
+        lives = observed.slice(str(index))
+        facts = (template, lives, setup, " ".join(taken))
+        yield memo.recall(("replica", template.id, index), facts, lambda: replica(template, index, lives, taken, setup))  # noqa: B023
+
+
+def _excess(observed: Observed, template: Template, memo: Memo) -> Iterator[Part]:
+    """Replicas beyond the number asked for."""
+    for key, lives in sorted(observed.slices.items()):
+        if key not in (ROOT, SET) and int(key) >= template.replicas:
+            why = f"replica {key} goes: {template.id.name} is scaled to {template.replicas}"
+            yield memo.recall(("excess", template.id, key), (lives, why), lambda: _departing(key, lives, why))  # noqa: B023
+
+
+def _departing(key: str, lives: Slice, why: str) -> Part:
+    return part(key, depart(lives.objects.values(), why))
+
+
+def _teardown(observed: Observed, memo: Memo) -> Desired:
+    """Everything goes, the replicas first; when nothing is left, our finalizer falls."""
+    root = observed.root
+    why = f"{root.id.name} is being deleted"
+    parts = [
+        memo.recall(("teardown", root.id, key), (lives,), lambda: _departing(key, lives, why))  # noqa: B023
+        for key, lives in observed.slices.items()
+        if key != SET and lives.objects
+    ]
+    shared = observed.slice(SET).objects
+    if shared:
+        parts.insert(0, _shared_departing(shared.values(), why, len(parts)))
+    left = observed.count()
+    itself = Resource(root.id, {}, why, stance=Stance.DROP, policy=KNOWN)
+    if left:
+        itself = Resource(root.id, {}, f"{why}; waits for {left} objects to be gone", stance=Stance.HOLD)
+    going = (live for lives in observed.slices.values() for live in lives.of("Pod") if live.deleting_since)
+    return Desired(graph([part(ROOT, [itself]), *parts]), waiting=tuple(Held(live.id, "is being deleted") for live in going))
+
+
+def _shared_departing(lives: Any, why: str, replicas: int) -> Part:
+    listed: Sequence[Live] = list(lives)
+    if not replicas:
+        return part(SET, depart(listed, why))
+    held = f"{why}; waits for the replicas to be gone"
+    return part(SET, [Resource(live.id, {}, held, stance=Stance.HOLD) for live in listed])

@@ -1,0 +1,93 @@
+"""Pods: one for each seat of a clique; replaced, never edited."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from engine.ids import Owner
+from engine.resource import Body, Policy, Resource, Stance
+from resources import env, kinds, labels, names
+from resources.facts import PodFacts
+from resources.manifest import manifest
+from resources.podclique import labels_of, pod_spec_of
+from resources.policies.seating import Seat
+from resources.view import CliqueView, GangView, View, is_scheduled
+
+BORN = Policy()
+LIVING = Policy(partial=(("spec",),))
+"""Of a living pod only labels, annotations and its gate are ours to change."""
+
+
+def render(view: View) -> Iterator[Resource]:
+    """The pods of a replica: those that serve, those that take a free seat, those that must leave."""
+    base = next(gang for gang in view.gangs if gang.is_base)
+    for clique in view.cliques:
+        if clique.going or (clique.group is not None and clique.group.going):
+            continue
+        yield from _of_clique(view, clique, base)
+
+
+def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resource]:
+    inherited = {**labels_of(view, clique), labels.PODCLIQUE: clique.name}
+    open_gate = not clique.base_gang or is_scheduled(base)
+    for pod in clique.seating.kept:
+        yield _serving(view, clique, pod, inherited, open_gate)
+    if clique.seating.fresh:
+        spec = _spec(view, clique, open_gate)
+        for seat in clique.seating.fresh:
+            yield _newcomer(view, clique, seat, inherited, spec)
+    for pod in clique.seating.surplus:
+        yield leaving(pod, f"{clique.name} is scaled to {clique.replicas}")
+    for pod in clique.seating.spent:
+        yield leaving(pod, f"it has ended ({pod.phase}); another takes its seat")
+
+
+def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, str], spec: Body) -> Resource:
+    body = manifest(
+        kinds.POD,
+        view.namespace,
+        seat.name,
+        {**inherited, labels.POD_INDEX: str(seat.index)},
+        annotations=clique.clique.annotations,
+        spec={**spec, "hostname": names.hostname(clique.name, seat.index)},
+    )
+    body["metadata"]["generateName"] = f"{clique.name}-"
+    return _pod(view, clique, body, f"seat {seat.index} of {clique.name} is free", BORN)
+
+
+def _serving(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[str, str], open_gate: bool) -> Resource:
+    """A pod keeps the hash it was made from: only its successor gets another."""
+    seat = {labels.POD_INDEX: str(pod.seat)} if pod.seat is not None else {}
+    mine = {**inherited, labels.TEMPLATE_HASH: pod.hash or clique.clique.hash, **seat}
+    body = manifest(kinds.POD, view.namespace, pod.name, mine, annotations=clique.clique.annotations)
+    why = f"serves in {clique.name}"
+    if pod.gated and open_gate:
+        gates = [gate for gate in pod.live.body["spec"]["schedulingGates"] if gate.get("name") != labels.GATE]
+        body["spec"] = {"schedulingGates": gates}
+        why = f"gang {clique.gang} may be scheduled"
+    return _pod(view, clique, body, why, LIVING)
+
+
+def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str, policy: Policy) -> Resource:
+    name = body["metadata"]["name"]
+    gang = kinds.PODGANG.id(view.namespace, clique.gang)
+    service = kinds.SERVICE.id(view.namespace, names.headless_service(view.root, view.index))
+    owner = Owner(clique.id, kinds.PODCLIQUE.api_version)
+    return Resource(kinds.POD.id(view.namespace, name), body, why, (owner,), after=frozenset({gang, service}), policy=policy)
+
+
+def leaving(pod: PodFacts, why: str, asked: bool = True) -> Resource:
+    """A pod that must go."""
+    return Resource(pod.live.id, {}, why, stance=Stance.DROP, asked=asked)
+
+
+def _spec(view: View, clique: CliqueView, open_gate: bool) -> dict[str, Any]:
+    """What all new pods of a clique share: the clique's pod spec, dressed by its scheduler and told where it stands."""
+    scheduler = view.setup.scheduler(clique.clique.scheduler)
+    address = names.service_address(view.root, view.index, view.namespace)
+    spec = scheduler.dress(pod_spec_of(clique))
+    spec = env.in_front(spec, env.of_pod(view.root, view.index, clique.name, address))
+    spec["subdomain"] = names.headless_service(view.root, view.index)
+    spec.pop("schedulingGates", None)
+    if not open_gate:
+        spec["schedulingGates"] = [{"name": labels.GATE}]
+    return spec

@@ -1,0 +1,76 @@
+"""PodCliques: pods of one role, alone or as members of a scaling group."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from engine.resource import Policy, Resource
+from resources import env, kinds, labels
+from resources.manifest import manifest
+from resources.status import podclique as status
+from resources.view import CliqueView, View
+
+POLICY = Policy(seeded=(("spec", "replicas"),), finalizers=(labels.CLIQUE_FINALIZER,))
+
+
+def render(view: View) -> Iterator[Resource]:
+    """The cliques of a replica. Their `replicas` are a seed; afterwards they belong to whoever scales them."""
+    for clique in view.cliques:
+        if clique.going or (clique.group is not None and clique.group.going):
+            continue
+        yield _podclique(view, clique)
+
+
+def _podclique(view: View, clique: CliqueView) -> Resource:
+    body = manifest(
+        kinds.PODCLIQUE,
+        view.namespace,
+        clique.name,
+        labels_of(view, clique),
+        annotations=clique.clique.annotations,
+        finalizers=POLICY.finalizers,
+        spec=_spec(clique),
+    )
+    return Resource(
+        clique.id,
+        body,
+        f"clique {clique.clique.name} of replica {view.index}" + (f", in {clique.group.name}" if clique.group else ""),
+        (clique.owner,),
+        policy=POLICY,
+        status=status.of(view, clique),
+    )
+
+
+def labels_of(view: View, clique: CliqueView) -> dict[str, str]:
+    """The labels of a clique: the template's, then ours, which win. Its pods inherit them."""
+    component = "pcsg-podclique" if clique.group else "pcs-podclique"
+    ours = labels.child(view.root, component, clique.name)
+    if clique.group:
+        ours[labels.SCALING_GROUP] = clique.group.name
+        ours[labels.GROUP_REPLICA_INDEX] = str(clique.group_replica)
+    ours[labels.PODGANG] = clique.gang
+    if clique.base_gang:
+        ours[labels.BASE_PODGANG] = clique.base_gang
+    ours[labels.REPLICA_INDEX] = str(view.index)
+    ours[labels.TEMPLATE_HASH] = clique.clique.hash
+    return {**clique.clique.labels, **ours}
+
+
+def _spec(clique: CliqueView) -> dict[str, Any]:
+    template = clique.clique
+    spec: dict[str, Any] = {
+        "roleName": template.role,
+        "replicas": template.replicas,
+        "minAvailable": template.min_available,
+        "podSpec": pod_spec_of(clique),
+    }
+    if template.autoscaling and clique.group is None:
+        spec["autoScalingConfig"] = template.autoscaling
+    return spec
+
+
+def pod_spec_of(clique: CliqueView) -> dict[str, Any]:
+    """The template's pod spec, in a scaling group with the group's variables in front."""
+    pod_spec = dict(clique.clique.pod_spec)
+    return env.in_front(pod_spec, env.of_group(clique.group.group.pods)) if clique.group else pod_spec
+
+

@@ -1,0 +1,99 @@
+"""Leftovers: what stands in a replica and is not, or no longer, asked for there: why, and what goes together."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.resource import Resource
+from resources import labels
+from resources.policies.teardown import depart
+from resources.view import GroupView, View
+
+
+@dataclass(frozen=True, slots=True)
+class Bunch:
+    """Why some objects go, together; whether somebody asked for it."""
+
+    why: str
+    asked: bool = True
+
+
+def leftovers(view: View, wanted: Collection[ResourceId]) -> Iterator[Resource]:
+    """Everything of our making in the replica that is not wanted, as what it is to become."""
+    bunches: dict[Bunch, list[Live]] = {}
+    cliques = {live.uid: live for live in view.lives.of("PodClique")}
+    for live in view.lives.objects.values():
+        if live.id not in wanted:
+            bunch = _bunch(view, live, cliques)
+            if bunch is not None:
+                bunches.setdefault(bunch, []).append(live)
+    for bunch, lives in bunches.items():
+        yield from depart(lives, bunch.why, asked=bunch.asked)
+
+
+def _bunch(view: View, live: Live, cliques: dict[str, Live]) -> Bunch | None:
+    """The bunch that an unwanted object belongs to; None for what nothing here can explain."""
+    match live.id.kind:
+        case "Pod":
+            owner = live.controller
+            clique = cliques.get(owner.uid) if owner else None
+            return _of_clique(view, clique) if clique and _is_leaving(view, clique) else None
+        case "PodClique":
+            return _of_clique(view, live)
+        case "PodCliqueScalingGroup":
+            return _deleted(live) if live.deleting_since else Bunch(f"the template has no scaling group {live.id.name}", asked=False)
+        case "PodGang":
+            return _of_gang(view, live)
+        case "HorizontalPodAutoscaler":
+            targets = {clique.name for clique in view.cliques} | {group.name for group in view.groups}
+            known = live.id.name in targets
+            return Bunch(f"no autoscaling is asked for {live.id.name}", asked=known)
+    return None
+
+
+def _is_leaving(view: View, clique: Live) -> bool:
+    return clique.deleting_since is not None or not any(clique.id == one.id for one in view.cliques) or _group_is_going(view, clique)
+
+
+def _of_clique(view: View, clique: Live) -> Bunch:
+    group = _group(view, clique)
+    if group is not None and group.live is not None and group.going:
+        return _deleted(group.live)
+    if clique.deleting_since is not None:
+        return _deleted(clique)
+    if group is not None and (index := _group_replica(clique)) is not None and index >= group.replicas:
+        return _scaled_in(group, index)
+    return Bunch(f"the template has no clique {clique.id.name}", asked=False)
+
+
+def _of_gang(view: View, gang: Live) -> Bunch:
+    for group in view.groups:
+        number = gang.id.name.removeprefix(f"{group.name}-")
+        if number.isascii() and number.isdigit():
+            index = int(number) + group.group.min_available
+            return _deleted(group.live) if group.live is not None and group.going else _scaled_in(group, index)
+    return Bunch(f"the template has no gang {gang.id.name}", asked=False)
+
+
+def _scaled_in(group: GroupView, index: int) -> Bunch:
+    return Bunch(f"replica {index} of {group.name} goes: it is scaled to {group.replicas}")
+
+
+def _deleted(live: Live) -> Bunch:
+    return Bunch(f"{live.id.kind} {live.id.name} has been deleted; it is made again")
+
+
+def _group(view: View, clique: Live) -> GroupView | None:
+    name = clique.labels.get(labels.SCALING_GROUP)
+    return next((group for group in view.groups if group.name == name), None)
+
+
+def _group_is_going(view: View, clique: Live) -> bool:
+    group = _group(view, clique)
+    return group is not None and group.going
+
+
+def _group_replica(clique: Live) -> int | None:
+    told = clique.labels.get(labels.GROUP_REPLICA_INDEX, "")
+    return int(told) if told.isascii() and told.isdigit() else None

@@ -1,0 +1,35 @@
+"""Teardown: what goes, in the order in which nothing is taken from under a pod that still runs."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.resource import Policy, Resource, Stance
+from resources import labels
+
+FINALIZERS = {"PodClique": (labels.CLIQUE_FINALIZER,), "PodCliqueScalingGroup": (labels.GROUP_FINALIZER,)}
+
+AT_ONCE = frozenset({"Pod", "HorizontalPodAutoscaler"})
+"""What goes first: nobody may scale what is leaving, and everything else waits for the pods."""
+
+
+def depart(lives: Iterable[Live], why: str, *, asked: bool = True) -> Iterator[Resource]:
+    """These objects go together: autoscalers and pods at once, everything else when the pods among them are gone."""
+    listed = list(lives)
+    pods = sum(live.id.kind == "Pod" for live in listed)
+    for live in listed:
+        if live.id.kind in AT_ONCE or not pods:
+            yield _drop(live, why, asked, after=_owners(live, listed))
+        else:
+            yield Resource(live.id, {}, f"{why}; waits for {'1 pod' if pods == 1 else f'{pods} pods'} to be gone", stance=Stance.HOLD)
+
+
+def _owners(live: Live, lives: Sequence[Live]) -> frozenset[ResourceId]:
+    """Its owners among those that go as well: they were there before it and go after it."""
+    uids = {owner.uid for owner in live.owners}
+    return frozenset(one.id for one in lives if one.uid in uids)
+
+
+def _drop(live: Live, why: str, asked: bool, after: frozenset[ResourceId]) -> Resource:
+    policy = Policy(finalizers=FINALIZERS.get(live.id.kind, ()))
+    return Resource(live.id, {}, why, stance=Stance.DROP, policy=policy, after=after, asked=asked)

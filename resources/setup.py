@@ -1,0 +1,20 @@
+"""Setup: the settings and plug-ins that a workload's objects depend on beside the workload itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from resources.ports import Scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the people who run the engine have chosen."""
+
+    schedulers: Mapping[str, Scheduler]
+    """The enabled scheduler back ends by name."""
+    default_scheduler: str
+    """The one for pods that name none."""
+
+    def scheduler(self, name: str) -> Scheduler:
+        """The back end that a pod asks for. Raises `KeyError` when it is not enabled."""
+        return self.schedulers[name or self.default_scheduler]

@@ -1,0 +1,119 @@
+"""The status of a PodClique: its pods counted, and whether enough of them serve."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.conditions import condition, keep
+from engine.resource import NOW, Body
+from resources import labels
+from resources.facts import PodFacts
+from resources.view import CliqueView, View
+
+SCHEDULED = "PodCliqueScheduled"
+BREACHED = "MinAvailableBreached"
+
+
+def of(view: View, clique: CliqueView) -> Body | None:
+    """What the clique says of itself, once it is there to say it."""
+    if clique.live is None:
+        return None
+    old: Mapping[str, Any] = clique.live.body.get("status") or {}
+    hash, generation = clique.clique.hash, view.template.hash
+    body: dict[str, Any] = {
+        "replicas": sum(not pod.going for pod in clique.pods),
+        "readyReplicas": ready(clique),
+        "scheduledReplicas": scheduled(clique),
+        "scheduleGatedReplicas": sum(pod.held_at_gate for pod in clique.pods),
+        "updatedReplicas": updated(clique),
+    }
+    if clique.group is None:
+        body["hpaPodSelector"] = labels.selector({**labels.default(view.root), labels.PODCLIQUE: clique.name})
+        body["updateProgress"] = _update_progress(old, generation, hash)
+    if body["updatedReplicas"] == body["replicas"]:
+        body["currentPodTemplateHash"] = hash
+        body["currentPodCliqueSetGenerationHash"] = generation
+    if is_settled(clique):
+        body["observedGeneration"] = clique.live.generation
+    if is_settled(clique) or "observedGeneration" in old:
+        conditions = [_scheduled(clique), _breached(clique)]
+        body["conditions"] = keep(old.get("conditions") or (), conditions, owned=(SCHEDULED, BREACHED))
+    return body
+
+
+def ready(clique: CliqueView) -> int:
+    """Pods that are ready, those on their way out included."""
+    return sum(pod.ready for pod in clique.pods)
+
+
+def scheduled(clique: CliqueView) -> int:
+    """Pods that have a node, those on their way out included."""
+    return sum(pod.scheduled for pod in clique.pods)
+
+
+def updated(clique: CliqueView) -> int:
+    """Pods made from the template of today, those on their way out included."""
+    return sum(pod.hash == clique.clique.hash for pod in clique.pods)
+
+
+def is_settled(clique: CliqueView) -> bool:
+    """Whether all its pods exist, none is too many, and none waits at our gate."""
+    seating = clique.seating
+    return not (seating.fresh or seating.surplus or seating.spent or any(pod.gated for pod in seating.kept))
+
+
+def is_enough_scheduled(clique: CliqueView) -> bool:
+    """Whether its minimum is scheduled."""
+    return scheduled(clique) >= clique.clique.min_available
+
+
+def is_available(clique: CliqueView) -> bool:
+    """Whether it is there to stay and its minimum is ready."""
+    return clique.live is not None and not clique.going and ready(clique) >= clique.clique.min_available
+
+
+def is_updated(clique: CliqueView) -> bool:
+    """Whether it is available and its minimum comes from the template of today."""
+    return is_available(clique) and clique.live is not None and _is_labelled(clique) and updated(clique) >= clique.clique.min_available
+
+
+def _is_labelled(clique: CliqueView) -> bool:
+    return clique.live is not None and clique.live.labels.get(labels.TEMPLATE_HASH) == clique.clique.hash
+
+
+def _update_progress(old: Mapping[str, Any], generation: str, hash: str) -> Mapping[str, Any]:
+    """A clique that has never been updated shows an update that ended as it began (Q25)."""
+    known = old.get("updateProgress")
+    if known and known.get("podCliqueSetGenerationHash") == generation:
+        return {"updateStartedAt": known.get("updateStartedAt") or NOW, "podCliqueSetGenerationHash": generation, "podTemplateHash": hash}
+    return {"updateStartedAt": NOW, "updateEndedAt": NOW, "podCliqueSetGenerationHash": generation, "podTemplateHash": hash}
+
+
+def _scheduled(clique: CliqueView) -> dict[str, Any]:
+    minimum, found = clique.clique.min_available, scheduled(clique)
+    told = f"scheduled pods found. expected at least: {minimum}, found: {found}"
+    if found >= minimum:
+        return condition(SCHEDULED, True, "SufficientScheduledPods", f"Sufficient {told}")
+    return condition(SCHEDULED, False, "InsufficientScheduledPods", f"Insufficient {told}")
+
+
+def _breached(clique: CliqueView) -> dict[str, Any]:
+    """Pods that still pull images or run their init containers count as fine: they are starting."""
+    minimum, found = clique.clique.min_available, scheduled(clique)
+    if found < minimum:
+        told = f"Scheduled replicas ({found}) below MinAvailable ({minimum})"
+        return condition(BREACHED, True, "ScheduledReplicasBelowMinAvailable", told)
+    fine = found - sum(pod.failing or pod.unready for pod in clique.pods)
+    told = f"expected at least: {minimum}, found: {fine}"
+    if fine < minimum:
+        return condition(BREACHED, True, "InsufficientReadyPods", f"Insufficient ready or starting pods. {told}")
+    return condition(BREACHED, False, "SufficientReadyPods", f"Either sufficient ready or starting pods found. {told}")
+
+
+def is_breached(clique: CliqueView) -> bool:
+    """Whether too few of its pods are scheduled, ready or starting."""
+    return bool(_breached(clique)["status"] == "True")
+
+
+def trouble(pods: Sequence[PodFacts]) -> str:
+    """What keeps the first pod that is not ready, in the cluster's words."""
+    return next((f"{pod.name}: {pod.trouble}" for pod in sorted(pods, key=lambda pod: pod.name) if not pod.ready and pod.trouble), "")

@@ -1,0 +1,79 @@
+"""The status of a PodCliqueScalingGroup: its replicas counted, and whether enough of them are whole."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.conditions import condition, keep
+from engine.resource import Body
+from resources import labels
+from resources.status import podclique
+from resources.view import CliqueView, GroupView, View
+
+BREACHED = "MinAvailableBreached"
+
+
+def of(view: View, group: GroupView) -> Body | None:
+    """What the group says of itself, once it is there to say it."""
+    if group.live is None:
+        return None
+    old: Mapping[str, Any] = group.live.body.get("status") or {}
+    replicas = replicas_of(view, group)
+    body: dict[str, Any] = {
+        "replicas": group.replicas,
+        "scheduledReplicas": sum(is_scheduled(members) for members in replicas),
+        "availableReplicas": sum(is_available(members) for members in replicas),
+        "updatedReplicas": sum(is_updated(members) for members in replicas),
+        "selector": labels.selector({**labels.default(view.root), labels.SCALING_GROUP: group.name}),
+        "conditions": keep(old.get("conditions") or (), [_breached(group, replicas)], owned=(BREACHED,)),
+    }
+    if is_current(replicas):
+        body["currentPodCliqueSetGenerationHash"] = view.template.hash
+    if all(map(_is_complete, replicas)):
+        body["observedGeneration"] = group.live.generation
+    return body
+
+
+def replicas_of(view: View, group: GroupView) -> list[tuple[CliqueView, ...]]:
+    """The member cliques, replica by replica."""
+    return [tuple(view.members(group, replica)) for replica in range(group.replicas)]
+
+
+def _is_complete(members: Sequence[CliqueView]) -> bool:
+    return all(clique.live is not None and not clique.going for clique in members)
+
+
+def is_scheduled(members: Sequence[CliqueView]) -> bool:
+    """Whether a replica has all its cliques, each with its minimum scheduled."""
+    return _is_complete(members) and all(map(podclique.is_enough_scheduled, members))
+
+
+def is_available(members: Sequence[CliqueView]) -> bool:
+    """Whether a replica is scheduled, each clique with its minimum ready."""
+    return is_scheduled(members) and all(map(podclique.is_available, members))
+
+
+def is_updated(members: Sequence[CliqueView]) -> bool:
+    """Whether a replica is available and made from the template of today."""
+    return is_available(members) and all(map(podclique.is_updated, members))
+
+
+def is_current(replicas: Sequence[Sequence[CliqueView]]) -> bool:
+    """Whether every member exists and is made from the template of today, ready or not."""
+    return all(
+        clique.live is not None
+        and not clique.going
+        and clique.live.labels.get(labels.TEMPLATE_HASH) == clique.clique.hash
+        and all(pod.hash == clique.clique.hash for pod in clique.seating.kept)
+        for members in replicas
+        for clique in members
+    )
+
+
+def _breached(group: GroupView, replicas: Sequence[Sequence[CliqueView]]) -> dict[str, Any]:
+    minimum = group.group.min_available
+    sound = sum(_is_complete(members) and not any(map(podclique.is_breached, members)) for members in replicas)
+    told = f"PCSG replicas not in breach ({sound})"
+    if sound < minimum:
+        reason = "InsufficientAvailablePodCliqueScalingGroupReplicas"
+        return condition(BREACHED, True, reason, f"{told} below MinAvailable ({minimum})")
+    return condition(BREACHED, False, "SufficientAvailablePodCliqueScalingGroupReplicas", f"{told} meets MinAvailable ({minimum})")
