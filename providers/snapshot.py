@@ -1,0 +1,123 @@
+"""Snapshot: a cluster as a stream of YAML documents, scrubbed when written; any `kubectl get -o yaml` can be read as one."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from engine.errors import InputError
+from engine.ids import Kind
+from engine.mask import masked
+from engine.observed import Live, live
+from engine.ownership import MANAGER
+from engine.report.printable import clipped, printable
+from engine.resource import Body
+from engine.runtime.provider import Scope, Sighting
+from providers.documents import Document, read_documents
+
+LARGEST = 1 << 30
+"""Bytes of a snapshot that are read: a cluster with a hundred thousand pods has less."""
+HEAD = "# A snapshot of {count} objects. Secret data is masked; field ownership is kept where it is ours.\n"
+
+
+def written(lives: Iterable[Live]) -> Iterator[str]:
+    """The objects as YAML documents, ordered by identity, without what is secret or nobody's business here."""
+    ordered = sorted(lives, key=lambda one: one.id)
+    yield HEAD.format(count=len(ordered))
+    for one in ordered:
+        yield f"---\n{as_yaml(scrubbed(one.body))}"
+
+
+def as_yaml(body: Body) -> str:
+    """One object in YAML: keys in order, anything but ASCII escaped, so that equal objects are equal bytes."""
+    text: str = yaml.dump(body, Dumper=_Dumper, default_flow_style=False, sort_keys=True, width=1000)
+    return text
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes every object out where it stands: what two objects share is nobody's concern but ours."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """No aliases."""
+        return True
+
+
+def scrubbed(body: Body) -> Body:
+    """The object without secret data, and with our own entries of its field ownership alone."""
+    metadata = body["metadata"]
+    if "managedFields" in metadata:
+        ours = [entry for entry in metadata["managedFields"] if entry.get("manager") == MANAGER]
+        kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+        body = {**body, "metadata": kept | ({"managedFields": ours} if ours else {})}
+    return masked(body)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The objects of a file, to be looked at as if they were a cluster."""
+
+    lives: Sequence[Live]
+
+    def sight(self, scope: Scope) -> Sighting:
+        """What a look at the cluster would have brought."""
+        inside = [one for one in self.lives if not scope.namespaces or one.id.namespace in ("", *scope.namespaces)]
+        labels = wanted_labels(scope.selector)
+        return Sighting(
+            tuple(one for one in inside if is_of(one, scope.roots)),
+            tuple(one for one in inside if is_of(one, scope.children) and labels.items() <= one.labels.items()),
+        )
+
+
+def is_of(one: Live, kinds: Sequence[Kind]) -> bool:
+    """Whether the object is of one of the kinds."""
+    return any((kind.group, kind.name) == (one.id.group, one.id.kind) for kind in kinds)
+
+
+def wanted_labels(selector: str) -> Mapping[str, str]:
+    """The labels of a selector made of equalities."""
+    return dict(part.split("=", 1) for part in selector.replace("==", "=").split(",") if "=" in part)
+
+
+def read(path: Path) -> Snapshot:
+    """The snapshot in a file. Raises `InputError`."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{printable(str(path))}: {(error.strerror or 'cannot be read').lower()}") from None
+    return Snapshot(tuple(unique(objects(read_documents(data, printable(str(path)), limit=LARGEST)))))
+
+
+def objects(documents: Iterable[Document]) -> Iterator[tuple[Live, str]]:
+    """Every object in the documents with its place, Lists taken apart."""
+    for document in documents:
+        listed = document.value.get("items") if isinstance(document.value, dict) else None
+        if isinstance(listed, list):
+            for index, item in enumerate(listed):
+                yield typed(item, document.place(("items", str(index))))
+        else:
+            yield typed(document.value, document.place())
+
+
+def typed(value: Any, place: str) -> tuple[Live, str]:
+    """One object, or an `InputError` that says what it lacks."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if not isinstance(metadata, dict) or not all(isinstance(value.get(key), str) for key in ("apiVersion", "kind")):
+        raise InputError(f"{place}: not an object of a cluster: it needs apiVersion, kind and metadata")
+    if not isinstance(metadata.get("name"), str) or not isinstance(metadata.get("uid"), str):
+        raise InputError(f"{place}: {clipped(value['kind'], 80)} has no name or no uid: a snapshot holds objects as a server shows them")
+    try:
+        return live(value), place
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{place}: {clipped(value['kind'], 80)} {clipped(metadata['name'], 80)}: malformed metadata: {error}") from None
+
+
+def unique(found: Iterable[tuple[Live, str]]) -> Iterator[Live]:
+    """The objects. Raises `InputError` when two have one name."""
+    places: dict[Any, str] = {}
+    for one, place in found:
+        if one.id in places:
+            raise InputError(f"{place}: {printable(str(one.id))} is there twice, first at {places[one.id]}")
+        places[one.id] = place
+        yield one

@@ -1,0 +1,117 @@
+"""A cluster on file: what is kept, what is not, and that it reads back as it was."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import InputError
+from engine.ids import ResourceId
+from engine.observed import live
+from engine.runtime.provider import Scope
+from providers.snapshot import read, written
+from resources.kinds import POD, PODCLIQUESET, SECRET
+
+
+def body(kind: str, name: str, **rest: Any) -> dict[str, Any]:
+    """An object as a server shows it."""
+    metadata = {"name": name, "namespace": "a", "uid": f"u-{name}", "resourceVersion": "7", **rest.pop("metadata", {})}
+    return {"apiVersion": rest.pop("apiVersion", "v1"), "kind": kind, "metadata": metadata, **rest}
+
+
+def stored(tmp_path: Path, *bodies: dict[str, Any]) -> Path:
+    """A snapshot file of these objects."""
+    file = tmp_path / "snapshot.yaml"
+    file.write_text("".join(written(live(one) for one in bodies)))
+    return file
+
+
+def test_what_is_written_reads_back_with_identity_revision_and_owners(tmp_path: Path) -> None:
+    owners = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u-p", "controller": True}]
+    one = body("Pod", "q", metadata={"ownerReferences": owners, "labels": {"a": "yes", "n": "012"}}, spec={"x": [1, "1", None, 1.5, "ü"]})
+
+    (found,) = read(stored(tmp_path, one)).lives
+
+    assert found.body == one
+    assert (found.id, found.uid, found.revision, found.owners[0].uid) == (ResourceId("", "Pod", "a", "q"), "u-q", "7", "u-p")
+
+
+def test_no_secret_data_is_written(tmp_path: Path) -> None:
+    last = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "hush"}}
+    text = stored(tmp_path, body("Secret", "s", data={"token": "hush"}, metadata=last)).read_text()
+
+    assert "hush" not in text and "token: (masked)" in text
+
+
+def test_field_ownership_is_kept_where_it_is_ours(tmp_path: Path) -> None:
+    managed = [{"manager": "kubectl", "fieldsV1": {"f:a": {}}}, {"manager": "engine", "fieldsV1": {"f:b": {}}}]
+
+    (found,) = read(stored(tmp_path, body("Pod", "p", metadata={"managedFields": managed}))).lives
+
+    assert found.body["metadata"]["managedFields"] == [managed[1]]
+
+
+def test_equal_worlds_are_equal_bytes_whatever_their_order(tmp_path: Path) -> None:
+    pods = [live(body("Pod", name)) for name in ("b", "a", "c")]
+
+    assert "".join(written(pods)) == "".join(written(reversed(pods)))
+
+
+def test_a_look_at_it_is_bounded_as_a_look_at_a_cluster_is(tmp_path: Path) -> None:
+    ours = {"labels": {"managed": "us"}}
+    root = body("PodCliqueSet", "r", apiVersion="grove.io/v1alpha1")
+    elsewhere = body("Pod", "far", metadata=ours | {"namespace": "b"})
+    snapshot = read(
+        stored(tmp_path, root, body("Pod", "p", metadata=ours), body("Pod", "foreign"), elsewhere, body("Secret", "s", metadata=ours))
+    )
+
+    sighting = snapshot.sight(Scope((PODCLIQUESET,), (POD,), "managed=us", ("a",)))
+
+    assert [one.id.name for one in sighting.roots] == ["r"]
+    assert [one.id.name for one in sighting.children] == ["p"]
+    assert len(snapshot.sight(Scope((PODCLIQUESET,), (POD, SECRET), "managed=us")).children) == 3
+
+
+def test_what_kubectl_prints_is_a_snapshot(tmp_path: Path) -> None:
+    file = tmp_path / "list.yaml"
+    file.write_text(
+        "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n"
+        "  metadata: {name: p, namespace: a, uid: u, creationTimestamp: 2026-01-01T00:00:00Z}\n"
+    )
+
+    assert [one.id.name for one in read(file).lives] == ["p"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1]\n", ":1: not an object of a cluster: it needs apiVersion, kind and metadata"),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n",
+            ":1: Pod has no name or no uid: a snapshot holds objects as a server shows them",
+        ),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u, creationTimestamp: never}\n",
+            ":1: Pod p: malformed metadata: Invalid isoformat string: 'never'",
+        ),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u, ownerReferences: [{}]}\n", ":1: Pod p: malformed metadata: 'kind'"),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u}\n",
+            ":5: Pod/p is there twice, first at {}:1",
+        ),
+        ("a: [\n", ":2: not YAML: did not find expected node content"),
+    ],
+)
+def test_what_is_no_snapshot_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(text)
+
+    with pytest.raises(InputError) as refusal:
+        read(file)
+
+    assert str(refusal.value) == f"{file}{message.format(file)}"
+
+
+def test_a_snapshot_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read(tmp_path / "gone.yaml")
