@@ -1,0 +1,13 @@
+"""Moments: times as the API writes them, in whole seconds of UTC."""
+
+from datetime import UTC, datetime
+
+
+def written(moment: datetime) -> str:
+    """As in a `creationTimestamp`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read(text: str | None) -> datetime | None:
+    """The moment that the text says; None where none is written."""
+    return datetime.fromisoformat(text).astimezone(UTC) if text else None

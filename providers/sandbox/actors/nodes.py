@@ -1,0 +1,102 @@
+"""Nodes: the simulated ones, racks of them, registered and kept Ready."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from engine import conditions
+from engine.errors import AlreadyExists
+from engine.runtime.client import Client
+from engine.runtime.clock import Clock
+from providers.sandbox.actors.addresses import node_address
+from providers.sandbox.actors.agenda import Agenda
+from providers.sandbox.actors.moments import written
+from providers.sandbox.actors.reflector import Reflection
+from providers.sandbox.actors.settings import Settings
+from resources.kinds import LEASE, NODE
+
+SIMULATED: Final = "sandbox.grove.io/simulated"
+"""A node with this label, whoever made it, has a simulated kubelet: its pods are brought to life by us, and by nobody else."""
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+
+
+def is_simulated(node: Mapping[str, Any] | None) -> bool:
+    """Whether the node is there and ours to play."""
+    return node is not None and (node["metadata"].get("labels") or {}).get(SIMULATED) == "true"
+
+
+async def register(client: Client, settings: Settings) -> None:
+    """Create the nodes that the settings ask for; those that are there stay as they are."""
+    for number in range(settings.nodes):
+        try:
+            await client.create(NODE, "", _node(number, settings))
+        except AlreadyExists:
+            continue
+
+
+async def keep_ready(client: Client, clock: Clock, settings: Settings, nodes: Reflection, agenda: Agenda[str]) -> None:
+    """Make every simulated node Ready whenever it is not, for ever; renew its Lease if the settings say so."""
+
+    async def look(name: str) -> float | None:
+        node = nodes.get("", name)
+        if node is None or not is_simulated(node):
+            return None
+        await _make_ready(client, clock, settings, nodes, node)
+        if settings.heartbeat:
+            await _renew(client, clock, settings, name)
+        return settings.heartbeat or None
+
+    await agenda.work(look, workers=2)
+
+
+async def _make_ready(client: Client, clock: Clock, settings: Settings, nodes: Reflection, node: dict[str, Any]) -> None:
+    name = node["metadata"]["name"]
+    live = node.get("status", {})
+    if not conditions.is_true(live.get("conditions", ()), "Ready"):
+        status = {key: value for key, value in _status(node, settings).items() if key not in live}
+        status["conditions"] = [_ready(written(clock.now()))]
+        nodes.assume(await client.patch(NODE, "", name, {"status": status}, how="strategic", subresource="status"))
+    taints = node.get("spec", {}).get("taints", ())
+    # Admission taints every new node; nobody else may be there to take that off again.
+    if any(taint["key"] == NOT_READY for taint in taints):
+        kept = [taint for taint in taints if taint["key"] != NOT_READY]
+        revision = {"resourceVersion": nodes.objects["", name]["metadata"]["resourceVersion"]}
+        nodes.assume(await client.patch(NODE, "", name, {"metadata": revision, "spec": {"taints": kept or None}}))
+
+
+async def _renew(client: Client, clock: Clock, settings: Settings, name: str) -> None:
+    now = clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    spec = {"holderIdentity": name, "leaseDurationSeconds": int(settings.heartbeat * 4) or 1, "renewTime": now}
+    lease = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": {"name": name}, "spec": spec}
+    try:
+        await client.create(LEASE, "kube-node-lease", lease)
+    except AlreadyExists:
+        await client.patch(LEASE, "kube-node-lease", name, {"spec": spec})
+
+
+def _node(number: int, settings: Settings) -> dict[str, Any]:
+    name = f"node-{number:04d}"
+    rack = number // settings.nodes_per_rack
+    labels = {
+        SIMULATED: "true",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "topology.kubernetes.io/rack": f"rack-{rack}",
+        "topology.kubernetes.io/zone": f"zone-{rack // settings.racks_per_zone}",
+    }
+    return {"apiVersion": NODE.api_version, "kind": NODE.name, "metadata": {"name": name, "labels": labels}}
+
+
+def _status(node: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    name = node["metadata"]["name"]
+    digits = "".join(filter(str.isdecimal, name))[-5:]
+    return {
+        "capacity": dict(settings.capacity),
+        "allocatable": dict(settings.capacity),
+        "addresses": [{"type": "InternalIP", "address": node_address(int(digits or 0))}, {"type": "Hostname", "address": name}],
+    }
+
+
+def _ready(now: str) -> dict[str, Any]:
+    heard = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    return {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated kubelet is ready", **heard}

@@ -1,0 +1,198 @@
+"""Scheduler: places gangs whole or not at all, and pods of no gang one by one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import anyio
+
+from engine import conditions
+from engine.errors import ClusterError
+from engine.runtime.client import Client
+from engine.runtime.clock import Clock
+from providers.sandbox.actors.agenda import Agenda
+from providers.sandbox.actors.amounts import PODS, requested
+from providers.sandbox.actors.ask import ask_of
+from providers.sandbox.actors.gang import Unit, is_finished, muster, unit_of
+from providers.sandbox.actors.moments import written
+from providers.sandbox.actors.pool import Pool, Shortage
+from providers.sandbox.actors.reflector import Body, Key, Reflection, by_age, is_deleting, key_of, reflect, uid_of
+from providers.sandbox.actors.settings import Settings
+from resources.kinds import NODE, POD, PODGANG
+
+GATHERING = 0.1
+"""Seconds in which freed room is gathered before everything that did not fit is tried again."""
+PATIENCE = 1.0
+"""Seconds that a gang may lack pods before its pods say so: gangs are created one pod after the other."""
+
+
+async def run(client: Client, clock: Clock, settings: Settings) -> None:
+    """Bind pods that may be scheduled; say of the others what is short."""
+    await Scheduler(client, clock, settings).run()
+
+
+class Scheduler:
+    """What the scheduler knows: pods, nodes, gangs, and what waits for room. All of it can be read anew from the API."""
+
+    def __init__(self, client: Client, clock: Clock, settings: Settings) -> None:
+        self._client, self._clock, self._settings = client, clock, settings
+        self._agenda: Agenda[Unit | None] = Agenda(clock)
+        self._pool = Pool()
+        self._pods = Reflection(POD, self._saw_pod)
+        self._nodes = Reflection(NODE, self._saw_node)
+        self._gangs = Reflection(PODGANG, self._saw_gang)
+        self._free: dict[Unit, dict[Key, Body]] = {}
+        self._parked: set[Unit] = set()
+        self._lacking_since: dict[Unit, float] = {}
+        self._posting = anyio.CapacityLimiter(16)
+
+    async def run(self) -> None:
+        """Schedule, for ever."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reflect, self._client, self._clock, self._pods, self._nodes, self._gangs)
+            # Room is given out only once it is known what is taken, and by whom.
+            for seen in (self._pods, self._nodes, self._gangs):
+                await seen.synced.wait()
+            tasks.start_soon(self._agenda.work, self._look)
+
+    def _saw_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
+        if old is not None and (new is None or uid_of(new) != uid_of(old) or is_finished(new)) and self._pool.remove(uid_of(old)):
+            self._agenda.later(None, GATHERING)
+        node = new["spec"].get("nodeName", "") if new is not None and not is_finished(new) else ""
+        if new is not None and node and self._pool.where(uid_of(new)) != node:
+            self._pool.put(uid_of(new), node, _taken(new))
+        free = new is not None and self._is_free(new)
+        if old is not None and not (free and new is not None and unit_of(new) == unit_of(old)):
+            self._forget(unit_of(old), key)
+        if new is not None and free:
+            self._free.setdefault(unit_of(new), {})[key] = new
+            # Our own words in its status are no reason to try again.
+            if old is None or old["spec"] != new["spec"]:
+                self._agenda.add(unit_of(new))
+
+    def _forget(self, unit: Unit, key: Key) -> None:
+        if self._free.get(unit, {}).pop(key, None) and not self._free[unit]:
+            del self._free[unit]
+            self._lacking_since.pop(unit, None)
+
+    def _saw_node(self, key: Key, old: Body | None, new: Body | None) -> None:
+        if old is None or new is None or any(old.get(part) != new.get(part) for part in ("spec", "status")) or _labels(old) != _labels(new):
+            self._pool.set_node(key[1], new)
+            self._agenda.later(None, GATHERING)
+
+    def _saw_gang(self, key: Key, old: Body | None, new: Body | None) -> None:
+        unit = Unit(*key, alone=False)
+        if unit in self._free:
+            self._agenda.add(unit)
+
+    def _is_free(self, pod: Body) -> bool:
+        """Whether the pod may be placed, is not yet, and is ours to place."""
+        spec, served = pod["spec"], self._settings.schedulers
+        ours = not served or spec.get("schedulerName", "default-scheduler") in served
+        open_ = not spec.get("nodeName") and not spec.get("schedulingGates") and not is_deleting(pod) and not is_finished(pod)
+        return ours and open_ and not self._is_placed(pod)
+
+    def _is_placed(self, pod: Body) -> bool:
+        return self._pool.where(uid_of(pod)) != ""
+
+    async def _look(self, unit: Unit | None) -> float | None:
+        if unit is None:
+            self._unpark()
+        elif unit in self._free:
+            return await (self._look_alone(unit) if unit.alone else self._look_gang(unit))
+        return None
+
+    def _unpark(self) -> None:
+        """Room was freed: try again what did not fit, the oldest of the most important first."""
+        for unit in sorted(self._parked & self._free.keys(), key=self._rank):
+            self._agenda.add(unit)
+        self._parked.clear()
+
+    def _rank(self, unit: Unit) -> tuple[int, tuple[str, str, str]]:
+        return min((-(pod["spec"].get("priority") or 0), by_age(pod)) for pod in self._free[unit].values())
+
+    async def _look_alone(self, unit: Unit) -> None:
+        await self._place(unit, [pod for pod in self._free[unit].values() if self._is_free(pod)])
+
+    async def _look_gang(self, unit: Unit) -> float | None:
+        gang = self._gangs.get(unit.namespace, unit.name)
+        if gang is None:
+            return await self._lack(unit, f"PodGang {unit.namespace}/{unit.name} is not there")
+        called = muster(gang, self._pods.objects, self._is_placed, self._is_free)
+        if called.missing:
+            return await self._lack(unit, f"gang {unit.namespace}/{unit.name} is incomplete: {called.missing}")
+        self._lacking_since.pop(unit, None)
+        if await self._place(unit, called.required):
+            for pod in called.extra:
+                if self._is_free(pod):
+                    await self._place(unit, [pod])
+        return None
+
+    async def _lack(self, unit: Unit, message: str) -> float | None:
+        """Nothing to place yet. Say so once it has lasted."""
+        now = self._clock.monotonic()
+        left = self._lacking_since.setdefault(unit, now) + PATIENCE - now
+        if left > 0:
+            return left
+        await self._say(self._free[unit].values(), message)
+        return None
+
+    async def _place(self, unit: Unit, pods: Sequence[Body]) -> bool:
+        """Bind all of the pods, or none and say why. Whether they have their places."""
+        try:
+            found = self._pool.place([(uid_of(pod), ask_of(pod)) for pod in pods])
+        except ValueError as error:
+            found = Shortage(0, 0, {str(error): 1})
+        if not isinstance(found, Shortage):
+            await self._bind(pods, found)
+            return True
+        self._parked.add(unit)
+        fitted = f" {found.placed} of {len(pods)} pods of gang {unit.namespace}/{unit.name} would fit." if len(pods) > 1 else ""
+        await self._say(pods, f"{found}{fitted}")
+        return False
+
+    async def _bind(self, pods: Sequence[Body], nodes: Mapping[str, str]) -> None:
+        """Bind all at once. Raises what went wrong last; whoever was not bound gives its place back."""
+        errors: list[ClusterError] = []
+
+        async def bind(pod: Body) -> None:
+            namespace, name = key_of(pod)
+            try:
+                async with self._posting:
+                    await self._client.create(POD, namespace, _binding(pod, nodes[uid_of(pod)]), name=name, subresource="binding")
+            except ClusterError as error:
+                errors.append(error)
+                self._pool.remove(uid_of(pod))
+
+        async with anyio.create_task_group() as tasks:
+            for pod in pods:
+                tasks.start_soon(bind, pod)
+        if errors:
+            raise errors[-1]
+
+    async def _say(self, pods: Iterable[Body], message: str) -> None:
+        """Tell each of the pods why it is not scheduled, unless it says so already."""
+        for pod in list(pods):
+            status = pod.get("status", {})
+            old = conditions.find(status.get("conditions", ()), "PodScheduled") or {}
+            said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+            if any(old.get(name) != value for name, value in said.items()):
+                since = old.get("lastTransitionTime") if old.get("status") == "False" else None
+                said["lastTransitionTime"] = since or written(self._clock.now())
+                patch = {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": [said]}}
+                self._pods.assume(await self._client.patch(POD, *key_of(pod), patch, how="strategic", subresource="status"))
+
+
+def _binding(pod: Body, node: str) -> Body:
+    about = {"name": pod["metadata"]["name"], "namespace": pod["metadata"]["namespace"], "uid": uid_of(pod)}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": about, "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
+
+
+def _taken(pod: Body) -> Mapping[str, int]:
+    """What a bound pod takes; at least its place, where its quantities cannot be read."""
+    try:
+        return requested(pod["spec"])
+    except ValueError:
+        return {PODS: 1000}
+
+
+def _labels(body: Body) -> Mapping[str, str]:
+    return body["metadata"].get("labels") or {}

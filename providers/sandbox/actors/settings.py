@@ -1,0 +1,28 @@
+"""Settings: how large and how quick the simulated part of a cluster is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+def _capacity() -> Mapping[str, str]:
+    return {"cpu": "128", "memory": "1Ti", "ephemeral-storage": "1Ti", "nvidia.com/gpu": "8", "pods": "110"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the actors need to know besides the API. Every figure in seconds is of the clock they are given."""
+
+    nodes: int = 0
+    """How many simulated Nodes the kubelet registers at its start."""
+    capacity: Mapping[str, str] = field(default_factory=_capacity)
+    """Capacity and allocatable of each of them, as quantities."""
+    nodes_per_rack: int = 18
+    racks_per_zone: int = 4
+    schedulers: frozenset[str] = frozenset()
+    """The `schedulerName`s that the scheduler serves; empty: any."""
+    termination: float = 1.0
+    """Seconds until a pod's processes obey a deletion, where its grace period does not end before."""
+    heartbeat: float = 0.0
+    """Seconds between renewals of a Node's Lease, for control planes that watch them; 0: none are written."""
+    certificate_authority: str = ""
+    """PEM that goes into service account tokens as `ca.crt`; empty: it is left out."""
