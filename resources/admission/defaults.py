@@ -1,0 +1,132 @@
+"""Defaults: a PodCliqueSet with everything filled in that its author may leave out.
+
+First what the CRD's schema fills in (an offline preview has no server to do it), then what admission does. Bodies are never changed: what
+needs no default is shared with the original, and a body that needs none at all is handed back as it is. Parts of the wrong shape are
+left alone; `resources.schema.parse` has the words for them.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from engine import duration
+from engine.resource import Body
+from resources.schema.crds import schema
+from resources.schema.podcliqueset import TERMINATION_DELAY, PodCliqueSet
+
+GRACE_PERIOD: Final = 30
+"""Seconds that a pod gets to end by itself."""
+
+Schema = Mapping[str, Any]
+Fill = Callable[[Any], Any]
+
+
+def defaulted(body: Body) -> Body:
+    """The set with its defaults. Doing it again changes nothing, and returns the very same body."""
+    body = _each(body, {"spec": lambda spec: _filled(spec, _spec_schema())})
+    filled: Body = _each(body, {"metadata": _metadata, "spec": lambda spec: _each(spec, {"template": _template})})
+    return filled
+
+
+@lru_cache(maxsize=1)
+def _spec_schema() -> Schema:
+    found: Schema = schema(PodCliqueSet)["properties"]["spec"]
+    return found
+
+
+def _filled(value: Any, schema: Schema) -> Any:
+    """The value with the defaults of its schema; as on a server, a null of a known field counts as absent."""
+    if "items" in schema:
+        return _every(value, lambda item: _filled(item, schema["items"]))
+    if not isinstance(value, Mapping) or "properties" not in schema:
+        return value
+    fields: Mapping[str, Schema] = schema["properties"]
+    said = {key: entry for key, entry in value.items() if entry is not None or key not in fields}
+    unsaid = {key: field["default"] for key, field in fields.items() if key not in said and "default" in field}
+    filled = _each(value if len(said) == len(value) else said, {key: _filler(field) for key, field in fields.items()})
+    return _with(filled, unsaid)
+
+
+def _filler(schema: Schema) -> Fill:
+    return lambda value: _filled(value, schema)
+
+
+def _metadata(metadata: Any) -> Any:
+    return _with(metadata, {"namespace": "default"}) if isinstance(metadata, Mapping) and not metadata.get("namespace") else metadata
+
+
+def _template(template: Any) -> Any:
+    template = _each(
+        template,
+        {
+            "cliques": lambda cliques: _every(cliques, lambda clique: _each(clique, {"spec": _clique_spec})),
+            "podCliqueScalingGroups": lambda groups: _every(groups, _group),
+            "terminationDelay": _canonical,
+        },
+    )
+    defaults = {
+        "terminationDelay": TERMINATION_DELAY,
+        "headlessServiceConfig": {"publishNotReadyAddresses": True},
+        "podCliqueScalingGroups": [],
+    }
+    return _missing(template, defaults)
+
+
+def _canonical(delay: Any) -> Any:
+    """Spelled as the server that admits it would spell it, so that `4h` in a file and `4h0m0s` in a cluster are no difference."""
+    try:
+        spelled = duration.canonical(delay) if isinstance(delay, str) else delay
+    except ValueError:
+        return delay
+    return delay if spelled == delay else spelled
+
+
+def _clique_spec(spec: Any) -> Any:
+    """One pod unless more are asked for, and all of them are needed unless fewer will do."""
+    if not isinstance(spec, Mapping):
+        return spec
+    # Zero pods are as good as none said; but `false`, which equals zero, is a mistake to be told.
+    if spec.get("replicas") in (None, 0) and spec.get("replicas") is not False:
+        spec = _with(spec, {"replicas": 1})
+    spec = _each(spec, {"podSpec": _pod_spec, "autoScalingConfig": _floor(spec["replicas"])})
+    return _missing(spec, {"minAvailable": spec["replicas"]})
+
+
+def _group(group: Any) -> Any:
+    return _each(group, {"scaleConfig": _floor(group["replicas"])}) if isinstance(group, Mapping) else group
+
+
+def _floor(replicas: Any) -> Fill:
+    """An autoscaler does not go below what was asked for, unless it may."""
+    return lambda scaling: _missing(scaling, {"minReplicas": replicas})
+
+
+def _pod_spec(spec: Any) -> Any:
+    return _missing(spec, {"restartPolicy": "Always", "terminationGracePeriodSeconds": GRACE_PERIOD})
+
+
+def _each(value: Any, fills: Mapping[str, Fill]) -> Any:
+    """A map with some of its entries filled in; the same map if nothing came of it."""
+    if not isinstance(value, Mapping):
+        return value
+    filled = {key: fill(value[key]) for key, fill in fills.items() if key in value}
+    return _with(value, {key: entry for key, entry in filled.items() if entry is not value[key]})
+
+
+def _every(values: Any, fill: Fill) -> Any:
+    """A list with each entry filled in; the same list if nothing came of it."""
+    if not isinstance(values, list | tuple):
+        return values
+    filled = [fill(value) for value in values]
+    return filled if any(new is not old for new, old in zip(filled, values, strict=True)) else values
+
+
+def _missing(value: Any, defaults: Mapping[str, Any]) -> Any:
+    """A map with defaults for what is absent, null or empty in it."""
+    if not isinstance(value, Mapping):
+        return value
+    return _with(value, {key: default for key, default in defaults.items() if value.get(key) in (None, "")})
+
+
+def _with(value: Any, changes: Mapping[str, Any]) -> Any:
+    return {**value, **changes} if changes else value

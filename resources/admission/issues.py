@@ -1,0 +1,91 @@
+"""Issues: what is wrong with a manifest, field by field, in words that are safe to show."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from engine.errors import InputError
+from engine.report.printable import clipped
+
+Path = tuple[str | int, ...]
+"""The way to a field: keys, and indices of lists."""
+
+SHOWN: Final = 20
+"""How many issues one error tells; the rest is counted."""
+WIDTH: Final = 80
+"""How much of a value is shown, in characters."""
+LONGEST: Final = 400
+"""How long a path or a message may get, in characters."""
+
+
+class Fault(StrEnum):
+    """What sort of thing is wrong. Those of Kubernetes have its words."""
+
+    UNKNOWN = "unknown field"
+    MALFORMED = "malformed"
+    REQUIRED = "Required value"
+    INVALID = "Invalid value"
+    UNSUPPORTED = "Unsupported value"
+    DUPLICATE = "Duplicate value"
+    NOT_FOUND = "Not found"
+    FORBIDDEN = "Forbidden"
+
+
+VALUED: Final = frozenset({Fault.INVALID, Fault.UNSUPPORTED, Fault.DUPLICATE, Fault.NOT_FOUND})
+"""The sorts whose text quotes the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One thing that is wrong with one field."""
+
+    path: Path
+    kind: Fault
+    message: str = ""
+    value: Any = None
+
+    @property
+    def field(self) -> str:
+        """The path as people write it: `spec.template.cliques[1].name`."""
+        return spelled(self.path)
+
+    def __str__(self) -> str:
+        """One line: the field, what is wrong with it and, for values, with which."""
+        return ": ".join(part for part in (self.field, *self._words(), clipped(self.message, LONGEST)) if part)
+
+    def _words(self) -> tuple[str, ...]:
+        """What Kubernetes would say before the message; a malformed field needs no more than the message."""
+        if self.kind is Fault.MALFORMED:
+            return ()
+        return (self.kind.value, shown(self.value)) if self.kind in VALUED else (self.kind.value,)
+
+
+class Rejected(InputError):
+    """A manifest that cannot be used, with everything that is wrong with it. Its text has a line for each issue, within bounds."""
+
+    def __init__(self, issues: Iterable[Issue]) -> None:
+        self.issues = tuple(issues)
+        more = len(self.issues) - SHOWN
+        lines = [str(issue) for issue in self.issues[:SHOWN]]
+        super().__init__("\n".join(lines + ([f"and {more} more"] if more > 0 else [])))
+
+
+def spelled(path: Path) -> str:
+    """A path as people write it; a key that is no plain word stands in brackets."""
+    parts = (f"[{part}]" if isinstance(part, int) or not _is_word(part) else f".{part}" for part in path)
+    return clipped("".join(parts).removeprefix("."), LONGEST)
+
+
+def shown(value: Any) -> str:
+    """A value as JSON would have it, short and harmless; of lists and objects only that they are such."""
+    if isinstance(value, str):
+        return clipped(json.dumps(value[: WIDTH * 2], ensure_ascii=False), WIDTH)
+    if value is None or isinstance(value, bool | int | float):
+        return clipped(json.dumps(value), WIDTH)
+    return "a list" if isinstance(value, list | tuple) else "an object"
+
+
+def _is_word(key: str) -> bool:
+    return key.replace("-", "_").isidentifier()
