@@ -1,0 +1,117 @@
+"""Summary: how a workload is doing, for people: what it has, what of it works, what waits for what and since when."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from engine.conditions import find
+from engine.ids import ResourceId
+from engine.observed import Live, Observed, moment
+from engine.operation import Held, Plan, changed
+from resources import labels
+from resources.facts import PodFacts, facts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """A gang and its pods."""
+
+    name: str
+    phase: str
+    pods: int
+    ready: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Something that is not as it should be yet: why, since when, and until when if that is known."""
+
+    id: ResourceId
+    why: str
+    since: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One root at one moment."""
+
+    id: ResourceId
+    state: str
+    """`settled`, `changing`, `waiting`, `held`, `deleting`, `denied` or `faulty`."""
+    created_at: datetime
+    replicas: int
+    available: int
+    updated: int
+    pods: int
+    ready: int
+    scheduled: int
+    gangs: tuple[Gang, ...]
+    waits: tuple[Wait, ...]
+    problems: tuple[str, ...]
+
+
+def summary(observed: Observed, plan: Plan) -> Workload:
+    """How a root is doing, given what a pass would still do about it."""
+    body = observed.root.body
+    status = body.get("status") or {}
+    pods = [facts_of(live) for live in lives_of(observed, "Pod")]
+    held = [wait(observed, one) for one in (*plan.held, *plan.waiting)]
+    return Workload(
+        observed.root.id,
+        state(observed, plan),
+        observed.root.created_at,
+        int((body.get("spec") or {}).get("replicas", 1)),
+        int(status.get("availableReplicas", 0)),
+        int(status.get("updatedReplicas", 0)),
+        len(pods),
+        sum(pod.ready for pod in pods),
+        sum(pod.scheduled for pod in pods),
+        tuple(gangs(lives_of(observed, "PodGang"), pods)),
+        tuple(sorted(held, key=lambda one: one.id)),
+        (*plan.problems, *(objection.message for objection in plan.objections)),
+    )
+
+
+def state(observed: Observed, plan: Plan) -> str:
+    """One word for it, the gravest that applies."""
+    words = (
+        ("faulty", bool(plan.problems)),
+        ("denied", bool(plan.objections)),
+        ("deleting", observed.root.deleting_since is not None),
+        ("changing", changed(plan)),
+        ("held", bool(plan.held)),
+        ("waiting", bool(plan.waiting)),
+    )
+    return next((word for word, applies in words if applies), "settled")
+
+
+def gangs(found: Iterable[Live], pods: Iterable[PodFacts]) -> Iterator[Gang]:
+    """Each gang with its share of the pods."""
+    members: dict[str, list[PodFacts]] = {}
+    for pod in pods:
+        members.setdefault(pod.live.labels.get(labels.PODGANG, ""), []).append(pod)
+    for live in found:
+        own = members.get(live.id.name, [])
+        phase = str((live.body.get("status") or {}).get("phase", "Pending"))
+        yield Gang(live.id.name, phase, len(own), sum(pod.ready for pod in own))
+
+
+def lives_of(observed: Observed, kind: str) -> list[Live]:
+    """The root's objects of that kind, in all its parts, by name."""
+    return sorted((live for part in observed.slices.values() for live in part.of(kind)), key=lambda live: live.id)
+
+
+def wait(observed: Observed, held: Held) -> Wait:
+    """What waits, since it came to be or since it was last well."""
+    live = observed.find(held.id)
+    return Wait(held.id, held.why, since(live) if live else None, held.until)
+
+
+def since(live: Live) -> datetime:
+    """Since when an object has been as it is: going, unready, or simply there."""
+    if live.deleting_since:
+        return live.deleting_since
+    ready = find((live.body.get("status") or {}).get("conditions") or (), "Ready") or {}
+    told = ready.get("lastTransitionTime") if ready.get("status") != "True" else None
+    return moment(told) if told else live.created_at
