@@ -1,0 +1,110 @@
+"""Options: the query of a request, read the way an API server reads it."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+from urllib.parse import parse_qs
+
+from engine.ids import Kind
+from providers.sandbox.request import Deletion, Selection, Strictness
+from providers.sandbox.status import Cause, bad_request, invalid
+
+Query = Mapping[str, list[str]]
+
+_TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("", "0", "f", "F", "FALSE", "false", "False")
+_STRICTNESS = ("Ignore", "Strict", "Warn")
+_PROPAGATION = ("Foreground", "Background", "Orphan")
+
+
+def parse(query: bytes) -> Query:
+    """The query by name; unknown names are kept and ignored, as everywhere in Kubernetes."""
+    return parse_qs(query.decode("latin-1"), keep_blank_values=True)
+
+
+def text(query: Query, name: str) -> str:
+    """The first value of that name, or nothing."""
+    return query.get(name, [""])[0]
+
+
+def flag(query: Query, name: str) -> bool | None:
+    """A boolean; None when it is not there. Raises the 400 of anything else."""
+    if name not in query:
+        return None
+    value = text(query, name)
+    if value in _TRUE or value in _FALSE:
+        return value in _TRUE
+    raise bad_request(f"strconv.ParseBool: parsing {_quoted(value)}: invalid syntax")
+
+
+def number(query: Query, name: str) -> int | None:
+    """An integer; None when it is not there. Raises the 400 of anything else."""
+    value = text(query, name)
+    if not value:
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        raise bad_request(f"strconv.ParseInt: parsing {_quoted(value)}: invalid syntax") from None
+
+
+def watching(query: Query) -> bool:
+    """Whether a GET of a collection is a watch."""
+    return bool(flag(query, "watch"))
+
+
+def selection(query: Query) -> Selection:
+    """What of a collection is asked for."""
+    timeout = number(query, "timeoutSeconds")
+    return Selection(
+        labels=text(query, "labelSelector"),
+        fields=text(query, "fieldSelector"),
+        limit=number(query, "limit") or 0,
+        token=text(query, "continue"),
+        revision=text(query, "resourceVersion"),
+        match=text(query, "resourceVersionMatch"),
+        timeout=float(timeout) if timeout else None,
+        bookmarks=bool(flag(query, "allowWatchBookmarks")),
+        initial_events=flag(query, "sendInitialEvents"),
+    )
+
+
+def dry_run(values: list[str], options: str) -> bool:
+    """Whether nothing is to be stored. Raises the 422 of any value but `All`."""
+    if any(value != "All" for value in values):
+        given = " ".join(_quoted(value) for value in values)
+        raise _unsupported(options, "dryRun", f"[{given}]", ("All",))
+    return bool(values)
+
+
+def validation(query: Query, options: str) -> Strictness:
+    """What unknown fields lead to; Warn unless asked otherwise."""
+    value = text(query, "fieldValidation")
+    if value and value not in _STRICTNESS:
+        raise _unsupported(options, "fieldValidation", _quoted(value), ("", *_STRICTNESS))
+    return cast(Strictness, value or "Warn")
+
+
+def deletion(query: Query, body: Mapping[str, Any]) -> Deletion:
+    """How to delete, from DeleteOptions or, where they are silent, from the query."""
+    grace = body.get("gracePeriodSeconds", number(query, "gracePeriodSeconds"))
+    if grace is not None and (isinstance(grace, bool) or not isinstance(grace, int)):
+        found = "string" if isinstance(grace, str) else type(grace).__name__
+        raise bad_request(f"json: cannot unmarshal {found} into Go struct field DeleteOptions.gracePeriodSeconds of type int64")
+    propagation = body.get("propagationPolicy") or text(query, "propagationPolicy")
+    if not propagation and body.get("orphanDependents") is not None:
+        propagation = "Orphan" if body["orphanDependents"] else "Background"
+    if propagation and propagation not in _PROPAGATION:
+        raise _unsupported("DeleteOptions", "propagationPolicy", _quoted(str(propagation)), (*_PROPAGATION, "nil"))
+    expected = body.get("preconditions") or {}
+    return Deletion(grace=grace, propagation=propagation, uid=expected.get("uid"), revision=expected.get("resourceVersion"))
+
+
+def _unsupported(options: str, field: str, given: str, supported: tuple[str, ...]) -> Exception:
+    known = ", ".join(_quoted(each) for each in supported)
+    cause = Cause("FieldValueNotSupported", f"Unsupported value: {given}: supported values: {known}", field)
+    error = invalid(Kind("meta.k8s.io", "v1", options, options), "", (cause,))
+    return error
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,30 @@
+"""World: the in-memory API with everything that its HTTP face needs beside it."""
+
+from dataclasses import dataclass, field
+
+import anyio
+
+from providers.sandbox.access import Access
+from providers.sandbox.faults import Faults
+from providers.sandbox.openapi import OpenApi
+from providers.sandbox.verbs import Api
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One sandbox cluster as seen from the network."""
+
+    api: Api
+    access: Access = field(default_factory=Access)
+    faults: Faults = field(default_factory=Faults)
+    streams: set[anyio.CancelScope] = field(default_factory=set)
+    """The watches that are open; cancelling one ends its stream in good order."""
+    openapi: OpenApi = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "openapi", OpenApi(self.api.catalogue))
+
+    def hang_up(self) -> None:
+        """End every open watch, as a server does that goes away."""
+        for stream in self.streams:
+            stream.cancel()
