@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from engine.operation import Plan, Result
+from engine.operation import Outcome, Plan, Result
+from engine.runtime.logs import Log
 
 
 class Progress(Protocol):
@@ -40,3 +41,33 @@ class Silence:
 
     def resting(self, plans: Sequence[Plan], seconds: float) -> None:
         """Nothing."""
+
+
+class Lines:
+    """A `Progress` as lines of a log: every operation, and whom we wait for."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def contested(self, holder: str) -> None:
+        """Who leads instead of us."""
+        self._log.info("waiting for the lease", holder=holder)
+
+    def planned(self, plans: Sequence[Plan], calls: int) -> None:
+        """How much there is to do."""
+        self._log.debug("planned", roots=len(plans), operations=calls)
+
+    def done(self, result: Result) -> None:
+        """What came of an operation."""
+        operation, outcome = result.operation, result.outcome
+        values = {"operation": operation.verb, "object": operation.id, "why": operation.why}
+        if outcome is Outcome.DONE:
+            self._log.info("done", **values)
+        elif outcome is Outcome.FAILED:
+            self._log.warning("failed", **values, error=result.error)
+        else:
+            self._log.debug(str(outcome), **values, error=result.error)
+
+    def resting(self, plans: Sequence[Plan], seconds: float) -> None:
+        """How long until the next pass."""
+        self._log.debug("resting", seconds=round(seconds, 3))

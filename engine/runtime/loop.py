@@ -1,0 +1,90 @@
+"""Loop: for ever. Hold the lease, look, plan, act, sleep until something may have changed; no failure of a pass ends it."""
+
+from collections.abc import Callable
+
+import anyio
+
+from engine.errors import EngineError
+from engine.operation import Outcome
+from engine.runtime.lease import Lease, held
+from engine.runtime.logs import Log
+from engine.runtime.passes import Engine, Look, Memory, Pace, act, choose, look, spare_the_collector
+from engine.runtime.progress import Lines, Progress
+from engine.runtime.refusals import Refusals
+
+LONGEST_BACKOFF = 60.0
+"""Seconds at most between attempts while passes fail."""
+
+
+async def run(
+    engine: Engine,
+    lease: Lease,
+    log: Log,
+    *,
+    interval: float = 60.0,
+    stop: anyio.CancelScope | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Make passes whenever the lease is ours, at least every `interval` seconds, sooner while things move, until `stop` is cancelled.
+
+    Calls under way then come to their end, and the lease is given back. What was refused is tried again every interval.
+    """
+    spare_the_collector()
+    loop = _Loop(engine, log, interval, progress or Lines(log))
+    with stop or anyio.CancelScope():
+        while True:
+            try:
+                async with held(lease, on_wait=loop.progress.contested) as leadership:
+                    log.info("leading", lease=f"{lease.namespace}/{lease.name}", identity=lease.identity)
+                    await loop.lead(leadership.sure)
+            except EngineError as error:
+                log.warning("not leading", error=error)
+            await engine.clock.sleep(lease.durations.retry)
+
+
+class _Loop:
+    """The state of one loop; it outlives the loss of the lease, for it is only memory."""
+
+    def __init__(self, engine: Engine, log: Log, interval: float, progress: Progress) -> None:
+        self.engine = engine
+        self.log = log
+        self.interval = interval
+        self.progress = progress
+        self.memory = Memory(refusals=Refusals(patience=interval))
+        self.said: set[str] = set()
+
+    async def lead(self, may: Callable[[], bool]) -> None:
+        """Pass after pass; one that fails is followed by a longer and longer pause."""
+        pace, failed = Pace(self.interval), 0
+        while True:
+            try:
+                pause = await self._pass(may, pace)
+                failed = 0
+            except Exception as error:
+                failed += 1
+                pause = min(LONGEST_BACKOFF, self.interval, 2.0**failed)
+                self.log.error("pass failed", error=error, again_in=pause, exc_info=not isinstance(error, EngineError))
+            await self.engine.clock.sleep(pause)
+
+    async def _pass(self, may: Callable[[], bool], pace: Pace) -> float:
+        """One pass. Returns how many seconds may go by until the next."""
+        seen = await look(self.engine, self.memory)
+        self._say_what_is_new(seen)
+        chosen = choose(seen, self.memory, self.engine.clock.monotonic())
+        self.progress.planned(seen.survey.plans, sum(len(plan.operations) for plan in chosen))
+        results = await act(self.engine, self.memory, chosen, on_result=self.progress.done, may=may)
+        moved = not seen.quiet or any(result.outcome is Outcome.DONE for result in results)
+        pause = pace.pause(self.engine, self.memory, seen, moved=moved)
+        self.progress.resting(seen.survey.plans, pause)
+        return pause
+
+    def _say_what_is_new(self, seen: Look) -> None:
+        """Warn of what users and operators should know: once, not with every pass."""
+        warnings = {f"{kind} objects were not seen completely: {why}" for kind, why in seen.world.incomplete.items()}
+        warnings.update(objection.message for objection in seen.survey.objections)
+        for plan in seen.survey.plans:
+            warnings.update(f"{plan.root}: {objection.message}" for objection in plan.objections)
+            warnings.update(f"{plan.root}: {problem}" for problem in plan.problems)
+        for warning in sorted(warnings - self.said):
+            self.log.warning("held back", reason=warning)
+        self.said = warnings
