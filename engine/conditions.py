@@ -8,9 +8,7 @@ from engine.resource import NOW
 Condition = Mapping[str, Any]
 
 
-def condition(
-    type: str, status: bool | None, reason: str, message: str, *, generation: int | None = None, at: Any = NOW
-) -> dict[str, Any]:
+def condition(type: str, status: bool | None, reason: str, message: str, *, generation: int | None = None, at: Any = NOW) -> dict[str, Any]:
     """A condition whose transition is happening at `at` (default: the time of writing); a status of None is `Unknown`."""
     body: dict[str, Any] = {"type": type, "status": "Unknown" if status is None else str(status), "reason": reason, "message": message}
     if generation is not None:

@@ -9,23 +9,28 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
-_SCALARS = (str, int, bool, type(None))
+_SCALARS = (str, bytes, int, bool, type(None))
 
 
 class Memo:
     """Answers by key, each with the facts it rests on; facts are compared by identity, scalars by value."""
 
-    __slots__ = ("_known", "_round", "_seen")
+    __slots__ = ("_known", "_scopes", "_used")
 
     def __init__(self) -> None:
         self._known: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
-        self._seen: dict[Hashable, int] = {}
-        self._round = 0
+        self._scopes: dict[Hashable, Memo] = {}
+        self._used: set[Hashable] = set()
+
+    def scope(self, key: Hashable) -> "Memo":
+        """A memo within this one, with rounds of its own."""
+        self._used.add(key)
+        return self._scopes.setdefault(key, Memo())
 
     def recall(self, key: Hashable, facts: tuple[Any, ...], make: Callable[[], T]) -> T:
         """The answer for these facts: the one known, or a new one from `make`."""
         known = self._known.get(key)
-        self._seen[key] = self._round
+        self._used.add(key)
         if known is not None and _same(known[0], facts):
             return cast(T, known[1])
         answer = make()
@@ -45,10 +50,10 @@ class Memo:
 
     def forget_unused(self) -> None:
         """Close a round: what was not asked for in it is dropped."""
-        stale = [key for key, seen in self._seen.items() if seen < self._round]
-        for key in stale:
-            del self._known[key], self._seen[key]
-        self._round += 1
+        for kept in (self._known, self._scopes):
+            for key in kept.keys() - self._used:
+                del kept[key]
+        self._used = set()
 
 
 def _same(before: tuple[Any, ...], now: tuple[Any, ...]) -> bool:

@@ -14,7 +14,6 @@ from engine.operation import Cause, Change, Expect, Held, Operation, Plan, Refer
 from engine.paths import stamp
 from engine.resource import Body, Resource, Stance
 
-
 Answer = Operation | Held
 
 
@@ -48,7 +47,7 @@ class Judging:
         return min(self.unseen & ({kind} | self.reads.get(kind, frozenset())), default=None)
 
 
-def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str, frozenset[str]], memo: Memo) -> Plan:
+def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str]], memo: Memo) -> Plan:
     """The operations that make the difference, each after those it depends on.
 
     A part whose wish and whose slice are the same as last time is not compared again. Where what is asked for cannot be understood
@@ -62,13 +61,28 @@ def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str
     operations = [operation for step in steps for operation in step.operations]
     return Plan(
         root=observed.root.id,
-        operations=_ordered(operations, desired, now.strftime("%Y-%m-%dT%H:%M:%SZ")),
+        operations=_ordered(operations, desired),
         held=tuple(held for step in steps for held in step.held),
         waiting=desired.waiting,
         problems=desired.problems,
         notes=desired.notes,
         wake_at=desired.wake_at,
     )
+
+
+def stamped(plan: Plan, now: datetime) -> Plan:
+    """The plan with its moment in place of every `NOW`: only states have any."""
+    if not any(operation.verb is Verb.STATUS for operation in plan.operations):
+        return plan
+    moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return replace(plan, operations=tuple(_stamped(operation, moment) for operation in plan.operations))
+
+
+def _stamped(operation: Operation, moment: str) -> Operation:
+    if operation.verb is not Verb.STATUS:
+        return operation
+    changes = tuple(replace(change, new=stamp(change.new, moment)) for change in operation.changes)
+    return replace(operation, body=stamp(operation.body, moment), changes=changes)
 
 
 def _why_absent(observed: Observed) -> Cause:
@@ -84,7 +98,7 @@ def _unwanted(desired: Desired, observed: Observed, memo: Memo) -> Iterable[Part
     """An empty part for every slice that no part of the graph speaks for."""
     wanted = {part.key for part in desired.graph.parts}
     for key in observed.slices.keys() - wanted:
-        yield memo.recall(("unwanted", observed.root.id, key), (), lambda key=key: Part(key, {}, frozenset()))  # type: ignore[misc]
+        yield memo.recall(("unwanted", key), (), lambda key=key: Part(key, {}, frozenset()))  # type: ignore[misc]
 
 
 def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]], absent: Cause, memo: Memo) -> Step:
@@ -92,7 +106,7 @@ def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]
     root = observed.root
     facts = (part, lives, root if root.id in part.resources else root.uid, observed.context, *sorted(observed.incomplete), absent)
     judging = Judging(root, lives, observed.context, observed.incomplete, reads, absent)
-    return memo.recall(("step", root.id, part.key), facts, lambda: _step(part, judging))
+    return memo.recall(("step", part.key), facts, lambda: _step(part, judging))
 
 
 def _step(part: Part, judging: Judging) -> Step:
@@ -208,9 +222,7 @@ def _patch(verb: Verb, resource: Resource, live: Live, difference: Difference) -
     cause = Cause.INTENT if any(change.cause is Cause.INTENT for change in difference.changes) else Cause.DRIFT
     why = resource.why if verb is Verb.PATCH else "its state has changed"
     patch = difference.patch
-    return Operation(
-        verb, resource.id, why, cause, body=patch, changes=tuple(difference.changes), expect=Expect(live.uid, live.revision)
-    )
+    return Operation(verb, resource.id, why, cause, body=patch, changes=tuple(difference.changes), expect=Expect(live.uid, live.revision))
 
 
 def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], judging: Judging) -> Operation:
@@ -253,7 +265,7 @@ def _unasked(live: Live, judging: Judging) -> Iterable[Answer]:
     return (Operation(Verb.DELETE, live.id, "nothing asks for it", Cause.DRIFT, expect=Expect(live.uid), asked=False),)
 
 
-def _ordered(operations: Sequence[Operation], desired: Desired, moment: str) -> tuple[Operation, ...]:
+def _ordered(operations: Sequence[Operation], desired: Desired) -> tuple[Operation, ...]:
     """The operations with their edges, in an order that respects them: the graph's own for what is made, its reverse for what goes."""
     if not operations:
         return ()
@@ -261,7 +273,7 @@ def _ordered(operations: Sequence[Operation], desired: Desired, moment: str) -> 
     for operation in operations:
         calls.setdefault(operation.id, {})[operation.verb] = operation.key
     followers = _followers(operations, desired)
-    finished = [_finished(operation, desired, calls, followers, moment) for operation in operations]
+    finished = [_finished(operation, desired, calls, followers) for operation in operations]
     place = {id: number for number, id in enumerate(desired.graph.resources)}
     made = [operation for operation in finished if operation.verb not in GOING]
     gone = [operation for operation in finished if operation.verb in GOING]
@@ -289,17 +301,15 @@ def _finished(
     desired: Desired,
     calls: Mapping[ResourceId, Mapping[Verb, str]],
     followers: Mapping[ResourceId, Sequence[ResourceId]],
-    moment: str,
 ) -> Operation:
-    """The operation with the keys of those it comes after and, in a state, the moment in place of `NOW`."""
+    """The operation with the keys of those it comes after."""
     if operation.verb in GOING:
         after = {key for id in followers.get(operation.id, ()) for verb, key in calls[id].items() if verb in GOING}
         if operation.verb is Verb.RELEASE:
             after.update(key for verb, key in calls[operation.id].items() if verb is Verb.DELETE)
         return replace(operation, after=frozenset(after))
     if operation.verb is Verb.STATUS:
-        changes = tuple(replace(change, new=stamp(change.new, moment)) for change in operation.changes)
-        return replace(operation, body=stamp(operation.body, moment), changes=changes)
+        return operation
     needs = edges_of(desired.graph.resources[operation.id])
     after = {key for need in needs if need in calls for verb, key in calls[need].items() if verb in MAKING}
     return replace(operation, after=frozenset(after)) if after else operation

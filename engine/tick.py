@@ -7,11 +7,12 @@ from typing import Any
 
 from engine import guard
 from engine.blueprint import Blueprint
+from engine.errors import EngineError
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import Observed, World
 from engine.operation import Objection, Plan
-from engine.plan import plan
+from engine.plan import plan, stamped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,8 +25,15 @@ class Survey:
 
 def tick(blueprint: Blueprint, observed: Observed, now: datetime, settings: Any, memo: Memo) -> Plan:
     """The plan of one root, before any guard has seen it."""
-    desired = blueprint.desire(observed, now, settings, memo)
-    return plan(desired, observed, now, blueprint.reads, memo)
+
+    def make() -> Plan:
+        parts = memo.scope("parts")
+        desired = blueprint.desire(observed, now, settings, parts)
+        made = plan(desired, observed, blueprint.reads, parts)
+        parts.forget_unused()
+        return made
+
+    return stamped(memo.recall_until("plan", (observed, settings), now, make, lambda made: made.wake_at), now)
 
 
 def survey(blueprints: Sequence[Blueprint], world: World, now: datetime, settings: Any, memo: Memo, limits: Limits) -> Survey:
@@ -39,4 +47,12 @@ def survey(blueprints: Sequence[Blueprint], world: World, now: datetime, setting
 
 def _plans(by_kind: dict[str, Blueprint], world: World, now: datetime, settings: Any, memo: Memo) -> Iterator[Plan]:
     for observed in world.roots:
-        yield tick(by_kind[observed.root.id.kind], observed, now, settings, memo)
+        yield _alone(by_kind[observed.root.id.kind], observed, now, settings, memo.scope(observed.root.id))
+
+
+def _alone(blueprint: Blueprint, observed: Observed, now: datetime, settings: Any, memo: Memo) -> Plan:
+    """The plan of one root, whose faults stay its own: one that cannot be computed leaves everything as it is and says so."""
+    try:
+        return tick(blueprint, observed, now, settings, memo)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, EngineError) as error:
+        return Plan(observed.root.id, problems=(f"cannot be understood: {type(error).__name__}: {error}",))

@@ -60,16 +60,26 @@ def _by_root(blueprints: Sequence[Blueprint], children: Iterable[Live]) -> tuple
     return claims, orphans
 
 
-def _observe(
-    blueprint: Blueprint, root: Live, claimed: Sequence[Live], incomplete: frozenset[str], before: Observed | None
-) -> Observed:
+def _observe(blueprint: Blueprint, root: Live, claimed: Sequence[Live], incomplete: frozenset[str], before: Observed | None) -> Observed:
     ours, neighbours = _by_descent(root, claimed)
     parts: dict[str, list[Live]] = {}
     for child in ours:
         parts.setdefault(blueprint.part_of(root.id, child.id), []).append(child)
     slices = {key: _familiar_slice(parts[key], before.slice(key) if before else EMPTY) for key in sorted(parts)}
     context = _familiar_slice(neighbours, Slice(before.context) if before else EMPTY).objects
-    return Observed(root, slices, context=context, incomplete=incomplete)
+    now = Observed(root, slices, context=context, incomplete=incomplete)
+    return before if before is not None and _is_unchanged(before, now) else now
+
+
+def _is_unchanged(before: Observed, now: Observed) -> bool:
+    return (
+        before.root is now.root
+        and before.context is now.context
+        and before.proposal is None
+        and before.incomplete == now.incomplete
+        and before.slices.keys() == now.slices.keys()
+        and all(before.slices[key] is part for key, part in now.slices.items())
+    )
 
 
 def _by_descent(root: Live, claimed: Sequence[Live]) -> tuple[list[Live], list[Live]]:
@@ -99,9 +109,7 @@ def renew(world: World, blueprint: Blueprint, root: ResourceId, changed: Iterabl
     """The world with some objects of one root changed, made or gone: only their slices are new."""
     return replace(
         world,
-        roots=tuple(
-            _renewed(observed, blueprint, changed, gone) if observed.root.id == root else observed for observed in world.roots
-        ),
+        roots=tuple(_renewed(observed, blueprint, changed, gone) if observed.root.id == root else observed for observed in world.roots),
     )
 
 
@@ -113,7 +121,7 @@ def _renewed(observed: Observed, blueprint: Blueprint, changed: Iterable[Live], 
         key = blueprint.part_of(root.id, id)
         return edits.setdefault(key, dict(observed.slice(key).objects))
 
-    context = dict(observed.context)
+    strangers: dict[ResourceId, Live] = {}
     for one in changed:
         if one.id == root.id:
             root = one
@@ -123,10 +131,13 @@ def _renewed(observed: Observed, blueprint: Blueprint, changed: Iterable[Live], 
         if owner and (owner.uid == root.uid or any(owner.uid == sibling.uid for sibling in siblings.values())):
             siblings[one.id] = one
         else:
-            context[one.id] = one
-    for id in gone:
+            strangers[one.id] = one
+    left = set(gone)
+    for id in left:
         objects(id).pop(id, None)
-        context.pop(id, None)
+    context = observed.context
+    if strangers or not left.isdisjoint(context):
+        context = {id: one for id, one in {**context, **strangers}.items() if id not in left}
     slices = {**observed.slices, **{key: slice_of(lives.values()) for key, lives in edits.items()}}
     return replace(observed, root=root, slices=slices, context=context)
 
@@ -137,8 +148,7 @@ def beside(world: World, root: ResourceId, neighbours: Iterable[Live]) -> World:
     return replace(
         world,
         roots=tuple(
-            replace(observed, context={**extra, **observed.context}) if observed.root.id == root else observed
-            for observed in world.roots
+            replace(observed, context={**extra, **observed.context}) if observed.root.id == root else observed for observed in world.roots
         ),
     )
 
@@ -147,12 +157,9 @@ def propose(world: World, manifests: Iterable[Body]) -> World:
     """The world as if these root manifests were applied: roots that exist get a proposal, new ones are there without a uid."""
     wanted = {root.id: (root, manifest) for manifest in manifests for root in (_imagined(manifest),)}
     changed = tuple(
-        replace(observed, proposal=wanted.pop(observed.root.id)[1]) if observed.root.id in wanted else observed
-        for observed in world.roots
+        replace(observed, proposal=wanted.pop(observed.root.id)[1]) if observed.root.id in wanted else observed for observed in world.roots
     )
-    made = tuple(
-        Observed(root, {}, proposal=manifest, incomplete=frozenset(world.incomplete)) for root, manifest in wanted.values()
-    )
+    made = tuple(Observed(root, {}, proposal=manifest, incomplete=frozenset(world.incomplete)) for root, manifest in wanted.values())
     return replace(world, roots=tuple(sorted(changed + made, key=lambda observed: observed.root.id)))
 
 

@@ -52,12 +52,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
-    """A PodCliqueSet, read. Compared by identity: an edit makes another one, a status does not."""
+    """What each replica of a PodCliqueSet is to be. Compared by identity: an edit makes another one; a status or a scale does not."""
 
     id: ResourceId
     identity: str
     """What the names of pods are made from: the set's uid or, before it has one, its namespace and name."""
-    replicas: int
     standalone: tuple[Clique, ...]
     groups: tuple[Group, ...]
     hash: str
@@ -84,7 +83,6 @@ def read(id: ResourceId, identity: str, metadata: Body, spec: Body) -> Template:
     return Template(
         id=id,
         identity=identity,
-        replicas=spec.get("replicas", 0),
         standalone=tuple(clique for name, clique in cliques.items() if name not in members),
         groups=tuple(_group(config, cliques) for config in configs),
         hash=_hash({name: clique.hash for name, clique in cliques.items()}),

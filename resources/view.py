@@ -197,6 +197,4 @@ def followed(live: Live | None, seed: int) -> int:
 
 def is_scheduled(gang: GangView) -> bool:
     """Whether every pod group of the gang has its minimum of scheduled pods."""
-    return all(
-        clique is not None and sum(pod.scheduled for pod in clique.pods) >= minimum for _, minimum, clique in gang.groups
-    )
+    return all(clique is not None and sum(pod.scheduled for pod in clique.pods) >= minimum for _, minimum, clique in gang.groups)

@@ -73,10 +73,8 @@ class PodCliqueSetBlueprint:
         root = observed.root
         if root.deleting_since is not None:
             return _teardown(observed, memo)
-        asked = _asked(observed)
-        template, problems = memo.recall(
-            ("template", root.id), (_gist(asked), root.uid, settings), lambda: _template(root, asked, settings)
-        )
+        asked, gist = memo.recall("asked", (root, observed.proposal), lambda: _asked(observed))
+        template, problems = memo.recall("template", (gist, root.uid, settings), lambda: _template(root, asked, settings))
         if template is None:
             return Desired(graph(()), problems=problems)
         try:
@@ -85,17 +83,16 @@ class PodCliqueSetBlueprint:
             return Desired(graph(()), problems=(str(error),))
 
 
-def _asked(observed: Observed) -> Body:
-    """The set as it is asked for: as it is, or as a manifest proposes it, with its defaults."""
-    if observed.proposal is None:
-        return defaulted(observed.root.body)
-    metadata = overlay(observed.root.body["metadata"], observed.proposal.get("metadata") or {})
-    return defaulted({**observed.proposal, "metadata": metadata})
-
-
-def _gist(asked: Body) -> bytes:
+def _asked(observed: Observed) -> tuple[Body, bytes]:
+    """The set as it is asked for, as it is or as a manifest proposes it, with its defaults; and the gist by which an edit is told."""
+    body = observed.root.body
+    if observed.proposal is not None:
+        metadata = overlay(body["metadata"], observed.proposal.get("metadata") or {})
+        body = {**observed.proposal, "metadata": metadata}
+    asked = defaulted(body)
     metadata = asked["metadata"]
-    return canonical([asked.get("spec"), metadata.get("labels"), metadata.get("annotations")])
+    spec = asked.get("spec") or {}
+    return asked, canonical([spec.get("template"), metadata.get("labels"), metadata.get("annotations")])
 
 
 def _template(root: Live, asked: Body, setup: Setup) -> tuple[Template | None, tuple[str, ...]]:
@@ -105,16 +102,17 @@ def _template(root: Live, asked: Body, setup: Setup) -> tuple[Template | None, t
 
 
 def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, memo: Memo) -> Desired:
-    id, root = template.id, observed.root
-    shared = memo.recall((SET, id), (template,), lambda: part(SET, identity.render(template)))
-    replicas = list(_replicas(observed, template, setup, memo))
-    excess = list(_excess(observed, template, memo))
+    root = observed.root
+    count = asked["spec"].get("replicas", 0)
+    shared = memo.recall(SET, (template,), lambda: part(SET, identity.render(template)))
+    replicas = list(_replicas(observed, template, count, setup, memo))
+    excess = list(_excess(observed, count, memo))
     complete = (
         not excess
         and all(one.standing.complete for one in replicas)
         and all(resource in observed.slice(SET).objects for resource in shared.resources)
     )
-    standing = status.of(template, root.generation, [one.standing for one in replicas], complete) if root.uid else None
+    standing = status.of(template, count, root.generation, [one.standing for one in replicas], complete) if root.uid else None
     itself = part(ROOT, [_root(observed, asked, standing)])
     return Desired(
         graph([itself, shared, *(one.part for one in replicas), *excess]),
@@ -138,20 +136,20 @@ def _root(observed: Observed, asked: Body, standing: Body | None) -> Resource:
     return Resource(root.id, {**frame, "spec": asked["spec"]}, "is new: gets its defaults and our finalizer", policy=KNOWN, status=standing)
 
 
-def _replicas(observed: Observed, template: Template, setup: Setup, memo: Memo) -> Iterator[Replica]:
+def _replicas(observed: Observed, template: Template, count: int, setup: Setup, memo: Memo) -> Iterator[Replica]:
     taken = sorted(id.name for id in observed.context if id.kind == kinds.POD.name)
-    for index in range(template.replicas):
+    for index in range(count):
         lives = observed.slice(str(index))
         facts = (template, lives, setup, " ".join(taken))
-        yield memo.recall(("replica", template.id, index), facts, lambda: replica(template, index, lives, taken, setup))  # noqa: B023
+        yield memo.recall(("replica", index), facts, lambda: replica(template, index, lives, taken, setup))  # noqa: B023
 
 
-def _excess(observed: Observed, template: Template, memo: Memo) -> Iterator[Part]:
+def _excess(observed: Observed, count: int, memo: Memo) -> Iterator[Part]:
     """Replicas beyond the number asked for."""
     for key, lives in sorted(observed.slices.items()):
-        if key not in (ROOT, SET) and int(key) >= template.replicas:
-            why = f"replica {key} goes: {template.id.name} is scaled to {template.replicas}"
-            yield memo.recall(("excess", template.id, key), (lives, why), lambda: _departing(key, lives, why))  # noqa: B023
+        if key not in (ROOT, SET) and int(key) >= count:
+            why = f"replica {key} goes: {observed.root.id.name} is scaled to {count}"
+            yield memo.recall(("excess", key), (lives, why), lambda: _departing(key, lives, why))  # noqa: B023
 
 
 def _departing(key: str, lives: Slice, why: str) -> Part:
@@ -163,7 +161,7 @@ def _teardown(observed: Observed, memo: Memo) -> Desired:
     root = observed.root
     why = f"{root.id.name} is being deleted"
     parts = [
-        memo.recall(("teardown", root.id, key), (lives,), lambda: _departing(key, lives, why))  # noqa: B023
+        memo.recall(("teardown", key), (lives,), lambda: _departing(key, lives, why))  # noqa: B023
         for key, lives in observed.slices.items()
         if key != SET and lives.objects
     ]

@@ -35,10 +35,10 @@ def standing(view: View, complete: bool) -> Standing:
     return Standing(complete, available, updated, tuple((gang.id.name, podgang.phase(gang)) for gang in view.gangs))
 
 
-def of(template: Template, generation: int, standings: Sequence[Standing], all_complete: bool) -> Body:
+def of(template: Template, replicas: int, generation: int, standings: Sequence[Standing], all_complete: bool) -> Body:
     """What the set says of itself."""
     body: dict[str, Any] = {
-        "replicas": template.replicas,
+        "replicas": replicas,
         "availableReplicas": sum(one.available for one in standings),
         "updatedReplicas": sum(one.updated for one in standings),
         "hpaPodSelector": labels.selector(labels.default(template.id.name)),

@@ -1,0 +1,1 @@
+"""Laws: what holds whatever happens, proved on a toy cluster."""

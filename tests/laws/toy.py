@@ -1,0 +1,149 @@
+"""A toy cluster: objects in a dictionary, calls that take effect at once, pods that come to life when told. Fast enough for laws."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from engine import world
+from engine.guard import Limits
+from engine.ids import ResourceId
+from engine.memo import Memo
+from engine.observed import Live, World, live
+from engine.operation import Operation, Plan, Verb
+from engine.paths import merge_patch
+from engine.plan import reference
+from engine.tick import survey
+from providers.schedulers.kube import KubeScheduler
+from resources import kinds
+from resources.registry import BLUEPRINTS
+from resources.setup import Setup
+
+SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+Body = dict[str, Any]
+
+
+class Toy:
+    """A cluster for one test."""
+
+    def __init__(self) -> None:
+        self.objects: dict[ResourceId, Body] = {}
+        self.now = START
+        self.revision = 0
+        self.created: list[ResourceId] = []
+        self.previous: World | None = None
+
+    def put(self, body: Mapping[str, Any]) -> Body:
+        """An object as the API server would keep it."""
+        self.revision += 1
+        meta = {
+            **body["metadata"],
+            "uid": f"uid-{self.revision}",
+            "resourceVersion": str(self.revision),
+            "generation": 1,
+            "creationTimestamp": self.stamp(),
+        }
+        made = {**body, "metadata": meta}
+        self.objects[live(made).id] = made
+        return made
+
+    def stamp(self) -> str:
+        """The time, as the API writes it."""
+        return self.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def world(self) -> World:
+        """All of it, as observed."""
+        lives = [live(body) for body in self.objects.values()]
+        roots = [one for one in lives if one.id.kind == kinds.PODCLIQUESET.name]
+        children = [one for one in lives if one.id.kind != kinds.PODCLIQUESET.name]
+        self.previous = world.assemble(BLUEPRINTS, roots, children, {}, self.previous)
+        return self.previous
+
+    def plans(self, memo: Memo | None = None) -> tuple[Plan, ...]:
+        """What a pass would do now."""
+        return survey(BLUEPRINTS, self.world(), self.now, SETUP, memo or Memo(), Limits()).plans
+
+    def apply(self, operations: Iterable[Operation]) -> None:
+        """Make these calls, one after the other."""
+        for operation in operations:
+            self.call(operation)
+
+    def call(self, operation: Operation) -> None:
+        """Make one call, with its preconditions."""
+        body = self.objects.get(operation.id)
+        if operation.verb is Verb.CREATE:
+            assert body is None, f"{operation.id} is created twice"
+            self.created.append(operation.id)
+            self._create(operation)
+            return
+        assert body is not None, f"{operation.key} speaks of nothing"
+        assert operation.expect.uid == body["metadata"]["uid"]
+        if operation.verb in (Verb.PATCH, Verb.STATUS):
+            assert operation.expect.revision == body["metadata"]["resourceVersion"], f"{operation.key} is stale"
+            self._patch(operation, body)
+        elif operation.verb is Verb.RELEASE:
+            kept = [one for one in body["metadata"]["finalizers"] if one not in operation.body["finalizers"]]
+            self.write(operation.id, {"metadata": {"finalizers": kept}})
+        elif operation.verb is Verb.DELETE:
+            self.delete(operation.id)
+
+    def _create(self, operation: Operation) -> None:
+        uids = {id: body["metadata"]["uid"] for id, body in self.objects.items()}
+        references = [reference(one, uids) for one in operation.references]
+        metadata = {**operation.body["metadata"], **({"ownerReferences": references} if references else {})}
+        self.put({**operation.body, "metadata": metadata})
+
+    def _patch(self, operation: Operation, body: Body) -> None:
+        patched = merge_patch(body, operation.body)
+        if operation.verb is Verb.PATCH and patched.get("spec") != body.get("spec"):
+            patched = merge_patch(patched, {"metadata": {"generation": body["metadata"]["generation"] + 1}})
+        self.write(operation.id, patched)
+
+    def write(self, id: ResourceId, over: Mapping[str, Any]) -> None:
+        """Change an object as somebody might; one that is being deleted goes with its last finalizer."""
+        self.revision += 1
+        body = merge_patch(self.objects[id], over)
+        body["metadata"]["resourceVersion"] = str(self.revision)
+        self.objects[id] = body
+        if body["metadata"].get("deletionTimestamp") and not body["metadata"].get("finalizers") and id.kind != "Pod":
+            del self.objects[id]
+
+    def delete(self, id: ResourceId) -> None:
+        """Ask for a deletion: pods take their time, finalizers hold."""
+        self.write(id, {"metadata": {"deletionTimestamp": self.stamp()}})
+
+    def pods(self) -> list[ResourceId]:
+        """The pods, by name."""
+        return sorted(id for id in self.objects if id.kind == "Pod")
+
+    def live(self) -> None:
+        """Pods that are being deleted go; ungated ones are scheduled and become ready."""
+        for id in self.pods():
+            body = self.objects[id]
+            if body["metadata"].get("deletionTimestamp"):
+                del self.objects[id]
+            elif not body["spec"].get("schedulingGates") and body.get("status", {}).get("phase") not in ("Running", "Failed"):
+                self.write(id, {"spec": {"nodeName": "node"}, "status": running(self.stamp())})
+
+    def settle(self, rounds: int = 40) -> int:
+        """Pass after pass until nothing is left to do; how many it took."""
+        for count in range(rounds):
+            plans = self.plans()
+            if not any(plan.operations for plan in plans) and not any(plan.waiting for plan in plans):
+                return count
+            for plan in plans:
+                self.apply(plan.operations)
+            self.live()
+            self.now += timedelta(seconds=1)
+        raise AssertionError("it does not settle")
+
+
+def running(moment: str) -> Body:
+    """The status of a pod that is ready."""
+    conditions = [{"type": kind, "status": "True", "lastTransitionTime": moment} for kind in ("PodScheduled", "Ready")]
+    return {"phase": "Running", "conditions": conditions}
+
+
+def seen(body: Mapping[str, Any]) -> Live:
+    """A body as a Live."""
+    return live(body)
