@@ -15,6 +15,7 @@ from typer.main import get_group
 
 from enginectl.diff import diff
 from enginectl.exits import Exit, meaning
+from enginectl.manifests import manifests
 from enginectl.options import declare, everywhere
 
 commands = typer.Typer(
@@ -29,6 +30,7 @@ commands = typer.Typer(
 )
 for command in (diff,):
     commands.command()(command)
+commands.add_typer(manifests)
 
 
 class Terminated(BaseException):

@@ -51,15 +51,16 @@ class Issue:
         """The path as people write it: `spec.template.cliques[1].name`."""
         return spelled(self.path)
 
-    def __str__(self) -> str:
-        """One line: the field, what is wrong with it and, for values, with which."""
-        return ": ".join(part for part in (self.field, *self._words(), clipped(self.message, LONGEST)) if part)
+    @property
+    def complaint(self) -> str:
+        """What is wrong, without the field: in Kubernetes' words where it has some, and with the value where that helps."""
+        words = (self.kind.value,) if self.kind is not Fault.MALFORMED else ()
+        value = (shown(self.value),) if self.kind in VALUED else ()
+        return ": ".join(part for part in (*words, *value, clipped(self.message, LONGEST)) if part)
 
-    def _words(self) -> tuple[str, ...]:
-        """What Kubernetes would say before the message; a malformed field needs no more than the message."""
-        if self.kind is Fault.MALFORMED:
-            return ()
-        return (self.kind.value, shown(self.value)) if self.kind in VALUED else (self.kind.value,)
+    def __str__(self) -> str:
+        """One line: the field, and what is wrong with it."""
+        return f"{self.field}: {self.complaint}" if self.path else self.complaint
 
 
 class Rejected(InputError):

@@ -11,8 +11,6 @@ REBUILT: Final = frozenset("properties items additionalProperties anyOf const de
 """Keys that are written anew below."""
 DROPPED: Final = frozenset({"title", "$ref", "$defs", REQUIRED})
 """Keys that say nothing to a server."""
-FIRST: Final = ("description", "type", "format", "default")
-"""What a reader looks for comes first."""
 EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 """Defaults that stand for absence."""
 
@@ -41,7 +39,7 @@ def _structural(schema: Schema, definitions: Mapping[str, Schema], within: tuple
         plain["additionalProperties"] = _structural(schema["additionalProperties"], definitions, within)
     if "properties" in schema:
         plain |= _properties(schema, definitions, within)
-    return {key: plain[key] for key in FIRST if key in plain} | plain
+    return plain
 
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema], within: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
