@@ -1,0 +1,244 @@
+"""The laws of a tick: what it promises whatever is asked for and whatever has happened."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from engine import world
+from engine.guard import Limits
+from engine.ids import ResourceId
+from engine.memo import Memo
+from engine.observed import live
+from engine.operation import Operation, Plan, Verb
+from engine.tick import survey
+from resources import kinds
+from resources.registry import BLUEPRINTS
+from tests.builders import clique, group, podcliqueset
+from tests.laws.toy import SETUP, Toy
+
+ROOT = kinds.PODCLIQUESET.id("default", "demo")
+
+
+@some.composite
+def sets(draw: Any) -> dict[str, Any]:
+    """A small PodCliqueSet of any shape."""
+    counts = draw(some.lists(some.integers(1, 3), min_size=1, max_size=3))
+    cliques = [clique(f"c{number}", count, minAvailable=draw(some.integers(1, count))) for number, count in enumerate(counts)]
+    members = draw(some.integers(0, len(cliques)))
+    groups = ()
+    if members:
+        replicas = draw(some.integers(1, 3))
+        names = [f"c{number}" for number in range(members)]
+        groups = (group("g", *names, replicas=replicas, min_available=draw(some.integers(1, replicas))),)
+    return podcliqueset("demo", *cliques, groups=groups, replicas=draw(some.integers(0, 3)))
+
+
+def up(manifest: dict[str, Any]) -> Toy:
+    """A cluster in which the set is up."""
+    toy = Toy()
+    toy.put(manifest)
+    toy.settle()
+    return toy
+
+
+@given(sets())
+@settings(max_examples=60, deadline=None)
+def test_fixpoint_once_settled_there_is_nothing_to_do(manifest: dict[str, Any]) -> None:
+    toy = up(manifest)
+
+    assert [plan.operations for plan in toy.plans()] == [()]
+
+
+@given(sets())
+@settings(max_examples=60, deadline=None)
+def test_fixpoint_after_a_plan_is_applied_only_states_are_left(manifest: dict[str, Any]) -> None:
+    toy = Toy()
+    toy.put(manifest)
+    for plan in toy.plans():
+        toy.apply(plan.operations)
+    (again,) = toy.plans()
+    if any(operation.id == ROOT and operation.verb is Verb.PATCH for operation in again.operations):
+        raise AssertionError("the set is admitted twice")
+
+    assert {operation.verb for operation in again.operations} <= {Verb.STATUS}
+
+
+@given(sets(), some.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_order_shuffling_what_is_observed_changes_nothing(manifest: dict[str, Any], chance: random.Random) -> None:
+    toy = up(manifest)
+    disturb(toy, chance)
+    bodies = list(toy.objects.items())
+    straight = told(toy.plans())
+    chance.shuffle(bodies)
+    toy.objects, toy.previous = dict(bodies), None
+
+    assert told(toy.plans()) == straight
+
+
+@given(sets(), some.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_memo_with_and_without_it_every_plan_is_the_same(manifest: dict[str, Any], chance: random.Random) -> None:
+    toy = up(manifest)
+    memo = Memo()
+    for _ in range(4):
+        disturb(toy, chance)
+        remembered, fresh = toy.plans(memo), toy.plans(Memo())
+        assert told(remembered) == told(fresh)
+        toy.apply(operation for plan in fresh for operation in plan.operations)
+        toy.live()
+        toy.now += timedelta(seconds=1)
+
+
+@given(sets(), some.randoms(use_true_random=False))
+@settings(max_examples=80, deadline=None)
+def test_crash_anywhere_ends_in_the_same_objects_none_made_twice(manifest: dict[str, Any], chance: random.Random) -> None:
+    expected = names(up(manifest))
+    toy = Toy()
+    toy.put(manifest)
+    for _ in range(60):
+        plans = toy.plans()
+        if not any(plan.operations or plan.waiting for plan in plans):
+            break
+        for plan in plans:
+            toy.apply(some_of(plan, chance))
+        toy.live()
+
+    assert names(toy) == expected
+    assert len(toy.created) == len(set(toy.created))
+
+
+def some_of(plan: Plan, chance: random.Random) -> list[Operation]:
+    """A part of a plan that its edges allow: what a crash may leave done."""
+    done: set[str] = set()
+    chosen = []
+    for operation in plan.operations:
+        if operation.after <= done and chance.random() < 0.6:
+            chosen.append(operation)
+            done.add(operation.key)
+    return chosen
+
+
+@given(sets(), some.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_deletion_is_the_plan_for_nothing_and_takes_no_object_from_under_a_pod(
+    manifest: dict[str, Any], chance: random.Random
+) -> None:
+    toy = up(manifest)
+    toy.delete(ROOT)
+    for _ in range(80):
+        plans = toy.plans()
+        if not toy.objects:
+            break
+        for plan in plans:
+            for operation in some_of(plan, chance):
+                assert not (operation.id.kind == "PodClique" and has_pods(toy, operation.id))
+                toy.call(operation)
+        toy.live()
+
+    assert toy.objects == {}
+
+
+def has_pods(toy: Toy, clique: ResourceId) -> bool:
+    """Whether pods of the clique are left."""
+    uid = toy.objects[clique]["metadata"]["uid"]
+    return any(toy.objects[pod]["metadata"]["ownerReferences"][0]["uid"] == uid for pod in toy.pods())
+
+
+@given(sets(), some.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_honesty_every_operation_and_every_hold_has_a_reason(manifest: dict[str, Any], chance: random.Random) -> None:
+    toy = up(manifest)
+    disturb(toy, chance)
+    for plan in toy.plans():
+        assert all(operation.why for operation in plan.operations)
+        assert all(held.why for held in (*plan.held, *plan.waiting))
+
+
+@given(sets(), some.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_thrift_a_delete_carries_the_uid_it_judged_and_a_patch_the_revision(
+    manifest: dict[str, Any], chance: random.Random
+) -> None:
+    toy = up(manifest)
+    disturb(toy, chance)
+    for plan in toy.plans():
+        for operation in plan.operations:
+            if operation.verb is not Verb.CREATE:
+                assert operation.expect.uid == toy.objects[operation.id]["metadata"]["uid"]
+            if operation.verb in (Verb.PATCH, Verb.STATUS):
+                assert operation.expect.revision == toy.objects[operation.id]["metadata"]["resourceVersion"]
+
+
+@given(sets())
+@settings(max_examples=40, deadline=None)
+def test_neutrality_fields_of_others_are_never_spoken_of(manifest: dict[str, Any]) -> None:
+    toy = up(manifest)
+    for id in list(toy.objects):
+        theirs = {"metadata": {"labels": {"someone": "else"}, "annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}
+        if id != ROOT:
+            toy.write(id, theirs)
+
+    assert [plan.operations for plan in toy.plans()] == [()]
+
+
+@given(sets(), some.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None)
+def test_an_incomplete_listing_never_leads_to_a_delete_of_what_was_not_seen(
+    manifest: dict[str, Any], chance: random.Random
+) -> None:
+    toy = up(manifest)
+    disturb(toy, chance)
+    unseen = chance.choice([kind.name for kind in BLUEPRINTS[0].children])
+    lives = [live(body) for body in toy.objects.values()]
+    roots = [one for one in lives if one.id == ROOT]
+    children = [one for one in lives if one.id != ROOT and one.id.kind != unseen]
+    seen = world.assemble(BLUEPRINTS, roots, children, {unseen: "403"})
+
+    for plan in survey(BLUEPRINTS, seen, toy.now, SETUP, Memo(), Limits()).plans:
+        for operation in plan.operations:
+            assert operation.id.kind != unseen
+            assert not (operation.verb is Verb.DELETE and not operation.asked)
+
+
+def disturb(toy: Toy, chance: random.Random) -> None:
+    """Something that happens in clusters."""
+    pods = toy.pods()
+    match chance.randrange(5):
+        case 0 if pods:
+            toy.delete(chance.choice(pods))
+        case 1 if pods:
+            toy.write(chance.choice(pods), {"status": {"phase": "Failed", "conditions": []}})
+        case 2:
+            scalable = [id for id in toy.objects if id.kind in ("PodClique", "PodCliqueScalingGroup", "PodCliqueSet")]
+            id = chance.choice(sorted(scalable))
+            generation = toy.objects[id]["metadata"]["generation"] + 1
+            toy.write(id, {"spec": {"replicas": chance.randrange(4)}, "metadata": {"generation": generation}})
+        case 3:
+            others = sorted(id for id in toy.objects if id.kind in ("Service", "PodGang", "ServiceAccount", "Role"))
+            if others:
+                del toy.objects[chance.choice(others)]
+        case _:
+            cliques = sorted(id for id in toy.objects if id.kind == "PodClique")
+            if cliques:
+                toy.delete(chance.choice(cliques))
+
+
+def names(toy: Toy) -> set[ResourceId]:
+    """Which objects there are."""
+    return set(toy.objects)
+
+
+def told(plans: tuple[Plan, ...]) -> list[Any]:
+    """Plans, spelled out."""
+    return [
+        (
+            [(one.key, one.why, one.cause, one.body, sorted(one.after), one.expect) for one in plan.operations],
+            sorted(plan.held, key=str),
+            sorted(plan.waiting, key=str),
+        )
+        for plan in plans
+    ]
