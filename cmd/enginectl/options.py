@@ -35,7 +35,8 @@ class Options:
     all_namespaces: bool = False
     config: Path | None = None
     verbose: bool = False
-    log_format: LogFormat = LogFormat.TEXT
+    log_format: LogFormat | None = None
+    """Otherwise text on a terminal and JSON elsewhere."""
 
 
 def declare(
@@ -45,7 +46,7 @@ def declare(
     all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Look at all namespaces.")] = False,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Operator configuration.")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Leave nothing out, and log what happens.")] = False,
-    log_format: Annotated[LogFormat, typer.Option(help="How log lines are written.", show_default=False)] = LogFormat.TEXT,
+    log_format: Annotated[LogFormat | None, typer.Option(help="How log lines are written.")] = None,
 ) -> None:
     """Declare the options on the root command; `everywhere` hands them on."""
 
@@ -78,7 +79,7 @@ def without(names: set[str], callback: Any) -> Any:
     return callback and (lambda **given: callback(**{name: value for name, value in given.items() if name not in names}))
 
 
-def remember(ctx: typer.Context, param: Any, value: Any) -> Any:
+def remember(ctx: Any, param: Any, value: Any) -> Any:
     """Keep what was said; what was not said does not undo what was said further left."""
     if value not in (None, "", False, param.get_default(ctx)):
         ctx.meta.setdefault(KEY, {})[param.name] = value

@@ -9,7 +9,7 @@ import anyio
 
 from engine.errors import EngineError, InputError, LeaseLost, LeaseTaken
 from enginectl import output
-from enginectl.exits import Exit, worst
+from enginectl.exits import MEANINGS, Exit, worst
 
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
 
@@ -18,32 +18,36 @@ class Misuse(InputError):
     """The command line itself cannot be used: an option that names nothing, or two that exclude each other."""
 
 
-def run(work: Callable[[], Awaitable[Exit]]) -> Exit:
-    """Await the work to its end, or to the signal that ends it; then it has cleaned up after itself."""
+Work = Callable[[anyio.CancelScope], Awaitable[Exit]]
+"""What a command awaits: it enters the scope around what a signal may cut short."""
+
+
+def run(work: Work) -> Exit:
+    """Await the work to its end. A signal cancels the scope that it is handed, and it ends what it has begun in order."""
     return anyio.run(_attended, work)
 
 
-async def _attended(work: Callable[[], Awaitable[Exit]]) -> Exit:
+async def _attended(work: Work) -> Exit:
     heard: list[Exit] = []
-    code = Exit.FAILED
     async with anyio.create_task_group() as group:
-        group.start_soon(_listen, group.cancel_scope, heard)
-        code = await work()
+        stop = anyio.CancelScope()
+        group.start_soon(_listen, stop, group.cancel_scope, heard)
+        code = await work(stop)
         group.cancel_scope.cancel()
     return ended_by(heard[0]) if heard else code
 
 
-async def _listen(scope: anyio.CancelScope, heard: list[Exit]) -> None:
-    """Wait for the first signal, and call the work off."""
+async def _listen(stop: anyio.CancelScope, everything: anyio.CancelScope, heard: list[Exit]) -> None:
+    """The first signal calls the work off in order; who cannot wait for that sends another."""
     with anyio.open_signal_receiver(*SIGNALS) as signals:
         async for number in signals:
+            (everything if heard else stop).cancel()
             heard.append(SIGNALS[signal.Signals(number)])
-            scope.cancel()
 
 
 def ended_by(code: Exit) -> Exit:
-    """Say that a signal has ended us."""
-    output.fault("interrupted: what was done stays done; run it again to go on" if code is Exit.INTERRUPTED else "terminated")
+    """Say in one line that a signal has ended us."""
+    output.fault(MEANINGS[code])
     return code
 
 
