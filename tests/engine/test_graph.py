@@ -1,0 +1,50 @@
+"""A graph holds every name once, has no circle, and an order of its own."""
+
+import pytest
+
+from engine.errors import GraphError
+from engine.graph import Part, graph, part
+from engine.ids import ResourceId
+from engine.resource import Resource
+
+
+def named(name: str) -> ResourceId:
+    """An identity."""
+    return ResourceId("", "Thing", "default", name)
+
+
+def thing(name: str, *after: str) -> Resource:
+    """A resource that comes after others."""
+    return Resource(named(name), {}, f"wants {name}", after=frozenset(map(named, after)))
+
+
+def order(one: Part) -> list[str]:
+    """The names of a part, in order."""
+    return [id.name for id in one.resources]
+
+
+def test_everything_comes_after_what_it_needs_and_by_name_where_there_is_a_choice() -> None:
+    things = [thing("a", "d"), thing("b"), thing("c", "b"), thing("d")]
+
+    assert order(part("x", things)) == ["b", "c", "d", "a"]
+    assert order(part("x", reversed(things))) == ["b", "c", "d", "a"]
+
+
+def test_two_of_one_name_are_refused_with_both_reasons() -> None:
+    with pytest.raises(GraphError, match="Thing/default/a is wanted twice: wants a; wants a"):
+        part("x", [thing("a"), thing("a")])
+    with pytest.raises(GraphError, match="wanted twice"):
+        graph([part("x", [thing("a")]), part("y", [thing("a")])])
+
+
+def test_a_circle_is_refused_and_names_who_is_in_it() -> None:
+    with pytest.raises(GraphError, match="in a circle: Thing/default/a, Thing/default/b"):
+        part("x", [thing("a", "b"), thing("b", "a"), thing("c")])
+
+
+def test_a_part_may_need_what_an_earlier_one_has_and_what_none_has_but_not_what_a_later_one_has() -> None:
+    first, second = part("first", [thing("a", "elsewhere")]), part("second", [thing("b", "a")])
+
+    assert list(graph([first, second]).resources) == [named("a"), named("b")]
+    with pytest.raises(GraphError, match="part 'second' comes before Thing/default/a"):
+        graph([second, first])

@@ -1,0 +1,65 @@
+"""A guard refuses what looks like an accident, and says what to do."""
+
+import pytest
+
+from engine.guard import Limits, refuse_to_wipe, within_budget
+from engine.ids import ResourceId
+from engine.observed import Observed, World, live, slice_of
+from engine.operation import Cause, Operation, Plan, Verb
+
+
+def thing(number: int, kind: str = "Service") -> ResourceId:
+    """An identity."""
+    return ResourceId("", kind, "default", f"thing-{number}")
+
+
+def delete(number: int, *, asked: bool = False) -> Operation:
+    """A delete, asked for or not."""
+    return Operation(Verb.DELETE, thing(number), "nothing asks for it", Cause.DRIFT, asked=asked)
+
+
+def world_of(count: int, *, orphans: bool = False) -> World:
+    """A root with so many objects, or the objects without their root."""
+    lives = [
+        live({"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"thing-{n}", "namespace": "default"}}) for n in range(count)
+    ]
+    root = live({"apiVersion": "v1", "kind": "Root", "metadata": {"name": "root", "namespace": "default", "uid": "u"}})
+    return World((), tuple(lives)) if orphans else World((Observed(root, {"": slice_of(lives)}),))
+
+
+@pytest.mark.parametrize(("observed", "deletes", "refused"), [(5, 10, False), (5, 11, True), (200, 20, False), (200, 21, True)])
+def test_ten_or_a_tenth_may_go_unasked(observed: int, deletes: int, refused: bool) -> None:
+    plan = Plan(thing(0, "Root"), tuple(map(delete, range(deletes))))
+
+    (judged,) = within_budget([plan], world_of(observed), Limits())
+
+    assert bool(judged.objections) is refused
+
+
+def test_what_was_asked_for_is_never_counted() -> None:
+    plan = Plan(thing(0, "Root"), tuple(delete(number, asked=True) for number in range(500)))
+
+    (judged,) = within_budget([plan], world_of(500), Limits(max_deletes=0))
+
+    assert judged.objections == ()
+
+
+def test_the_budget_is_one_for_all_roots_and_stops_only_those_that_use_it() -> None:
+    greedy, other, innocent = (
+        Plan(thing(0, "Root"), (delete(1),)),
+        Plan(thing(1, "Root"), (delete(2),)),
+        Plan(thing(2, "Root"), (delete(3, asked=True),)),
+    )
+
+    judged = within_budget([greedy, other, innocent], world_of(3), Limits(max_deletes=1))
+
+    assert [bool(plan.objections) for plan in judged] == [True, True, False]
+    assert "--max-deletes 2" in judged[0].objections[0].message
+
+
+def test_children_without_any_root_are_a_wrong_place_not_a_wish() -> None:
+    (objection,) = refuse_to_wipe(world_of(2, orphans=True))
+
+    assert "no root is seen, but 2 of their objects are" in objection.message
+    assert refuse_to_wipe(world_of(2)) == ()
+    assert refuse_to_wipe(World(())) == ()
