@@ -1,0 +1,138 @@
+"""Defaults: what an author leaves out is filled in, once, without a change to what was given."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.admission.defaults import defaulted
+from resources.kinds import PODCLIQUESET
+from resources.schema.parse import faults
+from tests.resources.manifests import JSON, WHOLE, clique, paths, pcs, put
+
+
+def template(**given: Any) -> Any:
+    """The template of a set after defaulting."""
+    return defaulted(pcs(**given))["spec"]["template"]
+
+
+def spec(**given: Any) -> Any:
+    """The spec of a clique after defaulting."""
+    bare = {"name": "a", "spec": {"roleName": "a", "podSpec": {"containers": []}, **given}}
+    return defaulted(pcs(bare))["spec"]["template"]["cliques"][0]["spec"]
+
+
+def test_the_least_that_can_be_said_is_enough() -> None:
+    least = {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "d"},
+        "spec": {"template": {"cliques": [{"name": "a", "spec": {"roleName": "r", "podSpec": {"containers": [{"name": "c"}]}}}]}},
+    }
+
+    assert defaulted(least) == {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "d", "namespace": "default"},
+        "spec": {
+            "replicas": 0,
+            "template": {
+                "cliqueStartupType": "CliqueStartupTypeAnyOrder",
+                "terminationDelay": "4h0m0s",
+                "headlessServiceConfig": {"publishNotReadyAddresses": True},
+                "podCliqueScalingGroups": [],
+                "cliques": [
+                    {
+                        "name": "a",
+                        "spec": {
+                            "roleName": "r",
+                            "replicas": 1,
+                            "minAvailable": 1,
+                            "podSpec": {
+                                "containers": [{"name": "c"}],
+                                "restartPolicy": "Always",
+                                "terminationGracePeriodSeconds": 30,
+                            },
+                        },
+                    }
+                ],
+            },
+        },
+    }
+    assert faults(PODCLIQUESET, defaulted(least)) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "replicas", "quorum"),
+    [({}, 1, 1), ({"replicas": 0}, 1, 1), ({"replicas": 3}, 3, 3), ({"replicas": 3, "minAvailable": 2}, 3, 2), ({"minAvailable": 0}, 1, 0)],
+)
+def test_a_clique_has_one_pod_and_needs_all_of_them_unless_it_says_otherwise(given: dict[str, int], replicas: int, quorum: int) -> None:
+    found = spec(**given)
+
+    assert (found["replicas"], found["minAvailable"]) == (replicas, quorum)
+
+
+def test_an_autoscaler_starts_from_what_was_asked_for() -> None:
+    group = {"name": "g", "cliqueNames": ["a"], "scaleConfig": {"maxReplicas": 6}}
+
+    assert spec(replicas=3, autoScalingConfig={"maxReplicas": 5})["autoScalingConfig"] == {"maxReplicas": 5, "minReplicas": 3}
+    assert spec(replicas=3, autoScalingConfig={"maxReplicas": 5, "minReplicas": 2})["autoScalingConfig"]["minReplicas"] == 2
+    assert template(podCliqueScalingGroups=[group])["podCliqueScalingGroups"] == [
+        {**group, "replicas": 1, "minAvailable": 1, "scaleConfig": {"maxReplicas": 6, "minReplicas": 1}}
+    ]
+    assert template(podCliqueScalingGroups=[{**group, "replicas": 2}])["podCliqueScalingGroups"][0]["scaleConfig"]["minReplicas"] == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "delay"), [("4h", "4h0m0s"), ("4h0m0s", "4h0m0s"), ("90m", "1h30m0s"), ("soon", "soon"), (None, "4h0m0s"), (4, 4)]
+)
+def test_a_delay_is_spelled_as_the_server_spells_it(given: Any, delay: Any) -> None:
+    assert template(terminationDelay=given)["terminationDelay"] == delay
+
+
+@pytest.mark.parametrize(("given", "published"), [({}, True), ({"publishNotReadyAddresses": False}, False), (None, True)])
+def test_pods_have_names_before_they_are_ready_unless_that_is_refused(given: Any, published: bool) -> None:
+    assert template(headlessServiceConfig=given)["headlessServiceConfig"] == {"publishNotReadyAddresses": published}
+
+
+def test_an_update_strategy_is_completed_but_not_invented() -> None:
+    body = pcs()
+
+    assert "updateStrategy" not in defaulted(body)["spec"]
+    assert defaulted({**body, "spec": {**body["spec"], "updateStrategy": {}}})["spec"]["updateStrategy"] == {"type": "RollingRecreate"}
+
+
+def test_a_pod_spec_keeps_what_it_says() -> None:
+    said = {"containers": [], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0}
+
+    assert spec(podSpec=said)["podSpec"] is said
+
+
+def test_false_is_not_taken_for_zero_pods() -> None:
+    assert spec(replicas=False)["replicas"] is False
+
+
+def test_what_needs_no_default_is_shared_and_a_complete_set_is_handed_back_itself() -> None:
+    finished = clique("b", minAvailable=1, podSpec={"containers": [], "restartPolicy": "Always", "terminationGracePeriodSeconds": 1})
+    body = pcs(clique("a"), finished)
+
+    filled = defaulted(body)
+
+    assert filled["spec"]["template"]["cliques"][1] is finished
+    assert filled["metadata"] is body["metadata"]
+    assert defaulted(filled) is filled
+
+
+@given(st.sampled_from(paths(WHOLE)), JSON)
+def test_defaulting_twice_is_defaulting_once_and_nothing_given_is_changed(path: tuple[Any, ...], junk: Any) -> None:
+    body = put(WHOLE, path, junk)
+    if not isinstance(body, dict):
+        return
+    before = copy.deepcopy(body)
+
+    filled = defaulted(body)
+
+    assert defaulted(filled) is filled
+    assert body == before

@@ -1,0 +1,52 @@
+"""Manifests: sets to begin with, and ways to spoil them."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+
+def clique(name: str = "a", **spec: Any) -> dict[str, Any]:
+    """A clique template."""
+    return {"name": name, "spec": {"roleName": name, "replicas": 1, "podSpec": {"containers": [{"name": "c"}]}, **spec}}
+
+
+def pcs(*cliques: dict[str, Any], **template: Any) -> dict[str, Any]:
+    """A set with these cliques, by default one."""
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "d", "namespace": "ml"},
+        "spec": {"replicas": 1, "template": {"cliques": list(cliques) or [clique()], **template}},
+    }
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every part of a body."""
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(found for key, below in inner for found in paths(below, (*path, key)))]
+
+
+def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """The body with another value at that place."""
+    if not path:
+        return new
+    changed = copy.copy(value)
+    changed[path[0]] = put(value[path[0]], path[1:], new)
+    return changed
+
+
+WHOLE = pcs(
+    {**clique("a", autoScalingConfig={"maxReplicas": 2}), "labels": {"x": "y"}},
+    podCliqueScalingGroups=[{"name": "g", "cliqueNames": ["a"]}],
+    terminationDelay="1h",
+    topologyConstraint={"pack": {"required": "rack"}},
+)

@@ -1,0 +1,230 @@
+"""CRDs: what a server learns of our kinds is, to the letter, what their users rely on."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from resources.kinds import OURS
+from resources.schema.crds import DEFINITIONS, crds
+
+STRUCTURAL = frozenset(
+    "type properties required items additionalProperties enum default description format pattern minimum minLength maxLength minItems"
+    " anyOf x-kubernetes-int-or-string x-kubernetes-preserve-unknown-fields x-kubernetes-validations x-kubernetes-list-type"
+    " x-kubernetes-list-map-keys".split()
+)
+"""Every key that our schemas use, all of which a structural schema may hold."""
+
+
+def version(name: str) -> dict[str, Any]:
+    """The one version of the CRD with that name."""
+    found: list[dict[str, Any]] = [crd["spec"]["versions"] for crd in crds() if crd["metadata"]["name"] == name][0]
+    assert len(found) == 1
+    return found[0]
+
+
+def schema(name: str, *path: str) -> dict[str, Any]:
+    """The schema of a field; `[]` steps into a list's items."""
+    found: dict[str, Any] = version(name)["schema"]["openAPIV3Schema"]
+    for step in path:
+        found = found["items"] if step == "[]" else found["properties"][step]
+    return found
+
+
+def nodes(schema: Mapping[str, Any], path: str = "$") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every schema within a schema, with the way to it."""
+    yield path, schema
+    for name, inner in schema.get("properties", {}).items():
+        yield from nodes(inner, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            yield from nodes(schema[key], f"{path}[]")
+
+
+NAMES = [crd["metadata"]["name"] for crd in crds()]
+
+
+def test_there_is_one_definition_for_each_of_our_kinds() -> None:
+    assert {(crd["spec"]["group"], crd["spec"]["names"]["kind"], crd["spec"]["scope"]) for crd in crds()} == {
+        (kind.group, kind.name, "Namespaced" if kind.namespaced else "Cluster") for kind in OURS
+    }
+
+
+def test_they_come_in_the_order_of_installation_and_always_alike() -> None:
+    assert [crd["metadata"]["name"] for crd in crds()] == [
+        "podcliques.grove.io",
+        "podcliquesets.grove.io",
+        "podcliquescalinggroups.grove.io",
+        "clustertopologybindings.grove.io",
+        "podgangs.scheduler.grove.io",
+    ]
+    assert repr(crds()) == repr(crds())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_node_is_structural(name: str) -> None:
+    for path, node in nodes(schema(name)):
+        assert set(node) <= STRUCTURAL, path
+        assert isinstance(node.get("type"), str) != bool(node.get("x-kubernetes-int-or-string")), path
+        assert not ("properties" in node and "additionalProperties" in node), path
+        assert node.get("format") in ("int32", "int64") or node.get("type") != "integer", path
+        assert set(node.get("required", ())) <= set(node.get("properties", node.get("required", ()))), path
+
+
+def test_every_field_that_people_fill_in_is_explained() -> None:
+    unexplained = [
+        path
+        for definition in DEFINITIONS
+        for path, node in nodes(schema(f"{definition.kind.plural}.{definition.kind.group}", "spec"))
+        if "description" not in node and not path.endswith("[]")
+    ]
+    assert unexplained == []
+
+
+@pytest.mark.parametrize(
+    ("name", "short", "columns"),
+    [
+        (
+            "podcliquesets.grove.io",
+            "pcs",
+            "Replicas Available Updated PCLQs-Updated PCLQs-Total PCSGs-Updated PCSGs-Total Age",
+        ),
+        ("podcliques.grove.io", "pclq", "MinAvail Replicas Ready Scheduled Updated Gated* MinBreached* Age"),
+        (
+            "podcliquescalinggroups.grove.io",
+            "pcsg",
+            "MinAvail Replicas Available Scheduled Updated PCLQs-Updated PCLQs-Total MinBreached* Age",
+        ),
+        ("clustertopologybindings.grove.io", "ct", "Domains Age"),
+        ("podgangs.scheduler.grove.io", "pg", "Phase Age"),
+    ],
+)
+def test_short_names_and_columns_are_those_that_people_know(name: str, short: str, columns: str) -> None:
+    definition = next(crd for crd in crds() if crd["metadata"]["name"] == name)
+
+    assert definition["spec"]["names"]["shortNames"] == [short]
+    assert (
+        " ".join(column["name"] + ("*" if column.get("priority") else "") for column in version(name)["additionalPrinterColumns"])
+        == columns
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "selector"),
+    [
+        ("podcliquesets.grove.io", ".status.hpaPodSelector"),
+        ("podcliques.grove.io", ".status.hpaPodSelector"),
+        ("podcliquescalinggroups.grove.io", ".status.selector"),
+    ],
+)
+def test_what_can_be_scaled_says_where_its_selector_is(name: str, selector: str) -> None:
+    assert version(name)["subresources"] == {
+        "status": {},
+        "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": selector},
+    }
+
+
+@pytest.mark.parametrize("name", ["clustertopologybindings.grove.io", "podgangs.scheduler.grove.io"])
+def test_what_cannot_be_scaled_has_a_status_alone(name: str) -> None:
+    assert version(name)["subresources"] == {"status": {}}
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "required"),
+    [
+        ("podcliquesets.grove.io", "", "spec"),
+        ("podcliquesets.grove.io", "spec", "template"),
+        ("podcliquesets.grove.io", "spec template", "cliques"),
+        ("podcliquesets.grove.io", "spec template cliques []", "name spec"),
+        ("podcliquesets.grove.io", "spec template cliques [] spec", "roleName podSpec replicas"),
+        ("podcliquesets.grove.io", "spec template headlessServiceConfig", "publishNotReadyAddresses"),
+        ("podcliquesets.grove.io", "spec template resourceSharing []", "name scope"),
+        ("podcliquesets.grove.io", "spec template resourceClaimTemplates []", "name templateSpec"),
+        ("podcliquesets.grove.io", "spec template podCliqueScalingGroups []", "name cliqueNames"),
+        ("podcliquesets.grove.io", "spec template podCliqueScalingGroups [] scaleConfig", "maxReplicas"),
+        ("podcliquesets.grove.io", "status", "updatedReplicas availableReplicas"),
+        ("podcliquesets.grove.io", "status lastErrors []", "code description observedAt"),
+        ("podcliquesets.grove.io", "status podGangStatuses []", "name phase"),
+        ("podcliques.grove.io", "", "spec"),
+        ("podcliques.grove.io", "spec", "roleName podSpec replicas"),
+        ("podcliques.grove.io", "status", "readyReplicas updatedReplicas scheduleGatedReplicas scheduledReplicas"),
+        ("podcliques.grove.io", "status updateProgress", "podCliqueSetGenerationHash podTemplateHash"),
+        ("podcliquescalinggroups.grove.io", "spec", "replicas cliqueNames"),
+        ("podcliquescalinggroups.grove.io", "status", "scheduledReplicas availableReplicas updatedReplicas"),
+        ("podcliquescalinggroups.grove.io", "status updateProgress", "updateStartedAt podCliqueSetGenerationHash"),
+        ("clustertopologybindings.grove.io", "spec", "levels"),
+        ("clustertopologybindings.grove.io", "spec levels []", "domain key"),
+        ("clustertopologybindings.grove.io", "status schedulerTopologyStatuses []", "schedulerName topologyReference inSync"),
+        ("podgangs.scheduler.grove.io", "spec", "podgroups"),
+        ("podgangs.scheduler.grove.io", "spec podgroups []", "name podReferences minReplicas"),
+        ("podgangs.scheduler.grove.io", "spec topologyConstraintGroupConfigs []", "name podGroupNames"),
+        ("podgangs.scheduler.grove.io", "status", "phase"),
+    ],
+)
+def test_exactly_these_fields_are_required(name: str, path: str, required: str) -> None:
+    assert set(schema(name, *path.split())["required"]) == set(required.split())
+
+
+DEFAULTS = {
+    "podcliquesets.grove.io": {
+        "$.spec.replicas": 0,
+        "$.spec.updateStrategy.type": "RollingRecreate",
+        "$.spec.template.cliqueStartupType": "CliqueStartupTypeAnyOrder",
+        "$.spec.template.headlessServiceConfig.publishNotReadyAddresses": True,
+        "$.spec.template.podCliqueScalingGroups[].replicas": 1,
+        "$.spec.template.podCliqueScalingGroups[].minAvailable": 1,
+        "$.status.updatedReplicas": 0,
+        "$.status.availableReplicas": 0,
+        "$.status.updateProgress.updatedPodCliquesCount": 0,
+        "$.status.updateProgress.totalPodCliquesCount": 0,
+        "$.status.updateProgress.updatedPodCliqueScalingGroupsCount": 0,
+        "$.status.updateProgress.totalPodCliqueScalingGroupsCount": 0,
+    },
+    "podcliques.grove.io": {
+        "$.status.readyReplicas": 0,
+        "$.status.updatedReplicas": 0,
+        "$.status.scheduleGatedReplicas": 0,
+        "$.status.scheduledReplicas": 0,
+    },
+    "podcliquescalinggroups.grove.io": {
+        "$.spec.replicas": 1,
+        "$.spec.minAvailable": 1,
+        "$.status.scheduledReplicas": 0,
+        "$.status.availableReplicas": 0,
+        "$.status.updatedReplicas": 0,
+    },
+    "clustertopologybindings.grove.io": {},
+    "podgangs.scheduler.grove.io": {},
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_exactly_these_fields_have_a_default(name: str) -> None:
+    assert {path: node["default"] for path, node in nodes(schema(name)) if "default" in node} == DEFAULTS[name]
+
+
+def test_cliques_are_merged_by_name_and_metrics_are_one_value() -> None:
+    cliques = schema("podcliquesets.grove.io", "spec", "template", "cliques")
+    metrics = schema("podcliques.grove.io", "spec", "autoScalingConfig", "metrics")
+
+    assert (cliques["x-kubernetes-list-type"], cliques["x-kubernetes-list-map-keys"]) == ("map", ["name"])
+    assert metrics["x-kubernetes-list-type"] == "atomic"
+
+
+def test_the_pod_spec_is_let_through_whole() -> None:
+    pod_spec = schema("podcliques.grove.io", "spec", "podSpec")
+
+    assert pod_spec["type"] == "object"
+    assert pod_spec["x-kubernetes-preserve-unknown-fields"] is True
+    assert "properties" not in pod_spec
+
+
+def test_pack_domain_is_refused_at_creation_alone() -> None:
+    rules = schema("podcliquesets.grove.io")["x-kubernetes-validations"]
+
+    assert [rule["fieldPath"] for rule in rules] == [
+        ".spec.template.topologyConstraint.packDomain",
+        ".spec.template.cliques",
+        ".spec.template.podCliqueScalingGroups",
+    ]
+    assert all(rule["optionalOldSelf"] and rule["reason"] == "FieldValueForbidden" for rule in rules)
