@@ -50,7 +50,8 @@ class _Loop:
         self.log = log
         self.interval = interval
         self.progress = progress
-        self.memory = Memory(refusals=Refusals(patience=interval))
+        # Shorter than the interval, so that each pass that comes by the interval asks again, and those in quick succession do not.
+        self.memory = Memory(refusals=Refusals(patience=interval / 2))
         self.said: set[str] = set()
 
     async def lead(self, may: Callable[[], bool]) -> None:

@@ -1,6 +1,6 @@
 """A cluster of dictionaries: it keeps what it is told, remembers in which order, and fails when asked to."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -10,6 +10,7 @@ from engine.errors import AlreadyExists, ClusterError, Conflict, NotFound
 from engine.ids import Kind, Owner, ResourceId
 from engine.observed import Live, live
 from engine.operation import Cause, Event, Expect, Operation, Plan, Reference, Unknown, Verb, operation_key
+from engine.paths import merge_patch
 from engine.resource import Body
 from engine.runtime.provider import Scope, Sighting
 
@@ -27,6 +28,9 @@ class Shelf:
         self.objects: dict[ResourceId, dict[str, Any]] = {}
         self.revision = 0
         self.started: list[str] = []
+        self.writes: Counter[Verb] = Counter()
+        self.unseeing: list[ClusterError] = []
+        """What the next looks answer with."""
         self.ended: list[str] = []
         self.looked: list[ResourceId] = []
         self.events: list[Event] = []
@@ -48,12 +52,15 @@ class Shelf:
         self.revision += 1
         seen = live(body)
         before = self.objects.get(seen.id, {}).get("metadata", {})
-        metadata = {"uid": before.get("uid") or f"uid-{self.revision}", **body["metadata"], "resourceVersion": str(self.revision)}
+        uid = before.get("uid") or f"uid-{self.revision}"
+        metadata = {"uid": uid, "generation": 1, **body["metadata"], "resourceVersion": str(self.revision)}
         self.objects[seen.id] = {**body, "metadata": metadata}
         return self.objects[seen.id]
 
     async def observe(self, scope: Scope) -> Sighting:
         """All there is, but for the kinds that cannot be seen."""
+        if self.unseeing:
+            raise self.unseeing.pop(0)
         seen = [live(body) for body in self.objects.values()]
         roots = [one for one in seen if one.id.kind == ROOT.name]
         children = [one for one in seen if one.id.kind != ROOT.name and one.id.kind not in self.incomplete]
@@ -62,6 +69,7 @@ class Shelf:
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Do it, or fail as asked."""
         self.started.append(operation.key)
+        self.writes[operation.verb] += 1
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         try:
@@ -93,7 +101,7 @@ class Shelf:
             raise NotFound(f"{operation.id} not found")
         if operation.expect.revision not in ("", there["metadata"]["resourceVersion"]):
             raise Conflict(f"{operation.id} has changed")
-        return self.put({**there, **operation.body, "metadata": there["metadata"]})
+        return self.put(merge_patch(there, operation.body))
 
     async def look(self, id: ResourceId) -> Live | None:
         """That object."""

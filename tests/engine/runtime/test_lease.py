@@ -5,74 +5,19 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import cast
 
 import anyio
 import pytest
 
-from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, InputError, LeaseLost, LeaseTaken, Unreachable
-from engine.ids import Kind
-from engine.runtime.client import Client, Listing
+from engine.errors import ClusterError, Forbidden, InputError, LeaseLost, LeaseTaken
+from engine.runtime.client import Client
 from engine.runtime.identity import identify, is_gone
 from engine.runtime.lease import Durations, Leadership, Lease, held
 from providers.sandbox.clock import VirtualClock
+from tests.engine.runtime.leases import Leases, record
 
 pytestmark = pytest.mark.anyio
-
-
-class Leases:
-    """The part of a `Client` that leases need, with the server's rules; every refusal is counted."""
-
-    def __init__(self) -> None:
-        self.lease: dict[str, Any] | None = None
-        self.revision = 0
-        self.requests: list[str] = []
-        self.refused = 0
-        self.cut_off: set[str] = set()
-        """Identities whose requests do not arrive."""
-        self.answers_lost = 0
-        """How many writes are done without an answer."""
-        self.forbidden = False
-
-    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
-        await self._arrive("list")
-        assert fields == "metadata.name=engine"
-        return Listing([dict(self.lease)] if self.lease else [], str(self.revision))
-
-    async def create(self, kind: Kind, namespace: str, body: dict[str, Any]) -> dict[str, Any]:
-        await self._arrive("create", body)
-        if self.lease:
-            self.refused += 1
-            raise AlreadyExists("there")
-        return self._keep(body)
-
-    async def replace(self, kind: Kind, namespace: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
-        await self._arrive("replace", body)
-        assert self.lease
-        if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
-            self.refused += 1
-            raise Conflict("changed")
-        return self._keep(body)
-
-    async def _arrive(self, verb: str, body: dict[str, Any] | None = None) -> None:
-        self.requests.append(verb)
-        await anyio.lowlevel.checkpoint()
-        if self.forbidden:
-            raise Forbidden("leases are not for you")
-        if body and body["spec"]["holderIdentity"] in self.cut_off:
-            raise Unreachable("cut")
-
-    def _keep(self, body: dict[str, Any]) -> dict[str, Any]:
-        self.revision += 1
-        self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.revision)}}
-        if self.answers_lost:
-            self.answers_lost -= 1
-            raise Unreachable("cut")
-        return dict(self.lease)
-
-    @property
-    def holder(self) -> str:
-        return cast(str, self.lease["spec"]["holderIdentity"]) if self.lease else ""
 
 
 class Candidate:
@@ -191,7 +136,7 @@ async def test_a_one_shot_waits_one_lease_duration_and_then_names_the_holder(lea
 
 
 async def test_a_one_shot_takes_the_lease_of_a_holder_that_was_killed(leases: Leases, clock: VirtualClock) -> None:
-    leases._keep(_record("killed", clock))
+    leases.keep(record("killed", clock))
     second = Candidate(leases, clock, "second", patience=15)
 
     async with running(second):
@@ -205,7 +150,7 @@ async def test_a_one_shot_takes_the_lease_of_a_holder_that_was_killed(leases: Le
 
 
 async def test_a_one_shot_killed_on_this_machine_keeps_nobody_waiting(leases: Leases, clock: VirtualClock) -> None:
-    leases._keep(_record(identity_of_the_dead(), clock))
+    leases.keep(record(identity_of_the_dead(), clock))
     second = Candidate(leases, clock, "second", patience=15)
 
     async with running(second):
@@ -215,9 +160,9 @@ async def test_a_one_shot_killed_on_this_machine_keeps_nobody_waiting(leases: Le
 
 
 async def test_a_clock_that_is_wrong_elsewhere_does_not_matter(leases: Leases, clock: VirtualClock) -> None:
-    record = _record("elsewhere", clock)
-    record["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
-    leases._keep(record)
+    elsewhere = record("elsewhere", clock)
+    elsewhere["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
+    leases.keep(elsewhere)
     second = Candidate(leases, clock, "second")
 
     async with running(second):
@@ -251,7 +196,7 @@ async def test_after_a_pause_who_led_before_is_not_sure_even_before_it_has_notic
         await clock.advance(1)
         assert first.is_sure()
         clock.doze(60)
-        leases._keep(_record("second", clock))
+        leases.keep(record("second", clock))
 
         assert not first.is_sure()
         await clock.advance(0)
@@ -277,7 +222,7 @@ async def test_a_lease_taken_by_another_is_noticed_at_the_next_renewal(leases: L
 
     async with running(first):
         await clock.advance(1)
-        leases._keep(_record("usurper", clock))
+        leases.keep(record("usurper", clock))
         await clock.advance(3)
 
         assert isinstance(first.outcome, LeaseLost)
@@ -290,7 +235,7 @@ async def test_a_label_put_on_the_lease_or_a_lost_answer_is_no_loss(leases: Leas
     async with running(first):
         await clock.advance(1)
         assert leases.lease
-        leases._keep(leases.lease)
+        leases.keep(leases.lease)
         await clock.advance(5)
         leases.answers_lost = 1
         await clock.advance(60)
@@ -335,7 +280,7 @@ async def test_an_error_in_the_block_comes_out_as_it_is_and_the_lease_is_given_b
 
 
 async def test_the_name_of_a_holder_does_not_steer_a_terminal(leases: Leases, clock: VirtualClock) -> None:
-    leases._keep(_record("\x1b[2Jnobody", clock) | {"kind": "Lease"})
+    leases.keep(record("\x1b[2Jnobody", clock) | {"kind": "Lease"})
     first, second = Candidate(leases, clock, "first", patience=1), Candidate(leases, clock, "second", patience=1)
 
     async with running(first, second):
@@ -374,9 +319,3 @@ def identity_of_the_dead() -> str:
     """The identity of a process of this machine that has ended."""
     script = "from engine.runtime.identity import identify; print(identify())"
     return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
-
-
-def _record(holder: str, clock: VirtualClock) -> dict[str, Any]:
-    now = clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": now, "acquireTime": now, "leaseTransitions": 3}
-    return {"metadata": {"name": "engine", "namespace": "default", "resourceVersion": "0"}, "spec": spec}
