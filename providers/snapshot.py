@@ -7,10 +7,11 @@ from typing import Any
 
 import yaml
 
-from engine.errors import InputError
-from engine.ids import Kind
+from engine.errors import Forbidden, InputError
+from engine.ids import Kind, ResourceId
 from engine.mask import masked
 from engine.observed import Live, live
+from engine.operation import Event, Operation
 from engine.ownership import MANAGER
 from engine.report.printable import clipped, printable
 from engine.resource import Body
@@ -56,11 +57,11 @@ def scrubbed(body: Body) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The objects of a file, to be looked at as if they were a cluster."""
+    """The objects of a file, looked at as if they were a cluster. It is a `Provider` to which nothing can be written."""
 
-    lives: Sequence[Live]
+    lives: Sequence[Live] = ()
 
-    def sight(self, scope: Scope) -> Sighting:
+    async def observe(self, scope: Scope) -> Sighting:
         """What a look at the cluster would have brought."""
         inside = [one for one in self.lives if not scope.namespaces or one.id.namespace in ("", *scope.namespaces)]
         labels = wanted_labels(scope.selector)
@@ -68,6 +69,25 @@ class Snapshot:
             tuple(one for one in inside if is_of(one, scope.roots)),
             tuple(one for one in inside if is_of(one, scope.children) and labels.items() <= one.labels.items()),
         )
+
+    async def look(self, id: ResourceId) -> Live | None:
+        """That one object, if it was there."""
+        return next((one for one in self.lives if one.id == id), None)
+
+    async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
+        """Refuse: raises `Forbidden`."""
+        raise Forbidden(f"a snapshot cannot be written to ({operation.key})")
+
+    async def record(self, event: Event) -> None:
+        """Nothing: nobody reads the events of a file."""
+
+    async def serves(self, kind: Kind) -> bool:
+        """Everything: what a cluster that is not there would serve, nobody knows."""
+        return True
+
+
+EMPTY = Snapshot()
+"""A cluster with nothing in it."""
 
 
 def is_of(one: Live, kinds: Sequence[Kind]) -> bool:

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from engine.errors import InputError
+from engine.errors import Forbidden, InputError
 from engine.ids import ResourceId
 from engine.observed import live
+from engine.operation import Cause, Operation, Verb
 from engine.runtime.provider import Scope
-from providers.snapshot import read, written
+from providers.snapshot import EMPTY, read, written
 from resources.kinds import POD, PODCLIQUESET, SECRET
 
 
@@ -57,7 +58,8 @@ def test_equal_worlds_are_equal_bytes_whatever_their_order(tmp_path: Path) -> No
     assert "".join(written(pods)) == "".join(written(reversed(pods)))
 
 
-def test_a_look_at_it_is_bounded_as_a_look_at_a_cluster_is(tmp_path: Path) -> None:
+@pytest.mark.anyio
+async def test_a_look_at_it_is_bounded_as_a_look_at_a_cluster_is(tmp_path: Path) -> None:
     ours = {"labels": {"managed": "us"}}
     root = body("PodCliqueSet", "r", apiVersion="grove.io/v1alpha1")
     elsewhere = body("Pod", "far", metadata=ours | {"namespace": "b"})
@@ -65,11 +67,20 @@ def test_a_look_at_it_is_bounded_as_a_look_at_a_cluster_is(tmp_path: Path) -> No
         stored(tmp_path, root, body("Pod", "p", metadata=ours), body("Pod", "foreign"), elsewhere, body("Secret", "s", metadata=ours))
     )
 
-    sighting = snapshot.sight(Scope((PODCLIQUESET,), (POD,), "managed=us", ("a",)))
+    sighting = await snapshot.observe(Scope((PODCLIQUESET,), (POD,), "managed=us", ("a",)))
 
     assert [one.id.name for one in sighting.roots] == ["r"]
     assert [one.id.name for one in sighting.children] == ["p"]
-    assert len(snapshot.sight(Scope((PODCLIQUESET,), (POD, SECRET), "managed=us")).children) == 3
+    everywhere = await snapshot.observe(Scope((PODCLIQUESET,), (POD, SECRET), "managed=us"))
+    assert len(everywhere.children) == 3
+    assert await snapshot.look(far := ResourceId("", "Pod", "b", "far")) in snapshot.lives
+    assert await snapshot.look(far._replace(namespace="c")) is None
+
+
+@pytest.mark.anyio
+async def test_nothing_can_be_written_to_it() -> None:
+    with pytest.raises(Forbidden):
+        await EMPTY.execute(Operation(Verb.DELETE, ResourceId("", "Pod", "a", "p"), "why", Cause.INTENT), {})
 
 
 def test_what_kubectl_prints_is_a_snapshot(tmp_path: Path) -> None:
