@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from engine.ids import Owner, ResourceId
+from engine.ids import Owner, OwnerRef, ResourceId
 from engine.resource import Body
 
 
@@ -82,6 +82,8 @@ class Operation:
     after: frozenset[str] = frozenset()
     """Keys of the operations of this plan that must be done first."""
     asked: bool = True
+    controller: OwnerRef | None = None
+    """Who controls the object that is there already."""
 
     @property
     def key(self) -> str:

@@ -221,8 +221,16 @@ def reference(wanted: Reference, uids: Mapping[ResourceId, str] | None = None) -
 def _patch(verb: Verb, resource: Resource, live: Live, difference: Difference) -> Operation:
     cause = Cause.INTENT if any(change.cause is Cause.INTENT for change in difference.changes) else Cause.DRIFT
     why = resource.why if verb is Verb.PATCH else "its state has changed"
-    patch = difference.patch
-    return Operation(verb, resource.id, why, cause, body=patch, changes=tuple(difference.changes), expect=Expect(live.uid, live.revision))
+    return Operation(
+        verb,
+        resource.id,
+        why,
+        cause,
+        body=difference.patch,
+        changes=tuple(difference.changes),
+        expect=Expect(live.uid, live.revision),
+        controller=live.controller,
+    )
 
 
 def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], judging: Judging) -> Operation:
@@ -241,19 +249,19 @@ def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], judgin
 
 def _drop(resource: Resource, live: Live) -> Iterable[Answer]:
     """Delete it unless that has happened, then take our finalizers off."""
-    expect = Expect(live.uid)
-    cause = Cause.INTENT if resource.asked else Cause.DRIFT
-    answers: list[Answer] = []
     if live.deleting_since is None:
-        answers.append(Operation(Verb.DELETE, resource.id, resource.why, cause, expect=expect, asked=resource.asked))
+        yield _going(Verb.DELETE, resource, live, {})
     if resource.policy.finalizers:
         has = live.body["metadata"].get("finalizers") or ()
         ours = [finalizer for finalizer in resource.policy.finalizers if finalizer in has]
         if ours:
-            answers.append(
-                Operation(Verb.RELEASE, resource.id, resource.why, cause, body={"finalizers": ours}, expect=expect, asked=resource.asked)
-            )
-    return answers
+            yield _going(Verb.RELEASE, resource, live, {"finalizers": ours})
+
+
+def _going(verb: Verb, resource: Resource, live: Live, body: Body) -> Operation:
+    cause = Cause.INTENT if resource.asked else Cause.DRIFT
+    expect = Expect(live.uid)
+    return Operation(verb, resource.id, resource.why, cause, body=body, expect=expect, asked=resource.asked, controller=live.controller)
 
 
 def _unasked(live: Live, judging: Judging) -> Iterable[Answer]:

@@ -1,0 +1,115 @@
+"""Narration: what was done, told to people as Kubernetes Events on the parent of what it was done to."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.ids import ResourceId
+from engine.operation import Event, Operation, Outcome, Result, Verb
+from resources import kinds
+
+MOST = 100
+"""Events of one pass, failures first: a bring-up of a thousand pods is not told pod by pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """The reasons and messages for one kind of call. `{key}` is namespace/name, `{error}` what went wrong."""
+
+    done: str
+    done_text: str
+    failed: str
+    failed_text: str
+
+
+_CLIQUE = Telling(
+    "PodCliqueCreateOrUpdateSuccessful",
+    "PodClique {key} created or updated successfully",
+    "PodCliqueCreateOrUpdateFailed",
+    "PodClique {key} creation or updation failed: {error}",
+)
+_GROUP = Telling(
+    "PodCliqueScalingGroupCreateSuccessful",
+    "Created PodCliqueScalingGroup {key}",
+    "PodCliqueScalingGroupCreateOrUpdateFailed",
+    "Error creating or updating PodCliqueScalingGroup {key}: {error}",
+)
+_GANG = Telling(
+    "PodGangCreateOrUpdateSuccessful",
+    "Created/Updated PodGang {key}",
+    "PodGangCreateOrUpdateFailed",
+    "Error Creating/Updating PodGang {key}: {error}",
+)
+
+TELLINGS: Mapping[tuple[str, str, Verb], Telling] = {
+    ("PodCliqueSet", "PodClique", Verb.CREATE): _CLIQUE,
+    ("PodCliqueSet", "PodClique", Verb.PATCH): _CLIQUE,
+    ("PodCliqueSet", "PodClique", Verb.DELETE): Telling(
+        "PodCliqueDeleteSuccessful", "Deleted PodClique: {name}", "PodCliqueDeleteFailed", "Error deleting PodClique {key}: {error}"
+    ),
+    ("PodCliqueSet", "PodCliqueScalingGroup", Verb.CREATE): _GROUP,
+    ("PodCliqueSet", "PodCliqueScalingGroup", Verb.PATCH): _GROUP,
+    ("PodCliqueSet", "PodCliqueScalingGroup", Verb.DELETE): Telling(
+        "PodCliqueScalingGroupDeleteSuccessful",
+        "Deleted PodCliqueScalingGroup: {name}",
+        "PodCliqueScalingGroupDeleteFailed",
+        "Error deleting PodCliqueScalingGroup {key}: {error}",
+    ),
+    ("PodCliqueSet", "PodGang", Verb.CREATE): _GANG,
+    ("PodCliqueSet", "PodGang", Verb.PATCH): _GANG,
+    ("PodCliqueSet", "PodGang", Verb.DELETE): Telling(
+        "PodGangDeleteSuccessful", "Deleted PodGang {key}", "PodGangDeleteFailed", "Error deleting PodGang {key}: {error}"
+    ),
+    ("PodCliqueScalingGroup", "PodClique", Verb.CREATE): Telling(
+        "PodCliqueCreateSuccessful",
+        "PodClique {key} created successfully",
+        "PodCliqueCreateFailed",
+        "PodClique {key} creation failed: {error}",
+    ),
+    ("PodClique", "Pod", Verb.CREATE): Telling(
+        "PodCreateSuccessful", "Created Pod: {name}", "PodCreateFailed", "Error creating pod {name}: {error}"
+    ),
+    ("PodClique", "Pod", Verb.DELETE): Telling(
+        "PodDeleteSuccessful", "Deleted Pod: {name}", "PodDeleteFailed", "Error deleting pod: {error}"
+    ),
+}
+"""Parent, child and call -> what is told. What is not here is not told: statuses, gates, identities, Services, HPAs."""
+
+
+def narrate(results: Sequence[Result]) -> tuple[Event, ...]:
+    """The events of a pass, on the objects that the calls were made for."""
+    uids = {result.operation.id: _uid(result) for result in results}
+    told = [event for result in results for event in _told(result, uids)]
+    return tuple(sorted(told, key=lambda event: not event.warning)[:MOST])
+
+
+def _uid(result: Result) -> str:
+    return str(result.live["metadata"]["uid"]) if result.live else result.operation.expect.uid
+
+
+def _told(result: Result, uids: Mapping[ResourceId, str]) -> Iterator[Event]:
+    operation = result.operation
+    about = _parent(operation, uids)
+    telling = TELLINGS.get((about[0].kind, operation.id.kind, operation.verb)) if about else None
+    if about is None or telling is None or result.outcome not in (Outcome.DONE, Outcome.FAILED):
+        return
+    words = {"key": f"{operation.id.namespace}/{operation.id.name}", "name": operation.id.name, "error": result.error}
+    if result.outcome is Outcome.DONE:
+        yield Event(*about, telling.done, telling.done_text.format(**words))
+    else:
+        yield Event(*about, telling.failed, telling.failed_text.format(**words), warning=True)
+
+
+_PARENTS = {kind.name: kind for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP)}
+
+
+def _parent(operation: Operation, uids: Mapping[ResourceId, str]) -> tuple[ResourceId, str] | None:
+    """The controller of what the call was about, with its uid."""
+    if operation.controller is not None:
+        kind = _PARENTS.get(operation.controller.kind)
+        id = kind.id(operation.id.namespace, operation.controller.name) if kind else None
+        return (id, operation.controller.uid) if id else None
+    reference = next(iter(operation.references), None)
+    if reference is None:
+        return None
+    uid = reference.uid if isinstance(reference.uid, str) else uids.get(reference.uid.id, "")
+    return reference.owner.id, uid
