@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from providers.sandbox import quantity
+from providers.sandbox.actors.body import Body, status_of
 
 Amounts = dict[str, int]
 
@@ -40,10 +41,10 @@ def requested(spec: Mapping[str, Any]) -> Amounts:
     return _sum(_sum(_most(beside, peak), overhead), {PODS: 1000})
 
 
-def offered(node: Mapping[str, Any]) -> Amounts:
+def offered(node: Body) -> Amounts:
     """What a node has for pods; nothing of what it states in words that are no quantity."""
     amounts: Amounts = {}
-    for name, text in ((node.get("status") or {}).get("allocatable") or {}).items():
+    for name, text in (status_of(node).get("allocatable") or {}).items():
         try:
             amounts[name] = thousandths(str(text))
         except ValueError:

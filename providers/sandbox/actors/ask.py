@@ -3,12 +3,11 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from engine import conditions
 from providers.sandbox.actors.amounts import requested
-
-Body = Mapping[str, Any]
+from providers.sandbox.actors.body import Body, conditions_of, labels_of
 
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 
@@ -30,7 +29,7 @@ def ask_of(pod: Body) -> Ask:
     spec = pod["spec"]
     required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     requests, selector = requested(spec), spec.get("nodeSelector") or {}
-    terms, tolerations = tuple(required.get("nodeSelectorTerms", ())), tuple(spec.get("tolerations") or ())
+    terms, tolerations = tuple(required.get("nodeSelectorTerms") or ()), tuple(spec.get("tolerations") or ())
     return Ask(requests, selector, terms, tolerations, json.dumps([requests, selector, terms, tolerations], sort_keys=True))
 
 
@@ -40,10 +39,10 @@ def refusal(ask: Ask, node: Body) -> str:
     unschedulable = [{"key": UNSCHEDULABLE, "effect": "NoSchedule"}] if spec.get("unschedulable") else []
     if any(not _tolerated(taint, ask.tolerations) for taint in (*unschedulable, *(spec.get("taints") or ()))):
         return "node(s) had untolerated taints"
-    ready = conditions.find((node.get("status") or {}).get("conditions", ()), "Ready")
+    ready = conditions.find(conditions_of(node), "Ready")
     if ready is not None and ready.get("status") != "True":
         return "node(s) were not ready"
-    labels = node["metadata"].get("labels") or {}
+    labels = labels_of(node)
     if any(labels.get(key) != value for key, value in ask.selector.items()) or not _affine(ask.terms, node, labels):
         return "node(s) didn't match Pod's node affinity/selector"
     return ""
@@ -62,8 +61,8 @@ def _tolerated(taint: Body, tolerations: Iterable[Body]) -> bool:
 
 def _affine(terms: Iterable[Body], node: Body, labels: Mapping[str, str]) -> bool:
     held = [
-        all(_holds(rule, labels) for rule in term.get("matchExpressions", ()))
-        and all(_holds(rule, {"metadata.name": node["metadata"]["name"]}) for rule in term.get("matchFields", ()))
+        all(_holds(rule, labels) for rule in term.get("matchExpressions") or ())
+        and all(_holds(rule, {"metadata.name": node["metadata"]["name"]}) for rule in term.get("matchFields") or ())
         for term in terms
         if term.get("matchExpressions") or term.get("matchFields")
     ]
@@ -71,7 +70,7 @@ def _affine(terms: Iterable[Body], node: Body, labels: Mapping[str, str]) -> boo
 
 
 def _holds(rule: Body, values: Mapping[str, str]) -> bool:
-    value, wanted = values.get(rule["key"]), rule.get("values", ())
+    value, wanted = values.get(rule["key"]), rule.get("values") or ()
     operator = _OPERATORS.get(rule["operator"])
     return operator is not None and operator(value, wanted)
 

@@ -15,8 +15,9 @@ from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
+from providers.sandbox.actors.body import Body, Key, annotations_of, conditions_of, key_of, status_of, uid_of
 from providers.sandbox.actors.moments import written
-from providers.sandbox.actors.reflector import Body, Key, Reflection, key_of, reflect, uid_of
+from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.settings import Settings
 from resources.kinds import AUTOSCALER
 
@@ -72,7 +73,7 @@ class Autoscaler:
         if desired != current:
             bound = {"resourceVersion": scale["metadata"]["resourceVersion"]} if scale["metadata"].get("resourceVersion") else {}
             await self._client.patch(kind, namespace, name, {"metadata": bound, "spec": {"replicas": desired}}, subresource="scale")
-        seen = {"currentReplicas": scale.get("status", {}).get("replicas", 0), "desiredReplicas": desired}
+        seen = {"currentReplicas": status_of(scale).get("replicas", 0), "desiredReplicas": desired}
         await self._tell(scaler, seen | ({"lastScaleTime": written(self._clock.now())} if desired != current else {}))
 
     async def _watched(self, group: str, name: str, tasks: TaskGroup) -> Kind | None:
@@ -90,14 +91,14 @@ class Autoscaler:
 
     async def _tell(self, scaler: Body, seen: dict[str, Any], trouble: str = "") -> None:
         """Write the status if it says something else."""
-        live = scaler.get("status") or {}
+        live = status_of(scaler)
         able = {
             "type": "AbleToScale",
             "status": "False" if trouble else "True",
             "reason": "FailedGetScale" if trouble else "SucceededGetScale",
         }
         able["message"] = trouble or "the target's scale was read"
-        old = conditions.find(live.get("conditions") or (), "AbleToScale") or {}
+        old = conditions.find(conditions_of(scaler), "AbleToScale") or {}
         if all(live.get(name) == value for name, value in seen.items()) and all(old.get(name) == value for name, value in able.items()):
             return
         since = old.get("lastTransitionTime") if old.get("status") == able["status"] else None
@@ -123,6 +124,6 @@ def _desired(scaler: Body, current: int) -> int:
     """What the knob says, or what is there, within the bounds."""
     if current == 0:
         return 0
-    turned = (scaler["metadata"].get("annotations") or {}).get(KNOB, "")
+    turned = annotations_of(scaler).get(KNOB, "")
     wanted = int(turned) if turned.isdecimal() and len(turned) < 10 else current
     return int(max(scaler["spec"].get("minReplicas") or 1, min(scaler["spec"]["maxReplicas"], wanted)))

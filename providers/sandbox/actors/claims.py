@@ -11,8 +11,8 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.allocation import allocation
-from providers.sandbox.actors.gang import is_finished
-from providers.sandbox.actors.reflector import Body, Key, Reflection, is_deleting, key_of, reflect, uid_of
+from providers.sandbox.actors.body import Body, Key, is_deleting, is_finished, key_of, status_of, uid_of
+from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.settings import Settings
 from resources.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 
@@ -71,8 +71,8 @@ class Claims:
         pod = self._pods.get(*key)
         if pod is None or is_deleting(pod) or is_finished(pod):
             return
-        asked = [one for one in pod["spec"].get("resourceClaims", ()) if one.get("resourceClaimTemplateName")]
-        told = {one["name"] for one in pod.get("status", {}).get("resourceClaimStatuses", ())}
+        asked = [one for one in pod["spec"].get("resourceClaims") or () if one.get("resourceClaimTemplateName")]
+        told = {one["name"] for one in status_of(pod).get("resourceClaimStatuses") or ()}
         made = [
             {"name": one["name"], "resourceClaimName": _claim_name(pod, one["name"])}
             for one in asked
@@ -102,7 +102,7 @@ class Claims:
         if self._belongs_to_the_past(claim) and not is_deleting(claim):
             await self._delete(claim)
         reserved = self._reserved(claim)
-        status = claim.get("status") or {}
+        status = status_of(claim)
         if reserved and not status.get("allocation"):
             if not is_deleting(claim):
                 await self._allocate(claim, reserved)
@@ -115,7 +115,7 @@ class Claims:
         """The pods that use the claim: those it is reserved for and which still live, and those that have been bound since."""
         users = [self._pods.objects[key] for key in self._users.get(key_of(claim), ())]
         living = {uid_of(pod): pod for pod in users if pod["spec"].get("nodeName") and not is_finished(pod)}
-        kept = [one for one in (claim.get("status") or {}).get("reservedFor") or () if one["uid"] in living or one["resource"] != "pods"]
+        kept = [one for one in status_of(claim).get("reservedFor") or () if one["uid"] in living or one["resource"] != "pods"]
         known = {one["uid"] for one in kept}
         new = [
             {"resource": "pods", "name": pod["metadata"]["name"], "uid": uid}
@@ -162,7 +162,7 @@ def _claims_of(pod: Body | None) -> tuple[Key, ...]:
         return ()
     namespace = pod["metadata"]["namespace"]
     named = [one.get("resourceClaimName") for one in pod["spec"]["resourceClaims"]]
-    made = [one.get("resourceClaimName") for one in pod.get("status", {}).get("resourceClaimStatuses", ())]
+    made = [one.get("resourceClaimName") for one in status_of(pod).get("resourceClaimStatuses") or ()]
     return tuple((namespace, name) for name in (*named, *made) if name)
 
 

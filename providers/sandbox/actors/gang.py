@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from providers.sandbox.actors.reflector import Body, Key, is_deleting
-
-GANG_LABEL: Final = "grove.io/podgang"
+from providers.sandbox.actors.body import Body, Key, is_deleting, is_finished, labels_of
+from resources.labels import PODGANG
 
 
 class Unit(NamedTuple):
@@ -29,14 +28,8 @@ class Muster:
 
 def unit_of(pod: Body) -> Unit:
     """The unit that the pod belongs to."""
-    namespace, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels") or {}
-    gang = labels.get(GANG_LABEL)
+    namespace, gang = pod["metadata"]["namespace"], labels_of(pod).get(PODGANG)
     return Unit(namespace, gang, False) if gang else Unit(namespace, pod["metadata"]["name"], True)
-
-
-def is_finished(pod: Body) -> bool:
-    """Whether its containers will never run again."""
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
 def muster(gang: Body, pods: Mapping[Key, Body], is_placed: Callable[[Body], bool], is_free: Callable[[Body], bool]) -> Muster:
@@ -44,7 +37,7 @@ def muster(gang: Body, pods: Mapping[Key, Body], is_placed: Callable[[Body], boo
     required: list[Body] = []
     extra: list[Body] = []
     missing: list[str] = []
-    for group in gang["spec"].get("podgroups", ()):
+    for group in gang["spec"].get("podgroups") or ():
         listed = [pods.get((one["namespace"], one["name"])) for one in group.get("podReferences") or ()]
         living = [pod for pod in listed if pod is not None and not is_deleting(pod) and not is_finished(pod)]
         placed = sum(map(is_placed, living))

@@ -11,6 +11,7 @@ from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
+from providers.sandbox.actors.body import Body, Key, is_deleting, key_of, uid_of
 from providers.sandbox.actors.kinship import (
     FOREGROUND,
     ORPHAN,
@@ -24,7 +25,7 @@ from providers.sandbox.actors.kinship import (
     waits_for_children,
     without,
 )
-from providers.sandbox.actors.reflector import Body, Key, Listener, Reflection, is_deleting, is_established, key_of, reflect, uid_of
+from providers.sandbox.actors.reflector import Listener, Reflection, is_established, reflect
 from providers.sandbox.actors.settings import Settings
 from resources.kinds import CRD
 
@@ -98,7 +99,7 @@ class Garbage:
             self._kin.put(Thing(kind, new))
             if waits_for_children(new):
                 self._look_at(self._kin.children(uid_of(new)))
-            if references(new) or finalizers(new):
+            if _fate(new) != _fate(old) and (references(new) or finalizers(new)):
                 self._agenda.add(uid_of(new))
         for reference in references(old):
             owner = self._kin.get(reference["uid"])
@@ -110,8 +111,8 @@ class Garbage:
             self._agenda.add(uid_of(thing.body))
 
     async def _look(self, uid: str) -> float | None:
-        for seen, _ in list(self._watched.values()):
-            # Who owns nothing can only be said once everything has been listed.
+        # Who owns nothing can only be said once everything has been listed.
+        for seen in [seen for seen, _ in self._watched.values() if not seen.synced.is_set()]:
             await seen.synced.wait()
         thing = self._kin.get(uid)
         if thing is None:
@@ -203,3 +204,8 @@ class Garbage:
     def _assume(self, kind: Kind, body: Body) -> None:
         if kind in self._watched:
             self._watched[kind][0].assume(body)
+
+
+def _fate(body: Body | None) -> tuple[object, ...]:
+    """What of an object decides whether it stays; everything else that changes is no business of the collector."""
+    return (uid_of(body), references(body), finalizers(body), is_deleting(body)) if body else ()

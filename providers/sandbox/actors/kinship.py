@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from engine.ids import Kind
-from providers.sandbox.actors.reflector import Body, is_deleting, uid_of
+from providers.sandbox.actors.body import Body, is_deleting, uid_of
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
@@ -42,6 +42,10 @@ class Kinship:
     def put(self, thing: Thing) -> None:
         """The thing is there, like this."""
         uid = uid_of(thing.body)
+        known = self._things.get(uid)
+        if known is not None and references(known.body) == references(thing.body):
+            self._things[uid] = thing
+            return
         self._disown(uid)
         self._things[uid] = thing
         for reference in references(thing.body):

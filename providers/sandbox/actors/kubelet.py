@@ -1,5 +1,6 @@
 """Kubelets: one actor that plays them all, for every node that is labelled as simulated."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
@@ -13,13 +14,15 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.addresses import Addresses
 from providers.sandbox.actors.agenda import Agenda
-from providers.sandbox.actors.life import FINISHED, Scene, departed, differs, life
+from providers.sandbox.actors.body import Body, Key, conditions_of, is_deleting, is_finished, key_of, labels_of, status_of, uid_of
+from providers.sandbox.actors.life import Scene, departed, differs, life
 from providers.sandbox.actors.moments import read
 from providers.sandbox.actors.nodes import is_simulated, keep_ready, register
-from providers.sandbox.actors.reflector import Body, Key, Reflection, is_deleting, key_of, reflect, uid_of
+from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.script import script_of
 from providers.sandbox.actors.settings import Settings
 from resources.kinds import NODE, POD
+from resources.labels import PODCLIQUE, PODGANG
 
 WAITER: Final = "grove-initc"
 """The init container that holds a pod back until other cliques of its gang are ready; it is told which on its command line."""
@@ -65,7 +68,7 @@ class Kubelets:
     def _saw_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
             self._addresses.drop(uid_of(old))
-        if new is not None and (address := new.get("status", {}).get("podIP")):
+        if new is not None and (address := status_of(new).get("podIP")):
             self._addresses.hold(uid_of(new), address)
         self._count(old, new)
         self._agenda.add(key)
@@ -99,12 +102,13 @@ class Kubelets:
         if is_deleting(pod):
             return await self._let_go(pod)
         verdict = life(pod, script_of(pod), self._scene(pod, node))
-        if differs(verdict.value, pod.get("status", {})):
+        if differs(verdict.value, status_of(pod)):
             await self._write(pod, verdict.value)
-        return (verdict.until - self._clock.now()).total_seconds() if verdict.until else None
+        # Lives go by whole seconds: before the next one there would be nothing new to see.
+        return math.ceil(verdict.until.timestamp()) - self._clock.now().timestamp() if verdict.until else None
 
     def _scene(self, pod: Body, node: Body) -> Scene:
-        addresses = node.get("status", {}).get("addresses", ())
+        addresses = status_of(node).get("addresses") or ()
         host = next((one["address"] for one in addresses if one["type"] == "InternalIP"), "")
         address = host if pod["spec"].get("hostNetwork") else self._addresses.of(uid_of(pod))
         return Scene(self._clock.now().replace(microsecond=0), address, host, lambda container: self._may_end(pod, container))
@@ -121,7 +125,7 @@ class Kubelets:
     async def _let_go(self, pod: Body) -> float | None:
         """Once its processes have had their time, say that they ended, and take the pod from the API for good."""
         grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
-        if grace == 0 and pod.get("status", {}).get("phase") in FINISHED:
+        if grace == 0 and is_finished(pod):
             return None  # Only finalizers keep it: somebody else's turn.
         asked = script_of(pod).terminate_after
         obeyed = min(float(grace), asked.total_seconds() if asked is not None else self._settings.termination)
@@ -130,7 +134,7 @@ class Kubelets:
         if left > 0:
             return left
         try:
-            if pod.get("status", {}).get("phase") not in FINISHED:
+            if not is_finished(pod):
                 await self._write(pod, departed(pod, self._clock.now()))
             await self._client.delete(POD, *key_of(pod), uid=uid_of(pod), grace=0)
         except NotFound:
@@ -145,14 +149,13 @@ class Kubelets:
 
 def _ready_in(pod: Body | None) -> Crew | None:
     """The crew that the pod counts for, if it is ready and stays."""
-    if pod is None or is_deleting(pod) or not conditions.is_true(pod.get("status", {}).get("conditions", ()), "Ready"):
+    if pod is None or is_deleting(pod) or not conditions.is_true(conditions_of(pod), "Ready"):
         return None
-    labels = pod["metadata"].get("labels") or {}
-    return Crew(pod["metadata"]["namespace"], labels.get("grove.io/podgang", ""), labels.get("grove.io/podclique", ""))
+    return Crew(pod["metadata"]["namespace"], labels_of(pod).get(PODGANG, ""), labels_of(pod).get(PODCLIQUE, ""))
 
 
 def _parents(pod: Body, container: Mapping[str, Any]) -> dict[Crew, int]:
     """How many ready pods of which cliques of its own gang a waiter waits for."""
-    namespace, gang = pod["metadata"]["namespace"], (pod["metadata"].get("labels") or {}).get("grove.io/podgang", "")
-    asked = [arg.removeprefix(PARENT).rpartition(":") for arg in container.get("args", ()) if arg.startswith(PARENT)]
+    namespace, gang = pod["metadata"]["namespace"], labels_of(pod).get(PODGANG, "")
+    asked = [arg.removeprefix(PARENT).rpartition(":") for arg in container.get("args") or () if arg.startswith(PARENT)]
     return {Crew(namespace, gang, clique): int(count) for clique, _, count in asked if count.isdecimal() and len(count) < 10}

@@ -6,18 +6,17 @@ Everything that has happened to a pod stands in its status; so a kubelet may be 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from engine import conditions
 from engine.verdict import Verdict, earliest
+from providers.sandbox.actors.body import Body, conditions_of, is_finished, status_of
 from providers.sandbox.actors.moments import read, written
 from providers.sandbox.actors.run import BACKOFF, NEW, RUNNING, TERMINATED, Run, run_of, told
 from providers.sandbox.actors.script import EVICT, EXIT, IMAGE_PULL, UNREADY, Script
 
-Body = Mapping[str, Any]
 Status = dict[str, Any]
 
-FINISHED: Final = ("Succeeded", "Failed")
 FIRST_BACKOFF, LAST_BACKOFF = timedelta(seconds=10), timedelta(minutes=5)
 
 
@@ -33,10 +32,10 @@ class Scene:
     """Whether what an init container waits for has come true."""
 
 
-def life(pod: Body, script: Script, scene: Scene) -> Verdict[Status]:
+def life(pod: Body, script: Script, scene: Scene) -> Verdict[Body]:
     """The whole status as far as a kubelet writes it, and until when it holds. None stands for a field that has to go."""
-    status = pod.get("status", {})
-    if status.get("phase") in FINISHED:
+    status = status_of(pod)
+    if is_finished(pod):
         return Verdict(status)
     born = read(status.get("startTime")) or scene.now
     evicted_at = born + script.after if script.act == EVICT else None
@@ -80,11 +79,11 @@ def _agrees(name: str, wanted: Any, live: Any) -> bool:
 
 def _initialised(pod: Body, script: Script, scene: Scene, born: datetime) -> tuple[dict[str, Status], datetime | None, datetime | None]:
     """The init containers' statuses, since when the last of them is done with (None: not yet), and until when this holds."""
-    old = {one["name"]: one for one in pod.get("status", {}).get("initContainerStatuses", ())}
+    old = {one["name"]: one for one in status_of(pod).get("initContainerStatuses") or ()}
     statuses: dict[str, Status] = {}
     since: datetime | None = born
     until: datetime | None = None
-    for container in pod["spec"].get("initContainers", ()):
+    for container in pod["spec"].get("initContainers") or ():
         name = container["name"]
         before = run_of(old.get(name))
         if since is None:
@@ -114,7 +113,7 @@ def _initialising(container: Body, run: Run, script: Script, scene: Scene) -> tu
 
 def _played(pod: Body, script: Script, scene: Scene, since: datetime | None) -> tuple[dict[str, Run], datetime | None]:
     """The containers' runs as of now, and until when this holds. They may begin at `since`, if they may at all."""
-    old = {one["name"]: one for one in pod.get("status", {}).get("containerStatuses", ())}
+    old = {one["name"]: one for one in status_of(pod).get("containerStatuses") or ()}
     policy = pod["spec"].get("restartPolicy", "Always")
     runs: dict[str, Run] = {}
     moments: list[datetime | None] = []
@@ -191,11 +190,11 @@ def _phase(runs: Mapping[str, Run]) -> str:
 
 
 def _conditions(pod: Body, now: datetime, phase: str, uninitialised: list[str], ready: Mapping[str, bool]) -> list[Status]:
-    live = pod.get("status", {}).get("conditions", ())
-    if phase in FINISHED:
+    live = conditions_of(pod)
+    if phase in ("Succeeded", "Failed"):
         return _final_conditions(pod, now, "PodCompleted" if phase == "Succeeded" else "PodFailed")
     waiting, unready = " ".join(uninitialised), " ".join(name for name, is_ready in ready.items() if not is_ready)
-    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates", ())]
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
     closed = next((gate for gate in gates if not conditions.is_true(live, gate)), "")
     not_ready = ("ContainersNotReady", f"containers with unready status: [{unready}]") if unready else None
     not_let = ("ReadinessGatesNotReady", f'the status of pod readiness gate "{closed}" is not "True", but False') if closed else None
@@ -209,7 +208,7 @@ def _conditions(pod: Body, now: datetime, phase: str, uninitialised: list[str], 
 
 
 def _final_conditions(pod: Body, now: datetime, reason: str) -> list[Status]:
-    live = pod.get("status", {}).get("conditions", ())
+    live = conditions_of(pod)
     return [
         _condition(live, now, "PodScheduled", None),
         {**_condition(live, now, "Initialized", None), "reason": "PodCompleted" if reason == "PodCompleted" else None},
@@ -231,13 +230,13 @@ def _condition(live: Iterable[Body], now: datetime, type: str, against: tuple[st
 def _evicted(pod: Body, born: datetime, scene: Scene) -> Status:
     message = "The node was low on resource: memory."
     status = _over(pod, scene.now, {"phase": "Failed", "reason": "Evicted", "message": message, "startTime": written(born)}, code=137)
-    target = _condition(pod.get("status", {}).get("conditions", ()), scene.now, "DisruptionTarget", None)
+    target = _condition(conditions_of(pod), scene.now, "DisruptionTarget", None)
     return status | {"conditions": [*status["conditions"], {**target, "reason": "TerminationByKubelet", "message": message}]}
 
 
 def _over(pod: Body, now: datetime, head: Status, *, code: int) -> Status:
     """The status of a pod all of whose containers are stopped at this moment."""
-    old = {one["name"]: one for one in pod.get("status", {}).get("containerStatuses", ())}
+    old = {one["name"]: one for one in status_of(pod).get("containerStatuses") or ()}
     stopped = [told(container, _stopped(run_of(old.get(container["name"])), now, code), False) for container in pod["spec"]["containers"]]
     reason = "PodCompleted" if head["phase"] == "Succeeded" else "PodFailed"
     return head | {"conditions": _final_conditions(pod, now, reason), "containerStatuses": stopped}

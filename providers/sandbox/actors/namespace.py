@@ -12,8 +12,9 @@ from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
+from providers.sandbox.actors.body import Body, Key, conditions_of, is_deleting, key_of, uid_of
 from providers.sandbox.actors.moments import written
-from providers.sandbox.actors.reflector import Body, Key, Reflection, is_deleting, key_of, reflect, uid_of
+from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.settings import Settings
 from resources.kinds import NAMESPACE, POD
 
@@ -34,7 +35,7 @@ async def run(client: Client, clock: Clock, settings: Settings) -> None:
 
     async def look(name: str) -> float | None:
         body = namespaces.get("", name)
-        if body is None or not is_deleting(body) or FINALIZER not in body["spec"].get("finalizers", ()):
+        if body is None or not is_deleting(body) or FINALIZER not in (body["spec"].get("finalizers") or ()):
             return None
         left = await _empty(client, name)
         if left:
@@ -82,7 +83,7 @@ async def _tell(client: Client, clock: Clock, namespaces: Reflection, body: Body
     keepers = Counter(finalizer for _, one in left for finalizer in one["metadata"].get("finalizers") or ())
     content = ", ".join(f"{kind} has {count} resource instances" for kind, count in sorted(kinds.items()))
     finalizers = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(keepers.items()))
-    live = (body.get("status") or {}).get("conditions") or ()
+    live = conditions_of(body)
     wanted = [
         _condition(live, clock, "NamespaceContentRemaining", "SomeResourcesRemain", f"Some resources are remaining: {content}"),
         _condition(

@@ -9,6 +9,7 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.addresses import node_address
 from providers.sandbox.actors.agenda import Agenda
+from providers.sandbox.actors.body import Body, conditions_of, labels_of, status_of
 from providers.sandbox.actors.moments import written
 from providers.sandbox.actors.reflector import Reflection
 from providers.sandbox.actors.settings import Settings
@@ -18,10 +19,18 @@ SIMULATED: Final = "sandbox.grove.io/simulated"
 """A node with this label, whoever made it, has a simulated kubelet: its pods are brought to life by us, and by nobody else."""
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 
+_INFO: Final = {
+    "architecture": "amd64",
+    "containerRuntimeVersion": "simulated://1",
+    "kubeletVersion": "v0.0.0-simulated",
+    "operatingSystem": "linux",
+    "osImage": "simulated",
+}
 
-def is_simulated(node: Mapping[str, Any] | None) -> bool:
+
+def is_simulated(node: Body | None) -> bool:
     """Whether the node is there and ours to play."""
-    return node is not None and (node["metadata"].get("labels") or {}).get(SIMULATED) == "true"
+    return node is not None and labels_of(node).get(SIMULATED) == "true"
 
 
 async def register(client: Client, settings: Settings) -> None:
@@ -48,14 +57,14 @@ async def keep_ready(client: Client, clock: Clock, settings: Settings, nodes: Re
     await agenda.work(look, workers=2)
 
 
-async def _make_ready(client: Client, clock: Clock, settings: Settings, nodes: Reflection, node: dict[str, Any]) -> None:
+async def _make_ready(client: Client, clock: Clock, settings: Settings, nodes: Reflection, node: Body) -> None:
     name = node["metadata"]["name"]
-    live = node.get("status", {})
-    if not conditions.is_true(live.get("conditions", ()), "Ready"):
-        status = {key: value for key, value in _status(node, settings).items() if key not in live}
-        status["conditions"] = [_ready(written(clock.now()))]
+    live = status_of(node)
+    if not conditions.is_true(conditions_of(node), "Ready"):
+        status = {name: value for name, value in _status(node, settings).items() if not live.get(name)}
+        status |= {"nodeInfo": _INFO, "conditions": [_ready(written(clock.now()))]}
         nodes.assume(await client.patch(NODE, "", name, {"status": status}, how="strategic", subresource="status"))
-    taints = node.get("spec", {}).get("taints", ())
+    taints = (node.get("spec") or {}).get("taints") or ()
     # Admission taints every new node; nobody else may be there to take that off again.
     if any(taint["key"] == NOT_READY for taint in taints):
         kept = [taint for taint in taints if taint["key"] != NOT_READY]

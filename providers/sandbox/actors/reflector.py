@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
-from typing import Any
 
 import anyio
 
@@ -11,11 +10,9 @@ from engine.errors import ClusterError, Expired, NotFound
 from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from providers.sandbox.actors.body import Body, Key, by_age, conditions_of, key_of, revision_of, uid_of
 from resources.kinds import CRD
 
-Body = dict[str, Any]
-Key = tuple[str, str]
-"""Namespace (empty for cluster-scoped kinds) and name."""
 Listener = Callable[[Key, Body | None, Body | None], None]
 """Told of each change: the key, what was there, what is there now."""
 
@@ -128,29 +125,4 @@ async def _established(client: Client, clock: Clock, kind: Kind) -> None:
 
 def is_established(definition: Body) -> bool:
     """Whether the server serves what this CustomResourceDefinition defines."""
-    return conditions.is_true(definition.get("status", {}).get("conditions", ()), "Established")
-
-
-def key_of(body: Body) -> Key:
-    """Namespace and name."""
-    return body["metadata"].get("namespace", ""), body["metadata"]["name"]
-
-
-def uid_of(body: Body) -> str:
-    """The uid: a successor of the same name has another."""
-    return str(body["metadata"].get("uid", ""))
-
-
-def revision_of(body: Body) -> int:
-    """The resourceVersion, which the API promises to be a number that grows."""
-    return int(body["metadata"]["resourceVersion"])
-
-
-def by_age(body: Body) -> tuple[str, str, str]:
-    """A sort key: creation time, then namespace and name."""
-    return body["metadata"].get("creationTimestamp") or "", *key_of(body)
-
-
-def is_deleting(body: Body) -> bool:
-    """Whether its deletion has been asked for."""
-    return body["metadata"].get("deletionTimestamp") is not None
+    return conditions.is_true(conditions_of(definition), "Established")

@@ -35,8 +35,8 @@ def run_of(status: Mapping[str, Any] | None) -> Run:
     """What a container status says."""
     if status is None:
         return Run()
-    state, restarts = status.get("state", {}), status.get("restartCount", 0)
-    ended = status.get("lastState", {}).get("terminated")
+    state, restarts = status.get("state") or {}, status.get("restartCount", 0)
+    ended = (status.get("lastState") or {}).get("terminated")
     last = _ended(ended) if ended else None
     if "running" in state:
         return Run(RUNNING, began=read(state["running"].get("startedAt")) or LONG_AGO, restarts=restarts, last=last)

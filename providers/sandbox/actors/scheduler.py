@@ -11,10 +11,11 @@ from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.amounts import PODS, requested
 from providers.sandbox.actors.ask import ask_of
-from providers.sandbox.actors.gang import Unit, is_finished, muster, unit_of
+from providers.sandbox.actors.body import Body, Key, by_age, conditions_of, is_deleting, is_finished, key_of, labels_of, status_of, uid_of
+from providers.sandbox.actors.gang import Unit, muster, unit_of
 from providers.sandbox.actors.moments import written
 from providers.sandbox.actors.pool import Pool, Shortage
-from providers.sandbox.actors.reflector import Body, Key, Reflection, by_age, is_deleting, key_of, reflect, uid_of
+from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.settings import Settings
 from resources.kinds import NODE, POD, PODGANG
 
@@ -54,11 +55,7 @@ class Scheduler:
             tasks.start_soon(self._agenda.work, self._look)
 
     def _saw_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
-        if old is not None and (new is None or uid_of(new) != uid_of(old) or is_finished(new)) and self._pool.remove(uid_of(old)):
-            self._agenda.later(None, GATHERING)
-        node = new["spec"].get("nodeName", "") if new is not None and not is_finished(new) else ""
-        if new is not None and node and self._pool.where(uid_of(new)) != node:
-            self._pool.put(uid_of(new), node, _taken(new))
+        self._account(old, new)
         free = new is not None and self._is_free(new)
         if old is not None and not (free and new is not None and unit_of(new) == unit_of(old)):
             self._forget(unit_of(old), key)
@@ -68,13 +65,20 @@ class Scheduler:
             if old is None or old["spec"] != new["spec"]:
                 self._agenda.add(unit_of(new))
 
+    def _account(self, old: Body | None, new: Body | None) -> None:
+        """Take what a bound pod takes; give back what one had that is gone, or will never run again."""
+        if old is not None and (new is None or uid_of(new) != uid_of(old) or is_finished(new)) and self._pool.remove(uid_of(old)):
+            self._agenda.later(None, GATHERING)
+        if new is not None and not is_finished(new) and (node := new["spec"].get("nodeName")) and self._pool.where(uid_of(new)) != node:
+            self._pool.put(uid_of(new), node, _taken(new))
+
     def _forget(self, unit: Unit, key: Key) -> None:
         if self._free.get(unit, {}).pop(key, None) and not self._free[unit]:
             del self._free[unit]
             self._lacking_since.pop(unit, None)
 
     def _saw_node(self, key: Key, old: Body | None, new: Body | None) -> None:
-        if old is None or new is None or any(old.get(part) != new.get(part) for part in ("spec", "status")) or _labels(old) != _labels(new):
+        if old is None or new is None or _offer(old) != _offer(new):
             self._pool.set_node(key[1], new)
             self._agenda.later(None, GATHERING)
 
@@ -110,7 +114,7 @@ class Scheduler:
         return min((-(pod["spec"].get("priority") or 0), by_age(pod)) for pod in self._free[unit].values())
 
     async def _look_alone(self, unit: Unit) -> None:
-        await self._place(unit, [pod for pod in self._free[unit].values() if self._is_free(pod)])
+        await self._place_each(unit, [pod for pod in self._free[unit].values() if self._is_free(pod)])
 
     async def _look_gang(self, unit: Unit) -> float | None:
         gang = self._gangs.get(unit.namespace, unit.name)
@@ -120,10 +124,8 @@ class Scheduler:
         if called.missing:
             return await self._lack(unit, f"gang {unit.namespace}/{unit.name} is incomplete: {called.missing}")
         self._lacking_since.pop(unit, None)
-        if await self._place(unit, called.required):
-            for pod in called.extra:
-                if self._is_free(pod):
-                    await self._place(unit, [pod])
+        if await self._place_all(unit, called.required):
+            await self._place_each(unit, [pod for pod in called.extra if self._is_free(pod)])
         return None
 
     async def _lack(self, unit: Unit, message: str) -> float | None:
@@ -135,19 +137,37 @@ class Scheduler:
         await self._say(self._free[unit].values(), message)
         return None
 
-    async def _place(self, unit: Unit, pods: Sequence[Body]) -> bool:
+    async def _place_all(self, unit: Unit, pods: Sequence[Body]) -> bool:
         """Bind all of the pods, or none and say why. Whether they have their places."""
+        found = self._placement(unit, pods)
+        if isinstance(found, str):
+            self._parked.add(unit)
+            await self._say(pods, found)
+            return False
+        await self._bind(pods, found)
+        return True
+
+    async def _place_each(self, unit: Unit, pods: Sequence[Body]) -> None:
+        """Bind those of the pods that find a place; say of each other one why it does not."""
+        found = [(pod, self._placement(unit, [pod])) for pod in pods]
+        places = {uid: node for _, places in found if not isinstance(places, str) for uid, node in places.items()}
+        if len(places) < len(pods):
+            self._parked.add(unit)
+        await self._bind([pod for pod in pods if uid_of(pod) in places], places)
+        for pod, why in found:
+            if isinstance(why, str):
+                await self._say([pod], why)
+
+    def _placement(self, unit: Unit, pods: Sequence[Body]) -> Mapping[str, str] | str:
+        """A node for each of the pods, by uid, taken from now on; or why there is none."""
         try:
             found = self._pool.place([(uid_of(pod), ask_of(pod)) for pod in pods])
         except ValueError as error:
-            found = Shortage(0, 0, {str(error): 1})
+            return f"the resources of the pod cannot be read: {error}"
         if not isinstance(found, Shortage):
-            await self._bind(pods, found)
-            return True
-        self._parked.add(unit)
-        fitted = f" {found.placed} of {len(pods)} pods of gang {unit.namespace}/{unit.name} would fit." if len(pods) > 1 else ""
-        await self._say(pods, f"{found}{fitted}")
-        return False
+            return found
+        fitting = f" {found.placed} of {len(pods)} pods of gang {unit.namespace}/{unit.name} would fit." if len(pods) > 1 else ""
+        return f"{found}{fitting}"
 
     async def _bind(self, pods: Sequence[Body], nodes: Mapping[str, str]) -> None:
         """Bind all at once. Raises what went wrong last; whoever was not bound gives its place back."""
@@ -160,7 +180,7 @@ class Scheduler:
                     await self._client.create(POD, namespace, _binding(pod, nodes[uid_of(pod)]), name=name, subresource="binding")
             except ClusterError as error:
                 errors.append(error)
-                self._pool.remove(uid_of(pod))
+                self._give_back(pod)
 
         async with anyio.create_task_group() as tasks:
             for pod in pods:
@@ -168,11 +188,16 @@ class Scheduler:
         if errors:
             raise errors[-1]
 
+    def _give_back(self, pod: Body) -> None:
+        """The pod was not bound, unless the watch knows better: then only the answer was lost, or somebody else was faster."""
+        seen = self._pods.get(*key_of(pod))
+        if (seen is None or not seen["spec"].get("nodeName")) and self._pool.remove(uid_of(pod)):
+            self._agenda.later(None, GATHERING)
+
     async def _say(self, pods: Iterable[Body], message: str) -> None:
         """Tell each of the pods why it is not scheduled, unless it says so already."""
         for pod in list(pods):
-            status = pod.get("status", {})
-            old = conditions.find(status.get("conditions", ()), "PodScheduled") or {}
+            old = conditions.find(conditions_of(pod), "PodScheduled") or {}
             said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
             if any(old.get(name) != value for name, value in said.items()):
                 since = old.get("lastTransitionTime") if old.get("status") == "False" else None
@@ -186,13 +211,15 @@ def _binding(pod: Body, node: str) -> Body:
     return {"apiVersion": "v1", "kind": "Binding", "metadata": about, "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
 
 
+def _offer(node: Body) -> tuple[object, ...]:
+    """What of a node placement depends on; heartbeats are not part of it."""
+    ready = conditions.find(conditions_of(node), "Ready") or {}
+    return node.get("spec"), labels_of(node), status_of(node).get("allocatable"), ready.get("status")
+
+
 def _taken(pod: Body) -> Mapping[str, int]:
     """What a bound pod takes; at least its place, where its quantities cannot be read."""
     try:
         return requested(pod["spec"])
     except ValueError:
         return {PODS: 1000}
-
-
-def _labels(body: Body) -> Mapping[str, str]:
-    return body["metadata"].get("labels") or {}

@@ -24,6 +24,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from engine import duration
+from providers.sandbox.actors.body import Body, annotations_of
 
 PREFIX: Final = "sandbox.grove.io/"
 FAIL: Final = PREFIX + "fail"
@@ -52,9 +53,9 @@ class Script:
     """Which annotation cannot be read, and why."""
 
 
-def script_of(pod: Mapping[str, Any]) -> Script:
+def script_of(pod: Body) -> Script:
     """What the pod's annotations ask for."""
-    asked = {key: value for key, value in (pod["metadata"].get("annotations") or {}).items() if key.startswith(PREFIX)}
+    asked = {key: value for key, value in annotations_of(pod).items() if key.startswith(PREFIX)}
     if not asked:
         return PLAIN
     try:

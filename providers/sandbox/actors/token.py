@@ -11,7 +11,8 @@ from engine.errors import AlreadyExists, NotFound
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
-from providers.sandbox.actors.reflector import Body, Key, Reflection, is_deleting, key_of, reflect, uid_of
+from providers.sandbox.actors.body import Body, Key, annotations_of, is_deleting, key_of, uid_of
+from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.settings import Settings
 from resources.kinds import NAMESPACE, SECRET, SERVICE_ACCOUNT
 
@@ -72,7 +73,7 @@ class Tokens:
         if secret is None or account_key is None or is_deleting(secret):
             return
         account = await self._account(account_key)
-        if account is None or _annotations(secret).get(ACCOUNT_UID, uid_of(account)) != uid_of(account):
+        if account is None or annotations_of(secret).get(ACCOUNT_UID, uid_of(account)) != uid_of(account):
             await self._delete(secret)
         elif lacking := self._lacking(secret, account):
             await self._fill(secret, account, lacking)
@@ -115,12 +116,8 @@ class Tokens:
 
 def _account_of(secret: Body) -> Key | None:
     """The service account whose token the Secret holds, if that is what it is for."""
-    name = _annotations(secret).get(ACCOUNT)
+    name = annotations_of(secret).get(ACCOUNT)
     return (secret["metadata"]["namespace"], name) if secret.get("type") == TOKEN_TYPE and name else None
-
-
-def _annotations(body: Body) -> Mapping[str, str]:
-    return body["metadata"].get("annotations") or {}
 
 
 def _unsigned_token(secret: Body, account: Body) -> str:
