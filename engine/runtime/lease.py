@@ -59,17 +59,17 @@ class Lease:
     durations: Durations = Durations()
 
 
-def unnoticed(holder: str) -> None:
-    """For when nobody cares whom we wait for."""
+def unnoticed(why: str) -> None:
+    """For when nobody cares why we wait."""
 
 
 @asynccontextmanager
 async def held(lease: Lease, *, patience: float | None = None, on_wait: Callable[[str], None] = unnoticed) -> AsyncIterator["Leadership"]:
     """Wait until the lease is ours, keep it for as long as the block runs, then give it back.
 
-    `patience` is how many seconds to wait for another holder (default: for ever); `on_wait` hears of each holder that we wait for. If
-    the lease is lost, the block is cancelled. Raises `LeaseTaken` when patience ends, `LeaseLost` after the block has been cancelled,
-    and `Forbidden`, `Unauthorized` or `NotFound` when we can never have it.
+    `patience` is how many seconds to wait for another holder (default: for ever); `on_wait` hears what we wait for, whenever that is
+    news. If the lease is lost, the block is cancelled. Raises `LeaseTaken` when patience ends, `LeaseLost` after the block has been
+    cancelled, and what the server raises when we can never have the lease, or have not once been able to look at it.
     """
     leadership = Leadership(lease)
     failure: Exception | None = None
@@ -117,9 +117,9 @@ class Leadership:
         while not await self._try_to_win(rival):
             now = clock.monotonic()
             if now >= give_up_at:
-                raise LeaseTaken(f"the lease {self.lease.namespace}/{self.lease.name} is {rival.spoken}")
-            if rival.news:
-                on_wait(rival.holder)
+                raise rival.trouble or LeaseTaken(f"the lease {self.lease.namespace}/{self.lease.name} is {rival.spoken}")
+            if rival.is_news():
+                on_wait(rival.spoken)
             pause = durations.retry * random.uniform(1.0, 1.2)
             await clock.sleep(min(pause, max(0.0, give_up_at - now), max(0.05, rival.expires - now)))
 
@@ -128,14 +128,15 @@ class Leadership:
         with anyio.move_on_after(self.lease.durations.renew / 2, shield=True):
             try:
                 found = await self._look()
+                rival.was_seen, rival.trouble = True, None
                 if found is None:
                     await self._create()
                 elif rival.is_over(found, self.lease):
                     await self._write(found, taking_over=True)
                 return bool(self._record)
-            except FINAL:
-                raise
             except ClusterError as error:
+                if isinstance(error, FINAL) or not rival.was_seen:
+                    raise
                 rival.trouble = error
         return False
 
@@ -214,28 +215,37 @@ class _Rival:
     """What a candidate knows of the present holder: who it is, and since when it has not stirred."""
 
     def __init__(self) -> None:
-        self.holder = ""
+        self.was_seen = False
         self.expires = 0.0
         """When the record runs out if nobody renews it, on our clock."""
-        self.news = False
-        """Whether the last look showed a holder that we did not know of."""
         self.trouble: ClusterError | None = None
-        self._seen: tuple[object, ...] | None = None
+        """Why the last look brought nothing."""
+        self._holder = ""
+        self._record: tuple[object, ...] = ()
+        self._told = ""
 
     @property
     def spoken(self) -> str:
-        """Who stands in our way, for people."""
-        return f"held by {printable(self.holder)}" if self.holder else f"out of reach: {self.trouble}" if self.trouble else "contested"
+        """What stands in our way, for people: the end of "the lease is"."""
+        if self.trouble:
+            return f"out of reach: {self.trouble}"
+        return f"held by {printable(self._holder)}" if self._holder else "contested"
+
+    def is_news(self) -> bool:
+        """Whether something else stands in our way than when this was asked last."""
+        if not self._holder and not self.trouble:
+            return False  # Several of us were there at once; the next look tells who won.
+        told, self._told = self._told, self.spoken
+        return told != self._told
 
     def is_over(self, found: dict[str, Any], lease: Lease) -> bool:
         """Whether the lease that we have just seen may be taken."""
         spec = found.get("spec") or {}
-        holder, now = spec.get("holderIdentity") or "", lease.clock.monotonic()
-        seen = (holder, spec.get("renewTime"), spec.get("leaseTransitions"))
-        self.news, self.holder, self.trouble = holder != self.holder, holder, None
-        if seen != self._seen:
-            self._seen, self.expires = seen, now + (spec.get("leaseDurationSeconds") or lease.durations.lease)
-        return not holder or now >= self.expires or is_gone(holder)
+        self._holder, now = spec.get("holderIdentity") or "", lease.clock.monotonic()
+        record = (self._holder, spec.get("renewTime"), spec.get("leaseTransitions"))
+        if record != self._record:
+            self._record, self.expires = record, now + (spec.get("leaseDurationSeconds") or lease.durations.lease)
+        return not self._holder or now >= self.expires or is_gone(self._holder)
 
 
 def _micro_time(moment: datetime) -> str:

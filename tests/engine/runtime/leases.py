@@ -23,6 +23,7 @@ class Leases:
         self.answers_lost = 0
         """How many writes are done without an answer."""
         self.forbidden = False
+        self.away = False
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
         await self._arrive("list")
@@ -47,6 +48,8 @@ class Leases:
     async def _arrive(self, verb: str, body: dict[str, Any] | None = None) -> None:
         self.requests.append(verb)
         await anyio.lowlevel.checkpoint()
+        if self.away:
+            raise Unreachable("away")
         if self.forbidden:
             raise Forbidden("leases are not for you")
         if body and body["spec"]["holderIdentity"] in self.cut_off:

@@ -10,7 +10,7 @@ from typing import cast
 import anyio
 import pytest
 
-from engine.errors import ClusterError, Forbidden, InputError, LeaseLost, LeaseTaken
+from engine.errors import ClusterError, Forbidden, InputError, LeaseLost, LeaseTaken, Unreachable
 from engine.runtime.client import Client
 from engine.runtime.identity import identify, is_gone
 from engine.runtime.lease import Durations, Leadership, Lease, held
@@ -132,7 +132,7 @@ async def test_a_one_shot_waits_one_lease_duration_and_then_names_the_holder(lea
 
         assert isinstance(second.outcome, LeaseTaken)
         assert "held by first" in str(second.outcome)
-        assert second.waited_for == ["first"]
+        assert second.waited_for == ["held by first"]
 
 
 async def test_a_one_shot_takes_the_lease_of_a_holder_that_was_killed(leases: Leases, clock: VirtualClock) -> None:
@@ -267,6 +267,31 @@ async def test_what_is_forbidden_is_said_at_once(leases: Leases, clock: VirtualC
         await clock.advance(0)
 
         assert isinstance(first.outcome, Forbidden)
+
+
+async def test_a_server_that_does_not_answer_at_all_is_said_at_once(leases: Leases, clock: VirtualClock) -> None:
+    leases.away = True
+    first = Candidate(leases, clock, "first", patience=15)
+
+    async with running(first):
+        await clock.advance(0)
+
+        assert isinstance(first.outcome, Unreachable)
+
+
+async def test_a_server_that_goes_away_while_we_wait_is_waited_for(leases: Leases, clock: VirtualClock) -> None:
+    leases.keep(record("killed", clock))
+    second = Candidate(leases, clock, "second")
+
+    async with running(second):
+        await clock.advance(5)
+        leases.away = True
+        await clock.advance(5)
+        leases.away = False
+        await clock.advance(6)
+
+        assert second.leads()
+        assert second.waited_for == ["held by killed", "out of reach: away", "held by killed"]
 
 
 async def test_an_error_in_the_block_comes_out_as_it_is_and_the_lease_is_given_back(leases: Leases, clock: VirtualClock) -> None:
