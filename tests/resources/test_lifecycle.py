@@ -1,0 +1,161 @@
+"""What becomes of a set's objects when the world moves: scaling, failing, deleting. Told on the toy cluster."""
+
+from typing import Any
+
+from engine.ids import ResourceId
+from engine.observed import live
+from resources import kinds
+from resources.facts import facts_of
+from resources.policies.seating import seat_pods
+from tests.builders import clique, group, podcliqueset
+from tests.laws.toy import Toy, running
+
+ROOT = kinds.PODCLIQUESET.id("default", "demo")
+
+
+def up(manifest: dict[str, Any]) -> Toy:
+    """A cluster in which the set is up."""
+    toy = Toy()
+    toy.put(manifest)
+    toy.settle()
+    return toy
+
+
+def scale(toy: Toy, id: ResourceId, replicas: int) -> None:
+    """What `kubectl scale` does."""
+    generation = toy.objects[id]["metadata"]["generation"] + 1
+    toy.write(id, {"spec": {"replicas": replicas}, "metadata": {"generation": generation}})
+    toy.settle()
+
+
+def names(toy: Toy, kind: str) -> list[str]:
+    """The names of one kind."""
+    return sorted(id.name for id in toy.objects if id.kind == kind)
+
+
+def test_replicas_of_a_clique_follow_the_live_object_not_the_template() -> None:
+    toy = up(podcliqueset("demo", clique("worker", 2)))
+    scale(toy, kinds.PODCLIQUE.id("default", "demo-0-worker"), 4)
+
+    assert len(toy.pods()) == 4
+    assert toy.objects[kinds.PODCLIQUE.id("default", "demo-0-worker")]["spec"]["replicas"] == 4
+
+
+def test_a_group_scaled_in_loses_its_highest_replicas_and_their_gangs() -> None:
+    toy = up(podcliqueset("demo", clique("a"), clique("b"), groups=(group("g", "a", "b", replicas=3),)))
+    scale(toy, kinds.SCALING_GROUP.id("default", "demo-0-g"), 1)
+
+    assert names(toy, "PodClique") == ["demo-0-g-0-a", "demo-0-g-0-b"]
+    assert names(toy, "PodGang") == ["demo-0"]
+
+
+def test_a_set_scaled_in_loses_its_services_too() -> None:
+    toy = up(podcliqueset("demo", replicas=3))
+    scale(toy, ROOT, 1)
+
+    assert names(toy, "Service") == ["demo-0"]
+    assert len(toy.pods()) == 2
+
+
+def test_a_failed_pod_is_replaced_in_its_seat_under_another_name() -> None:
+    toy = up(podcliqueset("demo", clique("worker", 2)))
+    failed = toy.pods()[0]
+    seat = toy.objects[failed]["spec"]["hostname"]
+    toy.write(failed, {"status": {"phase": "Failed", "reason": "Evicted", "conditions": []}})
+    toy.settle()
+
+    assert failed not in toy.objects
+    assert seat in {toy.objects[pod]["spec"]["hostname"] for pod in toy.pods()}
+
+
+def test_holes_are_filled_lowest_first() -> None:
+    toy = up(podcliqueset("demo", clique("worker", 3, minAvailable=1)))
+    by_seat = {toy.objects[pod]["spec"]["hostname"]: pod for pod in toy.pods()}
+    toy.delete(by_seat["demo-0-worker-1"])
+    toy.settle()
+
+    assert sorted(toy.objects[pod]["spec"]["hostname"] for pod in toy.pods()) == [f"demo-0-worker-{seat}" for seat in range(3)]
+
+
+def test_a_scaled_gang_waits_at_its_gate_until_the_base_gang_is_scheduled() -> None:
+    toy = Toy()
+    toy.put(podcliqueset("demo", clique("a"), groups=(group("g", "a", replicas=2),)))
+    (plan,) = toy.plans()
+    toy.apply(plan.operations)
+    gated = [pod for pod in toy.pods() if toy.objects[pod]["spec"].get("schedulingGates")]
+    assert [pod.name.startswith("demo-0-g-1-a") for pod in gated] == [True]
+
+    toy.live()
+    (plan,) = toy.plans()
+    toy.apply(plan.operations)
+
+    assert toy.objects[gated[0]]["spec"].get("schedulingGates") == []
+
+
+def test_a_gate_of_somebody_else_stays() -> None:
+    toy = Toy()
+    toy.put(podcliqueset("demo", clique("a"), groups=(group("g", "a", replicas=2),)))
+    toy.apply(toy.plans()[0].operations)
+    (pod,) = [pod for pod in toy.pods() if toy.objects[pod]["spec"].get("schedulingGates")]
+    gates = [*toy.objects[pod]["spec"]["schedulingGates"], {"name": "example.com/quota"}]
+    toy.write(pod, {"spec": {"schedulingGates": gates}})
+    toy.live()
+    toy.apply(toy.plans()[0].operations)
+
+    assert toy.objects[pod]["spec"]["schedulingGates"] == [{"name": "example.com/quota"}]
+
+
+def test_who_goes_first_when_a_clique_shrinks() -> None:
+    def pod(name: str, *, node: str = "n", phase: str = "Running", ready: bool = True, hash: str = "new", age: int = 0) -> dict[str, Any]:
+        status = running("2026-01-01T00:00:00Z") if ready else {"conditions": []}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "labels": {"grove.io/pod-template-hash": hash, "grove.io/podclique-pod-index": name[-1]},
+                "creationTimestamp": f"2026-01-01T00:00:{age:02}Z",
+            },
+            "spec": {"nodeName": node},
+            "status": {**status, "phase": phase},
+        }
+
+    pods = [
+        pod("old-but-fine-0", age=1),
+        pod("newer-1", age=2),
+        pod("old-hash-2", hash="old"),
+        pod("unready-3", ready=False),
+        pod("unknown-4", phase="Unknown"),
+        pod("pending-5", phase="Pending"),
+        pod("nowhere-6", node=""),
+    ]
+    facts = [facts_of(live(body)) for body in pods]
+
+    order = []
+    for wanted in range(6, 0, -1):
+        gone = {one.name for one in seat_pods("c", "u", wanted, "new", facts, ()).surplus} - set(order)
+        order.extend(gone)
+
+    assert order == ["nowhere-6", "pending-5", "unknown-4", "unready-3", "old-hash-2", "newer-1"]
+
+
+def test_a_name_that_a_stranger_holds_is_passed_over() -> None:
+    first = seat_pods("c", "u", 1, "h", [], ()).fresh[0].name
+    second = seat_pods("c", "u", 1, "h", [], (first,)).fresh[0].name
+
+    assert first != second
+    assert seat_pods("c", "u", 1, "h", [], (first,)).fresh[0].name == second
+
+
+def test_a_template_edit_changes_cliques_and_leaves_running_pods_alone() -> None:
+    toy = up(podcliqueset("demo", clique("worker", 2)))
+    before = toy.pods()
+    container = {"name": "main", "image": "example/worker:2"}
+    edit = clique("worker", 2, pod_spec={"containers": [container]})
+    toy.write(ROOT, {"spec": {"template": {"cliques": [edit]}}, "metadata": {"generation": 9}})
+    toy.settle()
+
+    clique_now = toy.objects[kinds.PODCLIQUE.id("default", "demo-0-worker")]
+    assert clique_now["spec"]["podSpec"]["containers"][0]["image"] == "example/worker:2"
+    assert toy.pods() == before
+    assert clique_now["status"]["updatedReplicas"] == 0
