@@ -30,7 +30,6 @@ _META: Message = {
     3: ("namespace", "s"),
     5: ("uid", "s"),
     6: ("resourceVersion", "s"),
-    7: ("generation", "i"),
     8: ("creationTimestamp", {}),
     11: ("labels", {"*": "s"}),
     12: ("annotations", {"*": "s"}),
