@@ -34,7 +34,9 @@ class Fault(StrEnum):
 
 
 VALUED: Final = frozenset({Fault.INVALID, Fault.UNSUPPORTED, Fault.DUPLICATE, Fault.NOT_FOUND})
-"""The sorts whose text quotes the value."""
+"""The sorts whose text quotes the value, if it is told."""
+UNSAID: Final = object()
+"""In place of a value that would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Issue:
     path: Path
     kind: Fault
     message: str = ""
-    value: Any = None
+    value: Any = UNSAID
 
     @property
     def field(self) -> str:
@@ -55,7 +57,7 @@ class Issue:
     def complaint(self) -> str:
         """What is wrong, without the field: in Kubernetes' words where it has some, and with the value where that helps."""
         words = (self.kind.value,) if self.kind is not Fault.MALFORMED else ()
-        value = (shown(self.value),) if self.kind in VALUED else ()
+        value = (shown(self.value),) if self.kind in VALUED and self.value is not UNSAID else ()
         return ": ".join(part for part in (*words, *value, clipped(self.message, LONGEST)) if part)
 
     def __str__(self) -> str:

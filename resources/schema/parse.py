@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from engine.ids import Kind
-from resources.admission.issues import Fault, Issue, Path, Rejected, shown
+from resources.admission.issues import UNSAID, Fault, Issue, Path, Rejected, shown
 from resources.kinds import PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema.meta import Root
 from resources.schema.podclique import PodClique
@@ -97,7 +97,9 @@ def _issue(error: ErrorDetails) -> Issue:
     """What the model found, as an issue of the field that it found it in."""
     detail = error.get("ctx", {})
     kind, message = TOLD.get(error["type"], _said)(error, detail)
-    return Issue(_path(error["loc"], detail.get("field", "")), kind, message, error["input"])
+    # A rule across fields is about more than one value.
+    value = UNSAID if error["type"] == "rule" else error["input"]
+    return Issue(_path(error["loc"], detail.get("field", "")), kind, message, value)
 
 
 def _path(location: Path, below: str) -> Path:

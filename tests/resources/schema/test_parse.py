@@ -75,8 +75,7 @@ def test_a_pod_spec_is_not_copied_and_may_hold_what_nobody_knows_yet() -> None:
         ),
         (
             pcs(topologyConstraint={"packDomain": "rack", "pack": {"required": "rack"}}),
-            "spec.template.topologyConstraint.pack.required: Invalid value: an object: "
-            "must not set both pack.required and deprecated packDomain",
+            "spec.template.topologyConstraint.pack.required: Invalid value: must not set both pack.required and deprecated packDomain",
         ),
         (
             pcs(topologyConstraint={"packDomain": "Rack"}),

@@ -1,0 +1,334 @@
+"""The definitions of our kinds on a real API server: taken without complaint, and doing what they promise to people with kubectl."""
+
+import copy
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.ids import Kind
+from enginectl.manifests import stream
+from resources.admission.defaults import defaulted
+from resources.kinds import OURS, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.schema.crds import crds
+from resources.schema.parse import faults
+from tests.controlplane.cluster import ControlPlane, binary
+from tests.resources.manifests import clique, pcs
+
+pytestmark = pytest.mark.e2e
+
+DEPRECATED = "packDomain is deprecated and cannot be used on new workloads; use pack.required"
+EITHER = "topologyConstraint must specify pack or deprecated packDomain"
+NOT_BOTH = "must not set both pack.required and deprecated packDomain"
+NOT_EMPTY = "pack must specify at least one of required or preferred"
+GROUP = {"name": "g", "cliqueNames": ["a"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """kubectl, as an administrator, in one namespace, with a cache of its own."""
+
+    plane: ControlPlane
+    namespace: str
+    cache: Path
+
+    def run(self, *arguments: str, given: Any = None) -> subprocess.CompletedProcess[str]:
+        """What it says and how it ends, with a manifest on its standard input."""
+        command = [binary("kubectl"), "--kubeconfig", str(self.plane.kubeconfig()), "--cache-dir", str(self.cache), "-n", self.namespace]
+        text = given if isinstance(given, str) else json.dumps(given)
+        return subprocess.run([*command, *arguments], input=text, capture_output=True, text=True, timeout=60)
+
+    def __call__(self, *arguments: str, given: Any = None) -> str:
+        """What it says; it must succeed."""
+        done = self.run(*arguments, given=given)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def make(self, body: Any, *arguments: str) -> Any:
+        """The object as the server has made it."""
+        return json.loads(self("create", "-o", "json", "-f", "-", *arguments, given=body))
+
+    def refusal(self, body: Any) -> str:
+        """Why the server does not make the object."""
+        done = self.run("create", "-f", "-", given=body)
+        assert done.returncode == 1
+        return done.stderr
+
+    def get(self, what: str, name: str) -> Any:
+        """The object as it is now."""
+        return json.loads(self("get", what, name, "-o", "json"))
+
+
+@pytest.fixture(scope="module")
+def installed(api_server: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    """A cluster that was given what `engine manifests crds` prints."""
+    kubectl = Kubectl(api_server, "default", tmp_path_factory.mktemp("kubectl"))
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=stream(crds()))
+    kubectl("wait", "crd", "--for=condition=Established", "--timeout=30s", *(crd["metadata"]["name"] for crd in crds()))
+    return kubectl
+
+
+@pytest.fixture
+def kubectl(installed: Kubectl, request: pytest.FixtureRequest) -> Kubectl:
+    """kubectl in a new namespace."""
+    namespace = f"crds-{abs(hash(request.node.nodeid)):x}"
+    installed("create", "namespace", namespace)
+    return Kubectl(installed.plane, namespace, installed.cache)
+
+
+def workload(*cliques: dict[str, Any], **template: Any) -> dict[str, Any]:
+    """A set without a namespace."""
+    body = pcs(*cliques, **template)
+    return {**body, "metadata": {"name": "d"}}
+
+
+def of(kind: Kind, spec: dict[str, Any]) -> dict[str, Any]:
+    """An object of another kind of ours."""
+    return {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "x"}, "spec": spec}
+
+
+@pytest.mark.parametrize("name", [crd["metadata"]["name"] for crd in crds()])
+def test_a_definition_is_established_and_nothing_is_said_against_it(installed: Kubectl, name: str) -> None:
+    conditions = installed.get("crd", name)["status"]["conditions"]
+
+    assert {condition["type"]: condition["status"] for condition in conditions} == {"NamesAccepted": "True", "Established": "True"}
+
+
+def test_applying_them_again_changes_nothing(installed: Kubectl) -> None:
+    before = [installed.get("crd", crd["metadata"]["name"])["metadata"]["generation"] for crd in crds()]
+
+    installed("apply", "--server-side", "-f", "-", given=stream(crds()))
+
+    assert [installed.get("crd", crd["metadata"]["name"])["metadata"]["generation"] for crd in crds()] == before
+
+
+def test_the_server_fills_in_the_defaults_of_the_schema(kubectl: Kubectl) -> None:
+    body = workload(podCliqueScalingGroups=[GROUP], headlessServiceConfig={})
+    body["spec"] = {"template": body["spec"]["template"], "updateStrategy": {}}
+
+    spec = kubectl.make(body)["spec"]
+
+    assert (spec["replicas"], spec["updateStrategy"]) == (0, {"type": "RollingRecreate"})
+    assert spec["template"]["cliqueStartupType"] == "CliqueStartupTypeAnyOrder"
+    assert spec["template"]["headlessServiceConfig"] == {"publishNotReadyAddresses": True}
+    assert spec["template"]["podCliqueScalingGroups"] == [{**GROUP, "replicas": 1, "minAvailable": 1}]
+
+
+def test_what_we_have_defaulted_comes_back_from_the_server_as_it_was(kubectl: Kubectl) -> None:
+    scaling = {"maxReplicas": 3, "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]}
+    body = defaulted(workload(clique(autoScalingConfig=scaling), podCliqueScalingGroups=[GROUP], terminationDelay="90m"))
+
+    live = kubectl.make({**body, "metadata": {"name": "d"}})
+
+    assert live["spec"] == body["spec"]
+    assert defaulted(live) is live
+    assert faults(PODCLIQUESET, live) == ()
+
+
+def test_what_the_server_defaults_we_default_alike(kubectl: Kubectl) -> None:
+    body = workload(podCliqueScalingGroups=[GROUP], priorityClassName=None, headlessServiceConfig={"publishNotReadyAddresses": None})
+    body["metadata"]["namespace"] = kubectl.namespace
+
+    assert defaulted(kubectl.make(body))["spec"] == defaulted(body)["spec"]
+
+
+def test_without_admission_the_number_of_pods_must_be_said(kubectl: Kubectl) -> None:
+    unsaid = clique()
+    del unsaid["spec"]["replicas"]
+
+    assert "spec.template.cliques[0].spec.replicas: Required value" in kubectl.refusal(workload(unsaid))
+    kubectl.make({**defaulted(workload(unsaid)), "metadata": {"name": "d"}})
+
+
+@pytest.mark.parametrize(
+    ("body", "plain", "wide"),
+    [
+        (
+            workload(),
+            "NAME REPLICAS AVAILABLE UPDATED PCLQS-UPDATED PCLQS-TOTAL PCSGS-UPDATED PCSGS-TOTAL AGE",
+            "NAME REPLICAS AVAILABLE UPDATED PCLQS-UPDATED PCLQS-TOTAL PCSGS-UPDATED PCSGS-TOTAL AGE",
+        ),
+        (
+            of(PODCLIQUE, clique()["spec"]),
+            "NAME MINAVAIL REPLICAS READY SCHEDULED UPDATED AGE",
+            "NAME MINAVAIL REPLICAS READY SCHEDULED UPDATED GATED MINBREACHED AGE",
+        ),
+        (
+            of(SCALING_GROUP, {"cliqueNames": ["a"]}),
+            "NAME MINAVAIL REPLICAS AVAILABLE SCHEDULED UPDATED PCLQS-UPDATED PCLQS-TOTAL AGE",
+            "NAME MINAVAIL REPLICAS AVAILABLE SCHEDULED UPDATED PCLQS-UPDATED PCLQS-TOTAL MINBREACHED AGE",
+        ),
+        (of(TOPOLOGY_BINDING, {"levels": [{"domain": "rack", "key": "example.com/rack"}]}), "NAME DOMAINS AGE", "NAME DOMAINS AGE"),
+        (of(PODGANG, {"podgroups": []}), "NAME PHASE AGE", "NAME PHASE AGE"),
+    ],
+    ids=["pcs", "pclq", "pcsg", "ct", "pg"],
+)
+def test_a_short_name_lists_the_columns_that_people_know(
+    kubectl: Kubectl, request: pytest.FixtureRequest, body: dict[str, Any], plain: str, wide: str
+) -> None:
+    short = request.node.callspec.id
+    kubectl.make(body)
+
+    assert kubectl("get", short).splitlines()[0].split() == plain.split()
+    assert kubectl("get", short, "-o", "wide").splitlines()[0].split() == wide.split()
+    assert kubectl("get", short).splitlines()[1].split()[0] == body["metadata"]["name"]
+
+
+@pytest.mark.parametrize(
+    ("short", "body", "selector", "status"),
+    [
+        ("pcs", workload(), "hpaPodSelector", {"updatedReplicas": 0, "availableReplicas": 0}),
+        ("pclq", of(PODCLIQUE, clique()["spec"]), "hpaPodSelector", {}),
+        ("pcsg", of(SCALING_GROUP, {"cliqueNames": ["a"]}), "selector", {}),
+    ],
+)
+def test_what_can_be_scaled_is_and_tells_by_which_labels_its_pods_are_found(
+    kubectl: Kubectl, short: str, body: dict[str, Any], selector: str, status: dict[str, int]
+) -> None:
+    made = kubectl.make(body)
+    patch = {"status": {**status, "replicas": 2, selector: "a=b"}}
+
+    kubectl("patch", short, made["metadata"]["name"], "--subresource=status", "--type=merge", "-p", json.dumps(patch))
+    kubectl("scale", short, made["metadata"]["name"], "--replicas=4")
+
+    scale = json.loads(kubectl("get", short, made["metadata"]["name"], "--subresource=scale", "-o", "json"))
+    assert scale["spec"] == {"replicas": 4}
+    assert scale["status"] == {"replicas": 2, "selector": "a=b"}
+    live = kubectl.get(short, made["metadata"]["name"])
+    assert (live["spec"]["replicas"], live["metadata"]["generation"]) == (4, 2)
+
+
+def test_counters_of_a_status_are_always_there(kubectl: Kubectl) -> None:
+    kubectl.make(of(PODCLIQUE, clique()["spec"]))
+
+    kubectl("patch", "pclq", "x", "--subresource=status", "--type=merge", "-p", '{"status": {"replicas": 1}}')
+
+    zero = ("readyReplicas", "updatedReplicas", "scheduleGatedReplicas", "scheduledReplicas")
+    assert kubectl.get("pclq", "x")["status"] == {"replicas": 1, **dict.fromkeys(zero, 0)}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (workload(topologyConstraint={"packDomain": "rack"}), f"spec.template.topologyConstraint.packDomain: Forbidden: {DEPRECATED}"),
+        (workload({**clique(), "topologyConstraint": {"packDomain": "rack"}}), f"spec.template.cliques: Forbidden: {DEPRECATED}"),
+        (
+            workload(podCliqueScalingGroups=[{**GROUP, "topologyConstraint": {"packDomain": "rack"}}]),
+            f"spec.template.podCliqueScalingGroups: Forbidden: {DEPRECATED}",
+        ),
+        (workload(topologyConstraint={"topologyName": "t"}), f"spec.template.topologyConstraint.pack: Required value: {EITHER}"),
+        (workload(topologyConstraint={"pack": {}}), f"spec.template.topologyConstraint.pack: Required value: {NOT_EMPTY}"),
+        (
+            workload({**clique(), "topologyConstraint": {"packDomain": "rack", "pack": {"required": "rack"}}}),
+            f"spec.template.cliques[0].topologyConstraint.pack.required: Invalid value: {NOT_BOTH}",
+        ),
+        (workload(clique(), clique()), 'spec.template.cliques[1]: Duplicate value: {"name":"a"}'),
+        (workload(cliqueStartupType="InOrder"), 'spec.template.cliqueStartupType: Unsupported value: "InOrder": supported values: '),
+        (workload(clique(replcas=1)), 'unknown field "spec.template.cliques[0].spec.replcas"'),
+        (workload({"name": "a"}), "spec.template.cliques[0].spec: Required value"),
+        (of(TOPOLOGY_BINDING, {"levels": []}), "spec.levels: Invalid value: 0: spec.levels in body should have at least 1 items"),
+        (
+            of(TOPOLOGY_BINDING, {"levels": [{"domain": "Rack", "key": "k"}]}),
+            "spec.levels[0].domain in body should match '^[a-z][a-z0-9-]*$'",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_field(kubectl: Kubectl, body: dict[str, Any], told: str) -> None:
+    assert told in kubectl.refusal(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        workload(clique(replicas="2")),
+        workload(clique(replicas=True)),
+        workload(clique(replicas=1.5)),
+        workload(clique(startsAfter="a")),
+        workload(clique(podSpec=[])),
+        workload(clique(podSpec={})),
+        workload({**clique(), "labels": {"x": 1}}),
+        workload(terminationDelay=4),
+        workload(topologyConstraint={"pack": {"required": ""}}),
+        workload(resourceSharing=[{"name": "r", "scope": "Everyone"}]),
+        workload(clique(autoScalingConfig={"maxReplicas": 2, "metrics": [{"type": "Resource", "resource": {"name": "cpu"}}]})),
+        of(PODGANG, {"podgroups": [{"name": "a", "minReplicas": 1}]}),
+    ],
+)
+def test_what_the_server_refuses_we_refuse_without_one_and_at_the_same_field(kubectl: Kubectl, body: dict[str, Any]) -> None:
+    (kind,) = (kind for kind in OURS if kind.name == body["kind"])
+
+    (fault,) = faults(kind, body)
+
+    assert fault.field in kubectl.refusal(body)
+
+
+def test_a_workload_that_has_pack_domain_may_keep_it(kubectl: Kubectl) -> None:
+    before = next(crd for crd in crds() if crd["spec"]["names"]["kind"] == "PodCliqueSet")
+    older = copy.deepcopy(before)
+    del older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"]
+    kubectl("apply", "--server-side", "-f", "-", given=older)
+    try:
+        eventually(lambda: kubectl.run("create", "-f", "-", given=workload(topologyConstraint={"packDomain": "rack"})).returncode == 0)
+    finally:
+        kubectl("apply", "--server-side", "-f", "-", given=before)
+    again = {**workload(topologyConstraint={"packDomain": "rack"}), "metadata": {"name": "other"}}
+    eventually(lambda: DEPRECATED in kubectl.run("create", "--dry-run=server", "-f", "-", given=again).stderr)
+
+    kubectl("patch", "pcs", "d", "--type=merge", "-p", '{"spec": {"replicas": 2}}')
+
+    assert kubectl.get("pcs", "d")["spec"]["template"]["topologyConstraint"] == {"packDomain": "rack"}
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Ask until it is so; a server takes a moment to serve a changed definition, and tells nobody when it does."""
+    assert any(holds() for _ in range(100))
+
+
+def test_a_field_that_we_do_not_know_is_pruned_from_our_part(kubectl: Kubectl) -> None:
+    live = kubectl.make(workload({**clique(), "novel": 1}), "--validate=ignore")
+
+    assert "novel" not in live["spec"]["template"]["cliques"][0]
+
+
+def test_a_pod_spec_passes_through_whole_whatever_kubernetes_adds_to_it(kubectl: Kubectl) -> None:
+    pod_spec = {
+        "containers": [
+            {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": 1, "cpu": "500m"}}, "novel": {"deep": [1, "x", None]}}
+        ],
+        "novel": {"a": {"b": 1}},
+        "schedulingGroup": {"podGroupName": "x"},
+    }
+
+    live = kubectl.make(workload(clique(podSpec=pod_spec)))
+
+    assert live["spec"]["template"]["cliques"][0]["spec"]["podSpec"] == pod_spec
+
+
+def test_two_appliers_may_each_have_a_clique(kubectl: Kubectl) -> None:
+    for manager in ("one", "two"):
+        kubectl("apply", "--server-side", "--field-manager", manager, "-f", "-", given=workload(clique(manager)))
+
+    kubectl("apply", "--server-side", "--field-manager", "one", "-f", "-", given=workload(clique("one", minAvailable=1)))
+
+    cliques = kubectl.get("pcs", "d")["spec"]["template"]["cliques"]
+    assert [(one["name"], one["spec"].get("minAvailable")) for one in cliques] == [("one", 1), ("two", None)]
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("pcs", "PodCliqueSet is a workload of several roles"),
+        ("pcs.spec.template", "The roles, in starting order where there is one."),
+        ("pcs.spec.template.cliques.spec.minAvailable", "How few pods still make the clique useful"),
+        ("pclq.spec.podSpec", "a core/v1 PodSpec, passed on as it is"),
+        ("pcsg.status.selector", "The label selector by which an autoscaler finds the pods."),
+        ("ct.spec.levels.key", "The node label whose value tells the domains apart."),
+        ("pg.spec.podgroups.minReplicas", "How many of them must be scheduled for the gang to be worth it."),
+    ],
+)
+def test_kubectl_explains_our_fields_in_our_words(installed: Kubectl, field: str, words: str) -> None:
+    assert words in " ".join(installed("explain", field).split())
