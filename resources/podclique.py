@@ -72,5 +72,3 @@ def pod_spec_of(clique: CliqueView) -> dict[str, Any]:
     """The template's pod spec, in a scaling group with the group's variables in front."""
     pod_spec = dict(clique.clique.pod_spec)
     return env.in_front(pod_spec, env.of_group(clique.group.group.pods)) if clique.group else pod_spec
-
-

@@ -31,9 +31,7 @@ def _podgang(view: View, gang: GangView) -> Resource:
         spec=spec,
     )
     what = "base gang" if gang.is_base else "scaled gang"
-    return Resource(
-        gang.id, body, f"{what} of replica {view.index}", (view.owner,), policy=POLICY, status=status.of(view, gang)
-    )
+    return Resource(gang.id, body, f"{what} of replica {view.index}", (view.owner,), policy=POLICY, status=status.of(view, gang))
 
 
 def _scheduler(view: View) -> str:
