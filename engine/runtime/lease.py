@@ -59,16 +59,16 @@ class Lease:
     durations: Durations = Durations()
 
 
-def unnoticed(why: str) -> None:
-    """For when nobody cares why we wait."""
+def unnoticed(holder: str) -> None:
+    """For when nobody cares whom we wait for."""
 
 
 @asynccontextmanager
 async def held(lease: Lease, *, patience: float | None = None, on_wait: Callable[[str], None] = unnoticed) -> AsyncIterator["Leadership"]:
     """Wait until the lease is ours, keep it for as long as the block runs, then give it back.
 
-    `patience` is how many seconds to wait for another holder (default: for ever); `on_wait` hears what we wait for, whenever that is
-    news. If the lease is lost, the block is cancelled. Raises `LeaseTaken` when patience ends, `LeaseLost` after the block has been
+    `patience` is how many seconds to wait for another holder (default: for ever); `on_wait` hears of each holder that we wait for.
+    If the lease is lost, the block is cancelled. Raises `LeaseTaken` when patience ends, `LeaseLost` after the block has been
     cancelled, and what the server raises when we can never have the lease, or have not once been able to look at it.
     """
     leadership = Leadership(lease)
@@ -119,9 +119,9 @@ class Leadership:
             if now >= give_up_at:
                 raise rival.trouble or LeaseTaken(f"the lease {self.lease.namespace}/{self.lease.name} is {rival.spoken}")
             if rival.is_news():
-                on_wait(rival.spoken)
-            pause = durations.retry * random.uniform(1.0, 1.2)
-            await clock.sleep(min(pause, max(0.0, give_up_at - now), max(0.05, rival.expires - now)))
+                on_wait(rival.holder)
+            pauses = (durations.retry * random.uniform(1.0, 1.2), give_up_at - now, rival.expires - now)
+            await clock.sleep(min(pause for pause in pauses if pause > 0))
 
     async def _try_to_win(self, rival: "_Rival") -> bool:
         """Look at the lease, and take it if it is nobody's. A look is a list: a get of what is not there yet would be refused."""
@@ -216,36 +216,32 @@ class _Rival:
 
     def __init__(self) -> None:
         self.was_seen = False
+        self.holder = ""
         self.expires = 0.0
         """When the record runs out if nobody renews it, on our clock."""
         self.trouble: ClusterError | None = None
         """Why the last look brought nothing."""
-        self._holder = ""
         self._record: tuple[object, ...] = ()
         self._told = ""
 
     @property
     def spoken(self) -> str:
-        """What stands in our way, for people: the end of "the lease is"."""
-        if self.trouble:
-            return f"out of reach: {self.trouble}"
-        return f"held by {printable(self._holder)}" if self._holder else "contested"
+        """How things stand, for people: the end of "the lease is"."""
+        return f"held by {printable(self.holder)}" if self.holder else "contested"
 
     def is_news(self) -> bool:
-        """Whether something else stands in our way than when this was asked last."""
-        if not self._holder and not self.trouble:
-            return False  # Several of us were there at once; the next look tells who won.
-        told, self._told = self._told, self.spoken
+        """Whether it is another holder than when this was asked last. None at all: several came at once; the next look tells who won."""
+        told, self._told = self._told, self.holder or self._told
         return told != self._told
 
     def is_over(self, found: dict[str, Any], lease: Lease) -> bool:
         """Whether the lease that we have just seen may be taken."""
         spec = found.get("spec") or {}
-        self._holder, now = spec.get("holderIdentity") or "", lease.clock.monotonic()
-        record = (self._holder, spec.get("renewTime"), spec.get("leaseTransitions"))
+        self.holder, now = spec.get("holderIdentity") or "", lease.clock.monotonic()
+        record = (self.holder, spec.get("renewTime"), spec.get("leaseTransitions"))
         if record != self._record:
             self._record, self.expires = record, now + (spec.get("leaseDurationSeconds") or lease.durations.lease)
-        return not self._holder or now >= self.expires or is_gone(self._holder)
+        return not self.holder or now >= self.expires or is_gone(self.holder)
 
 
 def _micro_time(moment: datetime) -> str:

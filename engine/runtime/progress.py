@@ -10,8 +10,8 @@ from engine.runtime.logs import Log
 class Progress(Protocol):
     """Told in this order: perhaps `contested`, then for each pass `planned`, each `done`, and `resting` before the next one."""
 
-    def contested(self, why: str) -> None:
-        """We wait, for the lease is what `why` says: held by somebody, or out of reach."""
+    def contested(self, holder: str) -> None:
+        """We wait for that holder of the lease."""
         ...
 
     def planned(self, plans: Sequence[Plan], calls: int) -> None:
@@ -30,7 +30,7 @@ class Progress(Protocol):
 class Silence:
     """A `Progress` that shows nothing."""
 
-    def contested(self, why: str) -> None:
+    def contested(self, holder: str) -> None:
         """Nothing."""
 
     def planned(self, plans: Sequence[Plan], calls: int) -> None:
@@ -44,14 +44,14 @@ class Silence:
 
 
 class Lines:
-    """A `Progress` as lines of a log: every operation, and why we wait."""
+    """A `Progress` as lines of a log: every operation, and whom we wait for."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
 
-    def contested(self, why: str) -> None:
-        """Why we do not lead."""
-        self._log.info("waiting for the lease", it_is=why)
+    def contested(self, holder: str) -> None:
+        """Who leads instead of us."""
+        self._log.info("waiting for the lease", holder=holder)
 
     def planned(self, plans: Sequence[Plan], calls: int) -> None:
         """How much there is to do."""

@@ -115,7 +115,7 @@ async def test_who_is_not_the_leader_does_not_even_look() -> None:
         await stage.clock.advance(60)
 
         assert loop.events("planned") == []
-        assert [line["it_is"] for line in loop.events("waiting for the lease")] == ["held by another"]
+        assert [line["holder"] for line in loop.events("waiting for the lease")] == ["another"]
 
 
 async def test_a_lost_lease_makes_it_a_candidate_again() -> None:

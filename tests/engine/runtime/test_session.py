@@ -121,7 +121,7 @@ async def test_while_nothing_moves_the_looks_become_rare() -> None:
     looks = 0
 
     class Watching:
-        def contested(self, why: str) -> None: ...
+        def contested(self, holder: str) -> None: ...
         def planned(self, plans: Sequence[Plan], calls: int) -> None:
             nonlocal looks
             looks += 1
