@@ -17,6 +17,12 @@ from enginectl.diff import diff
 from enginectl.exits import Exit, meaning
 from enginectl.manifests import manifests
 from enginectl.options import declare, everywhere
+from enginectl.render import render
+from enginectl.run import run
+from enginectl.sandbox import sandbox
+from enginectl.snapshot import snapshot
+from enginectl.status import status
+from enginectl.sync import sync
 
 commands = typer.Typer(
     name="engine",
@@ -28,9 +34,10 @@ commands = typer.Typer(
     no_args_is_help=True,
     callback=declare,
 )
-for command in (diff,):
+for command in (diff, sync, run, render, status, snapshot):
     commands.command()(command)
-commands.add_typer(manifests)
+for group in (sandbox, manifests):
+    commands.add_typer(group)
 
 
 class Terminated(BaseException):

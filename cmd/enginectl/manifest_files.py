@@ -13,15 +13,15 @@ from engine.report.printable import clipped, printable
 from engine.resource import Body
 from enginectl.running import Misuse
 from providers.documents import Document, read_documents
+from resources.admission.issues import Issue
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
-STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 TOLD = 20
 """Faults told of one call; a manifest that has more is told so."""
 
-Check = Callable[[Body], tuple[Body, Sequence[tuple[str, str]]]]
-"""A manifest with its defaults, and its faults: the path of a field, and what is wrong with it."""
+Check = Callable[[Kind, Body], Sequence[Issue]]
+"""What is wrong with a manifest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,10 +33,9 @@ class Manifest:
     base: tuple[str, ...] = ()
     """Where in the document it stands: an entry of a List lies deeper."""
 
-    def place(self, path: str = "") -> str:
+    def place(self, *path: str | int) -> str:
         """`file:line` of a field, or of what is nearest above it."""
-        steps = tuple(index or key for index, key in STEP.findall(path))
-        return printable(self.document.place((*self.base, *steps)))
+        return printable(self.document.place((*self.base, *map(str, path))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,15 +51,15 @@ class Wanted:
         return tuple(sorted({root["metadata"]["namespace"] for root in self.roots}))
 
 
-def wanted(paths: Iterable[Path], kinds: Sequence[Kind], check: Check, *, namespace: str, forced: bool = False) -> Wanted:
-    """The roots of these kinds in the files. An object without a namespace goes to `namespace`; `forced` allows no other.
+def wanted(found: Iterable[Manifest], kinds: Sequence[Kind], check: Check, *, namespace: str, forced: bool = False) -> Wanted:
+    """The roots of these kinds among the manifests. One without a namespace goes to `namespace`; `forced` allows no other.
 
-    Raises `Misuse` for a file that is not there, and `InputError` with a line for every fault in what the files say.
+    Raises `InputError` with a line for every fault in what they say.
     """
     handled = {(kind.group, kind.name): kind for kind in kinds}
     roots: list[tuple[Manifest, Kind]] = []
     notes: list[str] = []
-    for manifest in manifests(paths):
+    for manifest in found:
         kind = handled.get(identity(manifest))
         if kind:
             roots.append((manifest, kind))
@@ -68,11 +67,15 @@ def wanted(paths: Iterable[Path], kinds: Sequence[Kind], check: Check, *, namesp
             notes.append(f"{manifest.place()}: {clipped(str(manifest.body['kind']), 80)} is not handled here and left alone")
     bodies = [placed(manifest, kind, namespace, forced) for manifest, kind in roots]
     refuse_twins(zip((manifest for manifest, _ in roots), bodies, strict=True))
-    return Wanted(tuple(checked(roots, bodies, check)), tuple(notes))
+    refuse_faults(roots, check)
+    return Wanted(tuple(bodies), tuple(notes))
 
 
 def manifests(paths: Iterable[Path]) -> Iterator[Manifest]:
-    """Every object in the files, in the order of the files and of their names in a directory."""
+    """Every object in the files, in the order of the files and of their names in a directory.
+
+    Raises `Misuse` for a file that is not there, and `InputError` for one that is no manifest.
+    """
     for path in paths:
         for file in files(path):
             source = "<stdin>" if file == Path("-") else str(file)
@@ -134,10 +137,10 @@ def placed(manifest: Manifest, kind: Kind, namespace: str, forced: bool) -> Body
     for key in ("name", "namespace"):
         value = metadata.get(key, "" if key == "namespace" else None)
         if not isinstance(value, str) or (value and not NAME.fullmatch(value)) or (key == "name" and not value):
-            raise InputError(f"{manifest.place(f'metadata.{key}')}: metadata.{key} is missing or not a valid name")
+            raise InputError(f"{manifest.place('metadata', key)}: metadata.{key} is missing or not a valid name")
     own = metadata.get("namespace") or namespace
     if forced and own != namespace:
-        raise InputError(f"{manifest.place('metadata.namespace')}: the namespace is {own}, but --namespace says {printable(namespace)}")
+        raise InputError(f"{manifest.place('metadata', 'namespace')}: the namespace is {own}, but --namespace says {printable(namespace)}")
     return {**body, "metadata": {**metadata, "namespace": own}}
 
 
@@ -151,15 +154,9 @@ def refuse_twins(found: Iterable[tuple[Manifest, Body]]) -> None:
         seen[id] = manifest
 
 
-def checked(roots: Iterable[tuple[Manifest, Kind]], bodies: Iterable[Body], check: Check) -> list[Body]:
-    """The manifests with their defaults. Raises `InputError` with every fault of every one of them."""
-    faults: list[str] = []
-    complete: list[Body] = []
-    for (manifest, _), body in zip(roots, bodies, strict=True):
-        defaulted, issues = check(body)
-        complete.append(defaulted)
-        faults += [f"{manifest.place(path)}: {printable(path)}: {printable(message)}" for path, message in issues]
+def refuse_faults(roots: Iterable[tuple[Manifest, Kind]], check: Check) -> None:
+    """Raise `InputError` with every fault of every manifest, each with the line of its field."""
+    faults = [f"{manifest.place(*issue.path)}: {issue}" for manifest, kind in roots for issue in check(kind, manifest.body)]
     if faults:
         rest = [f"and {len(faults) - TOLD} more faults"] if len(faults) > TOLD else []
         raise InputError("\n".join(faults[:TOLD] + rest))
-    return complete

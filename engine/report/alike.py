@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from engine.canonical import canonical
-from engine.operation import Held
+from engine.ids import ResourceId
 from engine.report.model import Step
 
 T = TypeVar("T")
@@ -22,7 +22,24 @@ def steps_alike(steps: Iterable[Step]) -> list[tuple[Step, ...]]:
     return grouped(steps, step_pattern)
 
 
-def held_alike(listed: Iterable[Held]) -> list[tuple[Held, ...]]:
+class Delayed(Protocol):
+    """Anything that is not there yet, and why."""
+
+    @property
+    def id(self) -> ResourceId:
+        """Which object."""
+        ...
+
+    @property
+    def why(self) -> str:
+        """The reason."""
+        ...
+
+
+D = TypeVar("D", bound=Delayed)
+
+
+def held_alike(listed: Iterable[D]) -> list[tuple[D, ...]]:
     """What is held or waits, in groups that can be told together."""
     return grouped(listed, lambda held: (held.id.kind, held.id.namespace, blurred(held.id.name), blurred(held.why)))
 

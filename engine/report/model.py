@@ -94,8 +94,12 @@ def compose(
     return Report(tuple(sorted(accounts, key=gravity)), objections, dict(sorted((incomplete or {}).items())))
 
 
+UNBORN = "it does not exist yet: in names that are made from its uid, its namespace and name stand for it here"
+
+
 def account_of(plan: Plan, part_of: PartOf) -> Account:
     """One plan, sorted for a reader instead of for an executor."""
+    unborn = any(operation.verb is Verb.CREATE and operation.id == plan.root for operation in plan.operations)
     steps = [Step(operation, "" if operation.id == plan.root else part_of(plan.root, operation.id)) for operation in plan.operations]
     return Account(
         plan.root,
@@ -104,14 +108,15 @@ def account_of(plan: Plan, part_of: PartOf) -> Account:
         tuple(sorted(plan.waiting, key=lambda held: natural(str(held.id)))),
         plan.objections,
         plan.problems,
-        plan.notes,
+        (*plan.notes, UNBORN) if unborn else plan.notes,
         plan.wake_at,
     )
 
 
 def by_part(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """Parts stay together; those with the worst in them come first, and within each the worst first."""
+    """Parts stay together; those with the worst in them come first, and within each the worst first, kinds in the plan's own order."""
     listed = list(steps)
+    kinds = {kind: rank for rank, kind in enumerate(dict.fromkeys(step.operation.id.kind for step in listed))}
     worst: dict[str, int] = {}
     for step in listed:
         worst[step.part] = min(worst.get(step.part, len(WORST_FIRST)), WORST_FIRST[step.operation.verb])
@@ -122,7 +127,7 @@ def by_part(steps: Iterable[Step]) -> tuple[Step, ...]:
                 worst[step.part],
                 natural(step.part),
                 WORST_FIRST[step.operation.verb],
-                step.operation.id.kind,
+                kinds[step.operation.id.kind],
                 natural(str(step.operation.id)),
             ),
         )

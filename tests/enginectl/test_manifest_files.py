@@ -7,22 +7,24 @@ from typing import Any
 import pytest
 
 from engine.errors import InputError
+from engine.ids import Kind
 from engine.resource import Body
-from enginectl.manifest_files import Wanted, wanted
+from enginectl.manifest_files import Wanted, manifests, wanted
 from enginectl.running import Misuse
+from resources.admission.issues import Fault, Issue
 from resources.kinds import PODCLIQUESET
 
 SET = "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  name: {}\nspec:\n  template:\n    cliques:\n    - name: a\n"
 
 
-def faultless(body: Body) -> tuple[Body, Sequence[tuple[str, str]]]:
+def faultless(kind: Kind, body: Body) -> Sequence[Issue]:
     """A check that finds nothing."""
-    return body, ()
+    return ()
 
 
 def load(*paths: Path, **rest: Any) -> Wanted:
     """The roots in the files, in namespace `here` unless they say otherwise."""
-    return wanted(paths, [PODCLIQUESET], rest.pop("check", faultless), namespace="here", **rest)
+    return wanted(manifests(paths), [PODCLIQUESET], rest.pop("check", faultless), namespace="here", **rest)
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -52,7 +54,10 @@ def test_lists_are_flattened_and_their_entries_know_their_lines(tmp_path: Path) 
     file = write(tmp_path, "list.yaml", f"apiVersion: v1\nkind: List\nitems:\n{entries}\n")
 
     with pytest.raises(InputError, match=rf"^{file}:13: spec\.replicas: must be whole$"):
-        load(file, check=lambda body: (body, [("spec.replicas", "must be whole")] if body["metadata"]["name"] == "b" else []))
+        load(file, check=lambda _, body: [BAD] if body["metadata"]["name"] == "b" else [])
+
+
+BAD = Issue(("spec", "replicas"), Fault.MALFORMED, "must be whole")
 
 
 def test_kinds_that_are_not_ours_are_noted_with_their_place(tmp_path: Path) -> None:
@@ -65,19 +70,20 @@ def test_kinds_that_are_not_ours_are_noted_with_their_place(tmp_path: Path) -> N
 
 def test_every_fault_is_told_with_the_line_of_its_field(tmp_path: Path) -> None:
     file = write(tmp_path, "f.yaml", SET.format("a"))
+    cliques = ("spec", "template", "cliques", 0)
     faults = [
-        ("spec.template.cliques[0].name", "too short"),
-        ("spec.template.cliques[0].spec.roleName", "required"),
-        ("metadata.labels[a.b/c]", "no"),
+        Issue((*cliques, "name"), Fault.INVALID, "too short", "a"),
+        Issue((*cliques, "spec", "roleName"), Fault.REQUIRED),
+        Issue(("metadata", "labels", "a.b/c"), Fault.UNKNOWN),
     ]
 
     with pytest.raises(InputError) as refusal:
-        load(file, check=lambda body: (body, faults))
+        load(file, check=lambda *_: faults)
 
     assert str(refusal.value).splitlines() == [
-        f"{file}:8: spec.template.cliques[0].name: too short",
-        f"{file}:8: spec.template.cliques[0].spec.roleName: required",
-        f"{file}:3: metadata.labels[a.b/c]: no",
+        f'{file}:8: spec.template.cliques[0].name: Invalid value: "a": too short',
+        f"{file}:8: spec.template.cliques[0].spec.roleName: Required value",
+        f"{file}:3: metadata.labels[a.b/c]: unknown field",
     ]
 
 

@@ -1,0 +1,137 @@
+"""Condition: the state of workloads as a table with what they wait for, and as a document."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from engine.report.alike import held_alike, spread
+from engine.report.json import identity, moment_text
+from engine.report.line import Line
+from engine.report.printable import clipped, printable
+from engine.report.text import group_name
+from engine.runtime.session import preview as look_once
+from enginectl import output, wiring
+from enginectl.exits import Exit, meaning
+from enginectl.manifest_files import Wanted
+from enginectl.options import Output
+from enginectl.wiring import Wiring
+from resources.summary import Gang, Wait, Workload, summary
+
+VERSION = 1
+HEADERS = ("NAMESPACE", "NAME", "STATE", "REPLICAS", "AVAILABLE", "UPDATED", "GANGS", "PODS READY", "AGE")
+TONES = {"settled": "good", "faulty": "bad", "denied": "bad", "held": "held", "deleting": "delete"}
+GANGS = 10
+"""Gangs that are not ready and shown one by one; of the others there is only the number."""
+
+
+async def show(wired: Wiring, name: str, form: Output) -> Exit:
+    """Look once, and tell how the workloads are doing."""
+    async with wiring.world(wired, wiring.LIVE) as (provider, otherwise):
+        where = wiring.namespaces(wired, Wanted((), ()), otherwise=otherwise)
+        look = await look_once(wiring.engine_of(wired, provider, where))
+    plans = {plan.root: plan for plan in look.survey.plans}
+    found = [summary(seen, plans[seen.root.id]) for seen in look.world.roots if name in ("", seen.root.id.name)]
+    missing = bool(name) and not found
+    code = Exit.FAILED if missing else Exit.INCOMPLETE if look.world.incomplete else Exit.DONE
+    if form is Output.JSON:
+        output.say_document({"version": VERSION, "workloads": [entry(one) for one in found], "incomplete": dict(look.world.incomplete)})
+    else:
+        output.say_all(told(found, look.now, verbose=wired.options.verbose))
+    for kind, why in look.world.incomplete.items():
+        output.fault(f"not every {kind} could be seen: {clipped(why, 200)}")
+    if missing:
+        output.fault(f"no workload is called {printable(name)} {f'in {printable(where[0])}' if where else 'in any namespace'}")
+    if form is Output.TEXT:
+        output.say(meaning(code))
+    return code
+
+
+def told(found: Sequence[Workload], now: datetime, *, verbose: bool) -> Iterator[Line]:
+    """The table, and beneath it what is not settled and why."""
+    if not found:
+        yield Line("no workloads")
+        return
+    rows = [row(one, now) for one in found]
+    widths = [max(len(line[column]) for line in (HEADERS, *rows)) for column in range(len(HEADERS))]
+    yield Line(aligned(HEADERS, widths), "head")
+    for one, cells in zip(found, rows, strict=True):
+        yield Line(aligned(cells, widths), TONES.get(one.state, ""))
+        yield from details(one, now, verbose)
+
+
+def row(one: Workload, now: datetime) -> tuple[str, ...]:
+    """The line of one workload."""
+    whole = sum(gang.pods > 0 and gang.ready == gang.pods for gang in one.gangs)
+    return (
+        printable(one.id.namespace),
+        printable(one.id.name),
+        one.state,
+        str(one.replicas),
+        str(one.available),
+        str(one.updated),
+        f"{whole}/{len(one.gangs)}",
+        f"{one.ready}/{one.pods}",
+        age(now, one.created_at),
+    )
+
+
+def details(one: Workload, now: datetime, verbose: bool) -> Iterator[Line]:
+    """What stands against it, which of its gangs are not ready, and what it waits for."""
+    for problem in one.problems:
+        yield Line(f"  problem: {printable(problem)}", "bad")
+    lame = [gang for gang in one.gangs if verbose or gang.ready < gang.pods or not gang.pods]
+    for gang in lame if verbose else lame[:GANGS]:
+        yield gang_line(gang)
+    if len(lame) > GANGS and not verbose:
+        yield Line(f"  … {len(lame) - GANGS} more gangs; -v shows all", "faint")
+    yield from wait_lines(one.waits, now, verbose)
+
+
+def gang_line(gang: Gang) -> Line:
+    """A gang, and how many of its pods are ready."""
+    return Line(f"  gang {printable(gang.name)}: {printable(gang.phase)}, {gang.ready} of {gang.pods} pods ready", "faint")
+
+
+def wait_lines(waits: Iterable[Wait], now: datetime, verbose: bool) -> Iterator[Line]:
+    """What waits, why, and since when; what is alike is told once."""
+    groups: Iterable[Sequence[Wait]] = [(wait,) for wait in waits] if verbose else held_alike(waits)
+    for group in groups:
+        onset = min((wait.since for wait in group if wait.since), default=None)
+        since = f", since {age(now, onset)}" if onset else ""
+        name = group_name(None, [wait.id for wait in group])
+        yield Line(f"  {name}: {clipped(spread(wait.why for wait in group), 200)}{since}", "faint")
+
+
+def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """A line of a table."""
+    return "   ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def age(now: datetime, then: datetime) -> str:
+    """A span as kubectl shows it: its largest unit, or two where one says too little."""
+    seconds = max(0, int((now - then).total_seconds()))
+    for unit, size, below, small in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
+        if seconds >= 2 * size:
+            rest = seconds % size // small
+            return f"{seconds // size}{unit}{f'{rest}{below}' if rest and seconds < 10 * size else ''}"
+    return f"{seconds}s"
+
+
+def entry(one: Workload) -> dict[str, Any]:
+    """A workload in the document."""
+    return {
+        "root": identity(one.id),
+        "state": one.state,
+        "createdAt": moment_text(one.created_at),
+        "replicas": one.replicas,
+        "availableReplicas": one.available,
+        "updatedReplicas": one.updated,
+        "pods": {"total": one.pods, "scheduled": one.scheduled, "ready": one.ready},
+        "gangs": [asdict(gang) for gang in one.gangs],
+        "waits": [
+            {"object": identity(wait.id), "why": wait.why, "since": moment_text(wait.since), "until": moment_text(wait.until)}
+            for wait in one.waits
+        ],
+        "problems": list(one.problems),
+    }

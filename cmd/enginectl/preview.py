@@ -1,0 +1,43 @@
+"""Preview: a look at a world, and the report of what a sync would do about it."""
+
+from engine.guard import Limits
+from engine.report.json import document
+from engine.report.model import Report, compose
+from engine.report.text import text
+from engine.runtime.passes import Look
+from engine.runtime.session import preview as look_once
+from enginectl import output, wiring
+from enginectl.exits import Exit, meaning, worst
+from enginectl.manifest_files import Wanted
+from enginectl.options import Output
+from enginectl.wiring import USUAL, Wiring
+
+
+async def preview(wired: Wiring, wanted: Wanted, against: str, form: Output, *, detailed: bool = False, limits: Limits = USUAL) -> Exit:
+    """Look, report, and answer with the exit code. The same look as that of a sync, and nothing else."""
+    async with wiring.world(wired, against) as (provider, otherwise):
+        where = wiring.namespaces(wired, wanted, otherwise=otherwise)
+        found = report_of(await look_once(wiring.engine_of(wired, provider, where, limits), wanted.roots))
+    code = verdict(found, detailed=detailed)
+    if form is Output.JSON:
+        output.say_document(document(found))
+    else:
+        output.say_all(text(found, verbose=wired.options.verbose))
+        output.say(meaning(code))
+    return code
+
+
+def report_of(look: Look) -> Report:
+    """The report of a look."""
+    return compose(look.survey.plans, wiring.part_of, objections=look.survey.objections, incomplete=look.world.incomplete)
+
+
+def verdict(report: Report, *, detailed: bool) -> Exit:
+    """The exit code of a preview; a change counts only where it is asked about."""
+    found = {
+        Exit.FAILED: report.faulty,
+        Exit.DENIED: report.denied,
+        Exit.INCOMPLETE: bool(report.incomplete),
+        Exit.CHANGES: detailed and report.changes > 0,
+    }
+    return worst(code for code, applies in found.items() if applies)

@@ -1,0 +1,159 @@
+"""Wiring: the only place that picks implementations: which blueprints, which clock, which provider, which lease."""
+
+import sys
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.guard import Limits
+from engine.ids import Kind, ResourceId
+from engine.resource import Body
+from engine.runtime.client import Client
+from engine.runtime.clock import Clock, SystemClock
+from engine.runtime.identity import identify
+from engine.runtime.lease import Durations, Lease
+from engine.runtime.logs import Log, logger
+from engine.runtime.passes import Engine
+from engine.runtime.provider import Provider, Scope
+from enginectl import output
+from enginectl.manifest_files import Wanted, content, wanted
+from enginectl.manifest_files import manifests as read_manifests
+from enginectl.options import Options
+from enginectl.running import Misuse
+from providers.documents import read_documents
+from providers.kubernetes.kubeconfig import Source, target
+from providers.registry import SCHEDULERS
+from providers.snapshot import EMPTY, read
+from resources import settings
+from resources.admission.issues import Issue, Rejected
+from resources.registry import BLUEPRINTS
+from resources.schema.parse import faults
+from resources.setup import Setup
+
+ROOTS = tuple(blueprint.kind for blueprint in BLUEPRINTS)
+USUAL = Limits()
+LIVE, NOTHING = "live", "empty"
+HOME = "default"
+"""The namespace of a manifest that names none where no cluster says otherwise, and of the lease where no configuration does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What the options and the configuration amount to."""
+
+    options: Options
+    settings: settings.Settings
+    setup: Setup
+    clock: Clock
+
+    @property
+    def source(self) -> Source:
+        """Where to look for a cluster."""
+        return Source(str(self.options.kubeconfig or ""), self.options.context)
+
+    @property
+    def log(self) -> Log:
+        """Where events are told."""
+        form = self.options.log_format
+        return logger(sys.stderr, format=form.value if form else None, verbose=self.options.verbose, colour=output.coloured(sys.stderr))
+
+
+def wired(options: Options) -> Wiring:
+    """The wiring for these options. Raises `Misuse` and `InputError`."""
+    if options.namespace and options.all_namespaces:
+        raise Misuse("--namespace and --all-namespaces exclude each other")
+    chosen = configuration(options.config) if options.config else settings.Settings()
+    names = chosen.scheduler.names
+    known = {name: SCHEDULERS[name] for name in names if name in SCHEDULERS}
+    default = chosen.scheduler.default_profile_name
+    return Wiring(options, chosen, Setup(known, default), SystemClock())
+
+
+def configuration(path: Path) -> settings.Settings:
+    """The operator configuration in a file; what it says beyond what is known is told on stderr."""
+    documents = list(read_documents(content(path), str(path)))
+    try:
+        chosen, unknown = settings.read(documents[0].value if documents else {})
+    except Rejected as rejected:
+        raise Misuse("\n".join(f"{documents[0].place(tuple(map(str, issue.path)))}: {issue}" for issue in rejected.issues)) from None
+    for key in unknown:
+        output.tell(f"{path}: {key} is not known here and ignored")
+    return chosen
+
+
+def manifests(wiring: Wiring, files: Sequence[Path], *, against: str = LIVE) -> Wanted:
+    """The roots that the files ask for; what else lies in them is told on stderr."""
+    options = wiring.options
+    read = list(read_manifests(files))
+    own = options.namespace or (home(wiring) if against == LIVE and read else HOME)
+    found = wanted(read, ROOTS, check, namespace=own, forced=bool(options.namespace))
+    for note in found.notes:
+        output.tell(f"note: {note}")
+    return found
+
+
+def home(wiring: Wiring) -> str:
+    """The namespace that the kubeconfig, or the pod that we run in, says we are in. Raises `InputError` when there is no cluster."""
+    return target(wiring.source).namespace
+
+
+def check(kind: Kind, body: Body) -> Sequence[Issue]:
+    """What is wrong with a manifest of one of the roots."""
+    return faults(kind, body)
+
+
+def namespaces(wiring: Wiring, files: Wanted, *, otherwise: Iterable[str] = ()) -> tuple[str, ...]:
+    """Where to look; nothing stands for everywhere. Files alone say it when no option does."""
+    options = wiring.options
+    if options.all_namespaces:
+        return ()
+    return (options.namespace,) if options.namespace else files.namespaces or tuple(otherwise)
+
+
+def scope(wanted_namespaces: Sequence[str]) -> Scope:
+    """Roots, children and what tells them, as the blueprints have it."""
+    children = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.children))
+    (selector,) = {blueprint.selector for blueprint in BLUEPRINTS}
+    return Scope(ROOTS, children, selector, tuple(wanted_namespaces))
+
+
+def engine_of(wiring: Wiring, provider: Provider, where: Sequence[str], limits: Limits = USUAL) -> Engine:
+    """What passes need."""
+    return Engine(provider, wiring.clock, scope(where), BLUEPRINTS, wiring.setup, limits)
+
+
+def part_of(root: ResourceId, child: ResourceId) -> str:
+    """The part of a root that a child belongs to, as a reader calls it; empty for what the root has once."""
+    blueprint = next(blueprint for blueprint in BLUEPRINTS if blueprint.kind.name == root.kind)
+    part = blueprint.part_of(root, child)
+    return f"replica {part}" if part.isdecimal() else ""
+
+
+@asynccontextmanager
+async def cluster(wiring: Wiring) -> AsyncIterator[tuple[Client, Provider]]:
+    """The cluster that the options lead to. Raises `InputError` when there is none, in a line that says what to do."""
+    # A third of a second to import, which a preview without a cluster need not pay.
+    from providers.cluster import Cluster
+
+    from providers.kubernetes.connect import connected
+
+    async with connected(wiring.source, wiring.clock) as client:
+        yield client, Cluster(client)
+
+
+@asynccontextmanager
+async def world(wiring: Wiring, against: str) -> AsyncIterator[tuple[Provider, tuple[str, ...]]]:
+    """What a preview looks at (a cluster, a snapshot or nothing), and the namespaces that it means when nobody says any."""
+    if against == LIVE:
+        async with cluster(wiring) as (_, provider):
+            yield provider, (home(wiring),)
+    else:
+        yield EMPTY if against == NOTHING else read(Path(against)), ()
+
+
+def lease(wiring: Wiring, client: Client) -> Lease:
+    """The lease that every writer holds, wherever it runs: its place does not depend on who asks."""
+    election = wiring.settings.leader_election
+    durations = Durations(*map(settings.seconds, (election.lease_duration, election.renew_deadline, election.retry_period)))
+    return Lease(client, wiring.clock, election.resource_namespace or HOME, election.resource_name, identify(), durations)
