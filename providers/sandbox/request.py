@@ -62,6 +62,10 @@ class Deletion:
     revision: str | None = None
 
 
+EVERYTHING = Selection()
+PLAINLY = Deletion()
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a verb says: the HTTP code, the object (shared: never to be changed), its bytes, and warnings for the Warning header."""

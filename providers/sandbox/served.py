@@ -6,6 +6,7 @@ from typing import Any
 
 from engine.ids import Kind
 from providers.sandbox import status
+from providers.sandbox.schema import Validator
 from providers.sandbox.shapes import Shape, builtin
 
 
@@ -37,6 +38,10 @@ class Served:
     """`additionalPrinterColumns` of a custom kind."""
     preferred: bool = True
     """Whether this version is the one that discovery prefers."""
+    selectable: tuple[str, ...] = ()
+    """Fields of a custom kind that field selectors may name."""
+    validator: Validator | None = None
+    """The compiled schema of a custom kind."""
     stored_as: tuple[str, str] = ("", "")
     """Group and plural under which objects are kept: kinds that are two faces of one object share them."""
 
@@ -100,7 +105,6 @@ resource.k8s.io/v1 ResourceSlice resourceslices -
 scheduling.k8s.io/v1 PriorityClass priorityclasses - pc
 """
 _SHAPES = {("events.k8s.io", "Event"): "events.Event"}
-_SELECTORS = {"Deployment": "", "ReplicaSet": "", "StatefulSet": ""}
 
 
 def _words(text: str) -> tuple[str, ...]:

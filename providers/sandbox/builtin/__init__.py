@@ -1,0 +1,53 @@
+"""Rules of the built-in kinds: one noun a file, one table for all."""
+
+from providers.sandbox import crds
+from providers.sandbox.builtin.autoscaler import AUTOSCALER
+from providers.sandbox.builtin.namespace import NAMESPACE
+from providers.sandbox.builtin.pod import POD
+from providers.sandbox.builtin.rbac import BINDING, ROLE
+from providers.sandbox.builtin.secret import CONFIG_MAP, SECRET, SERVICE_ACCOUNT
+from providers.sandbox.builtin.service import SERVICE
+from providers.sandbox.builtin.workload import CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
+from providers.sandbox.rules import Rules
+
+PLAIN = Rules()
+CUSTOM = Rules(generation=(), unconditional=False)
+"""Custom objects: a generation for every change outside metadata and status."""
+
+RULES: dict[tuple[str, str], Rules] = {
+    ("", "ConfigMap"): CONFIG_MAP,
+    ("", "Event"): Rules(creates_on_put=True),
+    ("", "Endpoints"): Rules(creates_on_put=True),
+    ("", "LimitRange"): Rules(creates_on_put=True),
+    ("", "Namespace"): NAMESPACE,
+    ("", "Node"): Rules(resets_status=False),
+    ("", "Pod"): POD,
+    ("", "Secret"): SECRET,
+    ("", "Service"): SERVICE,
+    ("", "ServiceAccount"): SERVICE_ACCOUNT,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): Rules(generation=("webhooks",)),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): Rules(generation=("webhooks",)),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): Rules(generation=("spec",), unconditional=False),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): Rules(generation=("spec",), unconditional=False),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): crds.CRD,
+    ("apps", "DaemonSet"): DAEMON_SET,
+    ("apps", "Deployment"): DEPLOYMENT,
+    ("apps", "ReplicaSet"): REPLICA_SET,
+    ("apps", "StatefulSet"): STATEFUL_SET,
+    ("autoscaling", "HorizontalPodAutoscaler"): AUTOSCALER,
+    ("batch", "CronJob"): CRON_JOB,
+    ("batch", "Job"): JOB,
+    ("coordination.k8s.io", "Lease"): Rules(creates_on_put=True, unconditional=False),
+    ("discovery.k8s.io", "EndpointSlice"): Rules(generation=("endpoints", "ports", "addressType")),
+    ("events.k8s.io", "Event"): Rules(creates_on_put=True),
+    ("policy", "PodDisruptionBudget"): Rules(generation=("spec",), unconditional=False),
+    ("rbac.authorization.k8s.io", "ClusterRole"): ROLE,
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): BINDING,
+    ("rbac.authorization.k8s.io", "Role"): ROLE,
+    ("rbac.authorization.k8s.io", "RoleBinding"): BINDING,
+    ("resource.k8s.io", "DeviceClass"): Rules(generation=("spec",)),
+    ("resource.k8s.io", "ResourceSlice"): Rules(generation=("spec",)),
+    ("scheduling.k8s.io", "PriorityClass"): Rules(generation=("value", "globalDefault", "description", "preemptionPolicy")),
+}
+
+__all__ = ["CUSTOM", "PLAIN", "RULES"]

@@ -1,0 +1,147 @@
+"""Creating: how a draft becomes an object."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from providers.sandbox import crds, drafts, fields, managers, metadata, names, status
+from providers.sandbox.core import Core, answer_draft, answer_with, rules_of
+from providers.sandbox.request import Answer, Request
+from providers.sandbox.rules import Draft
+from providers.sandbox.served import Served
+from providers.sandbox.status import Cause
+from providers.sandbox.store import key_of
+
+Body = Mapping[str, Any]
+_TRIES = 8
+
+
+def create(core: Core, request: Request, body: Any) -> Answer:
+    """POST: a new object. Raises 400, 403, 404 (its namespace), 409, 422."""
+    draft, warnings = drafts.read(request, body)
+    meet_namespace(request, draft)
+    if draft["metadata"].get("resourceVersion"):
+        raise status.StatusError(500, "", "resourceVersion should not be set on objects to be created")
+    draft = managers.updated(drafts.nothing_yet(request.served), draft, writer(core, request))
+    return finish(core, request, draft, warnings)
+
+
+def meet_namespace(request: Request, draft: Draft) -> None:
+    """Put the object into the namespace of the URL. Raises 400 where it says another."""
+    meta = draft["metadata"]
+    if not request.served.kind.namespaced:
+        return
+    if meta.get("namespace", request.namespace) != request.namespace:
+        raise status.bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    meta["namespace"] = request.namespace
+
+
+def writer(core: Core, request: Request) -> managers.Writer:
+    """The view that a write by this request has of field ownership."""
+    served = request.served
+    operation = managers.Manager(request.manager or "unknown", "Update", served.kind.api_version, request.subresource)
+    return managers.Writer(served.shape, operation, core.now(), not_owned(served, request.subresource))
+
+
+def not_owned(served: Served, subresource: str) -> fields.Fields:
+    """The fields that a write to a resource or subresource never owns, because it cannot change them."""
+    if subresource == "status":
+        kept = ("status",) if served.custom else ("status", "metadata", "apiVersion", "kind")
+        return {f"f:{key}": {} for key in served.shape.fields if key not in kept}
+    return fields.of_paths("status") if "status" in served.subresources and rules_of(served).resets_status else {}
+
+
+def finish(core: Core, request: Request, draft: Draft, warnings: tuple[str, ...]) -> Answer:
+    """Everything after the managers are known: admission, preparation, validation, the store."""
+    served, rules = request.served, rules_of(request.served)
+    _check_namespace(core, request, draft)
+    scene = core.scene()
+    rules.admit(draft, scene)
+    draft, told = core.admit("CREATE", request, draft, None)
+    _prepare(core, request, draft)
+    rules.create(draft, scene)
+    if found := faults(served, draft, None):
+        raise status.invalid(served.kind, draft["metadata"].get("name", ""), found)
+    if key_of(request.namespace, draft["metadata"]["name"]) in core.collection(request).objects:
+        raise status.already_exists(served.kind, draft["metadata"]["name"])
+    if request.dry_run:
+        return answer_draft(201, served, draft, warnings + told)
+    stored = core.store.write(served.resource, "ADDED", draft)
+    consequences(core, request, stored.body)
+    return answer_with(201, served, stored, warnings + told)
+
+
+def _prepare(core: Core, request: Request, draft: Draft) -> None:
+    meta, rules, served = draft["metadata"], rules_of(request.served), request.served
+    for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+        meta.pop(key, None)
+    if rules.generation is not None:
+        meta["generation"] = 1
+    meta["uid"] = core.new_uid()
+    meta["creationTimestamp"] = core.now()
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = _free_name(core, request, meta["generateName"])
+    if served.kind.status and rules.resets_status:
+        draft.pop("status", None)
+        if "status" in (empty := drafts.nothing_yet(served)):
+            draft["status"] = empty["status"]
+
+
+def _free_name(core: Core, request: Request, base: str) -> str:
+    """A generated name; a few tries, should it be taken."""
+    taken = core.collection(request).objects
+    tries = (names.generated(base, core.random) for _ in range(_TRIES))
+    name = ""
+    for name in tries:
+        if key_of(request.namespace, name) not in taken:
+            break
+    return name
+
+
+def faults(served: Served, new: Body, old: Body | None) -> list[Cause]:
+    """Everything that is wrong with an object, as it stands and as it changed."""
+    rules = rules_of(served)
+    found = metadata.faults(new, rules.name_faults, namespaced=served.kind.namespaced)
+    if old is not None:
+        found = [*metadata.change_faults(new, old), *found]
+    found += rules.validate(new)
+    if served.validator is not None:
+        found += served.validator.faults(new)
+    return found + rules.validate_change(new, old) if old is not None else found
+
+
+def _check_namespace(core: Core, request: Request, draft: Draft) -> None:
+    """A namespaced object needs a namespace that lives."""
+    if not request.served.kind.namespaced:
+        return
+    namespace = core.lookup("", "namespaces", "", request.namespace)
+    if namespace is None:
+        raise status.not_found(core.catalogue.find("", "v1", "namespaces").kind, request.namespace)
+    if namespace["status"].get("phase") == "Terminating":
+        why = f"unable to create new content in namespace {request.namespace} because it is being terminated"
+        cause = Cause("NamespaceTerminating", f"namespace {request.namespace} is being terminated", "metadata.namespace")
+        raise status.forbidden(request.served.kind, draft["metadata"].get("name", ""), why, [cause])
+
+
+def consequences(core: Core, request: Request, body: Body) -> None:
+    """What a write brings about at once: a CRD serves its kinds, a namespace gets its default service account."""
+    match request.served.resource:
+        case (crds.GROUP, crds.PLURAL):
+            core.catalogue.replace(body["spec"]["group"], body["spec"]["names"]["plural"], crds.versions_of(body))
+        case ("", "namespaces"):
+            _default_account(core, body["metadata"]["name"])
+
+
+def _default_account(core: Core, namespace: str) -> None:
+    """Every cluster's controllers do this within a blink; pods cannot be created without."""
+    accounts = core.catalogue.find("", "v1", "serviceaccounts")
+    request = Request(accounts, namespace=namespace, name="default")
+    if core.lookup("", "serviceaccounts", namespace, "default") is not None:
+        return
+    draft: Draft = {
+        "kind": "ServiceAccount",
+        "apiVersion": "v1",
+        "metadata": {"name": "default", "namespace": namespace, "uid": core.new_uid(), "creationTimestamp": core.now()},
+    }
+    core.store.write(request.served.resource, "ADDED", draft)
+
+

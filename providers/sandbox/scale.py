@@ -1,0 +1,72 @@
+"""Scale: the subresource that shows, and changes, nothing of an object but how many."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.ids import Kind
+from providers.sandbox import causes, faces, status
+from providers.sandbox.core import Core
+from providers.sandbox.request import Request
+from providers.sandbox.served import ScalePaths, Served
+from providers.sandbox.store import Stored
+
+Body = Mapping[str, Any]
+_SCALE = Kind("autoscaling", "v1", "Scale", "scales")
+_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def shown(served: Served, body: Body) -> dict[str, Any]:
+    """The Scale of an object."""
+    paths = _paths(served)
+    selector = _selector(served, body, paths)
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: body["metadata"][key] for key in _METADATA if key in body["metadata"]},
+        "spec": {"replicas": replicas} if (replicas := _at(body, paths.replicas)) else {},
+        "status": {"replicas": _at(body, paths.observed) or 0, **({"selector": selector} if selector else {})},
+    }
+
+
+def changed(core: Core, request: Request, scale: Any) -> Body:
+    """The object with the replicas that a Scale asks for. Raises 400, 409, 422."""
+    live: Stored = core.stored(request)
+    served, body = request.served, faces.shown(request.served, live)[0]
+    if not isinstance(scale, Mapping) or scale.get("kind") != "Scale":
+        raise status.bad_request("the object provided is unrecognized (must be of type Scale)")
+    spec = scale.get("spec") or {}
+    wanted = spec.get("replicas", 0)
+    if isinstance(wanted, bool) or not isinstance(wanted, int):
+        word = "string" if isinstance(wanted, str) else "number"
+        why = f"json: cannot unmarshal {word} into Go struct field ScaleSpec.spec.replicas of type int32"
+        raise status.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {why}')
+    if wanted < 0:
+        found = [causes.invalid("spec.replicas", wanted, "must be greater than or equal to 0")]
+        raise status.invalid(_SCALE, request.name, found)
+    given = (scale.get("metadata") or {}).get("resourceVersion")
+    made = {**body, "metadata": {**body["metadata"], **({"resourceVersion": given} if given else {})}}
+    return _set(made, _paths(served).replicas.strip(".").split("."), wanted)
+
+
+def _paths(served: Served) -> ScalePaths:
+    if served.scale is None:
+        raise status.no_such_resource()
+    return served.scale
+
+
+def _selector(served: Served, body: Body, paths: ScalePaths) -> str:
+    if served.custom:
+        return str(_at(body, paths.selector) or "") if paths.selector else ""
+    labels = ((body["spec"].get("selector") or {}).get("matchLabels")) or {}
+    return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+
+
+def _at(body: Any, path: str) -> Any:
+    for key in path.strip(".").split("."):
+        body = body.get(key) if isinstance(body, Mapping) else None
+    return body
+
+
+def _set(body: Body, path: list[str], value: int) -> dict[str, Any]:
+    rest = path[1:]
+    return {**body, path[0]: _set(body.get(path[0]) or {}, rest, value) if rest else value}

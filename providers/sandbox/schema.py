@@ -1,0 +1,156 @@
+"""Schema: whether a custom object fits its CRD's schema, and if not, why, in the server's words.
+
+jsonschema-rs judges; only a refused object is looked at a second time to word the faults. CEL rules (`x-kubernetes-validations`) are
+accepted in a CRD and not evaluated.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jsonschema_rs
+
+from providers.sandbox import causes
+from providers.sandbox.shapes import Shape
+from providers.sandbox.status import Cause
+from providers.sandbox.typed import SchemaFault, item_step
+
+Schema = Mapping[str, Any]
+_KEPT = (
+    "type", "enum", "required", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern",
+    "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "multipleOf", "format",
+)  # fmt: skip
+_FORMATS = ("date-time", "date", "ipv4", "ipv6", "uuid", "uri", "email", "hostname", "byte")
+
+
+class Validator:
+    """The compiled schema of one version of a custom kind."""
+
+    def __init__(self, schema: Schema, shape: Shape) -> None:
+        self._shape = shape
+        self._compiled = jsonschema_rs.Draft7Validator(_draft7(schema), validate_formats=True)
+
+    def faults(self, body: Mapping[str, Any]) -> list[Cause]:
+        """Everything that is wrong with the object, in the order in which the server tells it; metadata is judged elsewhere."""
+        bare = {key: value for key, value in body.items() if key != "metadata"}
+        found: list[Cause] = []
+        if not self._compiled.is_valid(bare):
+            found = [_worded(error) for error in self._compiled.iter_errors(bare)]
+        return [*found, *_duplicates(bare, self._shape, "")]
+
+
+def _draft7(schema: Any) -> Any:
+    """The same schema in JSON Schema's own words: `nullable`, exclusive bounds and integers-or-strings are OpenAPI's or Kubernetes'."""
+    result = {key: schema[key] for key in _KEPT if key in schema}
+    if schema.get("format") not in _FORMATS:
+        result.pop("format", None)
+    for bound, strict in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if result.pop(strict, False) and bound in result:
+            result[strict] = result.pop(bound)
+    if schema.get("x-kubernetes-int-or-string"):
+        result["type"] = ["integer", "string"]
+    if schema.get("nullable"):
+        result = _nullable(result)
+    if schema.get("properties"):
+        result["properties"] = {key: _draft7(sub) for key, sub in schema["properties"].items()}
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        result["additionalProperties"] = _draft7(schema["additionalProperties"])
+    if isinstance(schema.get("items"), Mapping):
+        result["items"] = _draft7(schema["items"])
+    for word in ("allOf", "anyOf", "oneOf"):
+        if schema.get(word):
+            result[word] = [_draft7(sub) for sub in schema[word]]
+    if schema.get("not"):
+        result["not"] = _draft7(schema["not"])
+    return result
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    if "type" in schema:
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        schema["type"] = [*kinds, "null"]
+    if "enum" in schema:
+        schema["enum"] = [*schema["enum"], None]
+    return schema
+
+
+def _field(path: Sequence[str | int]) -> str:
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
+    return text
+
+
+def _worded(error: jsonschema_rs.ValidationError) -> Cause:
+    """One finding of the compiled schema, as the server says it."""
+    field, value, word = _field(error.instance_path), error.instance, error.kind.name
+    limit = getattr(error.kind, "value", None)
+    if word == "required":
+        return causes.required(_field([*error.instance_path, str(limit)]))
+    if word == "type":
+        return _wrong_type(field, value, sorted(one for one in getattr(error.kind, "types", ()) if one != "null"))
+    if word == "enum":
+        return causes.unsupported(field, value, [one for one in getattr(error.kind, "options", ()) if one is not None])
+    if word == "maxLength":
+        return causes.too_long(field, int(str(limit)))
+    if word in ("maxItems", "maxProperties"):
+        return causes.too_many(field, _size(value), int(str(limit)))
+    if word in ("minItems", "minProperties"):
+        value = _size(value)
+    detail = _DETAILS.get(word, "is not valid").format(limit=_plain(limit), value=causes.shown(value))
+    return causes.invalid(field, value, f"{field} in body {detail}")
+
+
+_DETAILS = {
+    "minimum": "should be greater than or equal to {limit}",
+    "maximum": "should be less than or equal to {limit}",
+    "exclusiveMinimum": "should be greater than {limit}",
+    "exclusiveMaximum": "should be less than {limit}",
+    "multipleOf": "should be a multiple of {limit}",
+    "pattern": "should match '{limit}'",
+    "minLength": "should be at least {limit} chars long",
+    "minItems": "should have at least {limit} items",
+    "minProperties": "should have at least {limit} properties",
+    "uniqueItems": "shouldn't contain duplicates",
+    "format": "must be of type {limit}: {value}",
+    "anyOf": "must validate at least one schema (anyOf)",
+    "oneOf": "must validate one and only one schema (oneOf)",
+    "not": "must not validate the schema (not)",
+}
+_WORDS: tuple[tuple[Any, str], ...] = (
+    (bool, "boolean"), (str, "string"), (Mapping, "object"), (list, "array"), (int, "integer"), (float, "number"),
+)  # fmt: skip
+
+
+def _wrong_type(field: str, value: Any, wanted: Sequence[str]) -> Cause:
+    word = next((word for type_, word in _WORDS if isinstance(value, type_)), "null")
+    return Cause(
+        "FieldValueTypeInvalid", f'Invalid value: "{word}": {field} in body must be of type {",".join(wanted)}: "{word}"', field
+    )
+
+
+def _size(value: Any) -> int:
+    return len(value)
+
+
+def _plain(limit: Any) -> str:
+    return str(int(limit)) if isinstance(limit, float) and limit.is_integer() else str(limit)
+
+
+def _duplicates(value: Any, shape: Shape, path: str) -> Iterator[Cause]:
+    """Items that a set or a list by keys holds twice."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _duplicates(item, shape.child(key), f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        seen: set[str] = set()
+        for at, item in enumerate(value):
+            where = f"{path}[{at}]"
+            if shape.is_set or shape.keys:
+                try:
+                    step = item_step(item, shape)
+                except SchemaFault:
+                    step = f"{at}"
+                if step in seen:
+                    yield causes.duplicate(where, {key: item.get(key) for key in shape.keys} if shape.keys else item)
+                seen.add(step)
+            yield from _duplicates(item, shape.item, where)

@@ -1,0 +1,157 @@
+"""Store: every object once as an immutable body with its bytes, one growing revision, and a bounded log of changes per collection."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import anyio
+import orjson
+
+Body = Mapping[str, Any]
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+FIRST_REVISION = 100
+"""Above the small numbers that callers make up, so that they read as long forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One object as it is kept: shared by every answer, never changed."""
+
+    body: Body
+    encoded: bytes
+    revision: int
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The object's `metadata`."""
+        metadata: Mapping[str, Any] = self.body["metadata"]
+        return metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the log. A deletion's `now` is the last state under the deletion's own revision."""
+
+    type: ChangeType
+    key: str
+    now: Stored
+    before: Stored | None
+
+
+def key_of(namespace: str, name: str) -> str:
+    """Where an object stands in its collection; the order of keys is the order of lists."""
+    return f"{namespace}/{name}"
+
+
+@dataclass(slots=True, eq=False)
+class Collection:
+    """All objects of one resource, in all versions and namespaces."""
+
+    objects: dict[str, Stored] = field(default_factory=dict)
+    log: list[Change] = field(default_factory=list)
+    dropped: int = 0
+    """How many changes the log has forgotten; the position of a change is counted from the very first."""
+    forgotten: int = FIRST_REVISION
+    """The newest revision from which on the log is not complete."""
+    closed: bool = False
+    _sorted: list[str] | None = None
+    _news: anyio.Event | None = None
+
+    def keys(self, namespace: str = "") -> list[str]:
+        """Keys in order, of one namespace or of all."""
+        if self._sorted is None:
+            self._sorted = sorted(self.objects)
+        if not namespace:
+            return self._sorted
+        return self._sorted[bisect_left(self._sorted, f"{namespace}/") : bisect_left(self._sorted, f"{namespace}0")]
+
+    def put(self, type_: ChangeType, key: str, now: Stored, history: int) -> None:
+        """Take over one change, tell the watchers, and forget the oldest change when the log is long enough."""
+        before = self.objects.get(key)
+        if type_ == "DELETED":
+            del self.objects[key]
+            self._sorted = None
+        else:
+            self.objects[key] = now
+            if before is None:
+                self._sorted = None
+        self.log.append(Change(type_, key, now, before))
+        if len(self.log) > 2 * history:
+            self._forget(len(self.log) - history)
+        self._wake()
+
+    def forget(self) -> None:
+        """Forget the whole log: every older revision is expired from now on."""
+        self._forget(len(self.log))
+
+    def close(self) -> None:
+        """The resource is served no more: watchers end."""
+        self.closed = True
+        self._wake()
+
+    def position(self, revision: int) -> int:
+        """The position of the first change after a revision."""
+        return self.dropped + bisect_right(self.log, revision, key=lambda change: change.now.revision)
+
+    def since(self, position: int) -> list[Change]:
+        """The changes from a position on; the caller has checked that none of them is forgotten."""
+        return self.log[position - self.dropped :]
+
+    def as_of(self, revision: int) -> dict[str, Stored]:
+        """The objects as they were at a revision that the log still covers: later changes are undone."""
+        objects = dict(self.objects)
+        for change in reversed(self.since(self.position(revision))):
+            if change.before is None:
+                objects.pop(change.key, None)
+            else:
+                objects[change.key] = change.before
+        return objects
+
+    async def news(self) -> None:
+        """Wait until something has changed."""
+        if self._news is None:
+            self._news = anyio.Event()
+        await self._news.wait()
+
+    def _forget(self, count: int) -> None:
+        if count:
+            self.forgotten = self.log[count - 1].now.revision
+            del self.log[:count]
+            self.dropped += count
+
+    def _wake(self) -> None:
+        if self._news is not None:
+            self._news.set()
+            self._news = None
+
+
+class Store:
+    """All collections under one revision."""
+
+    def __init__(self, history: int) -> None:
+        self.history = history
+        self.revision = FIRST_REVISION
+        self._collections: dict[tuple[str, str], Collection] = {}
+
+    def collection(self, resource: tuple[str, str]) -> Collection:
+        """The collection of a resource, empty if nothing was ever put there."""
+        return self._collections.setdefault(resource, Collection(forgotten=self.revision))
+
+    def collections(self) -> Iterator[tuple[tuple[str, str], Collection]]:
+        """Every collection with the resource it belongs to."""
+        return iter(list(self._collections.items()))
+
+    def write(self, resource: tuple[str, str], type_: ChangeType, body: Body) -> Stored:
+        """Put or remove one object under the next revision, which is written into it."""
+        self.revision += 1
+        metadata = {**body["metadata"], "resourceVersion": str(self.revision)}
+        stamped = {**body, "metadata": metadata}
+        stored = Stored(stamped, orjson.dumps(stamped), self.revision)
+        self.collection(resource).put(type_, key_of(metadata.get("namespace", ""), metadata["name"]), stored, self.history)
+        return stored
+
+    def drop(self, resource: tuple[str, str]) -> None:
+        """Forget a resource that is served no more; its watchers end."""
+        if (collection := self._collections.pop(resource, None)) is not None:
+            collection.close()

@@ -1,0 +1,92 @@
+"""Subresources that are posted to: a pod is bound to a node or evicted from it, an account is given a token."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from providers.sandbox import deleting, status
+from providers.sandbox.core import Core
+from providers.sandbox.request import Answer, Deletion, Request, answer
+
+Body = Mapping[str, Any]
+_SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+_TOKEN_SECONDS = 3600
+
+
+def post(core: Core, request: Request, body: Body) -> Answer:
+    """POST to a subresource. Raises 404 where there is none."""
+    handle = _HANDLERS.get((request.served.kind.plural, request.subresource))
+    if handle is None or request.subresource not in request.served.subresources:
+        raise status.no_such_resource()
+    return handle(core, request, body)
+
+
+def _bind(core: Core, request: Request, binding: Body) -> Answer:
+    """Put a pod on a node; only once, and not while it is gated."""
+    live = core.stored(request)
+    pod, node = live.body, (binding.get("target") or {}).get("name")
+    kind = request.served.kind
+    why = ""
+    if not node:
+        raise status.bad_request("target.name: Required value")
+    if "deletionTimestamp" in pod["metadata"]:
+        why = f"pod {request.name} is being deleted, cannot be assigned to a host"
+    elif bound := pod["spec"].get("nodeName"):
+        why = f'pod {request.name} is already assigned to node "{bound}"'
+    elif pod["spec"].get("schedulingGates"):
+        why = f"pod {request.name} has non-empty .spec.schedulingGates"
+    if why:
+        raise status.conflict(kind, request.name, why)
+    conditions = [one for one in pod["status"].get("conditions") or () if one["type"] != "PodScheduled"]
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": core.now()}
+    changed = {
+        **pod,
+        "spec": {**pod["spec"], "nodeName": node},
+        "status": {**pod["status"], "conditions": [*conditions, scheduled]},
+    }
+    if not request.dry_run:
+        core.store.write(request.served.resource, "MODIFIED", changed)
+    return answer(201, _SUCCESS)
+
+
+def _evict(core: Core, request: Request, eviction: Body) -> Answer:
+    """Delete a pod, unless a disruption budget forbids it."""
+    pod = core.stored(request).body
+    _check_budgets(core, request, pod)
+    options = eviction.get("deleteOptions") or {}
+    deleting.delete(core, request, Deletion(grace=options.get("gracePeriodSeconds")))
+    return answer(201, _SUCCESS)
+
+
+def _check_budgets(core: Core, request: Request, pod: Body) -> None:
+    labels = pod["metadata"].get("labels") or {}
+    budgets = core.store.collection(("policy", "poddisruptionbudgets"))
+    for key in budgets.keys(request.namespace):
+        budget = budgets.objects[key].body
+        wanted = ((budget["spec"].get("selector") or {}).get("matchLabels")) or {}
+        if wanted and wanted.items() <= labels.items() and (budget.get("status") or {}).get("disruptionsAllowed", 0) <= 0:
+            message = f"The disruption budget {budget['metadata']['name']} needs more healthy pods and has none to spare currently"
+            causes = [{"reason": "DisruptionBudget", "message": message}]
+            raise status.too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", 10, {"causes": causes})
+
+
+def _token(core: Core, request: Request, body: Body) -> Answer:
+    """A token for a service account: opaque here, because nothing in the sandbox reads it."""
+    core.stored(request)
+    spec = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": _TOKEN_SECONDS, **(body.get("spec") or {})}
+    seconds = float(spec["expirationSeconds"])
+    granted = {"token": f"sandbox.{core.new_uid()}", "expirationTimestamp": core.now(after=seconds)}
+    made = {
+        "kind": "TokenRequest",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {"name": request.name, "namespace": request.namespace, "creationTimestamp": core.now()},
+        "spec": spec,
+        "status": granted,
+    }
+    return answer(201, made)
+
+
+_HANDLERS: dict[tuple[str, str], Callable[[Core, Request, Body], Answer]] = {
+    ("pods", "binding"): _bind,
+    ("pods", "eviction"): _evict,
+    ("serviceaccounts", "token"): _token,
+}

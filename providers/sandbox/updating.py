@@ -1,0 +1,186 @@
+"""Updating: how a new body takes the place of an old one, by PUT, by patch, or by apply."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from providers.sandbox import causes, creating, deleting, drafts, faces, managers, status, typed
+from providers.sandbox.core import Core, answer_draft, answer_with, rules_of
+from providers.sandbox.request import Answer, Request
+from providers.sandbox.rules import Draft
+from providers.sandbox.store import Stored, key_of
+
+Body = Mapping[str, Any]
+
+
+def put(core: Core, request: Request, body: Any) -> Answer:
+    """PUT: replace an object or its status; for some kinds, make one that is not there."""
+    draft, warnings = drafts.read(request, body)
+    rules = rules_of(request.served)
+    name = draft["metadata"].setdefault("name", request.name)
+    if name != request.name:
+        raise status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({request.name})")
+    creating.meet_namespace(request, draft)
+    live = core.collection(request).objects.get(key_of(request.namespace, request.name))
+    if live is None:
+        if not rules.creates_on_put or request.subresource:
+            raise status.not_found(request.served.kind, request.name)
+        return creating.create(core, request, draft)
+    _check_identity(request, draft, live, needs_revision=not rules.unconditional)
+    return _write(core, request, live, _managed(core, request, live, draft), warnings)
+
+
+def change(core: Core, request: Request, make: Callable[[Body], Any]) -> Answer:
+    """Replace an object by what `make` makes of it: a patch, a new scale."""
+    live = core.stored(request)
+    draft, warnings = drafts.read(request, make(faces.shown(request.served, live)[0]))
+    _check_identity(request, draft, live, needs_revision=False)
+    return _write(core, request, live, _managed(core, request, live, draft), warnings)
+
+
+def apply(core: Core, request: Request, config: Any) -> Answer:
+    """An apply patch: what the caller says becomes its own; what it no longer says goes, unless others own it too."""
+    served = request.served
+    live = core.collection(request).objects.get(key_of(request.namespace, request.name))
+    if live is None and request.subresource:
+        raise status.not_found(served.kind, request.name)
+    view = creating.writer(core, request)
+    view = replace(view, manager=view.manager._replace(operation="Apply"))
+    before = _unborn(request) if live is None else faces.shown(served, live)[0]
+    configured = _configured(request, config)
+    try:
+        typed.check(configured, served.shape)
+        merged = managers.applied(before, configured, view, force=request.force)
+    except typed.SchemaFault as fault:
+        raise _untyped(request, fault) from None
+    draft = drafts.complete(served, merged)
+    if live is None:
+        return creating.finish(core, request, draft, ())
+    _check_identity(request, draft, live, needs_revision=False)
+    return _write(core, request, live, draft, ())
+
+
+def _managed(core: Core, request: Request, live: Stored, draft: Draft) -> Draft:
+    return managers.updated(faces.shown(request.served, live)[0], draft, creating.writer(core, request))
+
+
+def _unborn(request: Request) -> Body:
+    metadata = {"name": request.name, **({"namespace": request.namespace} if request.namespace else {})}
+    return {**drafts.nothing_yet(request.served), "metadata": metadata}
+
+
+def _configured(request: Request, config: Any) -> Draft:
+    """The configuration with what the URL says of it. Raises 400 where they disagree."""
+    kind = request.served.kind
+    if not isinstance(config, Mapping) or not config.get("kind") or not config.get("apiVersion"):
+        raise status.bad_request("error decoding YAML: apiVersion and kind must be set")
+    if (config["apiVersion"], config["kind"]) != (kind.api_version, kind.name):
+        versions = f"Specified patch version: {config['apiVersion']}, expected: {kind.api_version}"
+        raise status.bad_request(f"Incorrect version specified in apply patch. {versions}")
+    metadata = {**(config.get("metadata") or {})}
+    if metadata.get("managedFields") is not None:
+        raise status.bad_request("metadata.managedFields must be nil")
+    if metadata.setdefault("name", request.name) != request.name:
+        raise status.bad_request(f"name in URL does not match name in Body: {request.name} vs {metadata['name']}")
+    if request.namespace:
+        metadata["namespace"] = request.namespace
+    return {**config, "metadata": metadata}
+
+
+def _untyped(request: Request, fault: typed.SchemaFault) -> status.StatusError:
+    kind = request.served.kind
+    where = f"{request.namespace}/{request.name}; {kind.group}/{kind.version}, Kind={kind.name}"
+    return status.StatusError(500, "", f"failed to create typed patch object ({where}): {fault}")
+
+
+def _check_identity(request: Request, draft: Draft, live: Stored, *, needs_revision: bool) -> None:
+    """The object must be the one that the caller judged."""
+    kind, metadata = request.served.kind, draft["metadata"]
+    revision, uid = metadata.get("resourceVersion", ""), metadata.get("uid", "")
+    if uid and uid != live.metadata["uid"]:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live.metadata['uid']}"
+        raise status.conflict(kind, request.name, why)
+    if not revision and needs_revision:
+        raise status.invalid(kind, request.name, [causes.invalid("metadata.resourceVersion", 0, "must be specified for an update")])
+    if revision and revision != live.metadata["resourceVersion"]:
+        raise status.conflict(kind, request.name)
+
+
+def _write(core: Core, request: Request, live: Stored, draft: Draft, warnings: tuple[str, ...]) -> Answer:
+    """Everything after the managers are known: admission, preparation, validation, and the store unless nothing changed."""
+    served, old = request.served, faces.shown(request.served, live)[0]
+    draft, told = core.admit("UPDATE", request, draft, old)
+    warnings += told
+    _prepare(core, request, draft, old)
+    if found := creating.faults(served, draft, old):
+        raise status.invalid(served.kind, request.name, found)
+    draft = _without_mere_times(draft, old)
+    if draft == old:
+        return answer_with(200, served, live, warnings)
+    if request.dry_run:
+        return answer_draft(200, served, draft, warnings)
+    if deleting.is_finished(draft):
+        return answer_with(200, served, deleting.remove(core, request, draft), warnings)
+    stored = core.store.write(served.resource, "MODIFIED", faces.kept(served, draft))
+    creating.consequences(core, request, stored.body)
+    return answer_with(200, served, stored, warnings)
+
+
+_SYSTEM = ("creationTimestamp", "generation", "selfLink", "resourceVersion")
+_DYING = ("deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def _prepare(core: Core, request: Request, draft: Draft, old: Body) -> None:
+    """Carry over what this way of writing may not touch, and count the generation."""
+    rules, meta, before = rules_of(request.served), draft["metadata"], old["metadata"]
+    for key in _SYSTEM:
+        _carry(meta, before, key)
+    for key in _DYING:
+        if key in before:
+            meta[key] = before[key]
+    meta.setdefault("uid", before["uid"])
+    if request.subresource == "status":
+        _prepare_status(core, request, draft, old)
+    else:
+        if request.served.kind.status:
+            _carry(draft, old, "status")
+        rules.update(draft, old, core.scene())
+    if rules.generation is not None and _moved(draft, old, rules.generation):
+        meta["generation"] = before.get("generation", 0) + 1
+
+
+def _prepare_status(core: Core, request: Request, draft: Draft, old: Body) -> None:
+    if not request.served.custom:
+        _carry(draft, old, "spec")
+        rules_of(request.served).status(draft, old, core.scene())
+        return
+    managed = draft["metadata"].get("managedFields")
+    for key in {*draft, *old} - {"status"}:
+        _carry(draft, old, key)
+    draft["metadata"] = {**draft["metadata"], "managedFields": managed}
+
+
+def _carry(target: Draft, source: Body, key: str) -> None:
+    if key in source:
+        target[key] = source[key]
+    else:
+        target.pop(key, None)
+
+
+def _moved(new: Body, old: Body, fields: tuple[str, ...]) -> bool:
+    """Whether a field that counts has changed; no fields named: every one but metadata and status counts."""
+    counted = fields or tuple({*new, *old} - {"metadata", "status", "apiVersion"})
+    return any(new.get(key) != old.get(key) for key in counted)
+
+
+def _without_mere_times(draft: Draft, old: Body) -> Draft:
+    """When nothing changed but the times of managers, nothing changed."""
+    new, before = draft["metadata"].get("managedFields"), old["metadata"].get("managedFields")
+    if new == before or not new or not before or _timeless(new) != _timeless(before):
+        return draft
+    kept = {**draft, "metadata": {**draft["metadata"], "managedFields": before}}
+    return kept if kept == old else draft
+
+
+def _timeless(entries: Any) -> list[dict[str, Any]]:
+    return [{key: value for key, value in entry.items() if key != "time"} for entry in entries]
