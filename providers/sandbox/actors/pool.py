@@ -19,7 +19,7 @@ class Shortage:
 
     def __str__(self) -> str:
         """As kube-scheduler says it."""
-        lacks = ", ".join(f"{count} {what}" for what, count in sorted(self.lacks.items()))
+        lacks = ", ".join(sorted(f"{count} {what}" for what, count in self.lacks.items()))
         return f"0/{self.nodes} nodes are available: {lacks}." if lacks else "no nodes are available."
 
 
