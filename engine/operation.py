@@ -68,7 +68,7 @@ class Operation:
     """One API call.
 
     `body` is, by verb: create and replace: the manifest without owner references; patch and status: a JSON merge patch;
-    release: `{"finalizers": [...]}`, those to take off; delete: empty.
+    release: `{"finalizers": [...], "of": [...]}`, those to take off, and all that were seen; delete: empty.
     """
 
     verb: Verb

@@ -255,7 +255,7 @@ def _drop(resource: Resource, live: Live) -> Iterable[Answer]:
         has = live.body["metadata"].get("finalizers") or ()
         ours = [finalizer for finalizer in resource.policy.finalizers if finalizer in has]
         if ours:
-            yield _going(Verb.RELEASE, resource, live, {"finalizers": ours})
+            yield _going(Verb.RELEASE, resource, live, {"finalizers": ours, "of": list(has)})
 
 
 def _going(verb: Verb, resource: Resource, live: Live, body: Body) -> Operation:

@@ -1,0 +1,148 @@
+"""Cluster: the world behind any client of a Kubernetes API, in process, sandboxed or real."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, runtime_checkable
+
+import anyio
+
+from engine.errors import ClusterError, NotFound, Unauthorized, Unreachable
+from engine.ids import Kind, ResourceId
+from engine.observed import Live, live
+from engine.operation import Event, Operation, Verb
+from engine.plan import reference
+from engine.runtime.client import Client
+from engine.runtime.clock import Clock
+from engine.runtime.provider import Scope, Sighting
+from providers.recorder import Recorder
+from resources import kinds
+
+KINDS: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
+
+
+@runtime_checkable
+class Sparing(Protocol):
+    """A client that can leave objects unparsed."""
+
+    async def lives(self, kind: Kind, namespace: str, labels: str) -> Sequence[Live]:
+        """All objects of a kind, as bytes with typed metadata."""
+        ...
+
+
+class Cluster:
+    """`engine.runtime.provider.Provider` over a client."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._recorder = Recorder(client, clock)
+
+    async def observe(self, scope: Scope) -> Sighting:
+        """List all kinds of the scope at once. Raises `Unauthorized`, and `Unreachable` when no list at all is answered."""
+        look = _Look(self._client)
+        async with anyio.create_task_group() as lists:
+            for namespace in scope.namespaces or ("",):
+                for kind in scope.roots:
+                    lists.start_soon(look.at, kind, namespace, "", look.roots)
+                for kind in scope.children:
+                    lists.start_soon(look.at, kind, namespace, scope.selector, look.children)
+        return look.sighting()
+
+    async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
+        """Make the call that the operation stands for. A vanished object is success for what goes."""
+        kind = KINDS[operation.id.group, operation.id.kind]
+        namespace, name = operation.id.namespace, operation.id.name
+        match operation.verb:
+            case Verb.CREATE:
+                return await self._create(kind, operation, uids)
+            case Verb.REPLACE:
+                await self._delete(kind, operation)
+                return await self._create(kind, operation, uids)
+            case Verb.PATCH:
+                return await self._client.patch(kind, namespace, name, _bound(operation))
+            case Verb.STATUS:
+                return await self._client.patch(kind, namespace, name, _bound(operation), subresource="status")
+            case Verb.RELEASE:
+                with suppress(NotFound):
+                    await self._client.patch(kind, namespace, name, _released(operation), how="json")
+            case Verb.DELETE:
+                await self._delete(kind, operation)
+        return None
+
+    async def _create(self, kind: Kind, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any]:
+        body = operation.body
+        if operation.references:
+            references = [reference(wanted, uids) for wanted in operation.references]
+            body = {**body, "metadata": {**body["metadata"], "ownerReferences": references}}
+        return await self._client.create(kind, operation.id.namespace, body)
+
+    async def _delete(self, kind: Kind, operation: Operation) -> None:
+        with suppress(NotFound):
+            await self._client.delete(kind, operation.id.namespace, operation.id.name, uid=operation.expect.uid)
+
+    async def look(self, id: ResourceId) -> Live | None:
+        """That one object, if it is there."""
+        try:
+            return live(await self._client.get(KINDS[id.group, id.kind], id.namespace, id.name))
+        except NotFound:
+            return None
+
+    async def record(self, event: Event) -> None:
+        """Write a Kubernetes Event."""
+        await self._recorder.record(event)
+
+    async def serves(self, kind: Kind) -> bool:
+        """Whether the cluster serves that kind."""
+        return any((served.group, served.name) == (kind.group, kind.name) for served in await self._client.kinds())
+
+
+class _Look:
+    """What one look has brought so far."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._troubles: dict[str, ClusterError] = {}
+        self._answers = 0
+        self.roots: list[Live] = []
+        self.children: list[Live] = []
+
+    async def at(self, kind: Kind, namespace: str, labels: str, into: list[Live]) -> None:
+        """Look at one kind in one namespace. What is not served is not there; what is not answered is a hole."""
+        try:
+            into.extend(await _lives(self._client, kind, namespace, labels))
+            self._answers += 1
+        except NotFound:
+            self._answers += 1
+        except ClusterError as error:
+            self._troubles[kind.name] = error
+
+    def sighting(self) -> Sighting:
+        """All of it. Raises what makes it worthless."""
+        for error in self._troubles.values():
+            if isinstance(error, Unauthorized) or (isinstance(error, Unreachable) and not self._answers):
+                raise error
+        return Sighting(self.roots, self.children, {kind: str(error) for kind, error in sorted(self._troubles.items())})
+
+
+async def _lives(client: Client, kind: Kind, namespace: str, labels: str) -> Sequence[Live]:
+    if isinstance(client, Sparing):
+        return await client.lives(kind, namespace, labels)
+    listing = await client.list(kind, namespace, labels=labels)
+    frame = {"apiVersion": kind.api_version, "kind": kind.name}
+    return [live({**frame, **item}) for item in listing.items]
+
+
+def _bound(operation: Operation) -> dict[str, Any]:
+    """A merge patch that holds only for the incarnation and the revision that were judged."""
+    metadata = {**operation.body.get("metadata", {}), "uid": operation.expect.uid, "resourceVersion": operation.expect.revision}
+    return {**operation.body, "metadata": metadata}
+
+
+def _released(operation: Operation) -> list[dict[str, Any]]:
+    """A JSON patch that takes our finalizers off, if the object and its finalizers are as they were judged."""
+    seen = operation.body["of"]
+    kept = [finalizer for finalizer in seen if finalizer not in operation.body["finalizers"]]
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": operation.expect.uid},
+        {"op": "test", "path": "/metadata/finalizers", "value": seen},
+        {"op": "replace", "path": "/metadata/finalizers", "value": kept},
+    ]
