@@ -1,22 +1,23 @@
 """Settings: the operator configuration file, under the keys that existing charts write. Unknown keys are told, never refused."""
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from engine import duration
-from engine.report.printable import clipped
-from resources.admission.issues import Fault, Issue, Rejected, shown
+from resources.admission.issues import Path, spelled
+from resources.schema.rejection import rejection
+from resources.schema.wire import Duration, Opaque, Seq, Wire, broken
 
 API_VERSION: Final = "operator.config.grove.io/v1alpha1"
 KIND: Final = "OperatorConfiguration"
 
 
-def _span(text: str) -> str:
-    duration.nanoseconds(text)
-    return text
+def _not_negative(value: int) -> int:
+    if value < 0:
+        raise broken("must be non-negative", "FieldValueInvalid", value=value)
+    return value
 
 
 def seconds(span: str) -> float:
@@ -24,22 +25,27 @@ def seconds(span: str) -> float:
     return duration.nanoseconds(span) / 1e9
 
 
-Span = Annotated[str, AfterValidator(_span)]
+Count = Annotated[int, AfterValidator(_not_negative)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Workers = Annotated[int, Field(gt=0)]
 
 
-class Section(BaseModel):
+class Section(Wire):
     """A part of the file."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="allow", frozen=True, strict=True)
+    model_config = ConfigDict(extra="allow")
+
+
+def _else(default: int) -> AfterValidator:
+    """Zero stands for the default."""
+    return AfterValidator(lambda value: value or default)
 
 
 class Connection(Section):
     """How hard the API server may be asked."""
 
-    qps: float = 100
-    burst: int = Field(default=120, ge=0)
+    qps: Annotated[float, _else(100)] = 100
+    burst: Annotated[Count, _else(120)] = 120
     content_type: str = ""
     accept_content_types: str = ""
 
@@ -48,41 +54,56 @@ class LeaderElection(Section):
     """The lease that whoever writes must hold. It is held whether `enabled` or not: two writers are never right."""
 
     enabled: bool = False
-    lease_duration: Span = "15s"
-    renew_deadline: Span = "10s"
-    retry_period: Span = "2s"
+    lease_duration: Duration = "15s"
+    renew_deadline: Duration = "10s"
+    retry_period: Duration = "2s"
     resource_lock: Literal["leases"] = "leases"
     resource_name: str = Field(default="grove-operator-leader-election", min_length=1)
     resource_namespace: str = ""
 
     @model_validator(mode="after")
-    def _in_order(self) -> "LeaderElection":
-        if not seconds(self.lease_duration) > seconds(self.renew_deadline) > seconds(self.retry_period) > 0:
-            raise ValueError("leaseDuration must be greater than renewDeadline, and that greater than retryPeriod")
+    def _in_order(self) -> Self:
+        steps = (
+            ("leaseDuration", self.lease_duration, self.renew_deadline, "LeaseDuration must be greater than RenewDeadline"),
+            ("renewDeadline", self.renew_deadline, self.retry_period, "RenewDeadline must be greater than RetryPeriod"),
+            ("retryPeriod", self.retry_period, "0", "must be greater than zero"),
+        )
+        for field, span, least, message in steps:
+            if seconds(span) <= seconds(least):
+                raise broken(message, "FieldValueInvalid", (field,), value=span)
         return self
 
 
-class Endpoint(Section):
-    """An address to listen on."""
-
-    bind_address: str = ""
-    port: Port = 0
-
-
-class Webhooks(Endpoint):
+class Webhooks(Section):
     """The admission webhooks and their certificate."""
 
+    bind_address: str = ""
+    port: Port = 2750
     server_cert_dir: str = "/etc/grove-operator/webhook-certs"
     secret_name: str = "grove-webhook-server-cert"
     cert_provision_mode: Literal["auto", "manual"] = "auto"
 
 
+class HealthProbes(Section):
+    """Where liveness and readiness are told."""
+
+    bind_address: str = ""
+    port: Port = 2751
+
+
+class Metrics(Section):
+    """Where metrics are told."""
+
+    bind_address: str = ""
+    port: Port = 2752
+
+
 class Server(Section):
     """What is served."""
 
-    webhooks: Webhooks = Webhooks(port=2750)
-    health_probes: Endpoint = Endpoint(port=2751)
-    metrics: Endpoint = Endpoint(port=2752)
+    webhooks: Webhooks = Webhooks()
+    health_probes: HealthProbes = HealthProbes()
+    metrics: Metrics = Metrics()
 
 
 class Debugging(Section):
@@ -93,29 +114,32 @@ class Debugging(Section):
     pprof_bind_port: Port = 2753
 
 
-class Controller(Section):
+class Ten(Section):
     """How much is done at a time for one kind."""
 
     concurrent_syncs: Workers = 10
 
 
-FIVE: Final = Controller.model_validate({"concurrentSyncs": 5})
+class Five(Section):
+    """How much is done at a time for one kind of which there are fewer."""
+
+    concurrent_syncs: Workers = 5
 
 
 class Controllers(Section):
     """How much is done at a time."""
 
-    pod_clique_set: Controller = Controller()
-    pod_clique: Controller = Controller()
-    pod_clique_scaling_group: Controller = FIVE
-    pod_gang: Controller = FIVE
+    pod_clique_set: Ten = Ten()
+    pod_clique: Ten = Ten()
+    pod_clique_scaling_group: Five = Five()
+    pod_gang: Five = Five()
 
 
 class Authorizer(Section):
     """Who may touch managed objects."""
 
     enabled: bool = False
-    exempt_service_account_user_names: list[str] = []
+    exempt_service_account_user_names: Seq[str] = ()
 
 
 class Switch(Section):
@@ -131,16 +155,16 @@ class Network(Section):
 
 
 class Profile(Section):
-    """A scheduler back end."""
+    """A scheduler back end; what its `config` means is its own business."""
 
     name: Literal["default-scheduler", "kai-scheduler", "volcano", "lpx-scheduler"]
-    config: dict[str, Any] = {}
+    config: Opaque = {}
 
 
 class Schedulers(Section):
     """The scheduler back ends that workloads may name."""
 
-    profiles: list[Profile] = [Profile(name="default-scheduler")]
+    profiles: Seq[Profile] = (Profile(name="default-scheduler"),)
     default_profile_name: str = "default-scheduler"
 
     @property
@@ -149,12 +173,14 @@ class Schedulers(Section):
         return tuple(dict.fromkeys((*(profile.name for profile in self.profiles), "default-scheduler")))
 
     @model_validator(mode="after")
-    def _sound(self) -> "Schedulers":
+    def _sound(self) -> Self:
         listed = [profile.name for profile in self.profiles]
-        if len(set(listed)) < len(listed):
-            raise ValueError("profiles must have different names")
+        for index, name in enumerate(listed):
+            if name in listed[:index]:
+                raise broken("", "FieldValueDuplicate", ("profiles", index, "name"), value=name)
         if self.default_profile_name not in self.names:
-            raise ValueError("default profile must be one of the configured profiles")
+            message = "default profile must be one of the configured profiles"
+            raise broken(message, "FieldValueInvalid", ("defaultProfileName",), value=self.default_profile_name)
         return self
 
 
@@ -176,26 +202,21 @@ class Settings(Section):
     scheduler: Schedulers = Schedulers()
 
 
-def read(config: Mapping[str, Any]) -> tuple[Settings, tuple[str, ...]]:
+def read(config: Any) -> tuple[Settings, tuple[str, ...]]:
     """The settings in a configuration, and the paths in it that nobody knows. Raises `Rejected` with all that is wrong with it."""
     try:
         settings = Settings.model_validate(config)
     except ValidationError as error:
-        raise Rejected(
-            Issue(tuple(one["loc"]), Fault.MALFORMED, f"{one['msg'].removeprefix('Value error, ')}, got {shown(one['input'])}")
-            for one in error.errors(include_url=False)
-        ) from None
-    return settings, tuple(clipped(path, 200) for path in unknown(settings))
+        raise rejection(error) from None
+    return settings, tuple(map(spelled, unknown(settings)))
 
 
-def unknown(section: BaseModel, path: str = "") -> Iterator[str]:
-    """The path of every key that no section has."""
-    for key in section.model_extra or ():
-        yield f"{path}{key}"
-    for name, field in type(section).model_fields.items():
-        value = getattr(section, name)
-        inner = value if isinstance(value, list) else [value]
-        for index, below in enumerate(inner):
-            if isinstance(below, BaseModel):
-                mark = f"[{index}]" if isinstance(value, list) else ""
-                yield from unknown(below, f"{path}{field.alias}{mark}.")
+def unknown(value: Any, path: Path = ()) -> Iterator[Path]:
+    """The way to every key that no section has."""
+    if isinstance(value, tuple):
+        for index, entry in enumerate(value):
+            yield from unknown(entry, (*path, index))
+    elif isinstance(value, Section):
+        yield from ((*path, key) for key in value.model_extra or ())
+        for name, field in type(value).model_fields.items():
+            yield from unknown(getattr(value, name), (*path, field.alias or name))

@@ -69,7 +69,12 @@ def checked(model: Wire, rules: tuple[Rule, ...]) -> None:
     """Raise for the first rule that the model breaks; rules about creation alone are left to admission, which knows what was before."""
     for rule in rules:
         if not rule.on_create_only and not rule.holds(model):
-            raise PydanticCustomError("rule", "{message}", {"message": rule.message, "reason": rule.reason, "field": rule.field})
+            raise broken(rule.message, rule.reason, tuple(part for part in rule.field.split(".") if part))
+
+
+def broken(message: str, reason: str, field: tuple[str | int, ...] = (), **value: Any) -> PydanticCustomError:
+    """The error of a broken rule: about which field below the object, why in a word of Kubernetes, and with which `value` if that helps."""
+    return PydanticCustomError("rule", "{message}", {"message": message, "reason": reason, "field": field, **value})
 
 
 def rules(*entries: Rule) -> dict[str, Any]:

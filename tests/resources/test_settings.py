@@ -51,28 +51,76 @@ def test_unknown_keys_are_told_with_their_path_and_nothing_more() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"logLevel": "loud"}, "logLevel: Input should be 'debug', 'info' or 'error', got \"loud\""),
+        ({"logLevel": "loud"}, 'logLevel: Unsupported value: "loud": supported values: "debug", "info", "error"'),
+        ({"kind": "Pod"}, 'kind: Unsupported value: "Pod": supported values: "OperatorConfiguration"'),
+        ({"runtimeClientConnection": {"burst": -1}}, "runtimeClientConnection.burst: Invalid value: -1: must be non-negative"),
         (
             {"controllers": {"podGang": {"concurrentSyncs": 0}}},
-            "controllers.podGang.concurrentSyncs: Input should be greater than 0, got 0",
+            "controllers.podGang.concurrentSyncs: Invalid value: 0: must be greater than 0",
         ),
         (
             {"leaderElection": {"leaseDuration": "5s"}},
-            "leaderElection: leaseDuration must be greater than renewDeadline, and that greater than retryPeriod, got an object",
+            'leaderElection.leaseDuration: Invalid value: "5s": LeaseDuration must be greater than RenewDeadline',
+        ),
+        (
+            {"leaderElection": {"renewDeadline": "2s"}},
+            'leaderElection.renewDeadline: Invalid value: "2s": RenewDeadline must be greater than RetryPeriod',
+        ),
+        ({"leaderElection": {"retryPeriod": "0s"}}, 'leaderElection.retryPeriod: Invalid value: "0s": must be greater than zero'),
+        (
+            {"leaderElection": {"leaseDuration": "soon"}},
+            'leaderElection.leaseDuration: must be a duration such as 30s, 4h or 1h30m, got "soon"',
         ),
         (
             {"scheduler": {"defaultProfileName": "volcano"}},
-            "scheduler: default profile must be one of the configured profiles, got an object",
+            'scheduler.defaultProfileName: Invalid value: "volcano": default profile must be one of the configured profiles',
+        ),
+        (
+            {"scheduler": {"profiles": [{"name": "volcano"}, {"name": "volcano"}]}},
+            'scheduler.profiles[1].name: Duplicate value: "volcano"',
         ),
         (
             {"scheduler": {"profiles": [{"name": "mine"}]}},
-            "scheduler.profiles[0].name: Input should be 'default-scheduler', 'kai-scheduler', 'volcano' or 'lpx-scheduler', got \"mine\"",
+            'scheduler.profiles[0].name: Unsupported value: "mine": supported values: '
+            '"default-scheduler", "kai-scheduler", "volcano", "lpx-scheduler"',
         ),
-        ({"server": {"metrics": {"port": "http"}}}, 'server.metrics.port: Input should be a valid integer, got "http"'),
+        ({"server": {"metrics": {"port": "http"}}}, 'server.metrics.port: must be an integer, got "http"'),
+        ({"server": {"metrics": {"port": 70_000}}}, "server.metrics.port: Invalid value: 70000: must be at most 65535"),
+        ("text", 'must be an object, got "text"'),
     ],
 )
-def test_a_wrong_value_is_told_with_its_path(config: dict[str, Any], message: str) -> None:
+def test_a_wrong_value_is_told_with_its_path(config: Any, message: str) -> None:
     with pytest.raises(Rejected) as refusal:
         read(config)
 
     assert str(refusal.value) == message
+
+
+def test_all_that_is_wrong_is_told_together() -> None:
+    with pytest.raises(Rejected) as refusal:
+        read({"logLevel": "loud", "network": {"autoMNNVLEnabled": "yes"}})
+
+    assert {issue.field for issue in refusal.value.issues} == {"logLevel", "network.autoMNNVLEnabled"}
+
+
+def test_a_section_that_says_one_thing_keeps_its_defaults_for_the_rest() -> None:
+    settings, _ = read({"server": {"webhooks": {"bindAddress": "::"}, "metrics": {}}, "controllers": {"podGang": {}, "podClique": {}}})
+
+    assert (settings.server.webhooks.port, settings.server.health_probes.port, settings.server.metrics.port) == (2750, 2751, 2752)
+    assert (settings.controllers.pod_gang.concurrent_syncs, settings.controllers.pod_clique.concurrent_syncs) == (5, 10)
+
+
+def test_zero_and_null_stand_for_the_default() -> None:
+    settings, unknown = read({"runtimeClientConnection": {"qps": 0, "burst": 0}, "scheduler": None, "authorizer": {"enabled": None}})
+
+    assert (settings.runtime_client_connection.qps, settings.runtime_client_connection.burst) == (100, 120)
+    assert (settings.scheduler.names, settings.authorizer.enabled, unknown) == (("default-scheduler",), False, ())
+
+
+def test_the_configuration_of_a_back_end_is_handed_through_unread() -> None:
+    config = {"gangScheduling": True, "deep": {"x": [1]}}
+
+    settings, unknown = read({"scheduler": {"profiles": [{"name": "default-scheduler", "config": config}]}})
+
+    assert settings.scheduler.profiles[0].config is config
+    assert unknown == ()
