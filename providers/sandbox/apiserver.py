@@ -46,7 +46,7 @@ def _guarded(world: World, endpoint: Endpoint) -> Callable[[Request], Awaitable[
 
     async def guarded(request: Request) -> Response:
         try:
-            identity = world.access.identify(request.headers.get("authorization", ""), world.api.clock.now())
+            identity = world.access.identify(request.headers.get("authorization", ""), world.clock.now())
             return await endpoint(world, request, identity)
         except StatusError as error:
             return refusal(error)

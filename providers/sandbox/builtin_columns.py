@@ -333,6 +333,7 @@ BUILTIN: dict[tuple[str, str], tuple[Column, ...]] = {
         Column("Replicas", _at("status", "currentReplicas", default=0)),
         AGE,
     ),
+    ("autoscaling", "Scale"): (NAME, _integer("Desired", "spec", "replicas"), _integer("Available", "status", "replicas"), AGE),
     ("rbac.authorization.k8s.io", "RoleBinding"): _BINDING,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _BINDING,
     ("rbac.authorization.k8s.io", "Role"): (NAME, CREATED_AT),

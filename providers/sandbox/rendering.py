@@ -93,10 +93,10 @@ class Frames:
 
 
 def columns(served: Served, body: Mapping[str, Any] | None = None) -> tuple[Column, ...]:
-    """The columns of a kind; an object of another kind than its resource's (a Scale, say) is shown by name."""
-    if body is not None and body.get("kind", served.kind.name) != served.kind.name:
-        return PLAIN
-    return _columns(served)
+    """The columns of a kind; an answer of another kind than its resource's, such as a Scale, has its own."""
+    if body is None or body.get("kind", served.kind.name) == served.kind.name:
+        return _columns(served)
+    return BUILTIN.get((body.get("apiVersion", "").rpartition("/")[0], body["kind"]), PLAIN)
 
 
 @lru_cache(maxsize=512)

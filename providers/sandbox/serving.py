@@ -78,7 +78,7 @@ async def serve(world: World, call: Call) -> Response:
     said = _DO[act.verb](world.api, request, payload, call.query)
     if fault and fault.committed:
         await _strike(world, fault)
-    now = world.api.clock.now()
+    now = world.clock.now()
     if isinstance(said, Page):
         return rendering.many(said, form, call.include, now)
     return rendering.one(said, served, form, call.include, now)
@@ -90,7 +90,7 @@ class CutShort(Exception):
 
 async def _strike(world: World, fault: Fault) -> None:
     if fault.how == "slow":
-        await world.api.clock.sleep(fault.seconds)
+        await world.clock.sleep(fault.seconds)
     elif fault.how == "cut":
         raise CutShort
     else:

@@ -53,7 +53,7 @@ class Stream(Response):
 
     def _lines(self, events: Iterable[WatchEvent]) -> tuple[bytes, bool]:
         """The events that have gathered, written at once, and whether the stream ends with them."""
-        now = self._world.api.clock.now()
+        now = self._world.clock.now()
         lines: list[bytes] = []
         for event in events:
             told, last = _afflicted(event, self._world.faults, self._act)

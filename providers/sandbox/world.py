@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from engine.runtime.clock import Clock
 from providers.sandbox.access import Access
 from providers.sandbox.faults import Faults
 from providers.sandbox.openapi import OpenApi
@@ -15,6 +16,7 @@ class World:
     """One sandbox cluster as seen from the network."""
 
     api: Api
+    clock: Clock
     access: Access = field(default_factory=Access)
     faults: Faults = field(default_factory=Faults)
     streams: set[anyio.CancelScope] = field(default_factory=set)
