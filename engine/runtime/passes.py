@@ -195,9 +195,11 @@ async def act(
     on_result: Callable[[Result], None] = unheard,
     may: Callable[[], bool] = always,
 ) -> list[Result]:
-    """Carry the plans out, remember what was refused, and tell about it."""
+    """Carry the plans out, remember what was refused or does not last, and tell about it."""
     results = await apply(plans, engine.provider, engine.clock, concurrency=engine.concurrency, on_result=on_result, may=may)
-    memory.refusals.note(results, engine.clock.monotonic())
+    for in_vain in memory.refusals.note(results, engine.clock.monotonic()):
+        results.append(in_vain)
+        on_result(in_vain)
     _meet(memory, plans, results)
     await tell(engine.provider, engine.narrate(results))
     return results

@@ -1,46 +1,74 @@
-"""Refusals: what the server would not have, and is not sent again unchanged."""
+"""Refusals: what the server would not have or does not keep, and is not sent again unchanged."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from engine.errors import AlreadyExists, Forbidden, Invalid, NotFound
+from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound
 from engine.operation import Operation, Outcome, Result, Verb
 
 FINAL = (Forbidden, Invalid, NotFound)
 """What is not answered otherwise the next time."""
 
+IN_VAIN = 5
+"""How often the same change is made, and found unmade, until we take it that somebody unmakes it each time."""
+
+SOON = 60.0
+"""Seconds within which a change must be found unmade to count: over days, people may well undo the same thing again and again."""
+
+CHANGES = frozenset({Verb.PATCH, Verb.STATUS})
+
 
 @dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Answer:
+    """How an operation fared the last time: when, how often in a row it has been done by then, and until when it is not tried again."""
+
     operation: Operation
-    until: float
+    at: float
+    times: int = 0
+    until: float = -math.inf
 
 
 class Refusals:
-    """The operations that were refused, by key, each for `patience` seconds (default: for good)."""
+    """The operations that are not tried again, by key, each for `patience` seconds (default: for good)."""
 
     def __init__(self, patience: float = math.inf) -> None:
         self._patience = patience
-        self._refused: dict[str, _Refusal] = {}
+        self._answers: dict[str, _Answer] = {}
 
-    def note(self, results: Iterable[Result], at: float) -> None:
-        """Learn from the results of a pass; `at` is a time of a monotonic clock."""
+    def note(self, results: Sequence[Result], at: float) -> list[Result]:
+        """Learn from the results of a pass; `at` is a time of a monotonic clock.
+
+        Returns the changes that have been made once too often, as failed: they do not last.
+        """
+        in_vain: list[Result] = []
         for result in results:
+            operation = result.operation
             if is_refusal(result):
-                self._refused[result.operation.key] = _Refusal(result.operation, at + self._patience)
-            elif result.outcome is not Outcome.SKIPPED:
-                self._refused.pop(result.operation.key, None)
+                self._answers[operation.key] = _Answer(operation, at, until=at + self._patience)
+            elif result.outcome is Outcome.DONE and operation.verb in CHANGES and self._was_in_vain(operation, at):
+                error = EngineError(f"done {IN_VAIN} times and undone each time: by the server's defaults, or by another writer")
+                in_vain.append(replace(result, outcome=Outcome.FAILED, error=error))
+        return in_vain
+
+    def _was_in_vain(self, operation: Operation, at: float) -> bool:
+        """Count the change; whether the very same has now been made too often."""
+        before = self._answers.get(operation.key)
+        again = before is not None and before.operation.body == operation.body and at - before.at < SOON
+        times = before.times + 1 if before and again else 1
+        self._answers[operation.key] = _Answer(operation, at, times, at + self._patience if times >= IN_VAIN else -math.inf)
+        return times >= IN_VAIN
 
     def stand(self, operation: Operation, at: float) -> bool:
-        """Whether the very same has been refused: the same content for an object in the same state.
+        """Whether the very same is not to be tried now: it was made in vain, or refused for an object in the same state.
 
-        States are compared without their content, for that holds the time.
+        A refused status is known without its content, for that holds the time.
         """
-        refused = self._refused.get(operation.key)
-        if refused is None or at >= refused.until or refused.operation.expect != operation.expect:
+        answer = self._answers.get(operation.key)
+        if answer is None or at >= answer.until:
             return False
-        return operation.verb is Verb.STATUS or refused.operation.body == operation.body
+        same = answer.operation.body == operation.body
+        return same if answer.times else answer.operation.expect == operation.expect and (same or operation.verb is Verb.STATUS)
 
 
 def is_refusal(result: Result) -> bool:

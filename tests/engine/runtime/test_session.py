@@ -225,6 +225,28 @@ async def test_what_is_forbidden_is_asked_for_once_and_ends_the_wait() -> None:
     assert stage.clock.monotonic() < 10
 
 
+async def test_a_field_that_another_writer_takes_back_each_time_is_not_fought_over_for_ever() -> None:
+    stage = Stage(tree(leaves=1))
+    await stage.sync()
+    shelf = stage.shelf
+
+    async def take_back() -> None:
+        while True:
+            tree = shelf.objects[root()]
+            if tree["status"]["ripe"]:
+                shelf.put({**tree, "status": {**tree["status"], "ripe": 0}})
+            await stage.clock.sleep(0.05)
+
+    stage.ripening = take_back
+    shelf.writes.clear()
+
+    report = await stage.sync()
+
+    assert report.ending is Ending.FAILED
+    assert "undone each time" in str(report.failures[0].error)
+    assert shelf.writes[Verb.STATUS] < 10
+
+
 async def test_a_server_that_stumbles_is_asked_again() -> None:
     stage = Stage(tree(leaves=2))
     stage.shelf.failing[create("root-1").key] = [ServerFault("etcd is away"), Unreachable("cut")]
