@@ -12,7 +12,7 @@ from engine.report.printable import clipped, printable
 from engine.report.text import group_name
 from engine.runtime.session import preview as look_once
 from enginectl import output, wiring
-from enginectl.exits import Exit, meaning
+from enginectl.exits import Exit
 from enginectl.manifest_files import Wanted
 from enginectl.options import Output
 from enginectl.wiring import Wiring
@@ -42,8 +42,6 @@ async def show(wired: Wiring, name: str, form: Output) -> Exit:
         output.fault(f"not every {kind} could be seen: {clipped(why, 200)}")
     if missing:
         output.fault(f"no workload is called {printable(name)} {f'in {printable(where[0])}' if where else 'in any namespace'}")
-    if form is Output.TEXT:
-        output.say(meaning(code))
     return code
 
 

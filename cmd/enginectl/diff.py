@@ -30,7 +30,7 @@ def diff(
 
     from enginectl import wiring
     from enginectl.preview import preview
-    from enginectl.running import run
+    from enginectl.running import concluded, run
 
     wired = wiring.wired(options(ctx))
     wanted = wiring.manifests(wired, files or (), against=against)
@@ -40,4 +40,4 @@ def diff(
             return await preview(wired, wanted, against, form, detailed=detailed_exitcode)
         return Exit.INTERRUPTED
 
-    return run(work)
+    return concluded(run(work), form)

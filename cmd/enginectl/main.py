@@ -13,6 +13,7 @@ from typing import NoReturn
 import typer
 from typer.main import get_group
 
+from enginectl.demo import demo
 from enginectl.diff import diff
 from enginectl.exits import Exit, meaning
 from enginectl.manifests import manifests
@@ -34,7 +35,7 @@ commands = typer.Typer(
     no_args_is_help=True,
     callback=declare,
 )
-for command in (diff, sync, run, render, status, snapshot):
+for command in (diff, sync, run, render, status, snapshot, demo):
     commands.command()(command)
 for group in (sandbox, manifests):
     commands.add_typer(group)
@@ -46,7 +47,7 @@ class Terminated(BaseException):
 
 def app(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and answer with its exit code. Nothing it meets leaves it as a traceback, unless `-v` asks for one."""
-    signal.signal(signal.SIGTERM, _terminated)
+    before = signal.signal(signal.SIGTERM, _terminated)
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code = _answer(given)
@@ -55,6 +56,8 @@ def app(arguments: Sequence[str] | None = None) -> int:
         # The reader has gone; what is left to flush has nowhere to go either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = Exit.FAILED
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return code
 
 

@@ -28,18 +28,19 @@ PLAIN = str.maketrans({"±": "*", "⊘": "x", "→": ">", "×": "x", "…": "~",
 
 def say(line: Line | str = "") -> None:
     """A line of the answer."""
-    _write(sys.stdout, line)
+    say_all([line])
+
+
+def say_all(lines: Iterable[Line | str]) -> None:
+    """The lines of an answer."""
+    sys.stdout.writelines(shown(line, sys.stdout) for line in lines)
+    sys.stdout.flush()
 
 
 def tell(line: Line | str) -> None:
     """A line beside the answer: progress, notes, faults."""
-    _write(sys.stderr, line)
-
-
-def say_all(lines: Iterable[Line]) -> None:
-    """The lines of an answer."""
-    for line in lines:
-        say(line)
+    sys.stderr.write(shown(line, sys.stderr))
+    sys.stderr.flush()
 
 
 def say_document(document: Any) -> None:
@@ -80,8 +81,8 @@ def fitted(text: str, stream: TextIO) -> str:
     return text
 
 
-def _write(stream: TextIO, line: Line | str) -> None:
+def shown(line: Line | str, stream: TextIO) -> str:
+    """A line as it is written to a stream."""
     text, tone = (line.text, line.tone) if isinstance(line, Line) else (line, "")
-    shown = fitted(text, stream)
-    code = TONES.get(tone)
-    stream.write(f"\x1b[{code}m{shown}\x1b[0m\n" if code and coloured(stream) else f"{shown}\n")
+    code = TONES.get(tone) if coloured(stream) else None
+    return f"\x1b[{code}m{fitted(text, stream)}\x1b[0m\n" if code else f"{fitted(text, stream)}\n"

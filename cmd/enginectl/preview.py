@@ -7,7 +7,7 @@ from engine.report.text import text
 from engine.runtime.passes import Look
 from engine.runtime.session import preview as look_once
 from enginectl import output, wiring
-from enginectl.exits import Exit, meaning, worst
+from enginectl.exits import Exit, worst
 from enginectl.manifest_files import Wanted
 from enginectl.options import Output
 from enginectl.wiring import USUAL, Wiring
@@ -23,7 +23,6 @@ async def preview(wired: Wiring, wanted: Wanted, against: str, form: Output, *, 
         output.say_document(document(found))
     else:
         output.say_all(text(found, verbose=wired.options.verbose))
-        output.say(meaning(code))
     return code
 
 

@@ -9,7 +9,8 @@ import anyio
 
 from engine.errors import EngineError, InputError, LeaseLost, LeaseTaken
 from enginectl import output
-from enginectl.exits import MEANINGS, Exit, worst
+from enginectl.exits import MEANINGS, Exit, meaning, worst
+from enginectl.options import Output
 
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
 
@@ -43,6 +44,15 @@ async def _listen(stop: anyio.CancelScope, everything: anyio.CancelScope, heard:
         async for number in signals:
             (everything if heard else stop).cancel()
             heard.append(SIGNALS[signal.Signals(number)])
+
+
+def concluded(code: Exit, form: Output) -> Exit:
+    """The code, named in the last line of a text, and beside a document if there is more to say than that it is done."""
+    if form is Output.TEXT and code not in SIGNALS.values():
+        output.say(meaning(code))
+    elif code is not Exit.DONE:
+        output.tell(meaning(code))
+    return code
 
 
 def ended_by(code: Exit) -> Exit:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from enginectl.exits import Exit
-from enginectl.options import options
+from enginectl.options import Output, options
 
 
 def snapshot(
@@ -20,7 +20,7 @@ def snapshot(
     import anyio
 
     from enginectl import wiring
-    from enginectl.running import run
+    from enginectl.running import concluded, run
     from enginectl.taking import taken
 
     wired = wiring.wired(options(ctx))
@@ -30,4 +30,4 @@ def snapshot(
             return await taken(wired, out)
         return Exit.INTERRUPTED
 
-    return run(work)
+    return concluded(run(work), Output.JSON)

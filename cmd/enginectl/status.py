@@ -22,7 +22,7 @@ def status(
 
     from enginectl import wiring
     from enginectl.condition import show
-    from enginectl.running import run
+    from enginectl.running import concluded, run
 
     wired = wiring.wired(options(ctx))
 
@@ -31,4 +31,4 @@ def status(
             return await show(wired, name, form)
         return Exit.INTERRUPTED
 
-    return run(work)
+    return concluded(run(work), form)

@@ -30,7 +30,7 @@ def sync(
     from engine.guard import Limits
     from enginectl import wiring
     from enginectl.preview import preview
-    from enginectl.running import run
+    from enginectl.running import concluded, run
     from enginectl.syncing import Patience, synced
     from enginectl.values import seconds
 
@@ -46,4 +46,4 @@ def sync(
             return await preview(wired, wanted, wiring.LIVE, form, limits=limits)
         return Exit.INTERRUPTED
 
-    return run(work)
+    return concluded(run(work), form)

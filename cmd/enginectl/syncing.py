@@ -16,7 +16,7 @@ from engine.report.printable import clipped, printable
 from engine.report.text import text
 from engine.runtime.session import Ending, Report, sync
 from enginectl import output, wiring
-from enginectl.exits import Exit, meaning
+from enginectl.exits import Exit
 from enginectl.manifest_files import Wanted
 from enginectl.options import Output
 from enginectl.preview import report_of
@@ -54,8 +54,6 @@ async def synced(wired: Wiring, wanted: Wanted, form: Output, limits: Limits, pa
         output.say_document(told_as_document(report))
     else:
         output.say_all(told(report, verbose=wired.options.verbose))
-        if code is not Exit.INTERRUPTED:  # Whoever has heard the signal says which one it was.
-            output.say(meaning(code))
     return code
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.report.printable import clipped, printable
 from enginectl import output, wiring
-from enginectl.exits import Exit, meaning
+from enginectl.exits import Exit
 from enginectl.manifest_files import Wanted
 from enginectl.running import Misuse
 from enginectl.wiring import Wiring
@@ -30,7 +30,6 @@ async def taken(wired: Wiring, out: Path | None) -> Exit:
         output.fault(f"not every {kind} could be seen: {clipped(why, 200)}")
     code = Exit.INCOMPLETE if sighting.incomplete else Exit.DONE
     output.tell(f"{len(lives)} objects{f' in {printable(str(out))}' if out else ''}")
-    output.tell(meaning(code))
     return code
 
 

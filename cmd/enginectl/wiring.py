@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.guard import Limits
 from engine.ids import Kind, ResourceId
+from engine.report.printable import printable
 from engine.resource import Body
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock, SystemClock
@@ -24,7 +25,7 @@ from enginectl.running import Misuse
 from providers.documents import read_documents
 from providers.kubernetes.kubeconfig import Source, target
 from providers.registry import SCHEDULERS
-from providers.snapshot import EMPTY, read
+from providers.snapshot import EMPTY, Snapshot, read
 from resources import settings
 from resources.admission.issues import Issue, Rejected
 from resources.registry import BLUEPRINTS
@@ -135,11 +136,10 @@ async def cluster(wiring: Wiring) -> AsyncIterator[tuple[Client, Provider]]:
     """The cluster that the options lead to. Raises `InputError` when there is none, in a line that says what to do."""
     # A third of a second to import, which a preview without a cluster need not pay.
     from providers.cluster import Cluster
-
     from providers.kubernetes.connect import connected
 
     async with connected(wiring.source, wiring.clock) as client:
-        yield client, Cluster(client)
+        yield client, Cluster(client, wiring.clock)
 
 
 @asynccontextmanager
@@ -149,7 +149,14 @@ async def world(wiring: Wiring, against: str) -> AsyncIterator[tuple[Provider, t
         async with cluster(wiring) as (_, provider):
             yield provider, (home(wiring),)
     else:
-        yield EMPTY if against == NOTHING else read(Path(against)), ()
+        yield EMPTY if against == NOTHING else snapshot(Path(against)), ()
+
+
+def snapshot(path: Path) -> Snapshot:
+    """The snapshot in a file. Raises `Misuse` when there is none, and `InputError` when it is none."""
+    if not path.is_file():
+        raise Misuse(f"--against {printable(str(path))}: no such file; it takes {LIVE}, {NOTHING} or a snapshot")
+    return read(path)
 
 
 def lease(wiring: Wiring, client: Client) -> Lease:

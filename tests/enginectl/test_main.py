@@ -1,0 +1,148 @@
+"""How the command line is called, and how it ends."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from enginectl.exits import MEANINGS, Exit, worst
+from tests.enginectl.calling import ROOT, Engine, finished, started
+
+EXAMPLE = ROOT / "examples" / "01-first-gang"
+HEAVY = {"kr8s", "deepdiff", "pydantic", "rich", "structlog", "aiohttp", "httpx", "yaml", "orjson", "uvicorn", "starlette", "cryptography"}
+
+
+def test_help_loads_nothing_that_takes_time() -> None:
+    script = "import sys; from enginectl.main import app; app(['--help']); print(*sys.modules, file=sys.stderr)"
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}"}
+    )
+
+    assert "diff" in told.stdout
+    assert HEAVY & {name.partition(".")[0] for name in told.stderr.split()} == set()
+
+
+@pytest.mark.parametrize("command", ["diff", "sync", "run", "render", "status", "snapshot", "demo", "sandbox up", "manifests crds"])
+def test_every_command_takes_the_common_options_before_and_after_its_name(engine: Engine, command: str) -> None:
+    told = engine(*command.split(), "--help").out
+
+    assert all(
+        option in told
+        for option in ("--kubeconfig", "--context", "--namespace", "--all-namespaces", "--config", "--verbose", "--log-format")
+    )
+    assert engine("-n", "x", "--log-format", "json", *command.split(), "--help").code == Exit.DONE
+
+
+def test_an_option_means_the_same_before_and_after_the_command(engine: Engine) -> None:
+    before, after = (engine(*words) for words in (("-n", "x", "render", "-f", EXAMPLE), ("render", "-n", "x", "-f", EXAMPLE)))
+
+    assert before == after
+    assert "namespace: x" in before.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["frobnicate"], "No such command 'frobnicate'."),
+        (["dif"], "Did you mean 'diff'?"),
+        (["diff", "--nope"], "No such option: --nope"),
+        (["diff", "-o", "xml"], "'xml' is not one of 'text', 'json'."),
+        (["diff", "-f"], "Option '-f' requires an argument."),
+        (["diff", "extra"], "Got unexpected extra argument"),
+        (["sync", "--max-deletes", "-1"], "-1 is not in the range"),
+        (["sync", "--timeout", "soon"], "--timeout soon: not a duration such as 30s, 4h or 1h30m"),
+        (["sync", "--timeout", "0"], "--timeout 0: must be more than nothing"),
+        (["render"], "render needs manifests: -f FILE"),
+        (["diff", "-n", "x", "-A"], "--namespace and --all-namespaces exclude each other"),
+        (["diff", "-f", "nowhere.yaml"], "nowhere.yaml: no such file or directory"),
+        (["diff", "--against", "nowhere.yaml"], "--against nowhere.yaml: no such file; it takes live, empty or a snapshot"),
+        (["diff", "--config", "nowhere.yaml"], "nowhere.yaml: no such file or directory"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_exits_64_and_says_why(engine: Engine, words: list[str], message: str) -> None:
+    answer = engine(*words)
+
+    assert (answer.code, answer.out) == (Exit.USAGE, "")
+    assert answer.err.startswith("engine: ") and message in answer.err
+    assert answer.err.endswith("exit 64: usage error\n")
+
+
+def test_no_command_at_all_is_answered_with_the_help(engine: Engine) -> None:
+    answer = engine()
+
+    assert answer.code == Exit.USAGE
+    assert "Commands:" in answer.err
+
+
+@pytest.mark.parametrize("words", [["diff"], ["sync"], ["status"], ["run"], ["snapshot"], ["diff", "-f", str(EXAMPLE)]])
+def test_without_a_cluster_one_line_says_what_to_do(engine: Engine, words: list[str]) -> None:
+    answer = engine(*words)
+
+    assert answer.code == Exit.FAILED
+    first, last = answer.err.splitlines()
+    assert "engine sandbox up" in first and "--against empty" in first
+    assert last == "exit 1: failed"
+
+
+def test_what_nobody_expected_is_one_line_and_with_v_its_traceback(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the moon fell\x1b[2J down")
+
+    monkeypatch.setattr("enginectl.wiring.wired", broken)
+
+    answer = engine("diff")
+    assert (answer.code, answer.err.splitlines()[0]) == (
+        Exit.FAILED,
+        "engine: unexpected: RuntimeError: the moon fell\\x1b[2J down (-v shows where)",
+    )
+    assert "Traceback" in engine("-v", "diff", traceback=True).err
+
+
+def test_a_reader_that_goes_away_is_no_drama() -> None:
+    with started("render", "-f", EXAMPLE) as process:
+        assert process.stdout and process.stderr
+        process.stdout.close()
+        told = process.stderr.read()
+
+    assert (process.returncode, told) == (Exit.FAILED, "")
+
+
+def test_a_terminal_that_knows_only_ascii_is_spoken_to_in_ascii() -> None:
+    answer = finished("diff", "-f", EXAMPLE, "--against", "empty", PYTHONUTF8="0", PYTHONIOENCODING="ascii", LC_ALL="C")
+
+    assert answer.code == Exit.DONE
+    assert answer.out.isascii() and "+ create   PodCliqueSet/first" in answer.out
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
+def test_a_signal_ends_a_command_in_one_line(number: signal.Signals, code: Exit, tmp_path: Path) -> None:
+    with started("sandbox", "up", "--dir", tmp_path) as process:
+        assert process.stdout and process.stderr
+        assert process.stdout.readline().startswith("export KUBECONFIG=")
+        process.send_signal(number)
+        told = process.stderr.read()
+
+    assert process.returncode == code
+    assert told.splitlines()[-1] == f"engine: {MEANINGS[code]}"
+
+
+def test_every_code_has_its_meaning_and_usage_errors_are_never_2() -> None:
+    table = {code.value: meaning for code, meaning in MEANINGS.items()}
+
+    assert set(Exit) == set(MEANINGS)
+    assert sorted(table) == [0, 1, 2, 3, 4, 5, 6, 7, 64, 130, 143]
+
+
+def test_of_several_findings_the_worst_is_the_answer() -> None:
+    assert worst([Exit.CHANGES, Exit.DENIED, Exit.INCOMPLETE]) is Exit.DENIED
+    assert worst([Exit.INCOMPLETE, Exit.CHANGES]) is Exit.INCOMPLETE
+    assert worst([]) is Exit.DONE
+
+
+def test_the_readme_tells_the_same_codes() -> None:
+    told = re.findall(r"^\| `(\d+)` \|", (ROOT / "docs" / "user-guide.md").read_text(), re.MULTILINE)
+
+    assert [int(code) for code in told] == sorted(code.value for code in Exit if code not in (Exit.STALE, Exit.PREFLIGHT))
