@@ -5,8 +5,8 @@ from typing import Any, cast
 from urllib.parse import parse_qs
 
 from engine.ids import Kind
-from providers.sandbox.request import Deletion, Selection, Strictness
-from providers.sandbox.status import Cause, bad_request, invalid
+from providers.sandbox.request import Deletion, PatchHow, Selection, Strictness
+from providers.sandbox.status import Cause, StatusError, bad_request, invalid
 
 Query = Mapping[str, list[str]]
 
@@ -83,6 +83,14 @@ def validation(query: Query, options: str) -> Strictness:
     return cast(Strictness, value or "Warn")
 
 
+def check_patch(query: Query, how: PatchHow) -> None:
+    """An apply patch says who applies; `force` belongs to it alone. Raises 422."""
+    if how == "apply" and not text(query, "fieldManager"):
+        raise _wrong("PatchOptions", Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
+    if how != "apply" and flag(query, "force") is not None:
+        raise _wrong("PatchOptions", Cause("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force"))
+
+
 def deletion(query: Query, body: Mapping[str, Any]) -> Deletion:
     """How to delete, from DeleteOptions or, where they are silent, from the query."""
     grace = body.get("gracePeriodSeconds", number(query, "gracePeriodSeconds"))
@@ -98,11 +106,13 @@ def deletion(query: Query, body: Mapping[str, Any]) -> Deletion:
     return Deletion(grace=grace, propagation=propagation, uid=expected.get("uid"), revision=expected.get("resourceVersion"))
 
 
-def _unsupported(options: str, field: str, given: str, supported: tuple[str, ...]) -> Exception:
+def _unsupported(options: str, field: str, given: str, supported: tuple[str, ...]) -> StatusError:
     known = ", ".join(_quoted(each) for each in supported)
-    cause = Cause("FieldValueNotSupported", f"Unsupported value: {given}: supported values: {known}", field)
-    error = invalid(Kind("meta.k8s.io", "v1", options, options), "", (cause,))
-    return error
+    return _wrong(options, Cause("FieldValueNotSupported", f"Unsupported value: {given}: supported values: {known}", field))
+
+
+def _wrong(options: str, cause: Cause) -> StatusError:
+    return invalid(Kind("meta.k8s.io", "v1", options, options), "", (cause,))
 
 
 def _quoted(value: str) -> str:

@@ -132,17 +132,12 @@ def _request(call: Call, act: Act, served: Served, payload: Any) -> Request:
         namespace=route.namespace,
         name=route.name,
         subresource=route.subresource,
-        manager=options.text(query, "fieldManager") or ("" if _is_apply(payload) else call.agent.partition("/")[0]),
+        manager=options.text(query, "fieldManager") or call.agent.partition("/")[0],
         validation=options.validation(query, kind_of_options),
         dry_run=options.dry_run(dry, kind_of_options),
         force=bool(options.flag(query, "force")),
         user=call.identity.name,
     )
-
-
-def _is_apply(payload: Any) -> bool:
-    """An apply patch has to name its manager: there the user agent does not stand in."""
-    return isinstance(payload, tuple) and payload[0] == "apply"
 
 
 def _name_in(payload: Any) -> str:
@@ -160,7 +155,9 @@ def _read_object(call: Call, served: Served) -> Any:
 
 
 def _read_patch(call: Call, served: Served) -> Any:
-    return bodies.read_patch(call.content_type, call.data)
+    how, patch = bodies.read_patch(call.content_type, call.data)
+    options.check_patch(call.query, how)
+    return how, patch
 
 
 def _read_options(call: Call, served: Served) -> Any:

@@ -1,0 +1,110 @@
+"""Process: a whole sandbox cluster, API server and actors, up for as long as a block lasts."""
+
+import secrets
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from engine.runtime.clock import Clock
+from providers.sandbox import kubeconfig
+from providers.sandbox.access import Access
+from providers.sandbox.actors import ACTORS, run_actors
+from providers.sandbox.actors.settings import Settings
+from providers.sandbox.faults import Faults
+from providers.sandbox.inprocess import InProcessClient
+from providers.sandbox.request import Request
+from providers.sandbox.server import listening
+from providers.sandbox.tls import LOOPBACK, loopback_identity
+from providers.sandbox.verbs import Api
+from providers.sandbox.world import World
+from resources.kinds import CRD
+from resources.schema.crds import crds
+
+ADMINISTRATOR = "sandbox-admin"
+USUAL = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """A cluster that is up: where it is, how to get in, and the levers that tests pull."""
+
+    url: str
+    token: str = field(repr=False)
+    authority: bytes
+    """The certificate authority to trust, in PEM."""
+    kubeconfig: Path
+    world: World
+
+    @property
+    def api(self) -> Api:
+        """The API itself, without HTTP."""
+        return self.world.api
+
+    @property
+    def clock(self) -> Clock:
+        """The time that passes in it."""
+        return self.world.clock
+
+    @property
+    def access(self) -> Access:
+        """Tokens and denials."""
+        return self.world.access
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong on request."""
+        return self.world.faults
+
+    def client(self, manager: str = "engine") -> InProcessClient:
+        """A client that goes straight to the API, without HTTP."""
+        return InProcessClient(self.api, manager)
+
+
+@asynccontextmanager
+async def sandbox(
+    clock: Clock,
+    folder: Path,
+    *,
+    port: int = 0,
+    actors: Collection[str] = tuple(ACTORS),
+    settings: Settings = USUAL,
+    definitions: Collection[Mapping[str, Any]] | None = None,
+) -> AsyncIterator[Sandbox]:
+    """A cluster on a loopback port, its kubeconfig in `folder`; our own kinds (or those `definitions`) are served from the start.
+
+    It goes away with the block: watches end, connections close, actors are called off. Raises `OSError` when the port is taken.
+    """
+    world = World(Api(clock), clock)
+    token = secrets.token_urlsafe(32)
+    world.access.grant(token, ADMINISTRATOR)
+    identity = loopback_identity()
+    _define(world.api, _ours() if definitions is None else definitions)
+    async with listening(world, identity.context(), port=port) as bound, anyio.create_task_group() as tasks:
+        url = f"https://{LOOPBACK}:{bound}"
+        path = folder / "kubeconfig"
+        kubeconfig.write(path, server=url, authority=identity.authority, token=token, user=ADMINISTRATOR)
+        known = replace(settings, certificate_authority=identity.authority.decode())
+        for name in actors:
+            # Each writes under a name of its own, as the parts of a real cluster do.
+            tasks.start_soon(run_actors, InProcessClient(world.api, f"sandbox-{name}"), clock, (name,), known)
+        try:
+            yield Sandbox(url, token, identity.authority, path, world)
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+@cache
+def _ours() -> tuple[Mapping[str, Any], ...]:
+    """The definitions of our own kinds; they take longer to generate than all the rest of a start."""
+    return crds()
+
+
+def _define(api: Api, definitions: Collection[Mapping[str, Any]]) -> None:
+    kind = api.catalogue.find(CRD.group, CRD.version, CRD.plural)
+    for definition in definitions:
+        api.create(Request(kind, manager="sandbox"), definition)
