@@ -248,16 +248,16 @@ def meaning(text: str) -> Any:
         return text
     if NOT_FINITE.fullmatch(text):
         raise ValueError(f"{text} is not a JSON number")
+    digits = text.replace("_", "")
     for pattern, number in NUMBERS:
-        if pattern.fullmatch(text):
-            return bounded(number(text)) if len(text) < 400 else text
+        if pattern.fullmatch(digits) and len(digits) < 400:
+            return bounded(number(digits))
     return text
 
 
 def bounded(number: int | float) -> int | float:
-    """A number that JSON readers agree on: whole ones of up to 64 bits, and finite ones."""
-    if isinstance(number, int) and not -(2**63) <= number < 2**64:
-        number = float(number)
+    """A number as JSON readers agree on it: `1e3` is as whole as `1000`, beyond 64 bits nothing is exact, and beyond that nothing is."""
     if number in (float("inf"), float("-inf")):
         raise ValueError("the number is too large")
-    return number
+    fits = -(2**63) <= number < 2**64
+    return int(number) if fits and number == int(number) else float(number)

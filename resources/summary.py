@@ -61,7 +61,7 @@ def summary(observed: Observed, plan: Plan) -> Workload:
         observed.root.id,
         state(observed, plan),
         observed.root.created_at,
-        int((body.get("spec") or {}).get("replicas", 1)),
+        int((body.get("spec") or {}).get("replicas", 0)),
         int(status.get("availableReplicas", 0)),
         int(status.get("updatedReplicas", 0)),
         len(pods),

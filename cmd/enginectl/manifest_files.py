@@ -13,7 +13,7 @@ from engine.report.printable import clipped, printable
 from engine.resource import Body
 from enginectl.running import Misuse
 from providers.documents import Document, read_documents
-from resources.admission.issues import Issue
+from resources.admission.issues import Issue, shown
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -137,7 +137,8 @@ def placed(manifest: Manifest, kind: Kind, namespace: str, forced: bool) -> Body
     for key in ("name", "namespace"):
         value = metadata.get(key, "" if key == "namespace" else None)
         if not isinstance(value, str) or (value and not NAME.fullmatch(value)) or (key == "name" and not value):
-            raise InputError(f"{manifest.place('metadata', key)}: metadata.{key} is missing or not a valid name")
+            told = f"must be a valid name, got {shown(value)}" if key in metadata else "is missing"
+            raise InputError(f"{manifest.place('metadata', key)}: metadata.{key} {told}")
     own = metadata.get("namespace") or namespace
     if forced and own != namespace:
         raise InputError(f"{manifest.place('metadata', 'namespace')}: the namespace is {own}, but --namespace says {printable(namespace)}")

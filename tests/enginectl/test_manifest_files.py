@@ -118,10 +118,11 @@ def test_a_manifest_for_elsewhere_is_refused_where_a_namespace_was_demanded(tmp_
         ("apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\n", ":1: metadata is missing or not a map"),
         (
             "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  generateName: x\n",
-            ":3: metadata.name is missing or not a valid name",
+            ":3: metadata.name is missing",
         ),
-        (SET.format("12"), ":4: metadata.name is missing or not a valid name"),
-        (SET.format("../up"), ":4: metadata.name is missing or not a valid name"),
+        (SET.format("12"), ":4: metadata.name must be a valid name, got 12"),
+        (SET.format("y"), ":4: metadata.name must be a valid name, got true"),
+        (SET.format("../up"), ':4: metadata.name must be a valid name, got "../up"'),
         ("a: [b\n", ":2: not YAML: did not find expected ',' or ']'"),
     ],
 )

@@ -1,0 +1,194 @@
+"""Commands that need no cluster."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from enginectl.exits import Exit
+from tests.enginectl.calling import ROOT, Engine, finished
+
+EXAMPLES = ROOT / "examples"
+SIMPLE = EXAMPLES / "00-simple"
+
+SET = """\
+apiVersion: grove.io/v1alpha1
+kind: PodCliqueSet
+metadata:
+  name: x
+spec:
+  template:
+    cliques:
+      - name: a
+        spec:
+          roleName: a
+          replicas: 1
+          podSpec:
+            containers: [{name: main, image: i}]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file with a set that is as it should be."""
+    path = tmp_path / "x.yaml"
+    path.write_text(SET)
+    return path
+
+
+def names(document: dict[str, list[dict[str, dict[str, str]]]], kind: str) -> list[str]:
+    """The names of the objects of a kind, in order."""
+    return [str(body["metadata"]["name"]) for body in document["objects"] if str(body["kind"]) == kind]
+
+
+def test_the_simple_example_stands_for_the_objects_that_everybody_knows(engine: Engine) -> None:
+    answer = engine("render", "-f", SIMPLE, "-o", "json")
+    document = answer.document
+
+    assert (answer.code, document["version"]) == (Exit.DONE, 1)
+    assert sorted(names(document, "PodClique")) == ["simple1-0-pca", "simple1-0-pcd", "simple1-0-sga-0-pcb", "simple1-0-sga-0-pcc"]
+    assert names(document, "PodCliqueScalingGroup") == ["simple1-0-sga"]
+    assert names(document, "PodGang") == names(document, "Service") == ["simple1-0"]
+    assert sorted(names(document, "HorizontalPodAutoscaler")) == ["simple1-0-pca", "simple1-0-sga"]
+    assert [*names(document, "Role"), *names(document, "RoleBinding")] == ["grove.io:pcs:simple1"] * 2
+    assert [*names(document, "ServiceAccount"), *names(document, "Secret")] == ["simple1", "simple1-ic-sat"]
+    assert len(names(document, "Pod")) == 9
+
+
+def test_owners_that_do_not_exist_yet_are_told_in_words(engine: Engine) -> None:
+    bodies = {(body["kind"], body["metadata"]["name"]): body for body in engine("render", "-f", SIMPLE, "-o", "json").document["objects"]}
+
+    (owner,) = bodies["PodClique", "simple1-0-sga-0-pcb"]["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"]) == (
+        "PodCliqueScalingGroup",
+        "simple1-0-sga",
+        "(uid of PodCliqueScalingGroup/default/simple1-0-sga)",
+    )
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_rendering_is_the_same_in_every_process_and_whatever_the_order_of_files(form: str, tmp_path: Path) -> None:
+    for name in ("00-simple/simple.yaml", "03-scaling-group/group.yaml"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    one, two = tmp_path / "simple.yaml", tmp_path / "group.yaml"
+
+    first = finished("render", "-f", one, "-f", two, "-o", form, PYTHONHASHSEED="1")
+    second = finished("render", "-f", two, "-f", one, "-o", form, PYTHONHASHSEED="2")
+
+    assert first.code == Exit.DONE and len(first.out) > 10_000
+    assert first.out == second.out
+
+
+def test_a_preview_against_nothing_shows_a_create_for_every_object_that_is_rendered(engine: Engine) -> None:
+    rendered = engine("render", "-f", SIMPLE, "-o", "json").document["objects"]
+    (root,) = engine("diff", "-f", SIMPLE, "--against", "empty", "-o", "json").document["roots"]
+
+    assert {operation["verb"] for operation in root["operations"]} == {"create"}
+    assert sorted((one["object"]["kind"], one["object"]["name"]) for one in root["operations"]) == sorted(
+        (body["kind"], body["metadata"]["name"]) for body in rendered
+    )
+    manifests = {one["key"]: one["manifest"] for one in root["operations"]}
+    assert manifests["create /Service/default/simple1-0"] in rendered
+
+
+def test_changes_are_an_exit_code_only_where_it_is_asked_about(engine: Engine, file: Path) -> None:
+    plain = engine("diff", "-f", file, "--against", "empty")
+    detailed = engine("diff", "-f", file, "--against", "empty", "--detailed-exitcode")
+    nothing = engine("diff", "--against", "empty", "--detailed-exitcode")
+
+    assert (plain.code, plain.last) == (Exit.DONE, "exit 0: done")
+    assert (detailed.code, detailed.last) == (Exit.CHANGES, "exit 2: there are changes")
+    assert (nothing.code, nothing.out) == (Exit.DONE, "No operations.\nexit 0: done\n")
+
+
+def test_json_is_one_document_and_everything_else_goes_elsewhere(engine: Engine, file: Path) -> None:
+    file.write_text(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: n}}\n---\n{SET}")
+
+    answer = engine("diff", "-f", file, "--against", "empty", "-o", "json", "--detailed-exitcode")
+
+    assert (answer.code, answer.document["version"]) == (Exit.CHANGES, 1)
+    assert answer.err == f"note: {file}:1: Namespace is not handled here and left alone\nexit 2: there are changes\n"
+
+
+def test_manifests_may_come_on_standard_input(file: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "enginectl", "render", "-f", "-"],
+        input=SET,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}"},
+    )
+
+    assert "name: grove.io:pcs:x" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("roleName: a", "roleNmae: a", ":10: spec.template.cliques[0].spec.roleNmae: unknown field"),
+        ("replicas: 1", "replicas: one", ':11: spec.template.cliques[0].spec.replicas: must be an integer, got "one"'),
+        ("replicas: 1", "replicas: yes", ":11: spec.template.cliques[0].spec.replicas: must be an integer, got true"),
+        ("podSpec:", "podSpec: [", ":14: not YAML:"),
+        ("      - name: a\n", "      - name: a\n        name: b\n", ":9: the key name stands twice in one map"),
+    ],
+)
+def test_a_mistake_in_a_manifest_is_told_with_its_line_and_field(engine: Engine, file: Path, before: str, after: str, message: str) -> None:
+    file.write_text(SET.replace(before, after, 1))
+
+    answer = engine("diff", "-f", file, "--against", "empty")
+
+    assert (answer.code, answer.out) == (Exit.FAILED, "")
+    assert f"engine: {file}{message}" in answer.err
+    assert answer.err.endswith("exit 1: failed\n")
+
+
+def test_two_of_one_name_are_refused_with_both_places(engine: Engine, file: Path) -> None:
+    file.write_text(f"{SET}---\n{SET}")
+
+    answer = engine("render", "-f", file)
+
+    assert (answer.code, answer.err.splitlines()[0]) == (
+        Exit.FAILED,
+        f"engine: {file}:15: PodCliqueSet/default/x is asked for twice, first at {file}:1",
+    )
+
+
+def test_a_set_that_contradicts_itself_is_told_and_the_others_are_planned(engine: Engine, file: Path) -> None:
+    file.write_text(SET + "    podCliqueScalingGroups: [{name: g, cliqueNames: [nobody]}]\n---\n" + SET.replace("name: x", "name: z", 1))
+
+    answer = engine("diff", "-f", file, "--against", "empty")
+
+    assert answer.code == Exit.FAILED
+    assert "problem: spec.template.podCliqueScalingGroups[0].cliqueNames: unidentified PodClique names found: nobody" in answer.out
+    assert "+ create   PodCliqueSet/z" in answer.out and "+ create   PodCliqueSet/x" not in answer.out
+
+
+def test_no_secret_is_shown(engine: Engine) -> None:
+    for words in (("render",), ("diff", "--against", "empty", "-o", "json")):
+        assert json.dumps("(masked)") not in engine(*words, "-f", SIMPLE).out  # There is none to mask: a token Secret is made empty.
+
+
+def test_the_operator_configuration_is_read_and_what_is_unknown_in_it_told(engine: Engine, file: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("authorizer:\n  reconcilerServiceAccountUserName: x\nlogLevel: info\n")
+
+    answer = engine("render", "-f", file, "--config", config)
+
+    assert (answer.code, answer.err) == (
+        Exit.DONE,
+        f"{config}: authorizer.reconcilerServiceAccountUserName is not known here and ignored\n",
+    )
+
+
+def test_a_configuration_that_cannot_be_used_is_told_with_its_line(engine: Engine, file: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("logLevel: info\nleaderElection:\n  leaseDuration: 5s\n")
+
+    answer = engine("render", "-f", file, "--config", config)
+
+    assert answer.code == Exit.USAGE
+    assert answer.err.startswith(f"engine: {config}:3: leaderElection.leaseDuration: ")
