@@ -77,7 +77,8 @@ class KubernetesClient:
 
     async def lives(self, kind: Kind, namespace: str, labels: str) -> Sequence[Live]:
         """The same as the engine keeps them: bytes with typed metadata."""
-        return [_live(kind, metadata, content) for metadata, content in (await self.list_raw(kind, namespace, labels=labels)).items]
+        listing = await self.list_raw(kind, namespace, labels=labels)
+        return [_live(kind, metadata, content) for metadata, content in listing.items]
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = ""

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from engine.errors import ClusterError, Expired, Forbidden, Invalid, ServerFault, Unreachable
 from engine.ids import Kind
+from engine.observed import live
 from engine.runtime.client import Client, PatchType
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.line import Limits
@@ -322,3 +323,34 @@ async def test_the_kinds_of_a_server_come_from_its_discovery(tmp_path: Path) -> 
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         assert await client.kinds() == (Kind("", "v1", "Pod", "pods"),)
+
+
+async def test_the_engine_gets_from_a_raw_list_what_it_gets_from_a_parsed_one(tmp_path: Path) -> None:
+    meta = {
+        "name": "x",
+        "namespace": "lab",
+        "uid": "u1",
+        "resourceVersion": "7",
+        "generation": 3,
+        "creationTimestamp": "2026-01-02T03:04:05Z",
+        "deletionTimestamp": "2026-01-02T03:05:00Z",
+        "labels": {"a": "b"},
+        "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u0", "controller": True, "blockOwnerDeletion": True},
+            {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u9"},
+        ],
+    }
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        return json_answer(
+            {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": meta, "spec": {}}, {"metadata": {"name": "bare"}}]}
+        )
+
+    async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
+        seen = await client.lives(POD, "lab", "")
+        parsed = [live(item) for item in (await client.list(POD, "lab")).items]
+
+    fields = ("id", "uid", "revision", "generation", "created_at", "deleting_since", "owners", "labels", "body")
+    for one, other in zip(seen, parsed, strict=True):
+        assert [getattr(one, field) for field in fields] == [getattr(other, field) for field in fields]
+    assert isinstance(seen[0].source, bytes)

@@ -3,10 +3,12 @@
 import json
 import ssl
 import warnings
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 import trustme
 from aiohttp import web
@@ -91,6 +93,38 @@ async def test_a_rotated_token_costs_one_login_and_no_create(tmp_path: Path) -> 
 
     assert (len(names), errors) == (40, [])
     assert logins.read_text().count("run") == 2, "once to come in, once when the token had gone stale"
+
+
+async def test_a_refusal_that_comes_late_finds_the_new_token_there_already(tmp_path: Path) -> None:
+    """The answer to a request sent with the old token may arrive when all others have moved on."""
+    token, others_are_done, refusals = tmp_path / "token", anyio.Event(), 0
+    token.write_text("old")
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        nonlocal refusals
+        if request.headers["Authorization"] == "Bearer new":
+            return json_answer(pod("x"))
+        refusals += 1
+        if request.path.endswith("/late"):
+            await others_are_done.wait()
+        return refused(401, "Unauthorized")
+
+    async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url, user={"tokenFile": "token"})) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.get, POD, "lab", "late")
+            await until(lambda: refusals == 1)
+            token.write_text("new")
+            await client.get(POD, "lab", "early")
+            token.unlink()
+            others_are_done.set()
+
+    assert refusals == 2, "and it needs no file for that"
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the server, which runs on the same loop, have its turns until that holds."""
+    while not condition():
+        await anyio.lowlevel.checkpoint()
 
 
 def credential(folder: Path, token: str) -> None:
