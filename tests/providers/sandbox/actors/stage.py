@@ -1,0 +1,98 @@
+"""A sandbox with some of its actors at work, on a clock that is turned by hand."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from engine import conditions
+from engine.errors import NotFound
+from engine.ids import Kind
+from engine.runtime.client import Client
+from providers.sandbox.actors import run_actors
+from providers.sandbox.actors.settings import Settings
+from providers.sandbox.clock import VirtualClock
+from providers.sandbox.inprocess import InProcessClient
+from providers.sandbox.verbs import Api
+from resources.kinds import CRD, KINDS, NAMESPACE, POD
+from resources.schema.crds import crds
+
+USUAL = Settings()
+
+BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a test does to the cluster and asks of it. Everything is in namespace `ml` unless it says otherwise."""
+
+    client: Client
+    clock: VirtualClock
+
+    async def create(self, *bodies: Mapping[str, Any]) -> dict[str, Any]:
+        """Create these in order; the last one as it came back."""
+        made: dict[str, Any] = {}
+        for body in bodies:
+            kind = BY_NAME[body["kind"]]
+            made = await self.client.create(kind, "ml" if kind.namespaced else "", body)
+        return made
+
+    async def get(self, kind: Kind, name: str) -> dict[str, Any] | None:
+        """The object, if it is there."""
+        try:
+            return await self.client.get(kind, "ml" if kind.namespaced else "", name)
+        except NotFound:
+            return None
+
+    async def names(self, kind: Kind) -> set[str]:
+        """What there is of a kind."""
+        return {body["metadata"]["name"] for body in (await self.client.list(kind, "ml" if kind.namespaced else "")).items}
+
+    async def pod(self, name: str) -> dict[str, Any]:
+        """A pod that is there."""
+        return await self.client.get(POD, "ml", name)
+
+    async def node_of(self, name: str) -> str:
+        """Where a pod is bound; empty: nowhere yet."""
+        return str((await self.pod(name))["spec"].get("nodeName", ""))
+
+    async def condition(self, name: str, type: str) -> tuple[str, str, str]:
+        """Status, reason and message of a pod's condition; empty where there is none."""
+        found = conditions.find((await self.pod(name)).get("status", {}).get("conditions") or (), type) or {}
+        return found.get("status", ""), found.get("reason", ""), found.get("message", "")
+
+    async def is_ready(self, name: str) -> bool:
+        """Whether a pod is ready."""
+        return (await self.condition(name, "Ready"))[0] == "True"
+
+    async def annotate(self, kind: Kind, name: str, key: str, value: str | None) -> None:
+        """Set an annotation, or take it away."""
+        await self.client.patch(kind, "ml", name, {"metadata": {"annotations": {key: value}}})
+
+    async def turn(self, seconds: float = 1.0) -> None:
+        """Let time pass, and everything that has to happen in it."""
+        await self.clock.advance(seconds)
+
+
+@asynccontextmanager
+async def playing(*actors: str, settings: Settings = USUAL) -> AsyncGenerator[Stage]:
+    """A fresh cluster with namespace `ml` and the kinds of workloads, in which these actors play."""
+    clock = VirtualClock()
+    stage = Stage(InProcessClient(Api(clock)), clock)
+    for definition in crds():
+        await stage.client.create(CRD, "", definition)
+    await stage.client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+    async with on(stage, *actors, settings=settings):
+        yield stage
+
+
+@asynccontextmanager
+async def on(stage: Stage, *actors: str, settings: Settings = USUAL) -> AsyncGenerator[None]:
+    """Let these actors play on a cluster that is there."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_actors, stage.client, stage.clock, actors, settings)
+        await stage.turn(0)
+        yield
+        tasks.cancel_scope.cancel()

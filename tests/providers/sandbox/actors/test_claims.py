@@ -1,0 +1,102 @@
+"""Claims: made for pods, allocated where they run, taken back when they are gone."""
+
+from typing import Any
+
+import pytest
+
+from providers.sandbox.actors.settings import Settings
+from resources.kinds import POD, RESOURCE_CLAIM
+from tests.providers.sandbox.actors.manifests import pod
+from tests.providers.sandbox.actors.stage import playing
+
+pytestmark = pytest.mark.anyio
+
+SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": 2}}]}}
+ACTORS = ("claims", "kubelet", "garbage")
+ONE_NODE = Settings(nodes=1)
+
+
+def template(name: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "ml"}
+    spec = {"metadata": {"labels": {"team": "blue"}}, "spec": SPEC}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec}
+
+
+def claim(name: str) -> dict[str, Any]:
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name, "namespace": "ml"}, "spec": SPEC}
+
+
+def user(name: str, *, of: str = "", like: str = "", **more: Any) -> dict[str, Any]:
+    """A pod that uses a claim, or one made from a template."""
+    asked = {"name": "g", "resourceClaimName": of} if of else {"name": "g", "resourceClaimTemplateName": like}
+    return pod(name, resourceClaims=[asked], **more)
+
+
+async def test_a_claim_is_made_from_the_template_and_the_pod_is_told_its_name() -> None:
+    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+        await stage.create(template("t"), user("p", like="t"))
+        await stage.turn(0)
+
+        told = (await stage.pod("p"))["status"]["resourceClaimStatuses"]
+        made = await stage.client.get(RESOURCE_CLAIM, "ml", told[0]["resourceClaimName"])
+        assert (made["spec"]["devices"]["requests"][0]["name"], made["metadata"]["labels"]) == ("gpu", {"team": "blue"})
+        assert "status" not in made or "allocation" not in made["status"]
+
+
+async def test_a_pod_may_be_there_before_its_template() -> None:
+    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+        await stage.create(user("p", like="t"))
+        await stage.turn(5)
+        await stage.create(template("t"))
+        await stage.turn(0)
+
+        assert len(await stage.names(RESOURCE_CLAIM)) == 1
+
+
+async def test_a_claim_is_allocated_where_its_pod_runs_and_protected() -> None:
+    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+        await stage.create(template("t"), user("p", like="t", node="node-0000"))
+        await stage.turn(0)
+
+        (made,) = (await stage.client.list(RESOURCE_CLAIM, "ml")).items
+        results = made["status"]["allocation"]["devices"]["results"]
+        assert [(one["pool"], one["device"]) for one in results] == [("node-0000", "gpu-0"), ("node-0000", "gpu-1")]
+        assert [one["name"] for one in made["status"]["reservedFor"]] == ["p"]
+        assert made["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+
+
+async def test_a_claim_made_for_a_pod_goes_with_it() -> None:
+    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+        await stage.create(template("t"), user("p", like="t", node="node-0000"))
+        await stage.turn(0)
+        await stage.client.delete(POD, "ml", "p")
+        await stage.turn(5)
+
+        assert await stage.names(RESOURCE_CLAIM) == set()
+
+
+async def test_a_claim_made_for_a_pod_goes_when_the_pod_has_finished() -> None:
+    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+        done = {"sandbox.grove.io/fail": "exit:0@5s"}
+        await stage.create(template("t"), user("p", like="t", node="node-0000", restartPolicy="Never", annotations=done))
+        await stage.turn(6)
+
+        assert (await stage.pod("p"))["status"]["phase"] == "Succeeded"
+        assert await stage.names(RESOURCE_CLAIM) == set()
+
+
+async def test_a_shared_claim_is_reserved_for_all_its_users_and_free_when_the_last_is_gone() -> None:
+    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+        await stage.create(claim("shared"), user("a", of="shared", node="node-0000"), user("b", of="shared", node="node-0000"))
+        await stage.turn(0)
+        held = await stage.client.get(RESOURCE_CLAIM, "ml", "shared")
+        assert {one["name"] for one in held["status"]["reservedFor"]} == {"a", "b"}
+
+        await stage.client.delete(RESOURCE_CLAIM, "ml", "shared")
+        await stage.client.delete(POD, "ml", "a")
+        await stage.turn(5)
+        assert await stage.names(RESOURCE_CLAIM) == {"shared"}
+
+        await stage.client.delete(POD, "ml", "b")
+        await stage.turn(5)
+        assert await stage.names(RESOURCE_CLAIM) == set()
