@@ -7,6 +7,7 @@ from typing import Any
 from engine import ownership
 from engine.operation import Cause, Change, Operation
 from engine.ownership import Fields
+from engine.quantity import is_same_quantity
 from engine.resource import NOW, Body, Path, Policy
 
 MISSING: Any = object()
@@ -49,47 +50,98 @@ def compare(wanted: Body, live: Body, rules: Rules) -> Difference:
     """
     difference = Difference()
     fields = ownership.owned(live)
-    for key in sorted((wanted.keys() | set(ownership.keys(fields))) - SERVED_APART - {"metadata"}):
-        _compare_value((key,), wanted.get(key, MISSING), live.get(key, MISSING), fields, rules, difference)
-    metadata, live_metadata = wanted["metadata"], live["metadata"]
+    sealed = _is_sealed(wanted, live, rules.policy.seal)
+    look = _Comparison(rules, sealed, dict(rules.policy.defaults), difference)
+    for key in sorted((wanted.keys() | {path[0] for path in rules.policy.owned}) - SERVED_APART - {"metadata"}):
+        look.at((key,), wanted.get(key, MISSING), live.get(key, MISSING), fields)
     held = ownership.below(fields, "metadata")
-    for key in sorted((metadata.keys() | set(ownership.keys(held))) - BOUND):
-        path = ("metadata", key)
-        _compare_value(path, metadata.get(key, MISSING), live_metadata.get(key, MISSING), held, rules, difference)
+    for key in sorted((wanted["metadata"].keys() | LABELLED) - BOUND):
+        look.at(("metadata", key), wanted["metadata"].get(key, MISSING), live["metadata"].get(key, MISSING), held)
     return difference
 
 
-def _compare_value(path: Path, wanted: Any, live: Any, fields: Fields, rules: Rules, out: Difference) -> None:
-    if path in rules.policy.seeded or wanted is live:
-        return
-    key = path[-1]
-    if path in rules.policy.exact:
-        if not same(wanted, live):
-            _replace_whole(path, wanted, live, Cause.INTENT, out)
-        return
-    ours = ownership.owns(fields, key)
-    if wanted is MISSING:
-        if ours and live is not MISSING and path not in rules.policy.partial:
-            _take_away(path, live, ownership.below(fields, key), rules, out)
-        return
-    if live is MISSING:
-        if not _is_empty(wanted):
-            out.add(path, MISSING, wanted, rules.absent)
-        return
-    inner = ownership.below(fields, key)
-    if isinstance(wanted, dict) and isinstance(live, dict):
-        names = wanted.keys() if path in rules.policy.partial else wanted.keys() | set(ownership.keys(inner))
+def _is_sealed(wanted: Body, live: Body, seal: str) -> bool:
+    if not seal:
+        return False
+    ours, theirs = wanted["metadata"].get("labels") or {}, live["metadata"].get("labels") or {}
+    return bool(ours.get(seal) == theirs.get(seal))
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """One comparison under way."""
+
+    rules: Rules
+    sealed: bool
+    defaults: Mapping[Path, Any]
+    out: Difference
+
+    def at(self, path: Path, wanted: Any, live: Any, fields: Fields) -> None:
+        """Compare what is at a path; `fields` is what we own around it."""
+        policy = self.rules.policy
+        if path in policy.seeded or wanted is live:
+            return
+        if wanted is MISSING:
+            self._unspoken(path, live, fields)
+        elif path in policy.exact:
+            if not (covers(wanted, live) if self.sealed else same(wanted, live)):
+                _replace_whole(path, wanted, live, self.out)
+        elif live is MISSING:
+            if not _is_empty(wanted):
+                self.out.add(path, MISSING, wanted, self.rules.absent)
+        elif isinstance(wanted, dict) and isinstance(live, dict):
+            self._inside(path, wanted, live, ownership.below(fields, path[-1]))
+        else:
+            self._value(path, wanted, live, fields)
+
+    def _inside(self, path: Path, wanted: Body, live: Body, fields: Fields) -> None:
+        names = set(wanted)
+        if self._may_take_from(path):
+            names.update(ownership.keys(fields))
+        names.update(default[len(path)] for default in self.defaults if len(default) > len(path) and default[: len(path)] == path)
         for name in sorted(names):
-            _compare_value((*path, name), wanted.get(name, MISSING), live.get(name, MISSING), inner, rules, out)
-    elif not (same(wanted, live) if ours and ownership.is_atomic(inner) else covers(wanted, live)):
-        out.add(path, live, wanted, Cause.INTENT if ours else Cause.DRIFT)
+            self.at((*path, name), wanted.get(name, MISSING), live.get(name, MISSING), fields)
+
+    def _may_take_from(self, path: Path) -> bool:
+        """Whether something at or beneath this path could be ours to take away."""
+        policy = self.rules.policy
+        if path in policy.partial:
+            return False
+        return _is_labelled(path) or any(path[: len(owned)] == owned or owned[: len(path)] == path for owned in policy.owned)
+
+    def _unspoken(self, path: Path, live: Any, fields: Fields) -> None:
+        """What we say nothing about: the server's default may be there, and what is not ours to take away."""
+        if live is MISSING:
+            return
+        if path in self.defaults:
+            if not covers(self.defaults[path], live):
+                self.out.add(path, live, None, Cause.INTENT)
+            return
+        policy = self.rules.policy
+        ours = ownership.owns(fields, path[-1]) and path not in policy.partial
+        if ours and (_is_labelled(path) or any(path[: len(owned)] == owned for owned in policy.owned)):
+            _take_away(path, live, ownership.below(fields, path[-1]), self.rules, self.out)
+
+    def _value(self, path: Path, wanted: Any, live: Any, fields: Fields) -> None:
+        """A list or a scalar. A list that the server counts as ours altogether must be equal, not only covered."""
+        ours = ownership.owns(fields, path[-1])
+        whole = ours and ownership.is_atomic(ownership.below(fields, path[-1])) and not self.rules.policy.quantities
+        if not (same(wanted, live) if whole else covers(wanted, live, self.rules.policy.quantities)):
+            self.out.add(path, live, wanted, Cause.INTENT if ours else Cause.DRIFT)
+
+
+LABELLED = frozenset({"labels", "annotations"})
+
+
+def _is_labelled(path: Path) -> bool:
+    return path[0] == "metadata" and len(path) > 1 and path[1] in LABELLED
 
 
 def _take_away(path: Path, live: Any, fields: Fields, rules: Rules, out: Difference) -> None:
     """Remove what is ours in a value that is wanted no more; what others have put there stays."""
     if path in rules.policy.seeded:
         return
-    if not isinstance(live, Mapping) or ownership.is_atomic(fields):
+    if not isinstance(live, dict) or ownership.is_atomic(fields):
         out.add(path, live, None, Cause.INTENT)
         return
     for name in ownership.keys(fields):
@@ -97,17 +149,17 @@ def _take_away(path: Path, live: Any, fields: Fields, rules: Rules, out: Differe
             _take_away((*path, name), live[name], ownership.below(fields, name), rules, out)
 
 
-def _replace_whole(path: Path, wanted: Any, live: Any, cause: Cause, out: Difference) -> None:
+def _replace_whole(path: Path, wanted: Any, live: Any, out: Difference) -> None:
     if isinstance(wanted, dict) and isinstance(live, dict):
         for name in sorted(wanted.keys() | live.keys()):
             new, old = wanted.get(name, MISSING), live.get(name, MISSING)
             if not same(new, old):
-                _replace_whole((*path, name), new, old, cause, out)
+                _replace_whole((*path, name), new, old, out)
     else:
-        out.add(path, live, None if wanted is MISSING else wanted, cause)
+        out.add(path, live, None if wanted is MISSING else wanted, Cause.INTENT)
 
 
-def covers(wanted: Any, live: Any) -> bool:
+def covers(wanted: Any, live: Any, quantities: frozenset[str] = frozenset()) -> bool:
     """Whether the live value has everything that we ask for; what it has beyond that (defaults, others' fields) is no difference."""
     if wanted is live:
         return True
@@ -116,13 +168,16 @@ def covers(wanted: Any, live: Any) -> bool:
             return False
         for key, value in wanted.items():
             seen = live.get(key, MISSING)
-            if not (_is_empty(value) if seen is MISSING else covers(value, seen)):
+            if seen is MISSING:
+                if not _is_empty(value):
+                    return False
+            elif not covers(value, seen, quantities) and not (key in quantities and is_same_quantity(value, seen)):
                 return False
         return True
     if isinstance(wanted, list | tuple):
         if not isinstance(live, list | tuple) or len(wanted) != len(live):
             return False
-        return all(covers(ours, seen) for ours, seen in zip(wanted, live, strict=True))
+        return all(covers(ours, seen, quantities) for ours, seen in zip(wanted, live, strict=True))
     return same(wanted, live)
 
 
@@ -175,7 +230,7 @@ def _leaves(change: Change) -> Iterator[Change]:
     if change.old is None or change.new is None or not isinstance(change.new, Mapping | list | tuple):
         yield change
         return
-    from deepdiff import DeepDiff  # noqa: PLC0415  a tenth of a second to load, and most plans explain nothing
+    from deepdiff import DeepDiff  # A tenth of a second to load, and most plans explain nothing.
 
     found = DeepDiff(_keyed(change.old), _keyed(change.new), view="tree", threshold_to_diff_deeper=0)
     leaves = [level for group in found.values() for level in group]

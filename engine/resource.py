@@ -32,8 +32,17 @@ class Policy:
     """The server refuses to change these: a difference means replace."""
     exact: tuple[Path, ...] = ()
     """Compared whole and sent whole: what we did not name must not be there."""
+    seal: str = ""
+    """A label of ours that changes with what is at the exact paths: where it agrees, they need only be covered, for the server may
+    have filled in defaults."""
+    owned: tuple[Path, ...] = ()
+    """What we have set here and no longer want is taken away; elsewhere, labels and annotations apart, saying nothing asks for nothing."""
+    defaults: tuple[tuple[Path, Any], ...] = ()
+    """What the server puts where we say nothing: there it must be that, and nothing else."""
+    quantities: frozenset[str] = frozenset()
+    """Keys whose values are quantities, which the server spells in its own way: `1000m` is `1`."""
     partial: tuple[Path, ...] = ()
-    """Beneath these only what is named is compared, and nothing is taken away."""
+    """Beneath these nothing is taken away."""
     create_only: bool = False
     """Made once, then never patched."""
     finalizers: tuple[str, ...] = ()

@@ -4,10 +4,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.ids import ResourceId
-from engine.resource import Resource
+from engine.resource import Policy, Resource
 from resources import kinds, labels
 from resources.manifest import manifest
 from resources.view import View
+
+CPU_AT_80 = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]
+
+POLICY = Policy(
+    defaults=((("spec", "minReplicas"), 1), (("spec", "metrics"), CPU_AT_80)),
+    quantities=frozenset({"value", "averageValue"}),
+)
+"""The server puts a metric and a minimum where none is asked for, and spells quantities its own way."""
 
 
 def render(view: View) -> Iterator[Resource]:
@@ -30,4 +38,5 @@ def _autoscaler(view: View, target: ResourceId, config: Mapping[str, Any]) -> Re
         f"scales {target.kind} {target.name}",
         (view.owner,),
         after=frozenset({target}),
+        policy=POLICY,
     )

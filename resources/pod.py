@@ -4,17 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.ids import Owner
-from engine.resource import Body, Policy, Resource, Stance
+from engine.resource import Body, Resource, Stance
 from resources import env, kinds, labels, names
 from resources.facts import PodFacts
 from resources.manifest import manifest
 from resources.podclique import labels_of, pod_spec_of
 from resources.policies.seating import Seat
 from resources.view import CliqueView, GangView, View, is_scheduled
-
-BORN = Policy()
-LIVING = Policy(partial=(("spec",),))
-"""Of a living pod only labels, annotations and its gate are ours to change."""
 
 
 def render(view: View) -> Iterator[Resource]:
@@ -51,11 +47,11 @@ def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, s
         spec={**spec, "hostname": names.hostname(clique.name, seat.index)},
     )
     body["metadata"]["generateName"] = f"{clique.name}-"
-    return _pod(view, clique, body, f"seat {seat.index} of {clique.name} is free", BORN)
+    return _pod(view, clique, body, f"seat {seat.index} of {clique.name} is free")
 
 
 def _serving(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[str, str], open_gate: bool) -> Resource:
-    """A pod keeps the hash it was made from: only its successor gets another."""
+    """Of a living pod only labels, annotations and its gate are ours to change; it keeps the hash it was made from."""
     seat = {labels.POD_INDEX: str(pod.seat)} if pod.seat is not None else {}
     mine = {**inherited, labels.TEMPLATE_HASH: pod.hash or clique.clique.hash, **seat}
     body = manifest(kinds.POD, view.namespace, pod.name, mine, annotations=clique.clique.annotations)
@@ -64,15 +60,15 @@ def _serving(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[str,
         gates = [gate for gate in pod.live.body["spec"]["schedulingGates"] if gate.get("name") != labels.GATE]
         body["spec"] = {"schedulingGates": gates}
         why = f"gang {clique.gang} may be scheduled"
-    return _pod(view, clique, body, why, LIVING)
+    return _pod(view, clique, body, why)
 
 
-def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str, policy: Policy) -> Resource:
+def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str) -> Resource:
     name = body["metadata"]["name"]
     gang = kinds.PODGANG.id(view.namespace, clique.gang)
     service = kinds.SERVICE.id(view.namespace, names.headless_service(view.root, view.index))
     owner = Owner(clique.id, kinds.PODCLIQUE.api_version)
-    return Resource(kinds.POD.id(view.namespace, name), body, why, (owner,), after=frozenset({gang, service}), policy=policy)
+    return Resource(kinds.POD.id(view.namespace, name), body, why, (owner,), after=frozenset({gang, service}))
 
 
 def leaving(pod: PodFacts, why: str, asked: bool = True) -> Resource:

@@ -9,7 +9,13 @@ from resources.manifest import manifest
 from resources.status import podclique as status
 from resources.view import CliqueView, View
 
-POLICY = Policy(seeded=(("spec", "replicas"),), finalizers=(labels.CLIQUE_FINALIZER,))
+POLICY = Policy(
+    seeded=(("spec", "replicas"),),
+    exact=(("spec", "podSpec"),),
+    seal=labels.TEMPLATE_HASH,
+    owned=(("spec", "autoScalingConfig"),),
+    finalizers=(labels.CLIQUE_FINALIZER,),
+)
 
 
 def render(view: View) -> Iterator[Resource]:

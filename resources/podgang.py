@@ -9,7 +9,7 @@ from resources.manifest import manifest
 from resources.status import podgang as status
 from resources.view import CliqueView, GangView, View
 
-POLICY = Policy(exact=(("spec", "podgroups"),))
+POLICY = Policy(exact=(("spec", "podgroups"),), owned=(("spec", "priorityClassName"),))
 
 
 def render(view: View) -> Iterator[Resource]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from engine.errors import AlreadyExists, ClusterError, Conflict, EngineError, NotFound, ServerFault, Throttled, Unreachable
+from engine.errors import AlreadyExists, ClusterError, Conflict, EngineError, Invalid, NotFound, ServerFault, Throttled, Unreachable
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import Operation, Outcome, Plan, Reference, Result, Unknown, Verb
@@ -27,6 +27,13 @@ SILENCE = 8
 """After so many calls in a row without an answer the server is away, and the rest is for a later pass."""
 
 MAKES = frozenset({Verb.CREATE, Verb.REPLACE})
+
+OUTDATED: Mapping[Verb, tuple[type[ClusterError], ...]] = {
+    Verb.CREATE: (Conflict,),
+    # A finalizer is released by a JSON patch that tests what it takes away: where that has changed, the patch is invalid.
+    Verb.RELEASE: (Conflict, NotFound, Invalid),
+}
+"""The answers that say no more than that the object is not as it was judged; of verbs not named: that it changed or has gone."""
 
 
 def unheard(result: Result) -> None:
@@ -208,11 +215,9 @@ async def _execute(operation: Operation, uids: Mapping[ResourceId, str], provide
         if operation.verb is Verb.CREATE:
             return await _look_who_is_there(operation, uids, provider, error, otherwise=Outcome.FAILED)
         return Result(operation, Outcome.FAILED, error=error)
-    except (Conflict, NotFound) as error:
-        changed = operation.verb is not Verb.CREATE
-        return Result(operation, Outcome.STALE if changed else Outcome.FAILED, error=error)
     except ClusterError as error:
-        return Result(operation, Outcome.FAILED, error=error)
+        stale = isinstance(error, OUTDATED.get(operation.verb, (Conflict, NotFound)))
+        return Result(operation, Outcome.STALE if stale else Outcome.FAILED, error=error)
 
 
 async def _look_who_is_there(

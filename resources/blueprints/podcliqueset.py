@@ -26,7 +26,7 @@ from resources.template import Template, read
 ROOT, SET = "root", "set"
 """The keys of the parts that are no replica: the set itself, and what it has once."""
 
-KNOWN = Policy(partial=(("spec",), ("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.SET_FINALIZER,))
+KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.SET_FINALIZER,))
 PROPOSED = Policy(exact=(("spec",),), finalizers=(labels.SET_FINALIZER,))
 
 

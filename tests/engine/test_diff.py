@@ -43,7 +43,39 @@ def test_a_label_we_set_and_dropped_is_taken_away_and_nobody_elses() -> None:
 def test_a_map_we_set_and_dropped_keeps_what_others_put_into_it() -> None:
     live = body(spec={"selector": {"ours": "1", "theirs": "2"}}, fields={"f:spec": {"f:selector": {"f:ours": {}}}})
 
-    assert difference(body(spec={}), live) == {"spec": {"selector": {"ours": None}}}
+    assert difference(body(spec={}), live, Policy(owned=(("spec", "selector"),))) == {"spec": {"selector": {"ours": None}}}
+
+
+def test_what_the_server_filled_in_counts_as_ours_there_and_is_left_alone() -> None:
+    live = body(spec={"type": "ClusterIP"}, fields={"f:spec": {"f:type": {}}})
+
+    assert difference(body(spec={}), live) == {}
+    assert difference(body(), live) == {}
+
+
+def test_where_we_say_nothing_the_servers_default_may_stand_and_nothing_else() -> None:
+    policy = Policy(defaults=((("spec", "metrics"), [{"type": "cpu"}]),))
+
+    assert difference(body(spec={"max": 2}), body(spec={"max": 2, "metrics": [{"type": "cpu"}]}), policy) == {}
+    assert difference(body(spec={"max": 2}), body(spec={"max": 2, "metrics": [{"type": "mine"}]}), policy) == {"spec": {"metrics": None}}
+
+
+def test_a_quantity_is_the_same_however_it_is_spelled_and_only_where_it_is_one() -> None:
+    policy = Policy(quantities=frozenset({"averageValue"}))
+    wanted, live = body(spec={"m": [{"averageValue": "1500m", "name": "1000m"}]}), {"averageValue": "1.5", "name": "1000m"}
+
+    assert difference(wanted, body(spec={"m": [live]}), policy) == {}
+    assert difference(wanted, body(spec={"m": [{**live, "name": "1"}]}), policy) != {}
+    assert difference(wanted, body(spec={"m": [{**live, "averageValue": "2"}]}), policy) != {}
+
+
+def test_an_exact_value_whose_seal_agrees_need_only_be_covered() -> None:
+    policy = Policy(exact=(("spec",),), seal="hash")
+    wanted = body(labels={"hash": "1"}, spec={"ports": [{"port": 80}]})
+    defaulted = {"ports": [{"port": 80, "protocol": "TCP"}]}
+
+    assert difference(wanted, body(labels={"hash": "1"}, spec=defaulted), policy) == {}
+    assert difference(wanted, body(labels={"hash": "0"}, spec=defaulted), policy)["spec"] == {"ports": [{"port": 80}]}
 
 
 def test_a_list_we_own_as_a_whole_must_be_equal_a_strangers_need_only_cover() -> None:
@@ -71,11 +103,9 @@ def test_beneath_an_exact_path_nothing_else_may_be() -> None:
 
 
 def test_beneath_a_partial_path_nothing_is_taken_away() -> None:
-    policy = Policy(partial=(("spec",),))
-    fields = {"f:spec": {"f:a": {}, "f:b": {}}}
+    live = body(labels={"ours": "1"}, fields={"f:metadata": {"f:labels": {"f:ours": {}}}})
 
-    assert difference(body(spec={"a": 2}), body(spec={"a": 1, "b": 1}, fields=fields), policy) == {"spec": {"a": 2}}
-    assert difference(body(), body(spec={"a": 1}, fields=fields), policy) == {}
+    assert difference(body(), live, Policy(partial=(("metadata", "labels"),))) == {}
 
 
 def test_an_empty_wish_is_met_by_an_absent_field() -> None:

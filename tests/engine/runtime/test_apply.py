@@ -177,6 +177,14 @@ async def test_a_patch_of_what_has_changed_or_gone_asks_for_another_look(error: 
     assert await outcomes(shelf, plan(patch)) == {"leaf": Outcome.STALE}
 
 
+async def test_a_release_whose_test_fails_asks_for_another_look() -> None:
+    shelf = Shelf(body(LEAF, "leaf"))
+    release = change(Verb.RELEASE, leaf("leaf"), {"finalizers": ["ours"], "of": ["ours"]})
+    shelf.failing[release.key] = [Invalid("the server rejected our request due to an error in our request")]
+
+    assert await outcomes(shelf, plan(release)) == {"leaf": Outcome.STALE}
+
+
 async def test_a_throttled_call_is_made_again_when_the_server_says() -> None:
     shelf, clock = Shelf(), VirtualClock()
     shelf.failing[create("leaf").key] = [Throttled("busy", retry_after=7), Throttled("busy", retry_after=7)]
