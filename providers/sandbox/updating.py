@@ -141,6 +141,9 @@ def _prepare(core: Core, request: Request, draft: Draft, old: Body) -> None:
     meta.setdefault("uid", before["uid"])
     if request.subresource == "status":
         _prepare_status(core, request, draft, old)
+    elif request.subresource == "finalize":
+        # Here alone the namespace's own finalizer may go: the rules of an ordinary update would put it back.
+        _carry(draft, old, "status")
     else:
         if request.served.kind.status:
             _carry(draft, old, "status")
