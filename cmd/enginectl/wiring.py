@@ -28,6 +28,7 @@ from providers.registry import SCHEDULERS
 from providers.snapshot import EMPTY, Snapshot, read
 from resources import settings
 from resources.admission.issues import Issue, Rejected
+from resources.narrate import narrate
 from resources.registry import BLUEPRINTS
 from resources.schema.parse import faults
 from resources.setup import Setup
@@ -121,7 +122,7 @@ def scope(wanted_namespaces: Sequence[str]) -> Scope:
 
 def engine_of(wiring: Wiring, provider: Provider, where: Sequence[str], limits: Limits = USUAL) -> Engine:
     """What passes need."""
-    return Engine(provider, wiring.clock, scope(where), BLUEPRINTS, wiring.setup, limits)
+    return Engine(provider, wiring.clock, scope(where), BLUEPRINTS, wiring.setup, limits, narrate=narrate)
 
 
 def part_of(root: ResourceId, child: ResourceId) -> str:
