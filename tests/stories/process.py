@@ -1,0 +1,95 @@
+"""A process of ours, as its cluster sees it: what it asks, how the network treats it, and when it is killed."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, cast
+
+from engine.errors import ClusterError
+from engine.ids import Kind
+from engine.runtime.client import Client
+from engine.runtime.lease import LEASE
+from resources import kinds
+
+READS = frozenset({"list", "get"})
+WRITES = frozenset({"create", "replace", "patch", "delete"})
+ASIDE = frozenset({LEASE.name, kinds.EVENT.name})
+"""What does not count as a write: the lease, and what is told to people."""
+
+Call = tuple[str, Kind, str]
+"""Verb, kind and name; the name is empty for a list."""
+
+
+class Killed(Exception):
+    """The process is no more: nothing of it runs on, not even what it would do at its end."""
+
+
+class Process:
+    """A `Client` over another one that counts, refuses, loses answers, and dies."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.writes: Counter[str] = Counter()
+        """Verb and kind (and subresource) -> how often it was done."""
+        self.created: Counter[str] = Counter()
+        """Kind and name -> how often it was made."""
+        self.refused: list[str] = []
+        self.refuses: Callable[[Call], ClusterError | None] = lambda call: None
+        """Asked before each call."""
+        self.loses: Callable[[Call], ClusterError | None] = lambda call: None
+        """Asked after each write that was done."""
+        self.dies_before = self.dies_after = 0
+        """The number of the write, counted from one, before or after which the process is killed."""
+        self.on_write: Callable[[], None] = lambda: None
+        self.dead = False
+
+    @property
+    def count(self) -> int:
+        """How many writes were done."""
+        return self.writes.total()
+
+    def __getattr__(self, verb: str) -> Any:
+        if verb not in READS | WRITES:
+            raise AttributeError(verb)
+
+        async def ask(kind: Kind, namespace: str = "", *rest: Any, **options: Any) -> Any:
+            counts = verb in WRITES and kind.name not in ASIDE
+            call = (verb, kind, _name(verb, rest))
+            self._live_or_die(counts and self.count + 1 == self.dies_before)
+            if refusal := self.refuses(call):
+                self.refused.append(f"{verb} {kind.name} {call[2]}")
+                raise refusal
+            answer = await self._attempt(call, namespace, rest, options)
+            if counts:
+                self._note(call, options)
+                self._live_or_die(self.count == self.dies_after)
+                self.on_write()
+            if verb in WRITES and (lost := self.loses(call)):
+                raise lost
+            return answer
+
+        return ask
+
+    async def _attempt(self, call: Call, namespace: str, rest: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        verb, kind, name = call
+        try:
+            return await getattr(self._client, verb)(kind, namespace, *rest, **options)
+        except ClusterError:
+            self.refused.append(f"{verb} {kind.name} {name}")
+            raise
+
+    def _note(self, call: Call, options: dict[str, Any]) -> None:
+        verb, kind, name = call
+        self.writes[" ".join(filter(None, (verb, kind.name, options.get("subresource", ""))))] += 1
+        if verb == "create":
+            self.created[f"{kind.name} {name}"] += 1
+
+    def _live_or_die(self, now: bool) -> None:
+        self.dead = self.dead or now
+        if self.dead:
+            raise Killed
+
+
+def _name(verb: str, rest: tuple[Any, ...]) -> str:
+    if verb == "create":
+        return cast(str, rest[0]["metadata"].get("name", ""))
+    return rest[0] if rest and isinstance(rest[0], str) else ""
