@@ -48,7 +48,9 @@ async def _listen(stop: anyio.CancelScope, everything: anyio.CancelScope, heard:
 
 def concluded(code: Exit, form: Output) -> Exit:
     """The code, named in the last line of a text, and beside a document if there is more to say than that it is done."""
-    if form is Output.TEXT and code not in SIGNALS.values():
+    if code in SIGNALS.values():
+        return code  # Whoever has heard the signal has said so.
+    if form is Output.TEXT:
         output.say(meaning(code))
     elif code is not Exit.DONE:
         output.tell(meaning(code))

@@ -59,10 +59,9 @@ async def synced(wired: Wiring, wanted: Wanted, form: Output, limits: Limits, pa
 
 def told(report: Report, *, verbose: bool) -> Iterator[Line]:
     """What was done, what failed, and what is left."""
-    yield Line(
-        f"Done: {counted(report) or 'nothing, all is as desired' if report.ending is Ending.DONE else counted(report) or 'nothing'}.",
-        "head",
-    )
+    left = report_of(report.seen)
+    settled = report.ending is Ending.DONE and all(account.silent for account in left.accounts)
+    yield Line(f"Done: {counted(report) or ('nothing, all is as desired' if settled else 'nothing')}.", "head")
     for result in report.failures[:TOLD]:
         yield Line(f"failed: {result.operation.verb} {printable(str(result.operation.id))}: {clipped(str(result.error), 300)}", "bad")
     if len(report.failures) > TOLD:
@@ -73,8 +72,7 @@ def told(report: Report, *, verbose: bool) -> Iterator[Line]:
         yield Line(f"Interrupted: {len(report.undone)} operations of the last plan were not begun; run it again to go on.", "bad")
     elif report.timed_out:
         yield Line("Not settled in time; this is left:", "bad")
-    left = report_of(report.seen)
-    if not all(account.silent for account in left.accounts) or left.objections or left.incomplete:
+    if not settled:
         yield from text(left, verbose=verbose)
 
 

@@ -1,10 +1,20 @@
 """What tests of the command line ask for."""
 
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
+from engine.runtime.clock import SystemClock
+from providers.sandbox.actors import ACTORS
+from providers.sandbox.actors.settings import Settings
+from providers.sandbox.process import sandbox
+from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
+
+FAST = Settings(nodes=3, termination=0.0)
 
 
 @pytest.fixture
@@ -14,3 +24,27 @@ def engine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     return Engine(capsys)
+
+
+@pytest.fixture
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """A sandbox cluster on loopback that the command line finds by itself."""
+    with cluster(tmp_path, ACTORS) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        yield box
+
+
+@pytest.fixture
+def full_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """The same without a scheduler: no pod ever finds a place."""
+    with cluster(tmp_path, [actor for actor in ACTORS if actor != "scheduler"]) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        yield box
+
+
+@contextmanager
+def cluster(folder: Path, actors: Collection[str]) -> Iterator[Box]:
+    """A sandbox cluster in a thread of its own."""
+    with start_blocking_portal() as portal:
+        with portal.wrap_async_context_manager(sandbox(SystemClock(), folder, actors=actors, settings=FAST)) as made:
+            yield Box(made, portal)

@@ -1,0 +1,73 @@
+"""A sandbox cluster in a thread of its own, and the hands of a user on it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal
+
+from engine.errors import NotFound
+from engine.ids import Kind
+from providers.sandbox.access import Denial
+from providers.sandbox.faults import Fault
+from providers.sandbox.process import Sandbox
+from resources.kinds import PODCLIQUESET
+from resources.registry import BLUEPRINTS
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The cluster, reached as another client would."""
+
+    cluster: Sandbox
+    portal: BlockingPortal
+
+    @property
+    def kubeconfig(self) -> Path:
+        """How to get in."""
+        return self.cluster.kubeconfig
+
+    def all(self, kind: Kind) -> list[dict[str, Any]]:
+        """All objects of a kind."""
+        return self.portal.call(self.cluster.client("user").list, kind).items
+
+    def names(self, kind: Kind) -> list[str]:
+        """The names of all objects of a kind."""
+        return sorted(body["metadata"]["name"] for body in self.all(kind))
+
+    def scale(self, name: str, replicas: int) -> None:
+        """What `kubectl scale pcs` does."""
+        self.change(PODCLIQUESET, name, {"spec": {"replicas": replicas}})
+
+    def change(self, kind: Kind, name: str, patch: dict[str, Any]) -> None:
+        """What `kubectl patch` does."""
+        self.portal.call(self.cluster.client("user").patch, kind, "default", name, patch)
+
+    def delete(self, kind: Kind, name: str) -> None:
+        """What `kubectl delete --wait=false` does."""
+        self.portal.call(self.cluster.client("user").delete, kind, "default", name)
+
+    def gone(self, kind: Kind, name: str) -> bool:
+        """Whether there is no such object."""
+        try:
+            self.portal.call(self.cluster.client("user").get, kind, "default", name)
+        except NotFound:
+            return True
+        return False
+
+    def deny(self, **rule: str) -> None:
+        """Take a right away from everybody."""
+        self.portal.call(self.cluster.access.denials.append, Denial(**rule))
+
+    def inject(self, *faults: Fault) -> None:
+        """Let something go wrong."""
+        self.portal.call(lambda: self.cluster.faults.inject(*faults))
+
+    def revisions(self) -> dict[str, str]:
+        """The revision of every workload and all that is of it: equal twice means that nothing was written between."""
+        found = {}
+        for kind in (PODCLIQUESET, *BLUEPRINTS[0].children):
+            for body in self.all(kind):
+                if kind is PODCLIQUESET or "app.kubernetes.io/managed-by" in body["metadata"].get("labels", {}):
+                    found[f"{kind.name}/{body['metadata']['name']}"] = body["metadata"]["resourceVersion"]
+        return found

@@ -1,0 +1,212 @@
+"""Commands on a cluster: a sandbox over loopback HTTP, with the real client between."""
+
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.runtime.lease import LEASE
+from enginectl.exits import Exit
+from providers.sandbox.faults import Fault
+from resources.kinds import POD, PODCLIQUESET, SECRET, SERVICE
+from tests.enginectl.box import Box
+from tests.enginectl.calling import ROOT, Engine, finished, started
+
+FIRST = ROOT / "examples" / "01-first-gang"
+
+
+@pytest.fixture
+def synced(box: Box, engine: Engine) -> Box:
+    """A cluster with the first example on it, settled."""
+    answer = engine("sync", "-f", FIRST)
+    assert answer.code == Exit.DONE, answer
+    return box
+
+
+def test_a_file_on_disk_becomes_a_settled_cluster_and_then_there_is_nothing_to_do(box: Box, engine: Engine) -> None:
+    first = engine("sync", "-f", FIRST)
+    before = box.revisions()
+    second = engine("sync", "-f", FIRST)
+
+    assert (first.code, first.last) == (Exit.DONE, "exit 0: done")
+    assert len(box.names(POD)) == 3
+    assert second.out == "Done: nothing, all is as desired.\nexit 0: done\n"
+    assert box.revisions() == before
+
+
+def test_what_diff_shows_is_what_sync_does(synced: Box, engine: Engine) -> None:
+    synced.scale("first", 2)
+    preview = engine("diff", "-o", "json", "--detailed-exitcode")
+    done = engine("sync", "-o", "json")
+
+    shown = {
+        (one["verb"], one["object"]["kind"], one["object"]["name"]) for root in preview.document["roots"] for one in root["operations"]
+    }
+    made = {(one["verb"], one["object"]["kind"], one["object"]["name"]) for one in done.document["results"] if one["verb"] != "status"}
+    assert preview.code == Exit.CHANGES
+    assert {one for one in shown if one[0] != "status"} == made
+    assert done.document["ending"] == "done"
+
+
+def test_a_dry_run_shows_and_does_nothing(box: Box, engine: Engine) -> None:
+    answer = engine("sync", "-f", FIRST, "--dry-run")
+
+    assert (answer.code, box.names(PODCLIQUESET)) == (Exit.DONE, [])
+    assert "Plan: 12 to create" in answer.out
+
+
+def test_a_deleted_workload_leaves_nothing_behind(synced: Box, engine: Engine) -> None:
+    synced.delete(PODCLIQUESET, "first")
+
+    assert engine("sync").code == Exit.DONE
+    assert synced.revisions() == {}
+
+
+def test_status_tells_how_a_workload_is_doing(synced: Box, engine: Engine) -> None:
+    answer, document = engine("status", "first"), engine("status", "-o", "json").document
+    missing = engine("status", "nobody")
+
+    head, row = (re.split(r"\s{2,}", line) for line in answer.out.splitlines()[:2])
+    assert dict(zip(head, row, strict=True)) | {"AGE": ""} == {
+        "NAMESPACE": "default",
+        "NAME": "first",
+        "STATE": "settled",
+        "REPLICAS": "1",
+        "AVAILABLE": "1",
+        "UPDATED": "1",
+        "GANGS": "1/1",
+        "PODS READY": "3/3",
+        "AGE": "",
+    }
+    (entry,) = document["workloads"]
+    assert (document["version"], entry["pods"]) == (1, {"total": 3, "scheduled": 3, "ready": 3})
+    assert (missing.code, missing.err.splitlines()[0]) == (Exit.FAILED, "engine: no workload is called nobody in default")
+
+
+def test_status_tells_what_waits_for_what_and_since_when(full_box: Box, engine: Engine) -> None:
+    assert engine("sync", "-f", FIRST, "--no-wait").code == Exit.DONE
+
+    assert re.search(r"PodClique/default/first-0-leader: 0 of 1 pods ready, since \d+s", engine("status").out)
+
+
+def test_without_waiting_what_is_left_is_listed_and_time_that_is_up_is_a_failure(full_box: Box, engine: Engine) -> None:
+    hasty, patient = engine("sync", "-f", FIRST, "--no-wait"), engine("sync", "--timeout", "1s")
+
+    assert hasty.code == Exit.DONE and "PodClique/default/first-0-worker  0 of 2 pods ready" in hasty.out
+    assert patient.code == Exit.FAILED and "Not settled in time; this is left:" in patient.out
+
+
+def test_a_snapshot_is_as_good_as_the_cluster_for_a_preview_and_holds_no_secret(synced: Box, engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.yaml"
+    synced.scale("first", 2)
+    (token,) = [body["data"]["token"] for body in synced.all(SECRET) if body["metadata"]["name"] == "first-ic-sat"]
+
+    taken, printed = engine("snapshot", "--out", file), engine("snapshot")
+
+    assert (taken.code, taken.out) == (Exit.DONE, "")
+    assert file.read_text() == printed.out and token not in printed.out
+    assert engine("diff", "--against", file).out == engine("diff").out
+
+
+def test_a_kind_that_we_may_not_see_keeps_the_others_going_and_nothing_of_it_is_deleted(synced: Box, engine: Engine) -> None:
+    synced.deny(verb="list", resource="services")
+    synced.scale("first", 0)
+
+    preview, done = engine("diff"), engine("sync", "--timeout", "20s")
+
+    assert preview.code == done.code == Exit.INCOMPLETE
+    assert "incomplete: not every Service could be seen" in preview.out
+    assert "is forbidden: User" in preview.out
+    assert synced.names(SERVICE)[:1] == ["first-0"]
+
+
+def test_a_token_that_has_expired_is_told_in_a_line(box: Box, engine: Engine) -> None:
+    box.kubeconfig.write_text(box.kubeconfig.read_text().replace(box.cluster.token, "stale"))
+
+    for words in (("diff",), ("sync",), ("status",), ("snapshot",)):
+        answer = engine(*words)
+        assert (answer.code, answer.out, len(answer.err.splitlines())) == (Exit.FAILED, "", 2)
+        assert "credentials" in answer.err or "Unauthorized" in answer.err
+        assert "stale" not in answer.err
+
+
+def test_a_server_that_is_away_is_told_in_a_line(box: Box, engine: Engine) -> None:
+    box.kubeconfig.write_text(box.kubeconfig.read_text().replace(box.cluster.url, "https://127.0.0.1:9"))
+
+    answer = engine("diff")
+
+    assert (answer.code, len(answer.err.splitlines())) == (Exit.FAILED, 2)
+    assert "https://127.0.0.1:9" in answer.err
+
+
+def test_another_holder_of_the_lease_is_named(synced: Box, engine: Engine, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("leaderElection: {leaseDuration: 1s, renewDeadline: 500ms, retryPeriod: 100ms}\n")
+    (lease,) = synced.all(LEASE)
+    with started("run", "-A", "--config", config, KUBECONFIG=str(synced.kubeconfig), PATH="") as other:
+        assert other.stderr
+        while '"leading"' not in (line := other.stderr.readline()):
+            assert line, "it ended before it led"
+        answer = engine("sync", "--config", config)
+        other.send_signal(signal.SIGTERM)
+        other.communicate(timeout=30)
+
+    assert (answer.code, other.returncode) == (Exit.NOT_LEADER, Exit.TERMINATED)
+    assert f"engine: the lease default/{lease['metadata']['name']} is held by" in answer.err
+
+
+def test_run_keeps_the_cluster_as_desired_and_ends_in_order(box: Box, engine: Engine) -> None:
+    assert engine("sync", "-f", FIRST).code == Exit.DONE
+    box.scale("first", 2)
+    with started("run", "--interval", "1s", "--log-format", "json", KUBECONFIG=str(box.kubeconfig)) as process:
+        assert process.stderr
+        events: list[dict[str, Any]] = []
+        while not events or events[-1].get("object") != "PodCliqueSet/default/first":
+            line = process.stderr.readline()
+            assert line, events
+            events.append(json.loads(line))
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=30)
+
+    assert (process.returncode, rest.splitlines()[-1]) == (Exit.TERMINATED, "engine: terminated")
+    assert len(box.names(POD)) == 6
+    (lease,) = box.all(LEASE)
+    assert lease["spec"]["holderIdentity"] == ""
+
+
+def test_ctrl_c_in_the_middle_of_a_sync_says_what_is_left_and_the_next_one_goes_on(box: Box, engine: Engine) -> None:
+    box.inject(Fault("slow", verb="create", resource="pods", times=3, seconds=0.5))
+    with started("sync", "-f", FIRST, KUBECONFIG=str(box.kubeconfig)) as process:
+        assert process.stderr
+        while "create   Pod/" not in (line := process.stderr.readline()):
+            assert line, "it ended too soon"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+
+    assert (process.returncode, err.splitlines()[-1]) == (Exit.INTERRUPTED, "engine: interrupted")
+    assert "Interrupted: " in out and "Traceback" not in err
+    assert engine("sync").code == Exit.DONE
+    assert len(box.names(POD)) == 3
+
+
+def test_without_an_option_the_namespace_is_the_contexts_and_that_of_files_their_own(synced: Box, engine: Engine, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.yaml"
+    elsewhere.write_text((FIRST / "gang.yaml").read_text().replace("  name: first\n", "  name: other\n  namespace: there\n"))
+
+    assert "first" in engine("status").out and "first" not in engine("status", "-n", "there").out
+    preview = engine("diff", "-f", elsewhere)
+    assert "PodCliqueSet/there/other" in preview.out and "default/first" not in preview.out
+    everywhere = engine("diff", "-f", elsewhere, "-A", "-o", "json").document
+    assert {root["root"]["name"] for root in everywhere["roots"]} == {"first", "other"}
+
+
+def test_the_demo_tells_the_whole_story_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    answer = finished("demo", TMPDIR=str(tmp_path))
+
+    assert answer.code == Exit.DONE, answer
+    assert [line[:2] for line in answer.out.splitlines() if re.match(r"\d\. ", line)] == ["1.", "2.", "3.", "4.", "5.", "6.", "7."]
+    assert "Left behind: nothing." in answer.out and answer.out.endswith("exit 0: done\n")
+    assert list(tmp_path.iterdir()) == []
