@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import aiohttp
 import anyio
+import anyio.lowlevel
 from yarl import URL
 
 from providers.kubernetes.faults import refusal, translated
@@ -136,8 +137,12 @@ class Stream:
                 yield chunk
 
     async def aclose(self) -> None:
-        """Hang up."""
+        """Hang up, at once: there is no end to wait for, and a transport that were left to close by itself might outlive the loop."""
+        connection = self._response.connection
+        if connection and connection.transport:
+            connection.transport.abort()
         self._response.close()
+        await anyio.lowlevel.cancel_shielded_checkpoint()
         await self._line._leave()
 
 
