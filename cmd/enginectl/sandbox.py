@@ -33,7 +33,10 @@ def up(
         str, typer.Option(metavar="ACTOR,…", help="Actors to leave out; their work is left to whoever patches the API.")
     ] = "",
 ) -> Exit:
-    """Start a cluster on loopback and stay in the foreground: kubectl and any client can use it, and its pods come to life."""
+    """Start a cluster and hold it up.
+
+    It stays in the foreground until Ctrl-C, answers on loopback alone, and serves kubectl and any other client.
+    """
     from anyio import CancelScope
 
     from enginectl.running import run
@@ -56,9 +59,9 @@ def actors(
     with_: Annotated[str, typer.Option("--with", metavar="ACTOR,…", help="Which of them: scheduler, kubelet, garbage, …")],
     nodes: Annotated[int, typer.Option(min=0, help="Simulated nodes to create.")] = 0,
 ) -> Exit:
-    """Play actors of the sandbox on the cluster that the kubeconfig names: a control plane without GPUs gets gangs scheduled.
+    """Play its actors on another cluster.
 
-    Not beside kube-scheduler or kwok for the same job.
+    A real control plane without GPUs gets gangs scheduled and pods that come to life. Not beside kube-scheduler or kwok for the same job.
     """
     from anyio import CancelScope
 

@@ -1,0 +1,109 @@
+"""`engine sandbox up` as a user meets it: it says where it is, answers, and leaves without a trace."""
+
+import base64
+import signal
+import socket
+import ssl
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from enginectl.exits import Exit
+from tests.enginectl.calling import Engine, started
+
+
+@contextmanager
+def up(*words: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """The sandbox in a process of its own, once it has said that it answers; and the kubeconfig that it names."""
+    with started("sandbox", "up", "--nodes", "1", *words) as process:
+        try:
+            assert process.stdout is not None
+            word, _, path = process.stdout.readline().strip().partition("export KUBECONFIG=")
+            assert word == "" and path
+            yield process, Path(path)
+        finally:
+            process.kill()
+
+
+def version(kubeconfig: Path) -> int:
+    """The status code of a request with the credentials that the file holds."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster, token = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
+    context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+    request = urllib.request.Request(f"{cluster['server']}/version", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, context=context, timeout=10) as answer:
+        return int(answer.status)
+
+
+def test_once_it_names_its_kubeconfig_it_answers(tmp_path: Path) -> None:
+    with up("--dir", str(tmp_path / "box")) as (_, kubeconfig):
+        assert tmp_path / "box" / "kubeconfig" == kubeconfig
+        assert 0o600 == kubeconfig.stat().st_mode & 0o777
+        assert 200 == version(kubeconfig)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
+def test_a_signal_ends_it_in_one_line_and_takes_its_folder_along(number: signal.Signals, code: Exit) -> None:
+    with up() as (process, kubeconfig):
+        process.send_signal(number)
+        _, said = process.communicate(timeout=10)
+
+    assert code == process.returncode
+    assert "Traceback" not in said
+    assert not kubeconfig.parent.exists()
+
+
+def test_a_folder_of_the_user_is_left_where_it_is(tmp_path: Path) -> None:
+    with up("--dir", str(tmp_path)) as (process, kubeconfig):
+        process.terminate()
+        process.wait(timeout=10)
+
+    assert kubeconfig.exists()
+
+
+def test_it_answers_on_the_port_that_was_asked_for(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    with up("--dir", str(tmp_path), "--port", str(port)) as (_, kubeconfig):
+        assert f"https://127.0.0.1:{port}" == yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(engine: Engine, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = engine("sandbox", "up", "--dir", str(tmp_path), "--port", str(port))
+
+    assert Exit.FAILED == said.code
+    assert f"engine: the sandbox cannot start on port {port} with its files in {tmp_path}: Address already in use" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("up", "--without", "scheduler,driver,plumber"), "--without plumber: there is no such actor; there are scheduler, kubelet"),
+        (("actors", "--with", "plumber"), "--with plumber: there is no such actor"),
+        (("actors", "--with", " , "), "--with names no actor"),
+        (("actors",), "Missing option '--with'"),
+    ],
+)
+def test_an_actor_that_there_is_not_is_a_usage_error(engine: Engine, words: tuple[str, ...], message: str) -> None:
+    said = engine("sandbox", *words)
+
+    assert Exit.USAGE == said.code
+    assert message in said.err
+
+
+def test_actors_without_a_cluster_say_what_to_do(engine: Engine) -> None:
+    said = engine("sandbox", "actors", "--with", "scheduler")
+
+    assert Exit.FAILED == said.code
+    assert "engine sandbox up" in said.err
