@@ -17,7 +17,7 @@ from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.body import Body, Key, conditions_of, is_deleting, is_finished, key_of, labels_of, status_of, uid_of
 from providers.sandbox.actors.life import Scene, departed, differs, life
 from providers.sandbox.actors.moments import read
-from providers.sandbox.actors.nodes import is_simulated, keep_ready, register
+from providers.sandbox.actors.nodes import is_simulated, keep_ready
 from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.script import script_of
 from providers.sandbox.actors.settings import Settings
@@ -60,7 +60,6 @@ class Kubelets:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reflect, self._client, self._clock, self._pods, self._nodes)
             tasks.start_soon(keep_ready, self._client, self._clock, self._settings, self._nodes, self._node_agenda)
-            await register(self._client, self._settings)
             # Addresses are given out only once those that are taken are known.
             await self._pods.synced.wait()
             tasks.start_soon(self._agenda.work, self._look)

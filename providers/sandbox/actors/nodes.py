@@ -33,19 +33,17 @@ def is_simulated(node: Body | None) -> bool:
     return node is not None and labels_of(node).get(SIMULATED) == "true"
 
 
-async def register(client: Client, settings: Settings) -> None:
-    """Create the nodes that the settings ask for; those that are there stay as they are."""
-    for number in range(settings.nodes):
-        try:
-            await client.create(NODE, "", _node(number, settings))
-        except AlreadyExists:
-            continue
-
-
 async def keep_ready(client: Client, clock: Clock, settings: Settings, nodes: Reflection, agenda: Agenda[str]) -> None:
-    """Make every simulated node Ready whenever it is not, for ever; renew its Lease if the settings say so."""
+    """Register the nodes that the settings ask for, once; make every simulated node Ready whenever it is not, for ever.
+
+    A node that somebody deletes stays deleted until the next start; one that was there before stays as it is.
+    """
+    unregistered = {f"node-{number:04d}": number for number in range(settings.nodes)}
 
     async def look(name: str) -> float | None:
+        if name in unregistered:
+            await _register(client, _node(name, unregistered[name], settings))
+            del unregistered[name]
         node = nodes.get("", name)
         if node is None or not is_simulated(node):
             return None
@@ -54,7 +52,16 @@ async def keep_ready(client: Client, clock: Clock, settings: Settings, nodes: Re
             await _renew(client, clock, settings, name)
         return settings.heartbeat or None
 
+    for name in unregistered:
+        agenda.add(name)
     await agenda.work(look, workers=2)
+
+
+async def _register(client: Client, node: Body) -> None:
+    try:
+        await client.create(NODE, "", node)
+    except AlreadyExists:
+        return
 
 
 async def _make_ready(client: Client, clock: Clock, settings: Settings, nodes: Reflection, node: Body) -> None:
@@ -82,8 +89,7 @@ async def _renew(client: Client, clock: Clock, settings: Settings, name: str) ->
         await client.patch(LEASE, "kube-node-lease", name, {"spec": spec})
 
 
-def _node(number: int, settings: Settings) -> dict[str, Any]:
-    name = f"node-{number:04d}"
+def _node(name: str, number: int, settings: Settings) -> Body:
     rack = number // settings.nodes_per_rack
     labels = {
         SIMULATED: "true",

@@ -1,6 +1,6 @@
 """A sandbox with some of its actors at work, on a clock that is turned by hand."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +30,7 @@ class Stage:
 
     client: Client
     clock: VirtualClock
+    actors_client: Client
 
     async def create(self, *bodies: Mapping[str, Any]) -> dict[str, Any]:
         """Create these in order; the last one as it came back."""
@@ -77,10 +78,13 @@ class Stage:
 
 
 @asynccontextmanager
-async def playing(*actors: str, settings: Settings = USUAL) -> AsyncGenerator[Stage]:
-    """A fresh cluster with namespace `ml` and the kinds of workloads, in which these actors play."""
+async def playing(
+    *actors: str, settings: Settings = USUAL, client: Callable[[Api], InProcessClient] = InProcessClient
+) -> AsyncGenerator[Stage]:
+    """A fresh cluster with namespace `ml` and the kinds of workloads, in which these actors play, through such a client."""
     clock = VirtualClock()
-    stage = Stage(InProcessClient(Api(clock)), clock)
+    api = Api(clock, seed=1)
+    stage = Stage(InProcessClient(api), clock, client(api))
     for definition in crds():
         await stage.client.create(CRD, "", definition)
     await stage.client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
@@ -92,7 +96,7 @@ async def playing(*actors: str, settings: Settings = USUAL) -> AsyncGenerator[St
 async def on(stage: Stage, *actors: str, settings: Settings = USUAL) -> AsyncGenerator[None]:
     """Let these actors play on a cluster that is there."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_actors, stage.client, stage.clock, actors, settings)
+        tasks.start_soon(run_actors, stage.actors_client, stage.clock, actors, settings)
         await stage.turn(0)
         yield
         tasks.cancel_scope.cancel()
