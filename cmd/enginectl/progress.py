@@ -70,6 +70,11 @@ def waits_of(plans: Sequence[Plan]) -> Iterator[str]:
         yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), 120)}"
 
 
+def many(count: int, noun: str) -> str:
+    """A number and its noun."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 @dataclass(slots=True)
 class Branch:
     """One workload, as far as it has got: operations done, failed and planned, and what it waits for."""
@@ -100,7 +105,7 @@ class Tree:
 
     def planned(self, plans: Sequence[Plan], calls: int) -> None:
         """What there is to do."""
-        self.head = f"{len(plans)} workloads, {calls} operations to do"
+        self.head = f"{many(len(plans), 'workload')}, {many(calls, 'operation')} to do"
         for plan in plans:
             branch = self.branches.setdefault(plan.root, Branch())
             branch.planned = branch.done + branch.failed + len(plan.operations)

@@ -84,8 +84,8 @@ def chapters(here: Wiring, client: Client) -> tuple[Chapter, ...]:
         return lambda: scaled(client, replicas)
 
     return (
-        Chapter("A leader and two workers, on disk so far. What would they become?", f"engine diff -f {SOURCE.parent.name}", (look,)),
-        Chapter("That, and nothing else, is now made so.", f"engine sync -f {SOURCE.parent.name}", (lambda: sync(wanted),)),
+        Chapter("A leader and two workers, on disk so far. What would they become?", "engine diff -f examples/01-first-gang", (look,)),
+        Chapter("That, and nothing else, is now made so.", "engine sync -f examples/01-first-gang", (lambda: sync(wanted),)),
         Chapter("All three started together, as a gang.", f"engine status {NAME}", (status,)),
         Chapter(
             "Three such gangs: the plan before, the cluster after.",

@@ -72,8 +72,8 @@ def account_lines(account: Account, verbose: bool) -> Iterator[Line]:
         yield Line(f"  note: {printable(note)}", "faint")
     brief = len(account.steps) > LISTED and not verbose
     yield from in_patterns(account) if brief else in_parts(account)
-    yield from delayed("held", account.held, verbose, f"{MARKS['held']} held")
-    yield from delayed("faint", account.waiting, verbose, "· waits")
+    yield from delayed(account.root, account.held, verbose, f"{MARKS['held']} held", "held")
+    yield from delayed(account.root, account.waiting, verbose, "· waits", "faint")
 
 
 def in_parts(account: Account) -> Iterator[Line]:
@@ -115,14 +115,15 @@ def step_lines(step: Step, name: str, width: int, why: str, *, alike: bool = Fal
         yield Line(f"      … {len(changes) - FIELDS} more fields; -o json has them all", "faint")
 
 
-def delayed(tone: str, listed: Sequence[Held], verbose: bool, label: str) -> Iterator[Line]:
+def delayed(root: ResourceId, listed: Sequence[Held], verbose: bool, label: str, tone: str) -> Iterator[Line]:
     """What is not done now or not there yet, with its reason and until when."""
-    groups = [(held,) for held in listed] if verbose else held_alike(listed)
-    for group in groups:
-        name = group_name(None, [held.id for held in group])
+    groups: list[tuple[Held, ...]] = [(held,) for held in listed] if verbose else held_alike(listed)
+    names = [group_name(root, [held.id for held in group]) for group in groups]
+    width = column(names)
+    for group, name in zip(groups, names, strict=True):
         why = clipped(spread(held.why for held in group), REASON)
         until = min((held.until for held in group if held.until), default=None)
-        yield Line(f"  {label:<10} {name}  {why}{f' (until {until:%Y-%m-%dT%H:%M:%SZ})' if until else ''}", tone)
+        yield Line(f"  {label:<10} {name:<{width}}  {why}{f' (until {until:%Y-%m-%dT%H:%M:%SZ})' if until else ''}", tone)
 
 
 def step_name(root: ResourceId, step: Step) -> str:

@@ -95,7 +95,7 @@ def test_status_tells_what_waits_for_what_and_since_when(full_box: Box, engine: 
 def test_without_waiting_what_is_left_is_listed_and_time_that_is_up_is_a_failure(full_box: Box, engine: Engine) -> None:
     hasty, patient = engine("sync", "-f", FIRST, "--no-wait"), engine("sync", "--timeout", "1s")
 
-    assert hasty.code == Exit.DONE and "PodClique/default/first-0-worker  0 of 2 pods ready" in hasty.out
+    assert hasty.code == Exit.DONE and "PodClique/first-0-worker  0 of 2 pods ready" in hasty.out
     assert patient.code == Exit.FAILED and "Not settled in time; this is left:" in patient.out
 
 
@@ -201,6 +201,17 @@ def test_without_an_option_the_namespace_is_the_contexts_and_that_of_files_their
     assert "PodCliqueSet/there/other" in preview.out and "default/first" not in preview.out
     everywhere = engine("diff", "-f", elsewhere, "-A", "-o", "json").document
     assert {root["root"]["name"] for root in everywhere["roots"]} == {"first", "other"}
+
+
+def test_the_demo_can_be_stopped_at_any_time_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with started("demo", TMPDIR=str(tmp_path)) as process:
+        assert process.stderr
+        assert process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+
+    assert (process.returncode, err.splitlines()[-1]) == (Exit.INTERRUPTED, "engine: interrupted")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_demo_tells_the_whole_story_and_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -58,8 +58,8 @@ def test_a_hold_and_a_wait_say_why_and_until_when() -> None:
         told(report)
         == """\
 PodCliqueSet/default/simple
-  ? held     Pod/default/simple-0-a-b2b2b  not every Pod could be seen
-  · waits    Pod/default/simple-0-a-x7k2q  not ready (until 2026-01-02T03:04:05Z)
+  ? held     Pod/simple-0-a-b2b2b  not every Pod could be seen
+  · waits    Pod/simple-0-a-x7k2q  not ready (until 2026-01-02T03:04:05Z)
 No operations: 1 held; 1 waiting for the cluster."""
     )
 
