@@ -139,7 +139,7 @@ def _judge(resource: Resource, live: Live | None, judging: Judging) -> Iterable[
         return _create(resource, judging) if resource.stance is Stance.WANT else ()
     blind = judging.blind_spot(resource.id.kind)
     if resource.stance is Stance.DROP:
-        return (Held(resource.id, f"goes once {blind} objects are seen completely"),) if blind else _drop(resource, live)
+        return (Held(resource.id, f"goes once {blind} objects are seen completely"),) if blind else _leave(resource, live, judging)
     if live.deleting_since is not None and live.id != judging.root.id:
         return (Held(resource.id, "is being deleted; it is made again once it is gone"),)
     answers = _change(resource, live, judging)
@@ -245,6 +245,20 @@ def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], judgin
         expect=Expect(live.uid),
         asked=resource.asked,
     )
+
+
+def _leave(resource: Resource, live: Live, judging: Judging) -> Iterable[Answer]:
+    """Drop it, or, where others want it too, no more than our part in it."""
+    ours = {reference.uid for reference in _references(resource, judging)}
+    if not resource.policy.shared or all(owner.uid in ours for owner in live.owners):
+        return _drop(resource, live)
+    old = live.body["metadata"]["ownerReferences"]
+    kept = [entry for entry in old if entry["uid"] not in ours]
+    if len(kept) == len(old):
+        return ()
+    difference = Difference()
+    difference.add(("metadata", "ownerReferences"), old, kept, Cause.INTENT)
+    return (_patch(Verb.PATCH, resource, live, difference),)
 
 
 def _drop(resource: Resource, live: Live) -> Iterable[Answer]:

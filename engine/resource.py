@@ -45,6 +45,8 @@ class Policy:
     """Beneath these nothing is taken away."""
     create_only: bool = False
     """Made once, then never patched."""
+    shared: bool = False
+    """Several roots want it: each adds and takes away its own owner reference only, and the last one deletes."""
     finalizers: tuple[str, ...] = ()
     """Ours: put on at creation, released by us when the object goes."""
 
