@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import anyio
 
-from engine.errors import ClusterError, NotFound, Unauthorized, Unreachable
+from engine.errors import ClusterError, Conflict, Invalid, NotFound, Unauthorized, Unreachable
 from engine.ids import Kind, ResourceId
 from engine.observed import Live, live
 from engine.operation import Event, Operation, Verb
@@ -62,8 +62,7 @@ class Cluster:
             case Verb.STATUS:
                 return await self._client.patch(kind, namespace, name, _bound(operation), subresource="status")
             case Verb.RELEASE:
-                with suppress(NotFound):
-                    await self._client.patch(kind, namespace, name, _released(operation), how="json")
+                await self._release(kind, operation)
             case Verb.DELETE:
                 await self._delete(kind, operation)
         return None
@@ -74,6 +73,15 @@ class Cluster:
             references = [reference(wanted, uids) for wanted in operation.references]
             body = {**body, "metadata": {**body["metadata"], "ownerReferences": references}}
         return await self._client.create(kind, operation.id.namespace, body)
+
+    async def _release(self, kind: Kind, operation: Operation) -> None:
+        try:
+            await self._client.patch(kind, operation.id.namespace, operation.id.name, _released(operation), how="json")
+        except NotFound:
+            return
+        except Invalid as error:
+            # A JSON patch whose test does not hold is refused like one that makes no sense, and ours does.
+            raise Conflict(f"{operation.id} or its finalizers have changed", status=error.status) from error
 
     async def _delete(self, kind: Kind, operation: Operation) -> None:
         with suppress(NotFound):

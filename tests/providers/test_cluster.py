@@ -1,0 +1,81 @@
+"""The cluster behind a client that is not at its best: what could not be seen is told, and the rest is seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from engine.errors import ClusterError, Forbidden, NotFound, ServerFault, Unauthorized, Unreachable
+from engine.ids import Kind
+from engine.runtime.client import Listing
+from engine.runtime.clock import SystemClock
+from engine.runtime.provider import Scope, Sighting
+from providers.cluster import Cluster
+from resources.kinds import POD, PODCLIQUE, PODCLIQUESET, SERVICE
+
+pytestmark = pytest.mark.anyio
+
+SCOPE = Scope((PODCLIQUESET,), (PODCLIQUE, POD, SERVICE), "a=b")
+
+
+@dataclass
+class Lists:
+    """A client that has one object of each kind, and refuses to list some."""
+
+    refused: Mapping[Kind, ClusterError]
+    asked: list[tuple[str, str, str]] = field(default_factory=list)
+
+    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
+        self.asked.append((kind.name, namespace, labels))
+        if kind in self.refused:
+            raise self.refused[kind]
+        return Listing([{"metadata": {"name": kind.plural, "namespace": namespace or "lab", "uid": kind.name}}], "1")
+
+
+async def look(refused: Mapping[Kind, ClusterError], scope: Scope = SCOPE) -> tuple[Sighting, Lists]:
+    client: Any = Lists(refused)
+    return await Cluster(client, SystemClock()).observe(scope), client
+
+
+async def test_roots_are_listed_as_they_are_and_children_by_their_label() -> None:
+    seen, client = await look({})
+
+    assert sorted(client.asked) == [
+        ("Pod", "", "a=b"),
+        ("PodClique", "", "a=b"),
+        ("PodCliqueSet", "", ""),
+        ("Service", "", "a=b"),
+    ]
+    assert [live.id.kind for live in seen.roots] == ["PodCliqueSet"]
+    assert sorted(live.id.kind for live in seen.children) == ["Pod", "PodClique", "Service"]
+
+
+async def test_namespaces_that_are_named_are_looked_at_and_no_others() -> None:
+    _, client = await look({}, Scope((PODCLIQUESET,), (), "a=b", ("one", "two")))
+
+    assert sorted(client.asked) == [("PodCliqueSet", "one", ""), ("PodCliqueSet", "two", "")]
+
+
+@pytest.mark.parametrize("trouble", [Forbidden("pods is forbidden"), ServerFault("etcd is away"), Unreachable("cut")])
+async def test_a_kind_that_cannot_be_listed_is_a_hole_beside_what_can(trouble: ClusterError) -> None:
+    seen, _ = await look({POD: trouble})
+
+    assert seen.incomplete == {"Pod": str(trouble)}
+    assert sorted(live.id.kind for live in seen.children) == ["PodClique", "Service"]
+
+
+async def test_a_kind_that_is_not_served_is_no_hole() -> None:
+    seen, _ = await look({POD: NotFound("no such kind")})
+
+    assert seen.incomplete == {}
+
+
+async def test_who_is_not_known_sees_nothing() -> None:
+    with pytest.raises(Unauthorized):
+        await look({POD: Unauthorized("log in again")})
+
+
+async def test_a_server_that_answers_to_nothing_is_unreachable() -> None:
+    with pytest.raises(Unreachable):
+        await look(dict.fromkeys((PODCLIQUESET, PODCLIQUE, POD, SERVICE), Unreachable("gone")))
