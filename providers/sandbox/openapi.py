@@ -19,7 +19,8 @@ _SCALARS: Mapping[str, dict[str, Any]] = {
     "int-or-string": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
     "time": {"type": "string", "format": "date-time"},
     "bytes": {"type": "string", "format": "byte"},
-    "any": {},
+    # Never empty: kubectl takes an empty schema for none.
+    "any": {"description": "Any JSON value."},
 }
 _TYPE_META = {
     "apiVersion": {"type": "string", "description": "The group and version of the schema that this object follows."},
