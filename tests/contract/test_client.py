@@ -11,7 +11,7 @@ import anyio
 import pytest
 import yaml
 
-from engine.errors import AlreadyExists, ClusterError, Conflict, Expired, Invalid, NotFound, Unauthorized
+from engine.errors import AlreadyExists, ClusterError, Conflict, Expired, Forbidden, Invalid, NotFound, Unauthorized
 from engine.ids import Kind
 from engine.runtime.clock import SystemClock
 from providers.kubernetes.client import KubernetesClient
@@ -19,6 +19,7 @@ from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from resources.kinds import CRD, EVENT, NAMESPACE, NODE, POD, SECRET, SERVICE_ACCOUNT
 from tests.contract.server import Server
+from tests.controlplane.cluster import ControlPlane
 
 pytestmark = pytest.mark.anyio
 
@@ -267,3 +268,41 @@ async def test_a_token_that_the_server_does_not_know_is_unauthorized_and_is_not_
             await stranger.list(CONFIG_MAP)
 
     assert "s3cr3t" not in f"{caught.value} {caught.value.status}"
+
+
+@pytest.mark.e2e
+async def test_an_api_service_that_nobody_answers_for_is_a_hole_and_hides_nothing_else(api_server: ControlPlane) -> None:
+    service = Kind("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False)
+    group = f"broken-{uuid.uuid4().hex[:8]}.example.com"
+    registration = {
+        "apiVersion": service.api_version,
+        "kind": service.name,
+        "metadata": {"name": f"v1.{group}"},
+        "spec": {
+            "group": group,
+            "version": "v1",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "insecureSkipTLSVerify": True,
+            "service": {"name": "nobody", "namespace": "default"},
+        },
+    }
+    async with connected(Source(str(api_server.kubeconfig())), SystemClock()) as client:
+        await client.create(service, "", registration)
+        try:
+            with anyio.fail_after(30):
+                while f"{group}/v1" not in (found := await client.discover()).incomplete:
+                    pass
+        finally:
+            await client.delete(service, "", f"v1.{group}")
+
+    assert found.serves(POD)
+
+
+@pytest.mark.e2e
+async def test_who_may_do_nothing_is_told_so_at_once(api_server: ControlPlane) -> None:
+    async with connected(Source(str(api_server.kubeconfig("guest"))), SystemClock()) as guest:
+        with pytest.raises(Forbidden, match='User "guest" cannot list resource "pods"'):
+            await guest.list(POD)
+        with pytest.raises(Forbidden):
+            await guest.create(CONFIG_MAP, "default", config_map("one"))
