@@ -1,0 +1,131 @@
+"""The same story on a real control plane: real admission, garbage collection and scheduling, and an audit log that tells what we asked."""
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from engine.runtime.clock import SystemClock
+from engine.runtime.identity import identify
+from engine.runtime.lease import Lease
+from engine.runtime.passes import Engine
+from engine.runtime.provider import Scope
+from engine.runtime.session import Ending, Report, sync
+from providers.cluster import Cluster
+from providers.kubernetes.client import KubernetesClient
+from providers.kubernetes.connect import connected
+from providers.kubernetes.kubeconfig import Source
+from resources import kinds
+from resources.narrate import narrate
+from resources.registry import BLUEPRINTS
+from resources.schema.crds import crds
+from tests.builders import clique, podcliqueset
+from tests.controlplane.cluster import ControlPlane
+from tests.stories.stage import SCOPE, SETUP
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+REPLICAS = 50
+NAMESPACE = "stories"
+CHILDREN = (kinds.POD, kinds.PODCLIQUE, kinds.PODGANG, kinds.SERVICE, kinds.ROLE, kinds.ROLE_BINDING)
+
+
+class Audit:
+    """What the operator has asked since this was last read, events and the lease apart."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._log = plane.audit_log
+        self._read = self._log.stat().st_size if self._log.exists() else 0
+        self.writes: Counter[str] = Counter()
+        self.refused: list[tuple[str, int]] = []
+
+    def read(self) -> "Audit":
+        with self._log.open() as lines:
+            lines.seek(self._read)
+            entries = [json.loads(line) for line in lines]
+            self._read = lines.tell()
+        told = [entry for entry in entries if entry["objectRef"]["resource"] not in ("events", "leases")]
+        self.writes = Counter(f"{entry['verb']} {entry['objectRef']['resource']}" for entry in told if entry["verb"] not in ("list", "get"))
+        self.refused = [
+            (entry["requestURI"], entry["responseStatus"]["code"]) for entry in entries if entry["responseStatus"]["code"] >= 400
+        ]
+        return self
+
+
+@asynccontextmanager
+async def connection(plane: ControlPlane, user: str) -> AsyncIterator[KubernetesClient]:
+    async with connected(Source(str(plane.kubeconfig(user))), SystemClock()) as client:
+        yield client
+
+
+async def synced(plane: ControlPlane) -> Report:
+    """`engine sync` as the operator, with connections and a memory of its own."""
+    clock = SystemClock()
+    async with connection(plane, "operator") as client:
+        scope = Scope(SCOPE.roots, SCOPE.children, SCOPE.selector, (NAMESPACE,))
+        engine = Engine(Cluster(client, clock), clock, scope, BLUEPRINTS, SETUP, narrate=narrate)
+        return await sync(engine, Lease(client, clock, NAMESPACE, "engine", identify()), patience=120)
+
+
+async def define(admin: KubernetesClient) -> None:
+    """A namespace, and our kinds, until they are served."""
+    await admin.create(kinds.NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    since = (await admin.list(kinds.CRD)).revision
+    missing = set()
+    for definition in crds():
+        missing.add(definition["metadata"]["name"])
+        await admin.patch(kinds.CRD, "", definition["metadata"]["name"], definition, how="apply", force=True)
+    with anyio.fail_after(60):
+        async with aclosing(admin.watch(kinds.CRD, since=since)) as events:
+            while missing:
+                _, definition = await anext(events)
+                if _is_established(definition):
+                    missing.discard(definition["metadata"]["name"])
+    for kind in kinds.OURS:
+        await admin.list(kind)  # The first answer may be "too early", which the client waits out.
+
+
+def _is_established(definition: dict[str, Any]) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+
+
+async def test_fifty_replicas_come_up_scale_and_go_with_few_writes_and_no_refusal(control_plane: ControlPlane) -> None:
+    async with connection(control_plane, "admin") as admin:
+        await define(admin)
+        audit = Audit(control_plane)
+
+        async def scale(replicas: int) -> None:
+            await admin.patch(kinds.PODCLIQUESET, NAMESPACE, "web", {"spec": {"replicas": replicas}}, subresource="scale")
+
+        async def pods() -> int:
+            return len((await admin.list(kinds.POD, NAMESPACE)).items)
+
+        async def settle() -> Audit:
+            report = await synced(control_plane)
+            assert (report.ending, report.failures) == (Ending.DONE, ())
+            seen = audit.read()
+            assert seen.refused == []
+            return seen
+
+        await admin.create(kinds.PODCLIQUESET, NAMESPACE, podcliqueset("web", clique("worker", 2), replicas=REPLICAS, namespace=NAMESPACE))
+        assert (await settle()).writes.total() <= 10 * REPLICAS
+        assert await pods() == 2 * REPLICAS
+
+        assert (await settle()).writes.total() == 0
+
+        await scale(REPLICAS + 5)
+        assert (await settle()).writes["create pods"] == 10
+
+        await scale(REPLICAS - 5)
+        assert (await settle()).writes["delete pods"] == 20
+        assert await pods() == 2 * (REPLICAS - 5)
+
+        await admin.delete(kinds.PODCLIQUESET, NAMESPACE, "web", propagation="Background")
+        await settle()
+        left = [body["metadata"]["name"] for kind in CHILDREN for body in (await admin.list(kind, NAMESPACE)).items]
+        assert left == []
