@@ -74,13 +74,12 @@ async def synced(plane: ControlPlane) -> Report:
 async def define(admin: KubernetesClient) -> None:
     """A namespace, and our kinds, until they are served."""
     await admin.create(kinds.NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    since = (await admin.list(kinds.CRD)).revision
-    missing = set()
     for definition in crds():
-        missing.add(definition["metadata"]["name"])
         await admin.patch(kinds.CRD, "", definition["metadata"]["name"], definition, how="apply", force=True)
+    listing = await admin.list(kinds.CRD)
+    missing = {definition["metadata"]["name"] for definition in listing.items if not _is_established(definition)}
     with anyio.fail_after(60):
-        async with aclosing(admin.watch(kinds.CRD, since=since)) as events:
+        async with aclosing(admin.watch(kinds.CRD, since=listing.revision)) as events:
             while missing:
                 _, definition = await anext(events)
                 if _is_established(definition):
