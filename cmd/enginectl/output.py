@@ -1,7 +1,6 @@
 """Output: answers on stdout, everything else on stderr; colour and motion only where a person is looking."""
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
@@ -64,11 +63,6 @@ def fault(message: str) -> None:
 def coloured(stream: TextIO) -> bool:
     """Whether colour helps the reader of a stream."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def width() -> int:
-    """How many columns the terminal has."""
-    return shutil.get_terminal_size((100, 24)).columns
 
 
 def fitted(text: str, stream: TextIO) -> str:

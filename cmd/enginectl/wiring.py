@@ -24,6 +24,7 @@ from enginectl.options import Options
 from enginectl.running import Misuse
 from providers.documents import read_documents
 from providers.kubernetes.kubeconfig import Source, target
+from providers.looking import Looking
 from providers.registry import SCHEDULERS
 from providers.snapshot import EMPTY, Snapshot, read
 from resources import settings
@@ -57,8 +58,9 @@ class Wiring:
     @property
     def log(self) -> Log:
         """Where events are told."""
-        form = self.options.log_format
-        return logger(sys.stderr, format=form.value if form else None, verbose=self.options.verbose, colour=output.coloured(sys.stderr))
+        asked, said = self.options.log_format, self.settings.log_format if "log_format" in self.settings.model_fields_set else None
+        verbose = self.options.verbose or self.settings.log_level == "debug"
+        return logger(sys.stderr, format=asked.value if asked else said, verbose=verbose, colour=output.coloured(sys.stderr))
 
 
 def wired(options: Options) -> Wiring:
@@ -66,10 +68,15 @@ def wired(options: Options) -> Wiring:
     if options.namespace and options.all_namespaces:
         raise Misuse("--namespace and --all-namespaces exclude each other")
     chosen = configuration(options.config) if options.config else settings.Settings()
-    names = chosen.scheduler.names
-    known = {name: SCHEDULERS[name] for name in names if name in SCHEDULERS}
-    default = chosen.scheduler.default_profile_name
-    return Wiring(options, chosen, Setup(known, default), SystemClock())
+    return Wiring(options, chosen, setup(chosen.scheduler), SystemClock())
+
+
+def setup(schedulers: settings.Schedulers) -> Setup:
+    """The scheduler back ends that are both configured and there; what is not there is told on stderr."""
+    for name in schedulers.names:
+        if name not in SCHEDULERS:
+            output.tell(f"the scheduler {name} is configured, but there is no back end for it here: workloads that name it are refused")
+    return Setup({name: SCHEDULERS[name] for name in schedulers.names if name in SCHEDULERS}, schedulers.default_profile_name)
 
 
 def configuration(path: Path) -> settings.Settings:
@@ -148,7 +155,7 @@ async def world(wiring: Wiring, against: str) -> AsyncIterator[tuple[Provider, t
     """What a preview looks at (a cluster, a snapshot or nothing), and the namespaces that it means when nobody says any."""
     if against == LIVE:
         async with cluster(wiring) as (_, provider):
-            yield provider, (home(wiring),)
+            yield Looking(provider), (home(wiring),)
     else:
         yield EMPTY if against == NOTHING else snapshot(Path(against)), ()
 

@@ -1,0 +1,37 @@
+"""Whoever only looks cannot write."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from engine.errors import Forbidden
+from engine.ids import ResourceId
+from engine.operation import Cause, Event, Operation, Verb
+from providers.looking import Looking
+from providers.snapshot import Snapshot
+
+pytestmark = pytest.mark.anyio
+POD = ResourceId("", "Pod", "a", "p")
+
+
+class Armed(Snapshot):
+    """A provider that fails the test when it is asked to write."""
+
+    async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
+        """Never."""
+        pytest.fail("a write went through")
+
+    async def record(self, event: Event) -> None:
+        """Never."""
+        pytest.fail("an event went through")
+
+
+@pytest.mark.parametrize("verb", Verb)
+async def test_every_operation_is_refused_before_it_gets_anywhere(verb: Verb) -> None:
+    with pytest.raises(Forbidden):
+        await Looking(Armed()).execute(Operation(verb, POD, "why", Cause.INTENT), {})
+
+
+async def test_no_event_is_told() -> None:
+    await Looking(Armed()).record(Event(POD, "u", "Created", "made"))
