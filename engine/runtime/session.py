@@ -158,6 +158,8 @@ class _Session:
         self.seen: Look | None = None
         self.results: list[Result] = []
         self.incomplete_looks = 0
+        self.idle_looks = 0
+        """How many looks in a row have brought nothing to do."""
         self.timed_out = False
         self.error: EngineError | None = None
 
@@ -169,6 +171,7 @@ class _Session:
             seen = self.seen = await self._look(give_up_at)
             self.incomplete_looks = self.incomplete_looks + 1 if seen.world.incomplete else 0
             chosen = choose(seen, self.memory, clock.monotonic())
+            self.idle_looks = 0 if chosen else self.idle_looks + 1
             self.progress.planned(seen.survey.plans, sum(len(plan.operations) for plan in chosen))
             results = await act(self.engine, self.memory, chosen, on_result=self._note, may=may)
             if not chosen and self._is_over(seen):
@@ -207,8 +210,8 @@ class _Session:
             return self.incomplete_looks >= GLANCES
         if self.wait and any(_awaited(plan, observed) for plan, observed in _pairs(seen)):
             return False
-        # What is held until further notice may be held because something is about to happen: see whether it does.
-        return seen.quiet or not any(plan.held for plan in seen.survey.plans)
+        # What is held until further notice may be held because something is about to happen: look once more whether it does.
+        return self.idle_looks > 1 or not any(plan.held for plan in seen.survey.plans)
 
 
 def _pairs(seen: Look) -> Iterator[tuple[Plan, Observed]]:

@@ -212,6 +212,21 @@ async def test_what_is_paused_is_held_and_no_reason_to_wait() -> None:
     assert stage.clock.monotonic() < 2
 
 
+async def test_what_is_paused_is_no_reason_to_wait_for_a_cluster_that_never_rests() -> None:
+    stage = Stage(tree(leaves=2, paused=True))
+
+    async def never_rest() -> None:
+        while True:
+            stage.shelf.put(stage.shelf.objects[root()])
+            await stage.clock.sleep(0.1)
+
+    stage.ripening = never_rest
+    report = await stage.sync()
+
+    assert report.ending is Ending.DONE
+    assert stage.clock.monotonic() < 15
+
+
 async def test_what_is_forbidden_is_asked_for_once_and_ends_the_wait() -> None:
     stage = Stage(tree(leaves=2))
     denied = create("root-1")
