@@ -95,15 +95,17 @@ async def _faults(world: World, request: Request, identity: Identity) -> Respons
 
 
 async def _api(world: World, request: Request, identity: Identity) -> Response:
-    """Discovery where the path is one of its own, a resource everywhere else."""
+    """Discovery where the path is one of its own, a resource everywhere else. Where no group is, there is not even a Status."""
     path = request.scope["path"]
     if (found := _discovered(world, path, request.headers.get("accept", ""))) is not None:
         _only_get(request)
         world.access.check(identity, Act("get", path=path))
         return found
+    if not _is_of_a_group(world, path):
+        return _page_not_found()
     resource = route(path)
     if resource is None:
-        return _page_not_found()
+        raise no_such_resource()
     call = Call(
         method=request.method,
         route=resource,
@@ -133,9 +135,18 @@ def _discovered(world: World, path: str, accept: str) -> Response | None:
             return _page_not_found() if found is None else document(found)
         case ["api", version]:
             return _resources(world, "", version)
-        case ["apis", group, version]:
+        case ["apis", group, version] if discovery.serves(catalogue, group):
             return _resources(world, group, version)
     return None
+
+
+def _is_of_a_group(world: World, path: str) -> bool:
+    match path.strip("/").split("/"):
+        case ["api", *_]:
+            return True
+        case ["apis", group, *_]:
+            return discovery.serves(world.api.catalogue, group)
+    return False
 
 
 def _resources(world: World, group: str, version: str) -> Response:

@@ -79,6 +79,11 @@ def group(catalogue: Catalogue, name: str) -> dict[str, Any] | None:
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, of_group)} if name and of_group else None
 
 
+def serves(catalogue: Catalogue, group_name: str) -> bool:
+    """Whether anything is served in that group."""
+    return any(kind.group == group_name for kind in REVIEWS) or any(served.kind.group == group_name for served in catalogue)
+
+
 def resource_list(catalogue: Catalogue, group_name: str, version: str) -> dict[str, Any] | None:
     """The older answer of `/api/v1` and `/apis/GROUP/VERSION`; None for a version that is not served."""
     members = _groups(catalogue).get(group_name, {}).get(version)

@@ -37,7 +37,13 @@ async def listening(world: World, tls: ssl.SSLContext, *, port: int = 0) -> Asyn
     Only uvicorn's protocol is used, not its `Server`: that one takes over the signals and the end of the process.
     """
     config = uvicorn.Config(
-        application(world), lifespan="off", ws="none", log_config=None, log_level="critical", timeout_keep_alive=_IDLE_SECONDS
+        application(world),
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        log_config=None,
+        log_level="critical",
+        timeout_keep_alive=_IDLE_SECONDS,
     )
     config.load()
     state = ServerState()

@@ -108,6 +108,8 @@ async def test_a_dry_run_leaves_nothing_behind(http: Web) -> None:
         ("GET", f"{MAPS}/a/status", 404),
         ("GET", "/apis/apps/v9", 404),
         ("GET", "/apis/apps/v1/nothings", 404),
+        ("GET", "/api/v2", 404),
+        ("GET", "/api/v1/namespaces/a/pods/b/status/c", 404),
         ("DELETE", "/api/v1/namespaces", 405),
     ],
 )
@@ -121,7 +123,7 @@ async def test_what_is_not_there_is_answered_with_a_status(http: Web, method: st
     assert (code, "Status", words[code], {}) == (said.code, said.body["kind"], said.body["message"], said.body["details"])
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/apis/nothing", "/api/v1/namespaces/a/pods/b/status/c"])
+@pytest.mark.parametrize("path", ["/nothing", "/apis/nothing", "/apis/nothing/v1", "/apis/nothing/v1/namespaces/a/things/b"])
 async def test_a_path_that_is_no_api_is_a_plain_404(http: Web, path: str) -> None:
     said = await http.ask("GET", path)
 
