@@ -71,8 +71,6 @@ def _answer(given: Sequence[str]) -> Exit:
         from enginectl.running import ended_by
 
         return ended_by(Exit.TERMINATED if isinstance(stop, Terminated) else Exit.INTERRUPTED)
-    except BrokenPipeError:
-        raise
     except Exception as error:
         return _failed(error, verbose="-v" in given or "--verbose" in given)
 

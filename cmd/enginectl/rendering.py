@@ -1,14 +1,12 @@
 """Rendering: every object that manifests stand for, as it would be sent to a cluster in which nothing is yet."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.ids import ResourceId
 from engine.mask import masked
 from engine.memo import Memo
 from engine.operation import Reference, Unknown
-from engine.plan import reference
+from engine.report.json import with_owners
 from engine.resource import Resource, Stance
 from engine.world import empty, propose
 from enginectl.manifest_files import Wanted
@@ -32,18 +30,5 @@ def rendered(wired: Wiring, wanted: Wanted) -> tuple[list[dict[str, Any]], list[
 
 
 def manifest(resource: Resource) -> dict[str, Any]:
-    """One object with its owner references; the uid of an owner is not known before that owner is made."""
-    owners = list(references(resource))
-    body = masked(resource.body)
-    return {**body, "metadata": {**body["metadata"], **({"ownerReferences": owners} if owners else {})}}
-
-
-def references(resource: Resource) -> Iterator[dict[str, object]]:
-    """The owner references, each with words in place of a uid."""
-    for owner in resource.owners:
-        yield reference(Reference(owner, Unknown(owner.id)), {owner.id: placeholder(owner.id)})
-
-
-def placeholder(id: ResourceId) -> str:
-    """What stands for the uid of an object that does not exist yet."""
-    return f"(uid of {id})"
+    """One object as it would be sent."""
+    return with_owners(masked(resource.body), [Reference(owner, Unknown(owner.id)) for owner in resource.owners])

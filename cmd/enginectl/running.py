@@ -64,14 +64,22 @@ def ended_by(code: Exit) -> Exit:
 
 
 def failed(error: BaseException, *, verbose: bool) -> Exit:
-    """Tell what went wrong, a line for each thing, and which exit code that is."""
-    codes = []
-    for leaf in leaves(error):
-        codes.append(code_of(leaf))
-        output.fault(str(leaf) if isinstance(leaf, EngineError) else f"unexpected: {type(leaf).__name__}: {leaf} (-v shows where)")
-    if verbose:
-        sys.stderr.writelines(format_exception(error))
-    return codes[0] if len(codes) == 1 else worst(codes)
+    """Tell what went wrong, a line for each thing, and which exit code that is.
+
+    Raises `BrokenPipeError` when nothing is wrong but that nobody reads us any more.
+    """
+    found = list(leaves(error))
+    if all(isinstance(leaf, BrokenPipeError) for leaf in found):
+        raise BrokenPipeError
+    for leaf in found:
+        if isinstance(leaf, EngineError):
+            output.fault(str(leaf))
+            continue
+        output.fault(f"unexpected: {type(leaf).__name__}: {leaf}{'' if verbose else ' (-v shows where)'}")
+        if verbose:
+            sys.stderr.writelines(format_exception(leaf))
+    codes = {code_of(leaf) for leaf in found}
+    return codes.pop() if len(codes) == 1 else worst(codes)
 
 
 def code_of(error: BaseException) -> Exit:

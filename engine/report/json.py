@@ -1,7 +1,7 @@
 """A report as one versioned JSON document: complete, in a fixed order, safe to print."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,10 +9,12 @@ import orjson
 
 from engine.ids import ResourceId
 from engine.mask import masked
-from engine.operation import Held, Objection, Operation, Reference, Unknown, Verb
+from engine.operation import Held, Objection, Operation, Reference, Verb
 from engine.paths import spell
-from engine.report.fields import lines_of, placeholder
+from engine.plan import reference
+from engine.report.fields import lines_of, placeholder, uid_of
 from engine.report.model import Account, Report, Step
+from engine.resource import Body
 
 VERSION = 1
 """Grows when a field changes its meaning or goes; new fields alone do not change it."""
@@ -81,25 +83,10 @@ def content(operation: Operation) -> dict[str, Any]:
     return {}
 
 
-def with_owners(body: Mapping[str, Any], references: tuple[Reference, ...]) -> dict[str, Any]:
-    """The manifest with its owner references; a uid that is not known yet is told in words."""
-    if not references:
-        return dict(body)
-    owners = [owner_entry(reference) for reference in references]
-    return {**body, "metadata": {**body.get("metadata", {}), "ownerReferences": owners}}
-
-
-def owner_entry(reference: Reference) -> dict[str, Any]:
-    """An owner reference as it is sent."""
-    owner = reference.owner
-    return {
-        "apiVersion": owner.api_version,
-        "blockOwnerDeletion": True,
-        "controller": owner.controller,
-        "kind": owner.id.kind,
-        "name": owner.id.name,
-        "uid": placeholder(reference.uid) if isinstance(reference.uid, Unknown) else reference.uid,
-    }
+def with_owners(body: Body, references: Sequence[Reference]) -> dict[str, Any]:
+    """The manifest with its owner references; a uid that is not known before the plan is executed is told in words."""
+    owners = [reference(one, {one.owner.id: uid_of(one.owner.id)}) for one in references]
+    return {**body, "metadata": {**body["metadata"], "ownerReferences": owners}} if owners else dict(body)
 
 
 def held_entry(held: Held) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from engine.ids import ResourceId
 from engine.operation import Cause, Held, Verb
 from engine.paths import spell
 from engine.report.alike import held_alike, spread, steps_alike
-from engine.report.fields import lines_of, value_text
+from engine.report.fields import lines_of, sides
 from engine.report.line import Line
 from engine.report.model import Account, Report, Step
 from engine.report.printable import clipped, printable
@@ -28,6 +28,7 @@ ROWS = 400
 FIELDS = 12
 """Changed fields shown of one operation."""
 REASON = 200
+PROBLEM = 400
 NAME = 44
 
 
@@ -67,7 +68,7 @@ def account_lines(account: Account, verbose: bool) -> Iterator[Line]:
     for objection in account.objections:
         yield Line(f"  denied by {objection.rule}: {printable(objection.message)}", "bad")
     for problem in account.problems:
-        yield Line(f"  problem: {printable(problem)}", "bad")
+        yield Line(f"  problem: {clipped(problem, PROBLEM)}", "bad")
     for note in account.notes:
         yield Line(f"  note: {printable(note)}", "faint")
     brief = len(account.steps) > LISTED and not verbose
@@ -110,7 +111,7 @@ def step_lines(step: Step, name: str, width: int, why: str, *, alike: bool = Fal
     if changes and alike:
         yield Line(f"      e.g. {printable(operation.id.name)}", "faint")
     for change in changes[:FIELDS]:
-        yield Line(f"      {printable(spell(change.path))}: {value_text(change.old)} → {value_text(change.new)}")
+        yield Line(f"      {printable(spell(change.path))}: {' → '.join(sides(change))}")
     if len(changes) > FIELDS:
         yield Line(f"      … {len(changes) - FIELDS} more fields; -o json has them all", "faint")
 

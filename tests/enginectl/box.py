@@ -6,7 +6,6 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal
 
-from engine.errors import NotFound
 from engine.ids import Kind
 from providers.sandbox.access import Denial
 from providers.sandbox.faults import Fault
@@ -35,6 +34,10 @@ class Box:
         """The names of all objects of a kind."""
         return sorted(body["metadata"]["name"] for body in self.all(kind))
 
+    def create(self, kind: Kind, body: dict[str, Any]) -> None:
+        """What `kubectl create` does."""
+        self.portal.call(self.cluster.client("user").create, kind, "default", body)
+
     def scale(self, name: str, replicas: int) -> None:
         """What `kubectl scale pcs` does."""
         self.change(PODCLIQUESET, name, {"spec": {"replicas": replicas}})
@@ -46,14 +49,6 @@ class Box:
     def delete(self, kind: Kind, name: str) -> None:
         """What `kubectl delete --wait=false` does."""
         self.portal.call(self.cluster.client("user").delete, kind, "default", name)
-
-    def gone(self, kind: Kind, name: str) -> bool:
-        """Whether there is no such object."""
-        try:
-            self.portal.call(self.cluster.client("user").get, kind, "default", name)
-        except NotFound:
-            return True
-        return False
 
     def deny(self, **rule: str) -> None:
         """Take a right away from everybody."""

@@ -101,8 +101,9 @@ def test_what_nobody_expected_is_one_line_and_with_v_its_traceback(engine: Engin
     assert "Traceback" in engine("-v", "diff", traceback=True).err
 
 
-def test_a_reader_that_goes_away_is_no_drama() -> None:
-    with started("render", "-f", EXAMPLE) as process:
+@pytest.mark.parametrize("words", [("render", "-f", EXAMPLE), ("diff", "-f", EXAMPLE, "--against", "empty")])
+def test_a_reader_that_goes_away_is_no_drama(words: tuple[str | Path, ...]) -> None:
+    with started(*words) as process:
         assert process.stdout and process.stderr
         process.stdout.close()
         told = process.stderr.read()

@@ -111,6 +111,40 @@ def test_a_snapshot_is_as_good_as_the_cluster_for_a_preview_and_holds_no_secret(
     assert engine("diff", "--against", file).out == engine("diff").out
 
 
+def test_more_deletes_than_allowed_that_nobody_asked_for_are_denied_until_somebody_allows_them(synced: Box, engine: Engine) -> None:
+    (root,) = synced.all(PODCLIQUESET)
+    for number in range(12):
+        synced.create(SERVICE, stray(f"first-0-stray-{number}", root))
+
+    preview, refused = engine("diff"), engine("sync")
+    allowed = engine("sync", "--max-deletes", "12")
+
+    assert (preview.code, refused.code, allowed.code) == (Exit.DENIED, Exit.DENIED, Exit.DONE)
+    assert preview.last == refused.last == "exit 3: denied by policy or guard"
+    assert "denied by delete-budget: 12 deletes that nobody asked for, 10 allowed" in preview.out
+    assert "(drift, nobody asked for it)" in preview.out
+    assert synced.names(SERVICE) == ["first-0"]
+
+
+def test_no_root_in_sight_while_their_objects_exist_is_a_refusal_to_wipe(synced: Box, engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.yaml"
+    assert engine("snapshot", "--out", file).code == Exit.DONE
+    head, *objects = file.read_text().split("---\n")
+    file.write_text("---\n".join([head, *(body for body in objects if "\nkind: PodCliqueSet\n" not in body)]))
+
+    answer = engine("diff", "--against", file)
+
+    assert (answer.code, answer.out.splitlines()[0][:40]) == (Exit.DENIED, "denied by no-roots: no root is seen, but")
+
+
+def stray(name: str, root: dict[str, Any]) -> dict[str, Any]:
+    """A Service that looks like one of the root's, and that nothing asks for."""
+    owner = {"apiVersion": root["apiVersion"], "kind": root["kind"], "name": "first", "uid": root["metadata"]["uid"], "controller": True}
+    labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "first"}
+    metadata = {"name": name, "labels": labels, "ownerReferences": [owner]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"clusterIP": "None"}}
+
+
 def test_a_kind_that_we_may_not_see_keeps_the_others_going_and_nothing_of_it_is_deleted(synced: Box, engine: Engine) -> None:
     synced.deny(verb="list", resource="services")
     synced.scale("first", 0)

@@ -1,6 +1,7 @@
 """`engine sandbox up` as a user meets it: it says where it is, answers, and leaves without a trace."""
 
 import base64
+import json
 import signal
 import socket
 import ssl
@@ -8,6 +9,7 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPResponse
 from pathlib import Path
 
 import pytest
@@ -30,21 +32,23 @@ def up(*words: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
             process.kill()
 
 
-def version(kubeconfig: Path) -> int:
-    """The status code of a request with the credentials that the file holds."""
+@contextmanager
+def asked(kubeconfig: Path, path: str) -> Iterator[HTTPResponse]:
+    """The answer to a GET with the credentials that the file holds."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, token = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
     context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
-    request = urllib.request.Request(f"{cluster['server']}/version", headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, context=context, timeout=10) as answer:
-        return int(answer.status)
+    request = urllib.request.Request(cluster["server"] + path, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, context=context, timeout=20) as answer:
+        yield answer
 
 
 def test_once_it_names_its_kubeconfig_it_answers(tmp_path: Path) -> None:
     with up("--dir", str(tmp_path / "box")) as (_, kubeconfig):
         assert tmp_path / "box" / "kubeconfig" == kubeconfig
         assert 0o600 == kubeconfig.stat().st_mode & 0o777
-        assert 200 == version(kubeconfig)
+        with asked(kubeconfig, "/version") as answer:
+            assert 200 == answer.status
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
@@ -73,6 +77,19 @@ def test_it_answers_on_the_port_that_was_asked_for(tmp_path: Path) -> None:
 
     with up("--dir", str(tmp_path), "--port", str(port)) as (_, kubeconfig):
         assert f"https://127.0.0.1:{port}" == yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+
+
+def test_actors_play_on_the_cluster_that_the_kubeconfig_names(tmp_path: Path) -> None:
+    with up("--dir", str(tmp_path), "--without", "kubelet") as (_, kubeconfig):
+        with started("sandbox", "actors", "--with", "kubelet", "--nodes", "2", "--kubeconfig", kubeconfig) as actors:
+            with asked(kubeconfig, "/api/v1/nodes?watch=true") as events:
+                met = {json.loads(events.readline())["object"]["metadata"]["name"] for _ in range(2)}
+            actors.send_signal(signal.SIGINT)
+            _, said = actors.communicate(timeout=10)
+
+    assert met <= {"node-0000", "node-0001"}
+    assert Exit.INTERRUPTED == actors.returncode
+    assert "playing kubelet; Ctrl-C ends it" in said
 
 
 def test_a_port_that_is_taken_is_told_in_one_line(engine: Engine, tmp_path: Path) -> None:

@@ -119,6 +119,14 @@ def test_operations_are_alike_only_when_their_changes_are() -> None:
     ]
 
 
+def test_of_long_values_the_part_is_shown_in_which_they_differ() -> None:
+    long = "--flag=" + "x" * 300
+
+    (line,) = [line.text for line in text(report_of(patch(pod("p"), change("spec.args", f"{long}1", f"{long}2")))) if "→" in line.text]
+
+    assert line == '      spec.args: "…{0}1" → "…{0}2"'.format("x" * 24).replace('"…', "…")
+
+
 def test_verbose_lists_everything() -> None:
     pods = [operation(Verb.CREATE, pod(f"simple-{i}-a-b2b2b")) for i in range(ROWS * 2)]
 
