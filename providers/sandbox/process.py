@@ -84,18 +84,28 @@ async def sandbox(
     world.access.grant(token, ADMINISTRATOR)
     identity = loopback_identity()
     _define(world.api, _ours() if definitions is None else definitions)
-    async with listening(world, identity.context(), port=port) as bound, anyio.create_task_group() as tasks:
-        url = f"https://{LOOPBACK}:{bound}"
-        path = folder / "kubeconfig"
+    known = replace(settings, certificate_authority=identity.authority.decode())
+    async with listening(world, identity.context(), port=port) as bound, _playing(world, actors, known):
+        url, path = f"https://{LOOPBACK}:{bound}", folder / "kubeconfig"
         kubeconfig.write(path, server=url, authority=identity.authority, token=token, user=ADMINISTRATOR)
-        known = replace(settings, certificate_authority=identity.authority.decode())
+        yield Sandbox(url, token, identity.authority, path, world)
+
+
+@asynccontextmanager
+async def _playing(world: World, actors: Collection[str], settings: Settings) -> AsyncIterator[None]:
+    """The actors, at work while the block runs. What the block raises is raised as it is, not in a group."""
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
         for name in actors:
             # Each writes under a name of its own, as the parts of a real cluster do.
-            tasks.start_soon(run_actors, InProcessClient(world.api, f"sandbox-{name}"), clock, (name,), known)
+            tasks.start_soon(run_actors, InProcessClient(world.api, f"sandbox-{name}"), world.clock, (name,), settings)
         try:
-            yield Sandbox(url, token, identity.authority, path, world)
-        finally:
-            tasks.cancel_scope.cancel()
+            yield
+        except Exception as error:
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 @cache
