@@ -17,16 +17,16 @@ def render(view: View) -> Iterator[Resource]:
     """The pods of a replica: those that serve, those that take a free seat, those that must leave."""
     base = next(gang for gang in view.gangs if gang.is_base)
     for clique in view.cliques:
-        if clique.going or (clique.group is not None and clique.group.going):
-            continue
-        yield from _of_clique(view, clique, base)
+        if view.stays(clique):
+            yield from _of_clique(view, clique, base)
 
 
 def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resource]:
     inherited = {**labels_of(view, clique), labels.PODCLIQUE: clique.name}
     open_gate = not clique.base_gang or is_scheduled(base)
     for pod in clique.seating.kept:
-        yield _serving(view, clique, pod, inherited, open_gate)
+        why = view.moves.pods.get(pod.name)
+        yield leaving(pod, why) if why else _serving(view, clique, pod, inherited, open_gate)
     if clique.seating.fresh:
         spec = _spec(view, clique, open_gate)
         for seat in clique.seating.fresh:
@@ -53,7 +53,7 @@ def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, s
 def _serving(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[str, str], open_gate: bool) -> Resource:
     """Of a living pod only labels, annotations and its gate are ours to change; it keeps the hash it was made from."""
     seat = {labels.POD_INDEX: str(pod.seat)} if pod.seat is not None else {}
-    mine = {**inherited, labels.TEMPLATE_HASH: pod.hash or clique.clique.hash, **seat}
+    mine = {**inherited, labels.TEMPLATE_HASH: pod.hash or clique.hash, **seat}
     body = manifest(kinds.POD, view.namespace, pod.name, mine, annotations=clique.clique.annotations)
     why = f"serves in {clique.name}"
     if pod.gated and open_gate:

@@ -17,16 +17,19 @@ POLICY = Policy(
     finalizers=(labels.CLIQUE_FINALIZER,),
 )
 
+OUTDATED = Policy(finalizers=(labels.CLIQUE_FINALIZER,))
+
 
 def render(view: View) -> Iterator[Resource]:
     """The cliques of a replica. Their `replicas` are a seed; afterwards they belong to whoever scales them."""
     for clique in view.cliques:
-        if clique.going or (clique.group is not None and clique.group.going):
-            continue
-        yield _podclique(view, clique)
+        if view.stays(clique):
+            yield _podclique(view, clique)
 
 
 def _podclique(view: View, clique: CliqueView) -> Resource:
+    """A clique; of one that is to be replaced only labels and annotations follow an edit, the hash excepted."""
+    spec = {} if clique.outdated else {"spec": _spec(clique)}
     body = manifest(
         kinds.PODCLIQUE,
         view.namespace,
@@ -34,14 +37,14 @@ def _podclique(view: View, clique: CliqueView) -> Resource:
         labels_of(view, clique),
         annotations=clique.clique.annotations,
         finalizers=POLICY.finalizers,
-        spec=_spec(clique),
+        **spec,
     )
     return Resource(
         clique.id,
         body,
         f"clique {clique.clique.name} of replica {view.index}" + (f", in {clique.group.name}" if clique.group else ""),
         (clique.owner,),
-        policy=POLICY,
+        policy=OUTDATED if clique.outdated else POLICY,
         status=status.of(view, clique),
     )
 
@@ -57,7 +60,7 @@ def labels_of(view: View, clique: CliqueView) -> dict[str, str]:
     if clique.base_gang:
         ours[labels.BASE_PODGANG] = clique.base_gang
     ours[labels.REPLICA_INDEX] = str(view.index)
-    ours[labels.TEMPLATE_HASH] = clique.clique.hash
+    ours[labels.TEMPLATE_HASH] = clique.hash if clique.outdated else clique.clique.hash
     return {**clique.clique.labels, **ours}
 
 
@@ -75,6 +78,8 @@ def _spec(clique: CliqueView) -> dict[str, Any]:
 
 
 def pod_spec_of(clique: CliqueView) -> dict[str, Any]:
-    """The template's pod spec, in a scaling group with the group's variables in front."""
+    """The template's pod spec, in a scaling group with the group's variables in front; an outdated clique keeps its own."""
+    if clique.outdated and clique.live is not None:
+        return dict(clique.live.body["spec"]["podSpec"])
     pod_spec = dict(clique.clique.pod_spec)
     return env.in_front(pod_spec, env.of_group(clique.group.group.pods)) if clique.group else pod_spec

@@ -40,11 +40,11 @@ def _scheduler(view: View) -> str:
 
 
 def _pod_group(view: View, name: str, minimum: int, clique: CliqueView | None) -> dict[str, Any]:
-    return {"name": name, "minReplicas": minimum, "podReferences": _references(view.namespace, clique) if clique else []}
+    return {"name": name, "minReplicas": minimum, "podReferences": _references(view, clique) if clique else []}
 
 
-def _references(namespace: str, clique: CliqueView) -> list[dict[str, str]]:
-    if clique.going or (clique.group is not None and clique.group.going):
+def _references(view: View, clique: CliqueView) -> list[dict[str, str]]:
+    if not view.stays(clique):
         return []
     seated = [pod.name for pod in clique.seating.kept] + [seat.name for seat in clique.seating.fresh]
-    return [{"namespace": namespace, "name": name} for name in sorted(seated)]
+    return [{"namespace": view.namespace, "name": name} for name in sorted(seated)]

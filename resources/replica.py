@@ -1,7 +1,7 @@
 """Replica: everything that one replica of a set should have, and how it stands."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.graph import Part, part
 from engine.observed import Slice
@@ -9,11 +9,12 @@ from engine.operation import Held
 from engine.resource import Stance
 from resources.parts import PARTS
 from resources.policies.leftovers import leftovers
+from resources.policies.rollout import Leave, Stage, is_old, is_stale, moves, stage
 from resources.setup import Setup
 from resources.status.podclique import ready, trouble
 from resources.status.podcliqueset import Standing, standing
 from resources.template import Template
-from resources.view import CliqueView, View, view
+from resources.view import CliqueView, Moves, View, view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,18 +26,34 @@ class Replica:
     waiting: tuple[Held, ...]
 
 
-def replica(template: Template, index: int, lives: Slice, taken: Collection[str], setup: Setup) -> Replica:
-    """The replica of that index, from its template and from what is there of it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """One replica as asked for and as it is, and how far it has come in an update."""
+
+    view: View
+    stage: Stage
+
+
+def look(template: Template, index: int, lives: Slice, taken: Collection[str], setup: Setup) -> Seen:
+    """The replica of that index, seen."""
     seen = view(template, index, lives, taken, setup)
-    wanted = [resource for kind in PARTS for resource in kind.render(seen)]
-    going = list(leftovers(seen, {resource.id for resource in wanted}))
-    complete = not going and all(resource.id in lives.objects for resource in wanted if resource.stance is Stance.WANT)
-    return Replica(part(str(index), [*wanted, *going]), standing(seen, complete), tuple(_waiting(seen)))
+    return Seen(seen, stage(seen))
 
 
-def _waiting(seen: View) -> Iterator[Held]:
-    for clique in seen.cliques:
+def replica(seen: Seen, leave: Leave) -> Replica:
+    """What is to become of a replica, given how far it may move."""
+    view = replace(seen.view, moves=moves(seen.view, leave)) if seen.stage.stale else seen.view
+    wanted = [resource for kind in PARTS for resource in kind.render(view)]
+    going = list(leftovers(view, {resource.id for resource in wanted}))
+    complete = not going and all(resource.id in view.lives.objects for resource in wanted if resource.stance is Stance.WANT)
+    return Replica(part(str(view.index), [*wanted, *going]), standing(view, complete), tuple(_waiting(view)))
+
+
+def _waiting(view: View) -> Iterator[Held]:
+    for clique in view.cliques:
         yield from _of_clique(clique)
+        if is_stale(clique) and clique.name not in view.moves.cliques:
+            yield from _of_old_template(clique, view.moves)
 
 
 def _of_clique(clique: CliqueView) -> Iterator[Held]:
@@ -46,3 +63,9 @@ def _of_clique(clique: CliqueView) -> Iterator[Held]:
         yield Held(clique.id, f"{fine} of {clique.replicas} pods ready" + (f"; {reason}" if reason else ""))
     for pod in clique.seating.going:
         yield Held(pod.live.id, "is being deleted")
+
+
+def _of_old_template(clique: CliqueView, decided: Moves) -> Iterator[Held]:
+    left = [pod for pod in clique.seating.kept if is_old(clique, pod) and pod.name not in decided.pods]
+    if left or clique.outdated:
+        yield Held(clique.id, f"{len(left)} of {clique.replicas} pods are of an old template: {decided.patience}")

@@ -62,6 +62,8 @@ class Template:
     hash: str
     priority_class: str
     publish_not_ready: bool
+    on_delete: bool
+    """Whether an edit waits until people delete what is to follow it."""
     gang_labels: Mapping[str, str]
     gang_annotations: Mapping[str, str]
 
@@ -88,6 +90,7 @@ def read(id: ResourceId, identity: str, metadata: Body, spec: Body) -> Template:
         hash=_hash({name: clique.hash for name, clique in cliques.items()}),
         priority_class=priority,
         publish_not_ready=bool((inner.get("headlessServiceConfig") or {}).get("publishNotReadyAddresses", False)),
+        on_delete=(spec.get("updateStrategy") or {}).get("type") == "OnDelete",
         gang_labels=labels.without_grove(metadata.get("labels") or {}),
         gang_annotations=labels.without_grove(metadata.get("annotations") or {}),
     )

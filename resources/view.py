@@ -1,12 +1,12 @@
 """View: one replica of a set, everything in it that its parts may look at, and nothing else."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Slice
 from engine.paths import get
-from resources import kinds, names
+from resources import kinds, labels, names
 from resources.facts import PodFacts, facts_of
 from resources.policies.seating import Seating, seat_pods
 from resources.setup import Setup
@@ -29,6 +29,8 @@ class CliqueView:
     replicas: int
     pods: tuple[PodFacts, ...]
     seating: Seating
+    on_delete: bool
+    """Whether nothing is replaced unless somebody deletes it."""
 
     @property
     def name(self) -> str:
@@ -37,8 +39,18 @@ class CliqueView:
 
     @property
     def going(self) -> bool:
-        """Whether somebody has deleted it."""
-        return self.live is not None and self.live.deleting_since is not None
+        """Whether somebody has deleted it, or the group that it is in."""
+        return _is_going(self.live) or (self.group is not None and self.group.going)
+
+    @property
+    def hash(self) -> str:
+        """The hash of the template that the live object was made from or, before there is one, of the template of today."""
+        return self.live.labels.get(labels.TEMPLATE_HASH, "") if self.live is not None else self.clique.hash
+
+    @property
+    def outdated(self) -> bool:
+        """Whether it is a member of a group and made from another template: it is replaced then, never edited."""
+        return self.group is not None and not self.on_delete and self.hash != self.clique.hash
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +70,26 @@ class GroupView:
     @property
     def going(self) -> bool:
         """Whether somebody has deleted it."""
-        return self.live is not None and self.live.deleting_since is not None
+        return _is_going(self.live)
+
+
+def _is_going(live: Live | None) -> bool:
+    return live is not None and live.deleting_since is not None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moves:
+    """What has been decided about a replica beyond what its template says: which pods and which whole cliques must go, and why."""
+
+    pods: Mapping[str, str] = field(default_factory=dict)
+    cliques: Mapping[str, str] = field(default_factory=dict)
+    updating: bool = False
+    """Whether it is this replica's turn to follow an edit."""
+    patience: str = ""
+    """Why what is still of an old template is not replaced now."""
+
+
+STILL = Moves()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +118,7 @@ class View:
     groups: tuple[GroupView, ...]
     cliques: tuple[CliqueView, ...]
     gangs: tuple[GangView, ...]
+    moves: Moves = STILL
 
     @property
     def root(self) -> str:
@@ -102,6 +134,10 @@ class View:
     def owner(self) -> Owner:
         """The set as an owner."""
         return Owner(self.template.id, kinds.PODCLIQUESET.api_version)
+
+    def stays(self, clique: CliqueView) -> bool:
+        """Whether the clique is to be there: nobody has deleted it, and nothing has been decided against it."""
+        return not clique.going and clique.name not in self.moves.cliques
 
     def members(self, group: GroupView, replica: int) -> Iterator[CliqueView]:
         """The cliques of one replica of a scaling group."""
@@ -167,7 +203,7 @@ class _Looking:
         pods = tuple(self.pods.get(live.uid, ())) if live else ()
         replicas = followed(live, clique.replicas)
         seating = seat_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken)
-        return CliqueView(id, clique, owner, gang, base_gang, group, replica, live, replicas, pods, seating)
+        return CliqueView(id, clique, owner, gang, base_gang, group, replica, live, replicas, pods, seating, self.template.on_delete)
 
     def gangs(self, groups: tuple[GroupView, ...], cliques: tuple[CliqueView, ...]) -> Iterator[GangView]:
         """The base gang, then one gang for every replica of a scaling group beyond its minimum."""

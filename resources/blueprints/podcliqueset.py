@@ -17,8 +17,9 @@ from engine.resource import Body, Policy, Resource, Stance
 from resources import identity, kinds, labels, names
 from resources.admission.defaults import defaulted
 from resources.admission.soundness import faults
+from resources.policies.rollout import Leave, leaves
 from resources.policies.teardown import depart
-from resources.replica import Replica, replica
+from resources.replica import Replica, Seen, look, replica
 from resources.setup import Setup
 from resources.status import podcliqueset as status
 from resources.template import Template, read
@@ -92,7 +93,7 @@ def _asked(observed: Observed) -> tuple[Body, bytes]:
     asked = defaulted(body)
     metadata = asked["metadata"]
     spec = asked.get("spec") or {}
-    return asked, canonical([spec.get("template"), metadata.get("labels"), metadata.get("annotations")])
+    return asked, canonical([spec.get("template"), spec.get("updateStrategy"), metadata.get("labels"), metadata.get("annotations")])
 
 
 def _template(root: Live, asked: Body, setup: Setup) -> tuple[Template | None, tuple[str, ...]]:
@@ -105,19 +106,31 @@ def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, 
     root = observed.root
     count = asked["spec"].get("replicas", 0)
     shared = memo.recall(SET, (template,), lambda: part(SET, identity.render(template)))
-    replicas = list(_replicas(observed, template, count, setup, memo))
+    seen = list(_seen(observed, template, count, setup, memo))
+    stages = [one.stage for one in seen]
+    turns = leaves(stages, _turn(root))
+    replicas = [_replica(one, turns.get(one.stage.index, Leave.NOTHING), memo) for one in seen]
     excess = list(_excess(observed, count, memo))
     complete = (
         not excess
         and all(one.standing.complete for one in replicas)
         and all(resource in observed.slice(SET).objects for resource in shared.resources)
     )
-    standing = status.of(template, count, root.generation, [one.standing for one in replicas], complete) if root.uid else None
+    rollout = status.Rollout(next(iter(turns), None), done=not any(one.stale or one.away for one in stages))
+    standing = status.of(template, count, root, [one.standing for one in replicas], rollout) if root.uid else None
+    if standing and complete:
+        standing = {**standing, "observedGeneration": root.generation}
     itself = part(ROOT, [_root(observed, asked, standing)])
     return Desired(
         graph([itself, shared, *(one.part for one in replicas), *excess]),
         waiting=tuple(held for one in replicas for held in one.waiting),
     )
+
+
+def _turn(root: Live) -> int | None:
+    """The replica that was last said to be updated."""
+    turns = (root.body.get("status") or {}).get("updateProgress", {}).get("currentlyUpdating") or ()
+    return next((turn["replicaIndex"] for turn in turns), None)
 
 
 def _root(observed: Observed, asked: Body, standing: Body | None) -> Resource:
@@ -136,12 +149,16 @@ def _root(observed: Observed, asked: Body, standing: Body | None) -> Resource:
     return Resource(root.id, {**frame, "spec": asked["spec"]}, "is new: gets its defaults and our finalizer", policy=KNOWN, status=standing)
 
 
-def _replicas(observed: Observed, template: Template, count: int, setup: Setup, memo: Memo) -> Iterator[Replica]:
+def _seen(observed: Observed, template: Template, count: int, setup: Setup, memo: Memo) -> Iterator[Seen]:
     taken = sorted(id.name for id in observed.context if id.kind == kinds.POD.name)
     for index in range(count):
         lives = observed.slice(str(index))
         facts = (template, lives, setup, " ".join(taken))
-        yield memo.recall(("replica", index), facts, lambda: replica(template, index, lives, taken, setup))  # noqa: B023
+        yield memo.recall(("seen", index), facts, lambda: look(template, index, lives, taken, setup))  # noqa: B023
+
+
+def _replica(seen: Seen, leave: Leave, memo: Memo) -> Replica:
+    return memo.recall(("replica", seen.stage.index), (seen, leave.value), lambda: replica(seen, leave))
 
 
 def _excess(observed: Observed, count: int, memo: Memo) -> Iterator[Part]:

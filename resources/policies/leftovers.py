@@ -53,7 +53,7 @@ def _bunch(view: View, live: Live, cliques: dict[str, Live]) -> Bunch | None:
 
 
 def _is_leaving(view: View, clique: Live) -> bool:
-    return clique.deleting_since is not None or not any(clique.id == one.id for one in view.cliques) or _group_is_going(view, clique)
+    return not any(clique.id == one.id and view.stays(one) for one in view.cliques)
 
 
 def _of_clique(view: View, clique: Live) -> Bunch:
@@ -62,6 +62,8 @@ def _of_clique(view: View, clique: Live) -> Bunch:
         return _deleted(group.live)
     if clique.deleting_since is not None:
         return _deleted(clique)
+    if clique.id.name in view.moves.cliques:
+        return Bunch(view.moves.cliques[clique.id.name])
     if group is not None and (index := _group_replica(clique)) is not None and index >= group.replicas:
         return _scaled_in(group, index)
     return Bunch(f"the template has no clique {clique.id.name}", asked=False)
@@ -87,11 +89,6 @@ def _deleted(live: Live) -> Bunch:
 def _group(view: View, clique: Live) -> GroupView | None:
     name = clique.labels.get(labels.SCALING_GROUP)
     return next((group for group in view.groups if group.name == name), None)
-
-
-def _group_is_going(view: View, clique: Live) -> bool:
-    group = _group(view, clique)
-    return group is not None and group.going
 
 
 def _group_replica(clique: Live) -> int | None:

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.conditions import condition, keep
-from engine.resource import NOW, Body
+from engine.resource import Body
 from resources import labels
 from resources.facts import PodFacts
+from resources.policies.rollout import is_stale
+from resources.status import update
 from resources.view import CliqueView, View
 
 SCHEDULED = "PodCliqueScheduled"
@@ -18,24 +20,27 @@ def of(view: View, clique: CliqueView) -> Body | None:
     if clique.live is None:
         return None
     old: Mapping[str, Any] = clique.live.body.get("status") or {}
-    hash, generation = clique.clique.hash, view.template.hash
+    progress = update.of_clique(view, clique, old.get("updateProgress"))
+    target = progress["podTemplateHash"] if progress else clique.hash
     body: dict[str, Any] = {
         "replicas": sum(not pod.going for pod in clique.pods),
         "readyReplicas": ready(clique),
         "scheduledReplicas": scheduled(clique),
         "scheduleGatedReplicas": sum(pod.held_at_gate for pod in clique.pods),
-        "updatedReplicas": updated(clique),
+        "updatedReplicas": made_from(clique, target),
     }
     if clique.group is None:
         body["hpaPodSelector"] = labels.selector({**labels.default(view.root), labels.PODCLIQUE: clique.name})
-        body["updateProgress"] = _update_progress(old, generation, hash)
-    if body["updatedReplicas"] == body["replicas"]:
-        body["currentPodTemplateHash"] = hash
-        body["currentPodCliqueSetGenerationHash"] = generation
+    if progress:
+        body["updateProgress"] = progress
+    in_progress = update.is_in_progress(progress)
+    if not in_progress and target == clique.clique.hash and body["updatedReplicas"] == body["replicas"]:
+        body["currentPodTemplateHash"] = target
+        body["currentPodCliqueSetGenerationHash"] = view.template.hash
     if is_settled(clique):
         body["observedGeneration"] = clique.live.generation
     if is_settled(clique) or "observedGeneration" in old:
-        conditions = [_scheduled(clique), _breached(clique)]
+        conditions = [_scheduled(clique), update.unknown(BREACHED) if in_progress else _breached(clique)]
         body["conditions"] = keep(old.get("conditions") or (), conditions, owned=(SCHEDULED, BREACHED))
     return body
 
@@ -50,9 +55,9 @@ def scheduled(clique: CliqueView) -> int:
     return sum(pod.scheduled for pod in clique.pods)
 
 
-def updated(clique: CliqueView) -> int:
-    """Pods made from the template of today, those on their way out included."""
-    return sum(pod.hash == clique.clique.hash for pod in clique.pods)
+def made_from(clique: CliqueView, hash: str) -> int:
+    """Pods made from a certain template, those on their way out included."""
+    return sum(pod.hash == hash for pod in clique.pods)
 
 
 def is_settled(clique: CliqueView) -> bool:
@@ -73,19 +78,7 @@ def is_available(clique: CliqueView) -> bool:
 
 def is_updated(clique: CliqueView) -> bool:
     """Whether it is available and its minimum comes from the template of today."""
-    return is_available(clique) and clique.live is not None and _is_labelled(clique) and updated(clique) >= clique.clique.min_available
-
-
-def _is_labelled(clique: CliqueView) -> bool:
-    return clique.live is not None and clique.live.labels.get(labels.TEMPLATE_HASH) == clique.clique.hash
-
-
-def _update_progress(old: Mapping[str, Any], generation: str, hash: str) -> Mapping[str, Any]:
-    """A clique that has never been updated shows an update that ended as it began (Q25)."""
-    known = old.get("updateProgress")
-    if known and known.get("podCliqueSetGenerationHash") == generation:
-        return {"updateStartedAt": known.get("updateStartedAt") or NOW, "podCliqueSetGenerationHash": generation, "podTemplateHash": hash}
-    return {"updateStartedAt": NOW, "updateEndedAt": NOW, "podCliqueSetGenerationHash": generation, "podTemplateHash": hash}
+    return is_available(clique) and not is_stale(clique) and made_from(clique, clique.clique.hash) >= clique.clique.min_available
 
 
 def _scheduled(clique: CliqueView) -> dict[str, Any]:

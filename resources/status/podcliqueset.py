@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.resource import Body
+from engine.observed import Live
+from engine.resource import NOW, Body
 from resources import labels
 from resources.status import podclique, podgang, scaling_group
 from resources.template import Template
@@ -21,6 +22,10 @@ class Standing:
     updated: bool
     gangs: tuple[tuple[str, str], ...]
     """Name and phase of each gang."""
+    cliques: tuple[int, int]
+    """How many of its cliques that stand alone are updated, of how many."""
+    groups: tuple[int, int]
+    """How many of its scaling groups are, of how many."""
 
 
 def standing(view: View, complete: bool) -> Standing:
@@ -31,12 +36,25 @@ def standing(view: View, complete: bool) -> Standing:
         group.live is not None and not group.going and sum(map(scaling_group.is_available, replicas)) >= group.group.min_available
         for group, replicas in groups
     )
-    updated = available and all(map(podclique.is_updated, alone)) and all(scaling_group.is_current(replicas) for _, replicas in groups)
-    return Standing(complete, available, updated, tuple((gang.id.name, podgang.phase(gang)) for gang in view.gangs))
+    cliques = (sum(map(podclique.is_updated, alone)), len(alone))
+    current = (sum(scaling_group.is_current(replicas) for _, replicas in groups), len(groups))
+    updated = available and cliques[0] == cliques[1] and current[0] == current[1]
+    return Standing(complete, available, updated, tuple((gang.id.name, podgang.phase(gang)) for gang in view.gangs), cliques, current)
 
 
-def of(template: Template, replicas: int, generation: int, standings: Sequence[Standing], all_complete: bool) -> Body:
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """Where an update of the set stands."""
+
+    current: int | None
+    """The replica whose turn it is."""
+    done: bool
+    """Nothing is of an old template, and nothing that was replaced is missing."""
+
+
+def of(template: Template, replicas: int, root: Live, standings: Sequence[Standing], rollout: Rollout) -> Body:
     """What the set says of itself."""
+    old: Mapping[str, Any] = root.body.get("status") or {}
     body: dict[str, Any] = {
         "replicas": replicas,
         "availableReplicas": sum(one.available for one in standings),
@@ -45,7 +63,35 @@ def of(template: Template, replicas: int, generation: int, standings: Sequence[S
         "currentGenerationHash": template.hash,
         "podGangStatuses": _gangs(one.gangs for one in standings),
     }
-    return {**body, "observedGeneration": generation} if all_complete else body
+    progress = _progress(template, old, standings, rollout)
+    return {**body, "updateProgress": progress} if progress else body
+
+
+def _progress(template: Template, old: Mapping[str, Any], standings: Sequence[Standing], rollout: Rollout) -> Mapping[str, Any] | None:
+    """The progress of an update: it begins when the template changes, and ends when the last replica is through."""
+    known = old.get("updateProgress") or {}
+    before = old.get("currentGenerationHash")
+    begins = bool(before) and before != template.hash
+    if not begins and not known:
+        return None
+    ended = None if begins else known.get("updateEndedAt")
+    if template.on_delete or (not begins and not ended and rollout.done):
+        ended = ended or NOW
+    turn = None if ended or rollout.current is None else [_turn(known, rollout.current)]
+    return {
+        "updateStartedAt": NOW if begins else known.get("updateStartedAt") or NOW,
+        "updateEndedAt": ended,
+        "updatedPodCliquesCount": sum(one.cliques[0] for one in standings),
+        "totalPodCliquesCount": sum(one.cliques[1] for one in standings),
+        "updatedPodCliqueScalingGroupsCount": sum(one.groups[0] for one in standings),
+        "totalPodCliqueScalingGroupsCount": sum(one.groups[1] for one in standings),
+        "currentlyUpdating": turn,
+    }
+
+
+def _turn(known: Mapping[str, Any], index: int) -> Mapping[str, Any]:
+    same = [turn for turn in known.get("currentlyUpdating") or () if turn.get("replicaIndex") == index]
+    return {"replicaIndex": index, "updateStartedAt": same[0].get("updateStartedAt") if same else NOW}
 
 
 def _gangs(replicas: Iterable[Iterable[tuple[str, str]]]) -> list[Mapping[str, str]]:

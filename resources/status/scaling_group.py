@@ -6,7 +6,7 @@ from typing import Any
 from engine.conditions import condition, keep
 from engine.resource import Body
 from resources import labels
-from resources.status import podclique
+from resources.status import podclique, update
 from resources.view import CliqueView, GroupView, View
 
 BREACHED = "MinAvailableBreached"
@@ -18,15 +18,20 @@ def of(view: View, group: GroupView) -> Body | None:
         return None
     old: Mapping[str, Any] = group.live.body.get("status") or {}
     replicas = replicas_of(view, group)
+    progress = update.of_group(view, group, replicas, old.get("updateProgress"))
+    in_progress = update.is_in_progress(progress)
+    breached = update.unknown(BREACHED) if in_progress else _breached(group, replicas)
     body: dict[str, Any] = {
         "replicas": group.replicas,
         "scheduledReplicas": sum(is_scheduled(members) for members in replicas),
         "availableReplicas": sum(is_available(members) for members in replicas),
         "updatedReplicas": sum(is_updated(members) for members in replicas),
         "selector": labels.selector({**labels.default(view.root), labels.SCALING_GROUP: group.name}),
-        "conditions": keep(old.get("conditions") or (), [_breached(group, replicas)], owned=(BREACHED,)),
+        "conditions": keep(old.get("conditions") or (), [breached], owned=(BREACHED,)),
     }
-    if is_current(replicas):
+    if progress:
+        body["updateProgress"] = progress
+    if not in_progress and is_current(replicas):
         body["currentPodCliqueSetGenerationHash"] = view.template.hash
     if all(map(_is_complete, replicas)):
         body["observedGeneration"] = group.live.generation

@@ -124,9 +124,7 @@ def some_of(plan: Plan, chance: random.Random) -> list[Operation]:
 
 @given(sets(), some.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_deletion_is_the_plan_for_nothing_and_takes_no_object_from_under_a_pod(
-    manifest: dict[str, Any], chance: random.Random
-) -> None:
+def test_deletion_is_the_plan_for_nothing_and_takes_no_object_from_under_a_pod(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     toy.delete(ROOT)
     for _ in range(80):
@@ -160,9 +158,7 @@ def test_honesty_every_operation_and_every_hold_has_a_reason(manifest: dict[str,
 
 @given(sets(), some.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_thrift_a_delete_carries_the_uid_it_judged_and_a_patch_the_revision(
-    manifest: dict[str, Any], chance: random.Random
-) -> None:
+def test_thrift_a_delete_carries_the_uid_it_judged_and_a_patch_the_revision(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     disturb(toy, chance)
     for plan in toy.plans():
@@ -187,9 +183,7 @@ def test_neutrality_fields_of_others_are_never_spoken_of(manifest: dict[str, Any
 
 @given(sets(), some.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
-def test_an_incomplete_listing_never_leads_to_a_delete_of_what_was_not_seen(
-    manifest: dict[str, Any], chance: random.Random
-) -> None:
+def test_an_incomplete_listing_never_leads_to_a_delete_of_what_was_not_seen(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     disturb(toy, chance)
     unseen = chance.choice([kind.name for kind in BLUEPRINTS[0].children])

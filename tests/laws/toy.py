@@ -97,14 +97,15 @@ class Toy:
         patched = merge_patch(body, operation.body)
         if operation.verb is Verb.PATCH and patched.get("spec") != body.get("spec"):
             patched = merge_patch(patched, {"metadata": {"generation": body["metadata"]["generation"] + 1}})
-        self.write(operation.id, patched)
+        self._keep(operation.id, patched)
 
     def write(self, id: ResourceId, over: Mapping[str, Any]) -> None:
         """Change an object as somebody might; one that is being deleted goes with its last finalizer."""
+        self._keep(id, merge_patch(self.objects[id], over))
+
+    def _keep(self, id: ResourceId, body: Body) -> None:
         self.revision += 1
-        body = merge_patch(self.objects[id], over)
-        body["metadata"]["resourceVersion"] = str(self.revision)
-        self.objects[id] = body
+        self.objects[id] = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.revision)}}
         if body["metadata"].get("deletionTimestamp") and not body["metadata"].get("finalizers") and id.kind != "Pod":
             del self.objects[id]
 

@@ -145,17 +145,3 @@ def test_a_name_that_a_stranger_holds_is_passed_over() -> None:
 
     assert first != second
     assert seat_pods("c", "u", 1, "h", [], (first,)).fresh[0].name == second
-
-
-def test_a_template_edit_changes_cliques_and_leaves_running_pods_alone() -> None:
-    toy = up(podcliqueset("demo", clique("worker", 2)))
-    before = toy.pods()
-    container = {"name": "main", "image": "example/worker:2"}
-    edit = clique("worker", 2, pod_spec={"containers": [container]})
-    toy.write(ROOT, {"spec": {"template": {"cliques": [edit]}}, "metadata": {"generation": 9}})
-    toy.settle()
-
-    clique_now = toy.objects[kinds.PODCLIQUE.id("default", "demo-0-worker")]
-    assert clique_now["spec"]["podSpec"]["containers"][0]["image"] == "example/worker:2"
-    assert toy.pods() == before
-    assert clique_now["status"]["updatedReplicas"] == 0

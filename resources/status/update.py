@@ -1,0 +1,87 @@
+"""The progress of an update, as sets, groups and cliques tell it. It is told, never asked: nothing is decided by it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.conditions import condition
+from engine.resource import NOW
+from resources.facts import PodFacts
+from resources.policies.rollout import is_old, is_stale
+from resources.view import CliqueView, GroupView, View
+
+Progress = dict[str, Any]
+
+
+def unknown(type: str) -> dict[str, Any]:
+    """A condition that cannot be judged while an update is under way."""
+    return condition(type, None, "UpdateInProgress", "Update is in progress")
+
+
+def is_in_progress(progress: Mapping[str, Any] | None) -> bool:
+    """Whether an update has begun and not ended."""
+    return bool(progress) and not (progress or {}).get("updateEndedAt")
+
+
+def of_clique(view: View, clique: CliqueView, known: Mapping[str, Any] | None) -> Progress | None:
+    """The progress of a clique that stands alone; members of a group are replaced with their group, and tell none unless asked for.
+
+    A clique that has never been updated shows an update that ended as it began (Q25).
+    """
+    if clique.group is not None and not clique.on_delete:
+        return None
+    generation = view.template.hash
+    if not known or known.get("podCliqueSetGenerationHash") != generation:
+        if known and not view.moves.updating and any(map(is_stale, view.cliques)):
+            return dict(known)
+        known = None
+    started = (known or {}).get("updateStartedAt") or NOW
+    progress: Progress = {"updateStartedAt": started, "podCliqueSetGenerationHash": generation, "podTemplateHash": clique.clique.hash}
+    if not is_stale(clique):
+        ended = (known or {}).get("updateEndedAt") or NOW
+        return {**progress, "updateEndedAt": ended, "readyPodsSelectedToUpdate": None}
+    return {**progress, "updateEndedAt": None, "readyPodsSelectedToUpdate": _selected_pods(view, clique, known)}
+
+
+def _selected_pods(view: View, clique: CliqueView, known: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The pod whose turn it is, and those who have had theirs."""
+    before = (known or {}).get("readyPodsSelectedToUpdate")
+    chosen = [pod.name for pod in clique.seating.kept if pod.ready and is_old(clique, pod) and pod.name in view.moves.pods]
+    return _next(before, chosen[0] if chosen else None)
+
+
+def _next(before: Mapping[str, Any] | None, chosen: Any) -> Mapping[str, Any] | None:
+    if chosen is None or (before and before.get("current") == chosen):
+        return before
+    completed = [*before.get("completed", ()), before["current"]] if before else []
+    return {"current": chosen, "completed": completed} if completed else {"current": chosen}
+
+
+def of_group(view: View, group: GroupView, replicas: Sequence[Sequence[CliqueView]], known: Mapping[str, Any] | None) -> Progress | None:
+    """The progress of a scaling group: it begins when the turn comes to its replica of the set."""
+    generation = view.template.hash
+    stale = any(is_stale(clique) for members in replicas for clique in members)
+    if not known or known.get("podCliqueSetGenerationHash") != generation:
+        if not view.moves.updating and not (known and not stale):
+            return dict(known) if known else None
+        known = None
+    updated = sum(not is_stale(clique) and clique.live is not None and not clique.going for members in replicas for clique in members)
+    progress: Progress = {
+        "updateStartedAt": (known or {}).get("updateStartedAt") or NOW,
+        "podCliqueSetGenerationHash": generation,
+        "updatedPodCliquesCount": updated,
+        "totalPodCliquesCount": sum(map(len, replicas)),
+    }
+    if not stale and updated == progress["totalPodCliquesCount"]:
+        ended = (known or {}).get("updateEndedAt") or NOW
+        return {**progress, "updateEndedAt": ended, "readyReplicaIndicesSelectedToUpdate": None}
+    return {**progress, "updateEndedAt": None, "readyReplicaIndicesSelectedToUpdate": _selected_replica(view, replicas, known)}
+
+
+def _selected_replica(view: View, replicas: Sequence[Sequence[CliqueView]], known: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    chosen = [index for index, members in enumerate(replicas) if any(clique.name in view.moves.cliques for clique in members)]
+    return _next((known or {}).get("readyReplicaIndicesSelectedToUpdate"), chosen[0] if chosen else None)
+
+
+def old_pods(clique: CliqueView) -> list[PodFacts]:
+    """The serving pods of a clique that come from another template."""
+    return [pod for pod in clique.seating.kept if is_old(clique, pod)]

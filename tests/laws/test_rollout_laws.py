@@ -1,0 +1,226 @@
+"""The laws of an update: one unit at a time, minAvailable kept where there is slack, and it ends, whatever fails meanwhile."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from engine.ids import ResourceId
+from engine.operation import Operation, Verb
+from resources import kinds
+from tests.builders import clique, group, podcliqueset
+from tests.laws.toy import Toy
+
+ROOT = kinds.PODCLIQUESET.id("default", "demo")
+
+
+def image(version: int) -> dict[str, Any]:
+    """A pod spec of a certain version."""
+    return {"containers": [{"name": "main", "image": f"example/worker:{version}"}]}
+
+
+def edited(toy: Toy, manifest: dict[str, Any]) -> None:
+    """Somebody applies another version of the set."""
+    generation = toy.objects[ROOT]["metadata"]["generation"] + 1
+    toy.write(ROOT, {"spec": {"template": manifest["spec"]["template"]}, "metadata": {"generation": generation}})
+
+
+def up(manifest: dict[str, Any]) -> Toy:
+    """A cluster in which the set is up."""
+    toy = Toy()
+    toy.put(manifest)
+    toy.settle()
+    return toy
+
+
+def demo(version: int, replicas: int, minimum: int, sets: int = 3) -> dict[str, Any]:
+    """Two cliques that stand alone and a group of two."""
+    cliques = [clique(name, replicas, minAvailable=minimum, pod_spec=image(version)) for name in ("a", "b", "c", "d")]
+    return podcliqueset("demo", *cliques, groups=(group("g", "c", "d", replicas=replicas, min_available=minimum),), replicas=sets)
+
+
+def is_ready(toy: Toy, pod: ResourceId) -> bool:
+    """Whether a pod serves."""
+    body = toy.objects[pod]
+    return not body["metadata"].get("deletionTimestamp") and body.get("status", {}).get("phase") == "Running"
+
+
+def unit_of(labels: dict[str, str], name: str) -> str:
+    """The unit that a pod is part of: itself, or a replica of a group."""
+    group_replica = labels.get("grove.io/podcliquescalinggroup-replica-index")
+    return f"{labels['grove.io/podcliquescalinggroup']}/{group_replica}" if group_replica else name
+
+
+def taken_by(toy: Toy, operations: tuple[Operation, ...]) -> set[str]:
+    """The units that a plan takes away from what serves."""
+    deleted = [one.id for one in operations if one.verb is Verb.DELETE and one.id.kind == "Pod" and is_ready(toy, one.id)]
+    return {unit_of(toy.objects[pod]["metadata"]["labels"], pod.name) for pod in deleted}
+
+
+def away(toy: Toy) -> set[str]:
+    """The units that do not serve: cliques with a seat whose pod is not ready, or replicas of groups with such a clique."""
+    found = set()
+    for id, body in toy.objects.items():
+        if id.kind == "PodClique":
+            pods = [pod for pod in toy.pods() if toy.objects[pod]["metadata"]["labels"]["grove.io/podclique"] == id.name]
+            if sum(is_ready(toy, pod) for pod in pods) < body["spec"]["replicas"]:
+                found.add(unit_of(body["metadata"]["labels"], id.name))
+    return found
+
+
+def images(toy: Toy) -> set[str]:
+    """What runs."""
+    return {toy.objects[pod]["spec"]["containers"][0]["image"] for pod in toy.pods()}
+
+
+@pytest.mark.parametrize(("replicas", "minimum"), [(1, 1), (2, 1), (3, 2), (2, 2)])
+@given(seed=some.integers(0, 2**32))
+@settings(max_examples=15, deadline=None)
+def test_an_update_takes_one_unit_at_a_time_and_ends_whatever_fails_meanwhile(replicas: int, minimum: int, seed: int) -> None:
+    chance = random.Random(seed)
+    toy = up(demo(1, replicas, minimum))
+    edited(toy, demo(2, replicas, minimum))
+    for step in range(900):
+        (plan,) = toy.plans()
+        if not plan.operations and not plan.waiting:
+            break
+        missing = away(toy)
+        healthy = taken_by(toy, plan.operations) - missing
+        assert len(healthy) <= 1, "two units at a time"
+        assert not (healthy and missing), "the next before the last is ready"
+        toy.apply(plan.operations)
+        if step % 7 == 3 and toy.pods():
+            toy.write(chance.choice(toy.pods()), {"status": {"phase": "Failed", "conditions": []}})
+        if chance.random() < 0.8:
+            toy.live()
+        toy.now += timedelta(seconds=1)
+
+    assert images(toy) == {"example/worker:2"}
+    assert toy.objects[ROOT]["status"]["updatedReplicas"] == 3
+    assert toy.objects[ROOT]["status"]["updateProgress"].get("updateEndedAt")
+
+
+@given(seed=some.integers(0, 2**32))
+@settings(max_examples=15, deadline=None)
+def test_with_slack_minimum_available_is_kept_by_us(seed: int) -> None:
+    chance = random.Random(seed)
+    toy = up(podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(1))))
+    edited(toy, podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(2))))
+    for _ in range(200):
+        (plan,) = toy.plans()
+        if not plan.operations and not plan.waiting:
+            break
+        before = sum(is_ready(toy, pod) for pod in toy.pods())
+        taken = len(taken_by(toy, plan.operations))
+        assert not taken or before - taken >= 2
+        toy.apply(plan.operations)
+        if chance.random() < 0.7:
+            toy.live()
+        toy.now += timedelta(seconds=1)
+
+    assert images(toy) == {"example/worker:2"}
+
+
+@given(seed=some.integers(0, 2**32))
+@settings(max_examples=20, deadline=None)
+def test_an_edit_in_the_middle_of_an_update_wins(seed: int) -> None:
+    chance = random.Random(seed)
+    toy = up(demo(1, 2, 1, sets=2))
+    for version in (2, 3):
+        edited(toy, demo(version, 2, 1, sets=2))
+        for _ in range(chance.randrange(1, 12)):
+            for plan in toy.plans():
+                toy.apply(plan.operations)
+            toy.live()
+            toy.now += timedelta(seconds=1)
+    toy.settle(rounds=400)
+
+    assert images(toy) == {"example/worker:3"}
+
+
+def test_what_is_broken_is_replaced_at_once() -> None:
+    toy = up(demo(1, 2, 1, sets=1))
+    for pod in toy.pods():
+        toy.write(pod, {"status": {"phase": "Running", "conditions": []}})
+    edited(toy, demo(2, 2, 1, sets=1))
+    (plan,) = toy.plans()
+
+    deleted = {operation.id for operation in plan.operations if operation.verb is Verb.DELETE}
+    assert deleted == set(toy.pods())
+
+
+def test_a_template_that_never_gets_ready_takes_one_unit_and_no_more() -> None:
+    toy = up(podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(1)), replicas=2))
+    edited(toy, podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(2)), replicas=2))
+    for _ in range(20):
+        for plan in toy.plans():
+            toy.apply(plan.operations)
+        for pod in toy.pods():
+            if toy.objects[pod]["metadata"].get("deletionTimestamp"):
+                del toy.objects[pod]
+        toy.now += timedelta(seconds=1)
+
+    assert sum(is_ready(toy, pod) for pod in toy.pods()) == 5
+    (plan,) = toy.plans()
+    assert any("the last one replaced is not ready yet" in waiting.why for waiting in plan.waiting)
+    assert any("another replica is updated first" in waiting.why for waiting in plan.waiting)
+
+
+def test_members_of_a_group_are_replaced_as_a_whole_never_edited() -> None:
+    toy = up(demo(1, 2, 1, sets=1))
+    uids = {id: body["metadata"]["uid"] for id, body in toy.objects.items() if id.kind == "PodClique" and "-g-" in id.name}
+    edited(toy, demo(2, 2, 1, sets=1))
+    toy.settle(rounds=200)
+
+    assert all(toy.objects[id]["metadata"]["uid"] != uid for id, uid in uids.items())
+
+
+def test_while_it_waits_its_turn_an_outdated_clique_heals_as_it_was() -> None:
+    toy = up(demo(1, 1, 1, sets=2))
+    edited(toy, demo(2, 1, 1, sets=2))
+    waiting = next(pod for pod in toy.pods() if pod.name.startswith("demo-1-g-0-c"))
+    toy.write(waiting, {"status": {"phase": "Failed", "conditions": []}})
+    toy.apply(toy.plans()[0].operations)
+
+    (healed,) = [pod for pod in toy.pods() if pod.name.startswith("demo-1-g-0-c")]
+    assert toy.objects[healed]["spec"]["containers"][0]["image"] == "example/worker:1"
+
+
+def test_on_delete_nothing_is_taken_and_what_people_delete_comes_back_new() -> None:
+    manifest = demo(1, 1, 1, sets=1)
+    manifest["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    toy = up(manifest)
+    edited(toy, demo(2, 1, 1, sets=1))
+    toy.settle()
+    assert images(toy) == {"example/worker:1"}
+
+    for pod in toy.pods():
+        toy.delete(pod)
+    toy.settle()
+    assert images(toy) == {"example/worker:2"}
+
+
+def test_the_progress_of_an_update_is_told_at_every_level() -> None:
+    toy = up(podcliqueset("demo", clique("a", 2, minAvailable=1, pod_spec=image(1)), replicas=2))
+    edited(toy, podcliqueset("demo", clique("a", 2, minAvailable=1, pod_spec=image(2)), replicas=2))
+    seen = []
+    for _ in range(60):
+        plans = toy.plans()
+        if not any(plan.operations or plan.waiting for plan in plans):
+            break
+        for plan in plans:
+            toy.apply(plan.operations)
+        toy.live()
+        toy.now += timedelta(seconds=1)
+        progress = toy.objects[ROOT]["status"].get("updateProgress", {})
+        seen.append([turn["replicaIndex"] for turn in progress.get("currentlyUpdating") or ()])
+
+    turns = [turn for turn in seen if turn]
+    assert turns == sorted(turns) and [0] in turns and [1] in turns
+    clique_status = toy.objects[kinds.PODCLIQUE.id("default", "demo-1-a")]["status"]
+    assert clique_status["updateProgress"]["updateEndedAt"]
+    assert "readyPodsSelectedToUpdate" not in clique_status["updateProgress"]
+    assert clique_status["currentPodCliqueSetGenerationHash"] == toy.objects[ROOT]["status"]["currentGenerationHash"]
