@@ -29,6 +29,10 @@ def test_pauses_grow_up_to_a_bound_and_end() -> None:
     assert pauses == [0.2, 0.4, 0.8, 1.6, None]
 
 
+def test_where_nobody_opens_we_soon_stop_knocking() -> None:
+    assert [at("POST", Unconnected("x"), tries) for tries in (1, 2, 3)] == [0.2, 0.4, None]
+
+
 def test_pauses_differ_so_that_clients_do_not_come_back_in_step() -> None:
     assert [at("GET", Cut("x"), chance=chance) for chance in (0.0, 1.0)] == [0.1, pytest.approx(0.3)]
 
