@@ -13,10 +13,13 @@ import anyio
 import anyio.lowlevel
 from aiohttp import web
 
+from engine.ids import Kind
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from providers.kubernetes.line import Limits
+
+POD = Kind("", "v1", "Pod", "pods", status=True)
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 TOKEN = "token-of-the-test"
@@ -123,6 +126,11 @@ def refused(code: int, reason: str, message: str = "no", **headers: str) -> web.
     """A Status, as an API server sends it."""
     status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason, "code": code}
     return json_answer(status, code, **headers)
+
+
+def pod(name: str) -> dict[str, Any]:
+    """A pod of which nothing is known but its name."""
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}
 
 
 async def made(request: web.BaseRequest) -> web.Response:
