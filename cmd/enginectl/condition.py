@@ -10,11 +10,11 @@ from engine.report.json import identity, moment_text
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.report.text import group_name
-from engine.runtime.session import preview as look_once
 from enginectl import output, wiring
 from enginectl.exits import Exit
-from enginectl.manifest_files import Wanted
+from enginectl.manifest_files import NO_FILES
 from enginectl.options import Output
+from enginectl.preview import look_at
 from enginectl.wiring import Wiring
 from resources.summary import Gang, Wait, Workload, summary
 
@@ -28,8 +28,8 @@ GANGS = 10
 async def show(wired: Wiring, name: str, form: Output) -> Exit:
     """Look once, and tell how the workloads are doing."""
     async with wiring.world(wired, wiring.LIVE) as (provider, otherwise):
-        where = wiring.namespaces(wired, Wanted((), ()), otherwise=otherwise)
-        look = await look_once(wiring.engine_of(wired, provider, where))
+        where = wiring.namespaces(wired, NO_FILES, otherwise=otherwise)
+        look = await look_at(wiring.engine_of(wired, provider, where))
     plans = {plan.root: plan for plan in look.survey.plans}
     found = [summary(seen, plans[seen.root.id]) for seen in look.world.roots if name in ("", seen.root.id.name)]
     missing = bool(name) and not found

@@ -51,6 +51,9 @@ class Wanted:
         return tuple(sorted({root["metadata"]["namespace"] for root in self.roots}))
 
 
+NO_FILES = Wanted((), ())
+
+
 def wanted(found: Iterable[Manifest], kinds: Sequence[Kind], check: Check, *, namespace: str, forced: bool = False) -> Wanted:
     """The roots of these kinds among the manifests. One without a namespace goes to `namespace`; `forced` allows no other.
 

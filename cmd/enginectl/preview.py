@@ -4,11 +4,11 @@ from engine.guard import Limits
 from engine.report.json import document
 from engine.report.model import Report, compose
 from engine.report.text import text
-from engine.runtime.passes import Look
+from engine.runtime.passes import Engine, Look
 from engine.runtime.session import preview as look_once
 from enginectl import output, wiring
 from enginectl.exits import Exit, worst
-from enginectl.manifest_files import Wanted
+from enginectl.manifest_files import NO_FILES, Wanted
 from enginectl.options import Output
 from enginectl.wiring import USUAL, Wiring
 
@@ -17,13 +17,22 @@ async def preview(wired: Wiring, wanted: Wanted, against: str, form: Output, *, 
     """Look, report, and answer with the exit code. The same look as that of a sync, and nothing else."""
     async with wiring.world(wired, against) as (provider, otherwise):
         where = wiring.namespaces(wired, wanted, otherwise=otherwise)
-        found = report_of(await look_once(wiring.engine_of(wired, provider, where, limits), wanted.roots))
+        look = await look_at(wiring.engine_of(wired, provider, where, limits), wanted)
+    found = report_of(look)
     code = verdict(found, detailed=detailed)
     if form is Output.JSON:
         output.say_document(document(found))
     else:
         output.say_all(text(found, verbose=wired.options.verbose))
     return code
+
+
+async def look_at(engine: Engine, wanted: Wanted = NO_FILES) -> Look:
+    """A look, with a note on stderr when no root is seen because the cluster does not know what that is."""
+    look = await look_once(engine, wanted.roots)
+    if not any(seen.root.uid for seen in look.world.roots) and (note := await wiring.unserved(engine.provider)):
+        output.tell(f"note: {note}")
+    return look
 
 
 def report_of(look: Look) -> Report:

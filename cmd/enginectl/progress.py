@@ -13,6 +13,7 @@ from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.report.text import MARKS, group_name
 from engine.runtime.clock import Clock
+from engine.runtime.progress import Lines as Logged
 from engine.runtime.progress import Progress
 from enginectl import output
 from enginectl.wiring import Wiring
@@ -25,7 +26,10 @@ ROOTS = 12
 
 @contextmanager
 def showing(wired: Wiring) -> Iterator[Progress]:
-    """Somebody to tell: a live tree on a terminal, which goes away when all is done, or lines on stderr."""
+    """Somebody to tell: a live tree on a terminal, which goes away when all is done, or lines on stderr; a log where one is asked for."""
+    if wired.options.log_format:
+        yield Logged(wired.log)
+        return
     if not output.coloured(sys.stderr) or wired.options.verbose:
         yield Lines()
         return

@@ -29,6 +29,7 @@ def run(
     async def work(stop: anyio.CancelScope) -> Exit:
         where = (wired.options.namespace,) if wired.options.namespace else ()
         async with wiring.cluster(wired) as (client, provider):
+            await wiring.require_roots(provider)
             engine = wiring.engine_of(wired, provider, where)
             await loop.run(engine, wiring.lease(wired, client), wired.log, interval=every, stop=stop)
         return Exit.DONE

@@ -12,7 +12,7 @@ from engine.runtime.client import Client
 from enginectl import output, wiring
 from enginectl.condition import show
 from enginectl.exits import Exit
-from enginectl.manifest_files import Wanted
+from enginectl.manifest_files import NO_FILES, Wanted
 from enginectl.options import Options, Output
 from enginectl.preview import preview
 from enginectl.syncing import Patience, synced
@@ -25,7 +25,6 @@ EXAMPLE = Path(__file__).with_name("demo.yaml")
 SOURCE = Path(__file__).parents[2] / "examples" / "01-first-gang" / "gang.yaml"
 """Where the example lies while this is a working copy; an installed package carries it along."""
 NAME = "first"
-NO_FILES = Wanted((), ())
 PATIENCE = Patience(wait=True, seconds=60.0)
 
 Step = Callable[[], Awaitable[Exit]]

@@ -46,6 +46,7 @@ async def synced(wired: Wiring, wanted: Wanted, form: Output, limits: Limits, pa
     """Sync as the holder of the lease, and answer with the exit code."""
     where = wiring.namespaces(wired, wanted, otherwise=(wiring.home(wired),))
     async with wiring.cluster(wired) as (client, provider):
+        await wiring.require_roots(provider)
         engine, lease = wiring.engine_of(wired, provider, where, limits), wiring.lease(wired, client)
         with showing(wired) as progress:
             report = await sync(engine, lease, wanted.roots, wait=patience.wait, patience=patience.seconds, stop=stop, progress=progress)

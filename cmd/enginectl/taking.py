@@ -7,12 +7,10 @@ from pathlib import Path
 from engine.report.printable import clipped, printable
 from enginectl import output, wiring
 from enginectl.exits import Exit
-from enginectl.manifest_files import Wanted
+from enginectl.manifest_files import NO_FILES
 from enginectl.running import Misuse
 from enginectl.wiring import Wiring
 from providers.snapshot import written
-
-NO_FILES = Wanted((), ())
 
 
 async def taken(wired: Wiring, out: Path | None) -> Exit:

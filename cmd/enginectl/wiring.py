@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.errors import ClusterError, InputError
 from engine.guard import Limits
 from engine.ids import Kind, ResourceId
 from engine.report.printable import printable
@@ -148,6 +149,22 @@ async def cluster(wiring: Wiring) -> AsyncIterator[tuple[Client, Provider]]:
 
     async with connected(wiring.source, wiring.clock) as client:
         yield client, Cluster(client, wiring.clock)
+
+
+async def unserved(provider: Provider) -> str:
+    """What to do where the cluster does not know our roots; empty where it does, or where nobody can tell."""
+    try:
+        unknown = [kind for kind in ROOTS if not await provider.serves(kind)]
+    except ClusterError:
+        return ""  # Whatever ails the server, the look itself meets it and says it better.
+    names = ", ".join(f"{kind.name} ({kind.api_version})" for kind in unknown)
+    return f"the cluster does not serve {names}: first `engine manifests crds | kubectl apply --server-side -f -`" if names else ""
+
+
+async def require_roots(provider: Provider) -> None:
+    """Raise `InputError`, with what to do, where the cluster does not know our roots."""
+    if what_to_do := await unserved(provider):
+        raise InputError(what_to_do)
 
 
 @asynccontextmanager

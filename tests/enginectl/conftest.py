@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -42,9 +43,17 @@ def full_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) ->
         yield box
 
 
+@pytest.fixture
+def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """A cluster that has never heard of our kinds."""
+    with cluster(tmp_path, ACTORS, definitions=()) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        yield box
+
+
 @contextmanager
-def cluster(folder: Path, actors: Collection[str]) -> Iterator[Box]:
+def cluster(folder: Path, actors: Collection[str], **rest: Any) -> Iterator[Box]:
     """A sandbox cluster in a thread of its own."""
     with start_blocking_portal() as portal:
-        with portal.wrap_async_context_manager(sandbox(SystemClock(), folder, actors=actors, settings=FAST)) as made:
+        with portal.wrap_async_context_manager(sandbox(SystemClock(), folder, actors=actors, settings=FAST, **rest)) as made:
             yield Box(made, portal)

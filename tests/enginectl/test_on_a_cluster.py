@@ -167,6 +167,25 @@ def test_a_token_that_has_expired_is_told_in_a_line(box: Box, engine: Engine) ->
         assert "stale" not in answer.err
 
 
+def test_a_cluster_that_does_not_know_our_kinds_is_told_how_to_learn_them(bare_box: Box, engine: Engine) -> None:
+    line = "the cluster does not serve PodCliqueSet (grove.io/v1alpha1): first `engine manifests crds | kubectl apply --server-side -f -`"
+
+    refused: tuple[tuple[str | Path, ...], ...] = (("sync",), ("sync", "-f", FIRST), ("run",))
+    for words in refused:
+        answer = engine(*words)
+        assert (answer.code, answer.out, answer.err.splitlines()[0]) == (Exit.FAILED, "", f"engine: {line}")
+    preview, status = engine("diff", "-f", FIRST, "--detailed-exitcode"), engine("status")
+    assert (preview.code, status.code) == (Exit.CHANGES, Exit.DONE)
+    assert preview.err == status.err == f"note: {line}\n"
+
+
+def test_whoever_asks_for_a_log_of_a_sync_gets_one(box: Box, engine: Engine) -> None:
+    answer = engine("sync", "-f", FIRST, "--log-format", "json")
+
+    events = [json.loads(line) for line in answer.err.splitlines()]
+    assert {"PodCliqueSet/default/first", "PodGang/default/first-0"} <= {event.get("object") for event in events}
+
+
 def test_a_server_that_is_away_is_told_in_a_line(box: Box, engine: Engine) -> None:
     box.kubeconfig.write_text(box.kubeconfig.read_text().replace(box.cluster.url, "https://127.0.0.1:9"))
 
