@@ -57,13 +57,19 @@ def many(page: Page, form: Form, include: str, now: datetime.datetime) -> Respon
         return Response(page.encoded(), media_type=JSON)
     bodies = [item.body for item in page.items]
     if form.shape == "Table":
-        return document(table(bodies, columns(page.served), now, meta=page.metadata(), include=include), yaml_=form.yaml)
+        whole = [_named(body, page.served) for body in bodies] if include == "Object" else bodies
+        return document(table(whole, columns(page.served), now, meta=page.metadata(), include=include), yaml_=form.yaml)
     if form.shape == "PartialObjectMetadata":
         raise not_acceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({page.served.list_name})")
     if form.shape == "PartialObjectMetadataList":
         head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": page.metadata()}
         return document({**head, "items": [partial(body) for body in bodies]}, yaml_=form.yaml)
     return document(orjson.loads(page.encoded()), yaml_=True)
+
+
+def _named(body: Mapping[str, Any], served: Served) -> dict[str, Any]:
+    """The object with its kind, which the items of a list leave out and the rows of a Table do not."""
+    return {"kind": served.kind.name, "apiVersion": served.kind.api_version, **body}
 
 
 class Frames:

@@ -191,6 +191,14 @@ async def test_a_table_is_given_to_those_who_ask_for_one(http: Web) -> None:
     assert [None] == [row["object"] for row in one["rows"]]
 
 
+async def test_the_rows_of_a_table_hold_whole_objects_for_those_who_sort_them(http: Web) -> None:
+    made = (await http.ask("POST", MAPS, config_map("a", x="1"))).body
+
+    rows = (await http.ask("GET", f"{MAPS}?includeObject=Object", Accept=TABLE)).body["rows"]
+
+    assert [made] == [row["object"] for row in rows]
+
+
 async def test_a_refusal_is_a_status_even_where_a_table_was_asked_for(http: Web) -> None:
     said = await http.ask("GET", f"{MAPS}/none", Accept=TABLE)
 
