@@ -24,7 +24,8 @@ def diff(
 ) -> Exit:
     """Show what the next sync would do, and why.
 
-    Every operation has its reason, and nothing is written. With -f: as if these manifests were applied first.
+    Every operation has its reason, and nothing is written. With -f: as if these manifests were applied first; pods of a
+    workload that does not exist yet have names in which its namespace and name stand for its uid.
     """
     import anyio
 

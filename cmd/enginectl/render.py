@@ -24,7 +24,7 @@ def render(
 ) -> Exit:
     """Print every object that manifests stand for.
 
-    Needs no cluster; equal input gives equal bytes.
+    Needs no cluster; equal input gives equal bytes. In names of pods the namespace and name of the workload stand for its uid.
     """
     from enginectl import output, wiring
     from enginectl.rendering import rendered
