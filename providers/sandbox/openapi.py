@@ -26,6 +26,7 @@ _TYPE_META = {
     "apiVersion": {"type": "string", "description": "The group and version of the schema that this object follows."},
     "kind": {"type": "string", "description": "The kind of this object, in CamelCase."},
 }
+_METADATA = {"description": "What every object has: its name, its labels, its owners, its history."}
 _LIST_META = {
     "type": "object",
     "properties": {
@@ -104,7 +105,7 @@ def _gvk(kind: Kind, suffix: str = "") -> dict[str, str]:
 def _kind_schema(served: Served, schemas: dict[str, Any]) -> dict[str, Any]:
     if served.custom:
         schema = dict(served.schema or {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
-        properties = {**schema.get("properties", {}), **_TYPE_META, "metadata": _reference(builtin("ObjectMeta"), schemas)}
+        properties = {**schema.get("properties", {}), **_TYPE_META, "metadata": {**_METADATA, **_reference(builtin("ObjectMeta"), schemas)}}
     else:
         schema = _object(served.shape, schemas)
         properties = {**schema.get("properties", {}), **_TYPE_META}

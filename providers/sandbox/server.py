@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
@@ -26,8 +27,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope["extensions"] = {ABORT: {}}
-        self.scope["extensions"][ABORT] = self.transport.abort  # type: ignore[assignment]
+        self.scope["extensions"] = cast(Any, {ABORT: self.transport.abort})
 
 
 @asynccontextmanager
