@@ -55,7 +55,7 @@ def _guarded(world: World, endpoint: Endpoint) -> Callable[[Request], Awaitable[
         except ClientDisconnect:
             return Response()
         except Exception as error:
-            _log.exception("the sandbox failed to answer %s %s", request.method, request.scope["path"])
+            _log.exception("the sandbox failed to answer %s %r", request.method, request.scope["path"])
             return refusal(StatusError(500, "InternalError", f"Internal error occurred: {error}", details={}))
 
     return guarded

@@ -107,7 +107,13 @@ def columns(served: Served, body: Mapping[str, Any] | None = None) -> tuple[Colu
 
 @lru_cache(maxsize=512)
 def _columns(served: Served) -> tuple[Column, ...]:
-    return declared(served.columns) if served.custom else BUILTIN.get((served.kind.group, served.kind.name), PLAIN)
+    if not served.custom:
+        return BUILTIN.get((served.kind.group, served.kind.name), PLAIN)
+    try:
+        return declared(served.columns)
+    except ValueError:
+        # A CRD may declare a path that is none; its objects are still printed.
+        return declared(())
 
 
 def _nothing(body: Mapping[str, Any], now: datetime.datetime) -> None:

@@ -199,6 +199,25 @@ async def test_the_rows_of_a_table_hold_whole_objects_for_those_who_sort_them(ht
     assert [made] == [row["object"] for row in rows]
 
 
+async def test_a_kind_whose_columns_cannot_be_read_is_printed_all_the_same(http: Web) -> None:
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object"}},
+        "additionalPrinterColumns": [{"name": "X", "type": "string", "jsonPath": ".spec[?("}],
+    }
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    spec = {"group": "toys.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.toys.example.com"}}
+    made = await http.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {**crd, "spec": spec})
+
+    shown = (await http.ask("GET", "/apis/toys.example.com/v1/widgets", Accept=TABLE)).body
+
+    assert 201 == made.code
+    assert ["Name", "Age"] == [column["name"] for column in shown["columnDefinitions"]]
+
+
 async def test_a_refusal_is_a_status_even_where_a_table_was_asked_for(http: Web) -> None:
     said = await http.ask("GET", f"{MAPS}/none", Accept=TABLE)
 
