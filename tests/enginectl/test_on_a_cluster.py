@@ -197,7 +197,7 @@ def test_a_server_that_is_away_is_told_in_a_line(box: Box, engine: Engine) -> No
 
 def test_another_holder_of_the_lease_is_named(synced: Box, engine: Engine, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
-    config.write_text("leaderElection: {leaseDuration: 1s, renewDeadline: 500ms, retryPeriod: 100ms}\n")
+    config.write_text("leaderElection: {leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 500ms}\n")
     (lease,) = synced.all(LEASE)
     with started("run", "-A", "--config", config, KUBECONFIG=str(synced.kubeconfig), PATH="") as other:
         assert other.stderr
