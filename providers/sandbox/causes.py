@@ -18,7 +18,7 @@ def shown(value: Any) -> str:
         case str():
             return orjson.dumps(value).decode()
         case Mapping() | list() | tuple():
-            return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+            return orjson.dumps(value).decode()
     return str(value)
 
 

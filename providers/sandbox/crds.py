@@ -25,24 +25,45 @@ def _default(crd: Draft) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
 
 
-def _create(crd: Draft, scene: Scene) -> None:
-    """A new CRD is established at once: nobody else could object to its names here."""
-    spec = crd["spec"]
-    conditions = [
-        {"type": "NamesAccepted", "status": "True", "reason": "NoConflicts", "message": "no conflicts found"},
-        {"type": "Established", "status": "True", "reason": "InitialNamesAccepted", "message": "the initial names have been accepted"},
-    ]
-    crd["status"] = {
-        "conditions": [{**condition, "lastTransitionTime": scene.now} for condition in conditions],
-        "acceptedNames": dict(spec["names"]),
-        "storedVersions": [version["name"] for version in spec.get("versions") or () if version.get("storage")],
-    }
+def _create(crd: Draft, _: Scene) -> None:
+    stored = [version["name"] for version in crd["spec"].get("versions") or () if version.get("storage")]
+    crd["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
+
+
+_ACCEPTED = {"type": "NamesAccepted", "status": "True", "reason": "NoConflicts", "message": "no conflicts found"}
+_ESTABLISHED = {
+    "type": "Established",
+    "status": "True",
+    "reason": "InitialNamesAccepted",
+    "message": "the initial names have been accepted",
+}
+_TERMINATING = {
+    "type": "Terminating",
+    "status": "True",
+    "reason": "InstanceDeletionPending",
+    "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+}
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def established(crd: Body, now: str) -> Body:
+    """The status of a CRD whose kinds are served: nobody else could object to its names here."""
+    conditions = crd["status"].get("conditions") or [{**one, "lastTransitionTime": now} for one in (_ACCEPTED, _ESTABLISHED)]
+    return {**crd["status"], "conditions": conditions, "acceptedNames": dict(crd["spec"]["names"])}
+
+
+def terminating(crd: Body, now: str) -> Draft:
+    """A CRD that waits for its objects to go."""
+    finalizers = [*(crd["metadata"].get("finalizers") or ()), CLEANUP]
+    conditions = [*(crd["status"].get("conditions") or ()), {**_TERMINATING, "lastTransitionTime": now}]
+    metadata = {**crd["metadata"], "finalizers": finalizers, "deletionTimestamp": now}
+    return {**crd, "metadata": metadata, "status": {**crd["status"], "conditions": conditions}}
 
 
 def _update(crd: Draft, old: Body, _: Scene) -> None:
     stored = list(old["status"].get("storedVersions") or ())
     stored += [version["name"] for version in crd["spec"]["versions"] if version.get("storage") and version["name"] not in stored]
-    crd["status"] = {**old["status"], "acceptedNames": dict(crd["spec"]["names"]), "storedVersions": stored}
+    crd["status"] = {**old["status"], "storedVersions": stored}
 
 
 def _update_status(crd: Draft, old: Body, _: Scene) -> None:
@@ -52,10 +73,10 @@ def _update_status(crd: Draft, old: Body, _: Scene) -> None:
 def _validate(crd: Body) -> list[Cause]:
     spec, names = crd["spec"], crd["spec"]["names"]
     found: list[Cause] = []
+    # Once it is there, a change of the plural is what is wrong, not the name.
     expected = f"{names.get('plural')}.{spec.get('group')}"
-    if crd["metadata"].get("name") != expected:
-        detail = "must be spec.names.plural+\".\"+spec.group"
-        found.append(causes.invalid("metadata.name", crd["metadata"].get("name"), detail))
+    if crd["metadata"].get("name") != expected and not crd["metadata"].get("resourceVersion"):
+        found.append(causes.invalid("metadata.name", crd["metadata"].get("name"), 'must be spec.names.plural+"."+spec.group'))
     if spec.get("scope") not in ("Cluster", "Namespaced"):
         found.append(causes.unsupported("spec.scope", spec.get("scope"), ("Cluster", "Namespaced")))
     versions = spec.get("versions") or ()

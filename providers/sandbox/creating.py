@@ -1,9 +1,10 @@
 """Creating: how a draft becomes an object."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from providers.sandbox import crds, drafts, fields, managers, metadata, names, status
+from providers.sandbox import crds, drafts, faces, fields, managers, metadata, names, scale, status
 from providers.sandbox.core import Core, answer_draft, answer_with, rules_of
 from providers.sandbox.request import Answer, Request
 from providers.sandbox.rules import Draft
@@ -18,36 +19,43 @@ _TRIES = 8
 def create(core: Core, request: Request, body: Any) -> Answer:
     """POST: a new object. Raises 400, 403, 404 (its namespace), 409, 422."""
     draft, warnings = drafts.read(request, body)
-    meet_namespace(request, draft)
+    wipe(draft["metadata"])
+    meet_namespace(request, draft["metadata"])
     if draft["metadata"].get("resourceVersion"):
         raise status.StatusError(500, "", "resourceVersion should not be set on objects to be created")
     draft = managers.updated(drafts.nothing_yet(request.served), draft, writer(core, request))
     return finish(core, request, draft, warnings)
 
 
-def meet_namespace(request: Request, draft: Draft) -> None:
+def meet_namespace(request: Request, meta: Draft) -> None:
     """Put the object into the namespace of the URL. Raises 400 where it says another."""
-    meta = draft["metadata"]
     if not request.served.kind.namespaced:
         return
-    if meta.get("namespace", request.namespace) != request.namespace:
+    if (meta.get("namespace") or request.namespace) != request.namespace:
         raise status.bad_request("the namespace of the provided object does not match the namespace sent on the request")
     meta["namespace"] = request.namespace
+
+
+def wipe(meta: Draft) -> None:
+    """Take out what only the server may say of a new object."""
+    for key in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+        meta.pop(key, None)
 
 
 def writer(core: Core, request: Request) -> managers.Writer:
     """The view that a write by this request has of field ownership."""
     served = request.served
     operation = managers.Manager(request.manager or "unknown", "Update", served.kind.api_version, request.subresource)
-    return managers.Writer(served.shape, operation, core.now(), not_owned(served, request.subresource))
+    # The server notes no time for what came through a scale.
+    now = "" if request.subresource == "scale" else core.now()
+    return managers.Writer(served.shape, operation, now, drafts.nothing_yet(served), not_owned(served, request.subresource))
 
 
 def not_owned(served: Served, subresource: str) -> fields.Fields:
     """The fields that a write to a resource or subresource never owns, because it cannot change them."""
     if subresource == "status":
-        kept = ("status",) if served.custom else ("status", "metadata", "apiVersion", "kind")
-        return {f"f:{key}": {} for key in served.shape.fields if key not in kept}
-    return fields.of_paths("status") if "status" in served.subresources and rules_of(served).resets_status else {}
+        return {f"f:{key}": {} for key in served.shape.fields if key not in ("status", "metadata")}
+    return fields.of_paths("status") if "status" in served.subresources else {}
 
 
 def finish(core: Core, request: Request, draft: Draft, warnings: tuple[str, ...]) -> Answer:
@@ -59,21 +67,20 @@ def finish(core: Core, request: Request, draft: Draft, warnings: tuple[str, ...]
     draft, told = core.admit("CREATE", request, draft, None)
     _prepare(core, request, draft)
     rules.create(draft, scene)
-    if found := faults(served, draft, None):
+    if found := faults(request, draft, None):
         raise status.invalid(served.kind, draft["metadata"].get("name", ""), found)
-    if key_of(request.namespace, draft["metadata"]["name"]) in core.collection(request).objects:
-        raise status.already_exists(served.kind, draft["metadata"]["name"])
+    if (other := core.collection(request).objects.get(key_of(request.namespace, draft["metadata"]["name"]))) is not None:
+        dying = "deletionTimestamp" in other.metadata
+        raise status.already_exists(served.kind, draft["metadata"]["name"], dying=dying)
     if request.dry_run:
         return answer_draft(201, served, draft, warnings + told)
-    stored = core.store.write(served.resource, "ADDED", draft)
+    stored = core.store.write(served.resource, "ADDED", faces.kept(served, draft))
     consequences(core, request, stored.body)
     return answer_with(201, served, stored, warnings + told)
 
 
 def _prepare(core: Core, request: Request, draft: Draft) -> None:
     meta, rules, served = draft["metadata"], rules_of(request.served), request.served
-    for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
-        meta.pop(key, None)
     if rules.generation is not None:
         meta["generation"] = 1
     meta["uid"] = core.new_uid()
@@ -97,15 +104,17 @@ def _free_name(core: Core, request: Request, base: str) -> str:
     return name
 
 
-def faults(served: Served, new: Body, old: Body | None) -> list[Cause]:
+def faults(request: Request, new: Body, old: Body | None) -> list[Cause]:
     """Everything that is wrong with an object, as it stands and as it changed."""
-    rules = rules_of(served)
+    served, rules = request.served, rules_of(request.served)
     found = metadata.faults(new, rules.name_faults, namespaced=served.kind.namespaced)
     if old is not None:
         found = [*metadata.change_faults(new, old), *found]
     found += rules.validate(new)
     if served.validator is not None:
-        found += served.validator.faults(new)
+        found += served.validator.faults(new, status_alone=request.subresource == "status")
+    if served.custom:
+        found += scale.faults(served, new)
     return found + rules.validate_change(new, old) if old is not None else found
 
 
@@ -126,9 +135,18 @@ def consequences(core: Core, request: Request, body: Body) -> None:
     """What a write brings about at once: a CRD serves its kinds, a namespace gets its default service account."""
     match request.served.resource:
         case (crds.GROUP, crds.PLURAL):
-            core.catalogue.replace(body["spec"]["group"], body["spec"]["names"]["plural"], crds.versions_of(body))
+            _serve(core, request, body)
         case ("", "namespaces"):
             _default_account(core, body["metadata"]["name"])
+
+
+def _serve(core: Core, request: Request, crd: Body) -> None:
+    """Serve what the CRD says from now on, and say so in its status, as the server's own controller does."""
+    core.catalogue.replace(crd["spec"]["group"], crd["spec"]["names"]["plural"], crds.versions_of(crd))
+    established = {**crd, "status": crds.established(crd, core.now())}
+    if established != crd and "deletionTimestamp" not in crd["metadata"]:
+        view = writer(core, replace(request, manager="kube-apiserver", subresource="status"))
+        core.store.write(request.served.resource, "MODIFIED", managers.updated(crd, established, view))
 
 
 def _default_account(core: Core, namespace: str) -> None:

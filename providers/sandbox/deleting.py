@@ -1,9 +1,10 @@
 """Deleting: at once, after a grace, or when the last finalizer is gone."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from providers.sandbox import crds, faces, metadata, status
+from providers.sandbox import crds, metadata, status
 from providers.sandbox.core import Core, answer_draft, answer_with, rules_of
 from providers.sandbox.request import Answer, Deletion, Request, answer
 from providers.sandbox.rules import Draft
@@ -22,14 +23,24 @@ def delete(core: Core, request: Request, deletion: Deletion) -> Answer:
     doomed = _doomed(core, request, live, deletion)
     if doomed == live.body:
         return answer_with(200, served, live, warnings)
+    if served.resource == (crds.GROUP, crds.PLURAL) and not request.dry_run:
+        return _undefine(core, request, live)
     if is_finished(doomed):
-        gone = doomed if request.dry_run else remove(core, request, doomed).body
+        last = doomed if rules_of(served).grace else live.body
+        gone = last if request.dry_run else _bury(core, request, live, last)
         if rules_of(served).returns_deleted:
             return answer_draft(200, served, gone, warnings)
         return answer(200, _gone(request, live), warnings)
     if request.dry_run:
         return answer_draft(200, served, doomed, warnings)
     return answer_with(200, served, core.store.write(served.resource, "MODIFIED", doomed), warnings)
+
+
+def _bury(core: Core, request: Request, live: Stored, last: Body) -> Body:
+    """Remove the object; one that could have had a grace is first seen to have no time left."""
+    if last != live.body:
+        core.store.write(request.served.resource, "MODIFIED", last)
+    return remove(core, request, last).body
 
 
 def is_finished(body: Body) -> bool:
@@ -41,17 +52,42 @@ def is_finished(body: Body) -> bool:
 
 
 def remove(core: Core, request: Request, body: Body) -> Stored:
-    """Take the object out of the store; a CRD takes its objects with it."""
-    stored = core.store.write(request.served.resource, "DELETED", faces.kept(request.served, body))
-    if request.served.resource == (crds.GROUP, crds.PLURAL):
-        spec = stored.body["spec"]
-        core.catalogue.replace(spec["group"], spec["names"]["plural"], ())
-        core.store.drop((spec["group"], spec["names"]["plural"]))
+    """Take the object out of the store, as it last was; the last object of a kind that goes takes its CRD with it."""
+    stored = core.store.write(request.served.resource, "DELETED", body)
+    if request.served.custom:
+        kind = request.served.kind
+        crd = core.lookup(crds.GROUP, crds.PLURAL, "", f"{kind.plural}.{kind.group}")
+        if crd is not None and "deletionTimestamp" in crd["metadata"]:
+            _undefine_when_empty(core, crd)
     return stored
 
 
+def _undefine(core: Core, request: Request, live: Stored) -> Answer:
+    """Delete a CRD: its objects go first, and when the last one is gone, so is the kind."""
+    if "deletionTimestamp" in live.metadata:
+        return answer_with(200, request.served, live)
+    stored = core.store.write(request.served.resource, "MODIFIED", crds.terminating(live.body, core.now()))
+    for served in crds.versions_of(stored.body)[:1]:
+        collection = core.store.collection(served.resource)
+        for one in list(collection.objects.values()):
+            delete(core, Request(served, one.metadata.get("namespace", ""), one.metadata["name"]), Deletion())
+    _undefine_when_empty(core, stored.body)
+    return answer_with(200, request.served, stored)
+
+
+def _undefine_when_empty(core: Core, crd: Body) -> None:
+    group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+    left = core.store.collection((group, plural)).objects or crd["metadata"]["finalizers"] != [crds.CLEANUP]
+    if left or core.lookup(crds.GROUP, crds.PLURAL, "", crd["metadata"]["name"]) is None:
+        return
+    core.store.write((crds.GROUP, crds.PLURAL), "DELETED", crd)
+    core.catalogue.replace(group, plural, ())
+    core.store.drop((group, plural))
+
+
 def _check_preconditions(request: Request, live: Stored, deletion: Deletion) -> None:
-    kind, meta = request.served.kind, live.metadata
+    # Here the server speaks of the kind where it speaks of the resource elsewhere.
+    kind, meta = replace(request.served.kind, plural=request.served.kind.name), live.metadata
     if deletion.uid is not None and deletion.uid != meta["uid"]:
         why = (
             f"the UID in the precondition ({deletion.uid}) does not match the UID in record ({meta['uid']}). "

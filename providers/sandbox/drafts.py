@@ -1,18 +1,24 @@
 """Drafts: what the server reads out of a body that somebody sends, before it thinks about it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from providers.sandbox import status, structural
+import orjson
+
+from engine.ids import Kind
+from providers.sandbox import causes, status, structural
 from providers.sandbox.core import rules_of
-from providers.sandbox.reading import Reader
+from providers.sandbox.reading import Reader, Unreadable
 from providers.sandbox.request import Request, Strictness
 from providers.sandbox.rules import Draft
-from providers.sandbox.served import Served
-from providers.sandbox.shapes import Shape, builtin
+from providers.sandbox.served import Served, builtins
+from providers.sandbox.shapes import builtin
 
 Body = Mapping[str, Any]
+_EXCERPT = 30
+"""How many letters of a body the server quotes to remind its sender of it."""
 
 
 def read(request: Request, body: Any) -> tuple[Draft, tuple[str, ...]]:
@@ -39,8 +45,8 @@ def nothing_yet(served: Served) -> Body:
 
 @cache
 def _empty(served: Served) -> Body:
-    body = {"apiVersion": served.kind.api_version, "kind": served.kind.name}
-    return {**Reader(served.kind.name, "").read(body, served.shape)}
+    kind = {"kind": served.kind.name, "apiVersion": served.kind.api_version}
+    return {**kind, **Reader(served.kind.name, "").read(kind, served.shape)}
 
 
 def _check_type(served: Served, body: Any) -> None:
@@ -48,36 +54,57 @@ def _check_type(served: Served, body: Any) -> None:
     if not isinstance(body, Mapping):
         raise status.bad_request(f"the object provided is unrecognized (must be of type {kind.name})")
     name, version = body.get("kind") or "", body.get("apiVersion") or ""
-    if not served.custom:
-        name, version = name or kind.name, version or kind.api_version
-    if name == kind.name and version == kind.api_version:
-        return
-    raise status.bad_request(f'{name} in version "{version.rpartition("/")[2]}" cannot be handled as a {kind.name}')
+    if served.custom:
+        _check_custom_type(kind, name, version, body)
+    elif (name or kind.name, version or kind.api_version) != (kind.name, kind.api_version):
+        plain = (version or kind.api_version).rpartition("/")[2]
+        raise Unreadable(kind.name, plain, _unconverted(kind, name, version), sent=name or kind.name)
+
+
+def _unconverted(kind: Kind, name: str, version: str) -> str:
+    """Why one built-in kind is not another."""
+    if (name, version or kind.api_version) in _builtin_kinds():
+        group, _, plain = (version or kind.api_version).rpartition("/")
+        return f"converting ({plain}.{name}) to ({kind.group.partition('.')[0] or 'core'}.{kind.name}): unknown conversion"
+    return f'no kind "{name or kind.name}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+
+
+@cache
+def _builtin_kinds() -> frozenset[tuple[str, str]]:
+    return frozenset((served.kind.name, served.kind.api_version) for served in builtins())
+
+
+def _check_custom_type(kind: Kind, name: str, version: str, body: Body) -> None:
+    if not name:
+        text = orjson.dumps(body).decode()
+        missing = f"Object 'Kind' is missing in '{text}' ({text[:_EXCERPT]} ...)"
+        raise status.bad_request(f"the object provided is unrecognized (must be of type {kind.name}): {missing}")
+    if version != kind.api_version:
+        expected = f"the expected API version ({kind.api_version})"
+        raise status.bad_request(f"the API version in the data ({version}) does not match {expected}")
+    if name != kind.name:
+        title = (body.get("metadata") or {}).get("name", "")
+        raise status.invalid(replace(kind, name=name), title, [causes.invalid("kind", name, f"must be {kind.name}")])
 
 
 def _read_builtin(served: Served, body: Body, reader: Reader) -> Draft:
-    draft = {**reader.read(body, served.shape), "apiVersion": served.kind.api_version, "kind": served.kind.name}
+    kind = {"kind": served.kind.name, "apiVersion": served.kind.api_version}
+    draft = {**kind, **reader.read({**body, **kind}, served.shape)}
     rules_of(served).default(draft)
     return draft
 
 
 def _read_custom(served: Served, body: Body, reader: Reader) -> Draft:
-    meta = body.get("metadata")
-    metadata = reader.read({"metadata": {} if meta is None else meta}, _metadata_holder())["metadata"]
+    known = len(reader.unknown)
+    metadata = reader.read(body.get("metadata") or {}, builtin("ObjectMeta"))
+    reader.unknown[known:] = [f"metadata.{path}" for path in reader.unknown[known:]]
     kept = structural.pruned({**body, "metadata": metadata}, served.shape, reader.unknown)
+    reader.unknown.sort()
     return {**structural.defaulted(kept, served.shape)}
-
-
-@cache
-def _metadata_holder() -> Shape:
-    return Shape("object", name="", fields={"metadata": builtin("ObjectMeta")})
 
 
 def _told(strictness: Strictness, served: Served, unknown: list[str]) -> tuple[str, ...]:
     texts = tuple(f'unknown field "{path}"' for path in unknown)
     if texts and strictness == "Strict":
-        name = served.kind.name
-        raise status.bad_request(
-            f'{name} in version "{served.kind.version}" cannot be handled as a {name}: strict decoding error: {", ".join(texts)}'
-        )
+        raise Unreadable(served.kind.name, served.kind.version, f"strict decoding error: {', '.join(texts)}")
     return texts if strictness == "Warn" else ()

@@ -36,7 +36,7 @@ def face_of(served: Served, body: Body) -> Body:
         return body
     if served.kind.name == "Event" and not served.custom:
         renamed = _EVENT_FIELDS if served.kind.group else _CORE_FIELDS
-        body = {renamed.get(key, key): value for key, value in body.items()}
+        body = {renamed.get(key, key): value for key, value in body.items() if value != ""}
     return {**body, "apiVersion": served.kind.api_version}
 
 

@@ -125,12 +125,10 @@ def below_step(shape: Shape, step: str) -> Shape:
 
 
 def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
-    """Every member, parents first."""
-    for step, below in sorted(fields.items()):
-        if step == _SELF:
-            continue
-        if is_member(below):
-            yield (*prefix, step)
+    """Every member; at each level those that are there before those that are below."""
+    steps = sorted(_children(fields).items())
+    yield from ((*prefix, step) for step, below in steps if is_member(below))
+    for step, below in steps:
         yield from paths(_children(below), (*prefix, step))
 
 

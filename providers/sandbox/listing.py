@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import orjson
 
-from providers.sandbox import faces, selectors, status
+from engine.ids import Kind
+from providers.sandbox import causes, faces, selectors, status
 from providers.sandbox.core import Core
 from providers.sandbox.request import Item, Page, Request, Selection
 from providers.sandbox.selectors import Selector
@@ -17,6 +18,7 @@ from providers.sandbox.store import Collection, Stored, key_of
 def list_page(core: Core, request: Request, selection: Selection) -> Page:
     """One page. Raises 400 for what cannot be parsed, 410 when the token's revision is forgotten, 504 for a revision yet to come."""
     selector = selector_of(request, selection)
+    check_options(selection)
     collection = core.collection(request)
     if selection.token:
         revision, start = _read_token(selection.token)
@@ -29,9 +31,28 @@ def list_page(core: Core, request: Request, selection: Selection) -> Page:
     return _page(request.served, objects, keys, start, revision, selector, selection)
 
 
+_LIST_OPTIONS = Kind("meta.k8s.io", "v1", "ListOptions", "")
+_MATCHES = ("Exact", "NotOlderThan")
+
+
+def check_options(selection: Selection) -> None:
+    """Raises 400 or 422 for options that contradict each other."""
+    if selection.token and selection.revision:
+        raise status.bad_request("specifying resource version is not allowed when using continue")
+    field = "resourceVersionMatch"
+    if selection.initial_events is not None and selection.match != "NotOlderThan":
+        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        raise status.invalid(_LIST_OPTIONS, "", [causes.forbidden(field, detail)])
+    if selection.match and not selection.revision and selection.initial_events is None:
+        detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        raise status.invalid(_LIST_OPTIONS, "", [causes.forbidden(field, detail)])
+    if selection.match and selection.match not in _MATCHES:
+        raise status.invalid(_LIST_OPTIONS, "", [causes.unsupported(field, selection.match, (*_MATCHES, ""))])
+
+
 def selector_of(request: Request, selection: Selection) -> Selector:
     """The selector of a list or a watch."""
-    return selectors.selector(request.served.kind, selection.labels, selection.fields, columns=request.served.selectable)
+    return selectors.selector(request.served, selection.labels, selection.fields)
 
 
 def _named(keys: list[str], request: Request, selection: Selection) -> list[str]:
@@ -47,7 +68,10 @@ def _named(keys: list[str], request: Request, selection: Selection) -> list[str]
 def _revision(core: Core, selection: Selection) -> int:
     if selection.revision in ("", "0"):
         return core.store.revision
-    asked = read_revision(selection.revision)
+    try:
+        asked = read_revision(selection.revision)
+    except status.StatusError as fault:
+        raise status.bad_request(f"invalid resource version: {fault.message}") from None
     if asked > core.store.revision:
         raise too_large(asked, core.store.revision)
     return asked if selection.match == "Exact" else core.store.revision
@@ -59,7 +83,7 @@ def read_revision(text: str) -> int:
         return int(text)
     except ValueError:
         message = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise status.bad_request(message) from None
+        raise status.StatusError(500, "", message) from None
 
 
 def too_large(asked: int, current: int) -> status.StatusError:
@@ -121,4 +145,4 @@ def _read_token(token: str) -> tuple[int, str]:
         read = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         return int(read["rv"]), str(read["start"])
     except (ValueError, KeyError, TypeError):
-        raise status.bad_request("continue key is not valid: invalid character") from None
+        raise status.bad_request("invalid continue token: continue key is not valid: it is none of ours") from None

@@ -1,7 +1,7 @@
 """Managers: who owns which fields of an object, kept in `metadata.managedFields` as the server keeps it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -60,6 +60,8 @@ class Writer:
     shape: Shape
     manager: Manager
     now: str
+    nothing: Body
+    """An object of the kind before it is created."""
     ignored: Fields = field(default_factory=dict)
 
 
@@ -93,9 +95,16 @@ def updated(live: Body, new: Body, writer: Writer) -> dict[str, Any]:
     given = new["metadata"].get("managedFields")
     if given is not None and (not given or given == [{}]):
         return _with_entries(new, None)
-    managed = read(given) if given else read(live.get("metadata", {}).get("managedFields"))
+    managed = read(given) if given else read(live["metadata"].get("managedFields"))
     bare = _with_entries(new, None)
-    comparison = typed.compare(_with_entries(live, None), bare, writer.shape).filtered(writer.ignored)
+    if not managed.sets and live["metadata"].get("uid"):
+        # Whoever has thrown the managers away does without them, until somebody applies.
+        return bare
+    try:
+        comparison = typed.compare(_with_entries(live, None), bare, writer.shape).filtered(writer.ignored)
+    except typed.SchemaFault:
+        # What does not fit its schema has no fields to own; validation will say what is wrong with it.
+        return bare
     changed = fields.union(comparison.added, comparison.modified)
     _take_over(managed, None, changed, comparison.removed)
     ours = fields.difference(changed, _STRIPPED)
@@ -111,16 +120,27 @@ def applied(live: Body, config: Body, writer: Writer, *, force: bool) -> dict[st
 
     Raises the 409 of a conflict with other managers, or `SchemaFault` when the configuration does not fit the shape.
     """
-    managed = read(live["metadata"].get("managedFields"))
+    if live["metadata"].get("uid") and not live["metadata"].get("managedFields"):
+        before = Manager("before-first-apply", "Update", writer.manager.api_version)
+        live = updated(writer.nothing, live, replace(writer, manager=before))
     bare = _with_entries(live, None)
     try:
-        return _apply(bare, config, managed, writer, force)
+        return _apply(bare, config, read(live["metadata"].get("managedFields")), writer, force)
     except _Disputed as disputed:
         allowed = _applied_by_kubectl(bare, writer)
         rest = {manager: left for manager, owned in disputed.fields.items() if (left := fields.difference(owned, allowed))}
         if rest:
             raise _conflict(rest) from None
     return _apply(bare, config, read(live["metadata"].get("managedFields")), writer, force=True)
+
+
+def told_to_kubectl(body: Body, config: Body, writer: Writer) -> Body:
+    """The body with the annotation brought up to date by which kubectl's client-side apply remembers what it applied."""
+    annotations = (body.get("metadata") or {}).get("annotations") or {}
+    if writer.manager.name != "kubectl" or writer.manager.subresource or _LAST_APPLIED not in annotations:
+        return body
+    text = orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode() + "\n"
+    return {**body, "metadata": {**body["metadata"], "annotations": {**annotations, _LAST_APPLIED: text}}}
 
 
 class _Disputed(Exception):

@@ -52,8 +52,8 @@ def _annotation_faults(metadata: Body) -> list[Cause]:
 
 def _other_faults(metadata: Body) -> list[Cause]:
     found = _owner_faults(metadata.get("ownerReferences") or ())
-    for finalizer in metadata.get("finalizers") or ():
-        path = "metadata.finalizers"
+    for at, finalizer in enumerate(metadata.get("finalizers") or ()):
+        path = f"metadata.finalizers[{at}]"
         found += [causes.invalid(path, finalizer, fault) for fault in names.qualified_faults(finalizer)]
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             found.append(causes.invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified"))
@@ -65,22 +65,26 @@ def _other_faults(metadata: Body) -> list[Cause]:
 
 def _owner_faults(owners: Sequence[Body]) -> list[Cause]:
     found: list[Cause] = []
-    controller = ""
-    for at, owner in enumerate(owners):
-        path = f"metadata.ownerReferences[{at}]"
+    path = "metadata.ownerReferences"
+    for owner in owners:
         _, _, version = owner.get("apiVersion", "").rpartition("/")
         if not version:
             found.append(causes.invalid(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
         for key in ("kind", "name", "uid"):
             if not owner.get(key):
                 found.append(causes.invalid(f"{path}.{key}", "", "must not be empty"))
-        if owner.get("controller"):
-            if controller:
-                both = f"{controller} and {owner['name']}"
-                detail = f'Only one reference can have Controller set to true. Found "true" in references for {both}'
-                found.append(causes.invalid("metadata.ownerReferences", owner, detail))
-            controller = owner.get("name", "")
+    controllers = [f"{owner.get('kind')}/{owner.get('name')}" for owner in owners if owner.get("controller")]
+    for second in controllers[1:]:
+        both = f"{controllers[0]} and {second}"
+        detail = f'Only one reference can have Controller set to true. Found "true" in references for {both}'
+        found.append(causes.invalid(path, [_owner_in_order(owner) for owner in owners], detail))
     return found
+
+
+def _owner_in_order(owner: Body) -> dict[str, Any]:
+    """The reference as the server prints it."""
+    order = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+    return {key: owner[key] for key in order if key in owner}
 
 
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")

@@ -30,7 +30,7 @@ def subdomain_faults(name: str) -> list[str]:
     """What is wrong with an object name, in the server's words."""
     faults = []
     if len(name) > 253:
-        faults.append("must be no more than 253 bytes")
+        faults.append("must be no more than 253 characters")
     if not re.fullmatch(SUBDOMAIN, name):
         faults.append(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end "
@@ -43,8 +43,10 @@ def label_faults(name: str) -> list[str]:
     """What is wrong with the name of a namespace, a container or a volume."""
     faults = []
     if len(name) > 63:
-        faults.append("must be no more than 63 bytes")
-    if not re.fullmatch(LABEL, name):
+        faults.append("must be no more than 63 characters")
+    if not re.fullmatch(LABEL, name) and re.fullmatch(SUBDOMAIN, name):
+        faults.append("must not contain dots")
+    elif not re.fullmatch(LABEL, name):
         faults.append(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
             "alphanumeric character " + _example(LABEL, "my-name", "123-abc")
@@ -56,7 +58,7 @@ def service_faults(name: str) -> list[str]:
     """What is wrong with the name of a Service."""
     faults = []
     if len(name) > 63:
-        faults.append("must be no more than 63 bytes")
+        faults.append("must be no more than 63 characters")
     if not re.fullmatch(SERVICE, name):
         faults.append(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end "
@@ -85,7 +87,7 @@ def qualified_faults(key: str) -> list[str]:
     if not name:
         faults.append("name part must be non-empty")
     elif len(name) > 63:
-        faults.append("name part must be no more than 63 bytes")
+        faults.append("name part must be no more than 63 characters")
     if not re.fullmatch(QUALIFIED, name):
         faults.append(f"name part {_QUALIFIED_RULE}")
     return faults
@@ -101,7 +103,7 @@ def value_faults(value: str) -> list[str]:
     """What is wrong with a label's value."""
     faults = []
     if len(value) > 63:
-        faults.append("must be no more than 63 bytes")
+        faults.append("must be no more than 63 characters")
     if not re.fullmatch(VALUE, value):
         faults.append(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with "

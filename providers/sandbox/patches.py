@@ -27,7 +27,7 @@ def patched(body: Any, operations: Any) -> Any:
     """The body after a JSON patch (RFC 6902). Raises `PatchFault` where an operation does not apply, 400 where it is none."""
     if not isinstance(operations, list):
         raise status.bad_request(
-            f"json: cannot unmarshal {'object' if isinstance(operations, Mapping) else 'string'} into Go value of type jsonpatch.Patch"
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
         )
     for operation in operations:
         if not isinstance(operation, Mapping) or operation.get("op") not in _OPERATIONS:
@@ -115,8 +115,6 @@ def _replace(body: Any, operation: Mapping[str, Any]) -> Any:
             if at is None or at >= len(node):
                 raise PatchFault(f"replace operation does not apply: doc is missing key: {pointer}: missing value")
             return [*node[:at], value, *node[at + 1 :]]
-        if token not in node:
-            raise PatchFault(f"replace operation does not apply: doc is missing key: {pointer}: missing value")
         return {**node, token: value}
 
     return _changed(body, _tokens(pointer), change, "replace", pointer) if pointer else value

@@ -15,6 +15,7 @@ from providers.sandbox import quantity, status
 from providers.sandbox.shapes import Shape
 
 _ZEROS: dict[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0, "bytes": "", "quantity": "0", "int-or-string": 0}
+_WRITTEN = ("!", "^")
 _GO_TYPES = {"string": "string", "boolean": "bool", "number": "float64"}
 _JSON_WORDS: tuple[tuple[type, str], ...] = (
     (bool, "bool"),
@@ -26,9 +27,17 @@ _JSON_WORDS: tuple[tuple[type, str], ...] = (
 )
 
 
+class Unreadable(status.StatusError):
+    """400: a body that cannot be such an object; `why` alone is what a patch that leads there is told."""
+
+    def __init__(self, kind: str, version: str, why: str, *, sent: str = "") -> None:
+        super().__init__(400, "BadRequest", f'{sent or kind} in version "{version}" cannot be handled as a {kind}: {why}')
+        self.why = why
+
+
 @dataclass(slots=True)
 class Reader:
-    """Reads one body and notes the unknown fields on its way, as `spec.containers[0].foo`."""
+    """Reads one body and notes the unknown fields on its way, as `spec.containers[0].foo`; `api_version` is the version without group."""
 
     kind: str
     api_version: str
@@ -54,8 +63,8 @@ class Reader:
                 if made or child.presence or not _is_zero(made, child):
                     result[key] = made
         for key, child in shape.fields.items():
-            if child.presence == "!" and key not in result:
-                result[key] = self._zero(child)
+            if child.presence in _WRITTEN and key not in result:
+                result[key] = self._zero(child) if child.presence == "!" else None
         return result
 
     def _map(self, value: Mapping[str, Any], shape: Shape, path: str, owner: str) -> dict[str, Any]:
@@ -118,13 +127,13 @@ class Reader:
             return self._object({}, shape, "", shape.name)
         return _ZEROS.get(shape.type)
 
-    def _mismatch(self, value: Any, path: str, owner: str, wanted: str) -> status.StatusError:
+    def _mismatch(self, value: Any, path: str, owner: str, wanted: str) -> Unreadable:
         word = next((word for type_, word in _JSON_WORDS if isinstance(value, type_)), "null")
         where = ".".join(part.partition("[")[0] for part in path.split("."))
         return self._refusal(f"json: cannot unmarshal {word} into Go struct field {owner}.{where} of type {wanted}")
 
-    def _refusal(self, why: str) -> status.StatusError:
-        return status.bad_request(f'{self.kind} in version "{self.api_version}" cannot be handled as a {self.kind}: {why}')
+    def _refusal(self, why: str) -> Unreadable:
+        return Unreadable(self.kind, self.api_version, why)
 
 
 def _is_zero(value: Any, shape: Shape) -> bool:

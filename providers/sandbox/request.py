@@ -95,14 +95,18 @@ class Page:
         """The list's `metadata`."""
         return {
             "resourceVersion": self.revision,
-            **({"continue": self.token} if self.token else {}),
+            **({"continue": self.token} if self.token or self.served.custom else {}),
             **({"remainingItemCount": self.remaining} if self.remaining is not None else {}),
         }
 
     def encoded(self) -> bytes:
         """The whole list, joined from bytes that exist already."""
-        head = orjson.dumps({"kind": self.served.list_name, "apiVersion": self.served.kind.api_version, "metadata": self.metadata()})
-        return b'%b,"items":[%b]}' % (head[:-1], b",".join(item.encoded for item in self.items))
+        kind = self.served.kind
+        head = orjson.dumps({"kind": self.served.list_name, "apiVersion": kind.api_version, "metadata": self.metadata()})
+        # In a list of a built-in kind the server leaves out what all items have in common.
+        common = b"" if self.served.custom else orjson.dumps({"kind": kind.name, "apiVersion": kind.api_version})[1:-1] + b","
+        items = (item.encoded.replace(common, b"", 1) if item.encoded.startswith(common, 1) else item.encoded for item in self.items)
+        return b'%b,"items":[%b]}' % (head[:-1], b",".join(items))
 
 
 @dataclass(frozen=True, slots=True)

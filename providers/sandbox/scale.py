@@ -8,6 +8,7 @@ from providers.sandbox import causes, faces, status
 from providers.sandbox.core import Core
 from providers.sandbox.request import Request
 from providers.sandbox.served import ScalePaths, Served
+from providers.sandbox.status import Cause
 from providers.sandbox.store import Stored
 
 Body = Mapping[str, Any]
@@ -40,12 +41,50 @@ def changed(core: Core, request: Request, scale: Any) -> Body:
         word = "string" if isinstance(wanted, str) else "number"
         why = f"json: cannot unmarshal {word} into Go struct field ScaleSpec.spec.replicas of type int32"
         raise status.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {why}')
-    if wanted < 0:
+    if wanted < 0 and not served.custom:
         found = [causes.invalid("spec.replicas", wanted, "must be greater than or equal to 0")]
         raise status.invalid(_SCALE, request.name, found)
     given = (scale.get("metadata") or {}).get("resourceVersion")
     made = {**body, "metadata": {**body["metadata"], **({"resourceVersion": given} if given else {})}}
     return _set(made, _paths(served).replicas.strip(".").split("."), wanted)
+
+
+_GO_TYPES: tuple[tuple[Any, str], ...] = (
+    (bool, "bool"),
+    (str, "string"),
+    (int, "int64"),
+    (float, "float64"),
+    (Mapping, "map[string]interface {}"),
+    (list, "[]interface {}"),
+)
+
+
+def faults(served: Served, body: Body) -> list[Cause]:
+    """What keeps a custom object from being scaled: a count that is none, or less than nothing."""
+    if served.scale is None:
+        return []
+    found = []
+    for path in (served.scale.replicas, served.scale.observed):
+        wrong = _count_fault(body, path)
+        if wrong is not None:
+            found.append(causes.invalid(path, *wrong))
+    return found
+
+
+def _count_fault(body: Any, path: str) -> tuple[int, str] | None:
+    for key in path.strip(".").split("."):
+        if not isinstance(body, Mapping):
+            return 0, f"{path} accessor error: {body} is of the type {_go_type(body)}, expected map[string]interface{{}}"
+        if key not in body:
+            return None
+        body = body[key]
+    if isinstance(body, bool) or not isinstance(body, int):
+        return 0, f"{path} accessor error: {body} is of the type {_go_type(body)}, expected int64"
+    return (body, "should be a non-negative integer") if body < 0 else None
+
+
+def _go_type(value: Any) -> str:
+    return next((name for type_, name in _GO_TYPES if isinstance(value, type_)), "<nil>")
 
 
 def _paths(served: Served) -> ScalePaths:

@@ -27,15 +27,32 @@ class Validator:
 
     def __init__(self, schema: Schema, shape: Shape) -> None:
         self._shape = shape
+        self._has_rules = _has_rules(schema)
         self._compiled = jsonschema_rs.Draft7Validator(_draft7(schema), validate_formats=True)
 
-    def faults(self, body: Mapping[str, Any]) -> list[Cause]:
-        """Everything that is wrong with the object, in the order in which the server tells it; metadata is judged elsewhere."""
+    def faults(self, body: Mapping[str, Any], *, status_alone: bool = False) -> list[Cause]:
+        """Everything that is wrong with the object, or with its status alone; metadata is judged elsewhere."""
         bare = {key: value for key, value in body.items() if key != "metadata"}
         found: list[Cause] = []
         if not self._compiled.is_valid(bare):
-            found = [_worded(error) for error in self._compiled.iter_errors(bare)]
-        return [*found, *_duplicates(bare, self._shape, "")]
+            errors = self._compiled.iter_errors(bare)
+            found = [_worded(error, status_alone) for error in errors if not status_alone or error.instance_path[:1] == ["status"]]
+        found += _duplicates(bare, self._shape, "")
+        return [*found, _UNCHECKED] if found and self._has_rules else found
+
+
+_UNCHECKED = causes.invalid(
+    "<nil>",
+    None,
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+)
+
+
+def _has_rules(schema: Any) -> bool:
+    """Whether CEL rules stand anywhere in the schema."""
+    if isinstance(schema, Mapping):
+        return "x-kubernetes-validations" in schema or any(_has_rules(sub) for sub in schema.values())
+    return isinstance(schema, list) and any(_has_rules(sub) for sub in schema)
 
 
 def _draft7(schema: Any) -> Any:
@@ -80,14 +97,15 @@ def _field(path: Sequence[str | int]) -> str:
     return text
 
 
-def _worded(error: jsonschema_rs.ValidationError) -> Cause:
-    """One finding of the compiled schema, as the server says it."""
+def _worded(error: jsonschema_rs.ValidationError, status_alone: bool) -> Cause:
+    """One finding of the compiled schema, as the server says it. A status that comes alone is spoken of without its own name."""
     field, value, word = _field(error.instance_path), error.instance, error.kind.name
+    spoken = field.removeprefix("status.") if status_alone else field
     limit = getattr(error.kind, "value", None)
     if word == "required":
         return causes.required(_field([*error.instance_path, str(limit)]))
     if word == "type":
-        return _wrong_type(field, value, sorted(one for one in getattr(error.kind, "types", ()) if one != "null"))
+        return _wrong_type(field, spoken, value, sorted(one for one in getattr(error.kind, "types", ()) if one != "null"))
     if word == "enum":
         return causes.unsupported(field, value, [one for one in getattr(error.kind, "options", ()) if one is not None])
     if word == "maxLength":
@@ -96,8 +114,11 @@ def _worded(error: jsonschema_rs.ValidationError) -> Cause:
         return causes.too_many(field, _size(value), int(str(limit)))
     if word in ("minItems", "minProperties"):
         value = _size(value)
-    detail = _DETAILS.get(word, "is not valid").format(limit=_plain(limit), value=causes.shown(value))
-    return causes.invalid(field, value, f"{field} in body {detail}")
+    if word == "format":
+        quoted = causes.shown(value)
+        return Cause("FieldValueTypeInvalid", f"Invalid value: {quoted}: {spoken} in body must be of type {limit}: {quoted}", field)
+    detail = _DETAILS.get(word, "is not valid").format(limit=_plain(limit))
+    return causes.invalid(field, value, f"{spoken} in body {detail}")
 
 
 _DETAILS = {
@@ -111,7 +132,6 @@ _DETAILS = {
     "minItems": "should have at least {limit} items",
     "minProperties": "should have at least {limit} properties",
     "uniqueItems": "shouldn't contain duplicates",
-    "format": "must be of type {limit}: {value}",
     "anyOf": "must validate at least one schema (anyOf)",
     "oneOf": "must validate one and only one schema (oneOf)",
     "not": "must not validate the schema (not)",
@@ -121,10 +141,10 @@ _WORDS: tuple[tuple[Any, str], ...] = (
 )  # fmt: skip
 
 
-def _wrong_type(field: str, value: Any, wanted: Sequence[str]) -> Cause:
+def _wrong_type(field: str, spoken: str, value: Any, wanted: Sequence[str]) -> Cause:
     word = next((word for type_, word in _WORDS if isinstance(value, type_)), "null")
     return Cause(
-        "FieldValueTypeInvalid", f'Invalid value: "{word}": {field} in body must be of type {",".join(wanted)}: "{word}"', field
+        "FieldValueTypeInvalid", f'Invalid value: "{word}": {spoken} in body must be of type {",".join(wanted)}: "{word}"', field
     )
 
 

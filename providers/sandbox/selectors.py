@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.ids import Kind
 from providers.sandbox import names, status
+from providers.sandbox.served import Served
 
 Body = Mapping[str, Any]
 Test = Callable[[Body], bool]
@@ -23,9 +23,9 @@ class Selector:
         return all(test(body) for test in self.tests)
 
 
-def selector(kind: Kind, labels: str, fields: str, *, columns: tuple[str, ...] = ()) -> Selector:
-    """Both selectors of a request. `columns` are further fields that a CRD makes selectable. Raises the server's 400."""
-    return Selector((*_label_tests(labels), *_field_tests(kind, fields, columns)))
+def selector(served: Served, labels: str, fields: str) -> Selector:
+    """Both selectors of a request. Raises the server's 400."""
+    return Selector((*_label_tests(labels), *_field_tests(served, fields)))
 
 
 def wants_name(fields: str) -> str:
@@ -86,14 +86,17 @@ def _requirement(tokens: list[str], text: str) -> Test:
     if operator not in ("=", "==", "!=", ">", "<"):
         raise _unparsable(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
     value = tokens.pop(0) if tokens and tokens[0] != "," else ""
+    if value in _PUNCTUATION:
+        raise _unparsable(f"found '{value}', expected: identifier")
     if (fault := names.first(names.value_faults(value))) is not None:
         raise _unparsable(f'values[0][{key}]: Invalid value: "{value}": {fault}')
     return _COMPARISONS[operator](key, value)
 
 
 def _values(tokens: list[str]) -> set[str]:
-    if not tokens or tokens.pop(0) != "(":
-        raise _unparsable("found '', expected: '('")
+    if not tokens or tokens[0] != "(":
+        raise _unparsable(f"found '{tokens[0] if tokens else ''}' expected: '('")
+    tokens.pop(0)
     values: set[str] = set()
     last = ","
     while tokens and (token := tokens.pop(0)) != ")":
@@ -127,6 +130,7 @@ def _compared(greater: bool) -> Callable[[str, str], Test]:
     return test
 
 
+_PUNCTUATION = ("==", "!=", "=", "(", ")", "!", ">", "<")
 _COMPARISONS: dict[str, Callable[[str, str], Test]] = {
     "=": lambda key, value: lambda body: _labels(body).get(key) == value,
     "==": lambda key, value: lambda body: _labels(body).get(key) == value,
@@ -195,28 +199,27 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
 _ELSEWHERE = {"source": ("source", "component"), "name": ("metadata", "name")}
 
 
-def _field_tests(kind: Kind, text: str, columns: tuple[str, ...]) -> list[Test]:
-    known = (*_EVERY, *_FIELDS.get((kind.group, kind.name), ()), *columns)
-    return [_field_test(term, kind, known) for term in text.split(",") if term]
+def _field_tests(served: Served, text: str) -> list[Test]:
+    return [_field_test(term, served) for term in text.split(",") if term]
 
 
-def _field_test(term: str, kind: Kind, known: tuple[str, ...]) -> Test:
+def _field_test(term: str, served: Served) -> Test:
     match = re.fullmatch(r"([^=!]+)(==|!=|=)(.*)", term)
     if match is None:
         raise status.bad_request(f"invalid selector: '{term}'; can't understand '{term}'")
     label, operator, value = match.groups()
-    if label not in known:
-        raise _unsupported(kind, label)
+    if label not in (*_EVERY, *_FIELDS.get((served.kind.group, served.kind.name), ()), *served.selectable):
+        raise _unsupported(served, label)
     path = _ELSEWHERE.get(label, tuple(label.split(".")))
     if operator == "!=":
         return lambda body: _text_at(body, path) != value
     return lambda body: _text_at(body, path) == value
 
 
-def _unsupported(kind: Kind, label: str) -> status.StatusError:
-    if kind.group == "" and kind.name in ("Pod", "Node", "Secret", "Service", "Namespace", "Event"):
+def _unsupported(served: Served, label: str) -> status.StatusError:
+    if served.custom or (served.kind.group, served.kind.name) in _FIELDS:
         return status.bad_request(f"field label not supported: {label}")
-    return status.bad_request(f"field label not supported: {label}")
+    return status.bad_request(f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"')
 
 
 def _text_at(body: Any, path: tuple[str, ...]) -> str:

@@ -63,7 +63,6 @@ def verbs_of(served: Served) -> tuple[str, ...]:
 
 # group/version, kind, plural, flags: n = namespaced, s = status, c = scale; then short names, categories, further subresources
 _TABLE = """
-v1 Binding bindings n
 v1 ConfigMap configmaps n cm
 v1 Endpoints endpoints n ep
 v1 Event events n ev
@@ -73,6 +72,7 @@ v1 Node nodes s no
 v1 PersistentVolumeClaim persistentvolumeclaims ns pvc
 v1 PersistentVolume persistentvolumes s pv
 v1 Pod pods ns po all binding,eviction
+v1 PodTemplate podtemplates n
 v1 ResourceQuota resourcequotas ns quota
 v1 Secret secrets n
 v1 ServiceAccount serviceaccounts n sa - token
@@ -104,34 +104,44 @@ resource.k8s.io/v1 ResourceClaimTemplate resourceclaimtemplates n
 resource.k8s.io/v1 ResourceSlice resourceslices -
 scheduling.k8s.io/v1 PriorityClass priorityclasses - pc
 """
-_SHAPES = {("events.k8s.io", "Event"): "events.Event"}
+# Names that two groups use: the second is told apart in the table.
+_SHAPES = {("events.k8s.io", "Event"): "events.Event", ("resource.k8s.io", "ResourceClaim"): "resource.ResourceClaim"}
 
 
 def _words(text: str) -> tuple[str, ...]:
     return () if text in ("", "-") else tuple(text.split(","))
 
 
-def _builtin_row(row: str) -> Served:
-    api_version, name, plural, *rest = row.split()
-    flags, short, categories, more = (rest + ["-", "-", "-", "-"])[:4] if rest else ("-", "-", "-", "-")
-    group, _, version = api_version.rpartition("/")
-    subresources = (*(("status",) if "s" in flags else ()), *(("scale",) if "c" in flags else ()), *_words(more))
-    return Served(
-        kind=Kind(group, version, name, plural, namespaced="n" in flags, status="s" in flags),
-        singular=name.lower(),
-        list_name=f"{name}List",
-        short_names=_words(short),
-        categories=_words(categories),
-        subresources=subresources,
-        shape=builtin(_SHAPES.get((group, name), name)),
-        scale=ScalePaths() if "c" in flags else None,
-        stored_as=("", "events") if name == "Event" else ("", ""),
-    )
+def builtin_kinds() -> tuple[Kind, ...]:
+    """The kinds that need no CRD, by name alone."""
+    return tuple(_kind(row.split()) for row in _TABLE.strip().splitlines())
 
 
 def builtins() -> tuple[Served, ...]:
     """The kinds that need no CRD."""
-    return tuple(_builtin_row(row) for row in _TABLE.strip().splitlines() if " bindings " not in row)
+    return tuple(_builtin(row.split()) for row in _TABLE.strip().splitlines())
+
+
+def _kind(row: list[str]) -> Kind:
+    group, _, version = row[0].rpartition("/")
+    flags = row[3] if len(row) > 3 else "-"
+    return Kind(group, version, row[1], row[2], namespaced="n" in flags, status="s" in flags)
+
+
+def _builtin(row: list[str]) -> Served:
+    kind = _kind(row)
+    flags, short, categories, more = (row[3:] + ["-", "-", "-", "-"])[:4]
+    return Served(
+        kind=kind,
+        singular=kind.name.lower(),
+        list_name=f"{kind.name}List",
+        short_names=_words(short),
+        categories=_words(categories),
+        subresources=(*(("status",) if kind.status else ()), *(("scale",) if "c" in flags else ()), *_words(more)),
+        shape=builtin(_SHAPES.get((kind.group, kind.name), kind.name)),
+        scale=ScalePaths() if "c" in flags else None,
+        stored_as=("", "events") if kind.name == "Event" else ("", ""),
+    )
 
 
 class Catalogue:

@@ -7,7 +7,7 @@ Built-in types are read from `shapes.txt`, one type a line (recorded by tests/co
     s string · b boolean · i int32 · l int64 · n number · y bytes · q quantity · x integer or string · t time · u micro time
     o anything · Name a type of the table · {T} map · [T] atomic list · [*T] set · [k1,k2|T] list keyed by k1 and k2
     behind a list: ~key merged by key in a strategic patch (~ alone: as a set), + retaining only the keys that a patch names
-    before a type: ! always written · ? kept when zero · neither: dropped when zero;  @ atomic;  behind it =JSON: its default
+    before a type: ! always written · ^ always written, null if need be · ? kept when zero · none: dropped when zero;  @ atomic;  behind it =JSON: its default
 """
 
 from dataclasses import dataclass, field, replace
@@ -40,7 +40,7 @@ class Shape:
     """None: a strategic patch replaces the list; empty: it merges scalars as a set."""
     retain_keys: bool = False
     presence: str = "?"
-    """`!` always written, `?` kept when zero, empty: dropped when zero."""
+    """`!` always written, `^` always written and null where absent, `?` kept when zero, empty: dropped when zero."""
     default: Any = ABSENT
     open: bool = False
     """Unknown fields are kept."""
@@ -92,7 +92,7 @@ class _Table:
         return self.types[name]
 
     def member(self, text: str) -> Shape:
-        presence = text[0] if text[0] in "!?" else ""
+        presence = text[0] if text[0] in "!^?" else ""
         text, _, default = text.removeprefix(presence).partition("=")
         shape = replace(self.parse(text), presence=presence)
         shape.default = orjson.loads(default) if default else ABSENT

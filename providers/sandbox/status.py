@@ -80,9 +80,10 @@ def no_such_resource() -> StatusError:
     return StatusError(404, "NotFound", "the server could not find the requested resource", details={})
 
 
-def already_exists(kind: Kind, name: str) -> StatusError:
-    """409: the name is taken."""
-    return StatusError(409, "AlreadyExists", f'{resource_text(kind)} "{name}" already exists', details=details_of(kind, name))
+def already_exists(kind: Kind, name: str, *, dying: bool = False) -> StatusError:
+    """409: the name is taken, be it by an object on its way out."""
+    message = f'{"object is being deleted: " if dying else ""}{resource_text(kind)} "{name}" already exists'
+    return StatusError(409, "AlreadyExists", message, details=details_of(kind, name))
 
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -110,7 +111,7 @@ def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> StatusError:
     details = {
         **({"name": name} if name else {}),
         **({"group": kind.group} if kind.group else {}),
-        "kind": kind.name,
+        **({"kind": kind.name} if kind.name else {}),
         "causes": [cause.body() for cause in causes],
     }
     return StatusError(422, "Invalid", f'{subject} "{name}" is invalid: {text}', details=details)

@@ -13,7 +13,7 @@ _DELETE = "$deleteFromPrimitiveList/"
 
 
 def merged(body: Any, patch: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
-    """The body after the patch. Raises 400 where a directive or a list item without its merge key makes no sense."""
+    """The body after the patch. Raises the 500 that the server has for a directive or an item that makes no sense."""
     return _merge_map(body if isinstance(body, Mapping) else {}, patch, shape)
 
 
@@ -24,7 +24,7 @@ def _merge_map(original: Mapping[str, Any], patch: Mapping[str, Any], shape: Sha
     if directive == "delete":
         return {}
     if directive is not None and directive != "merge":
-        raise status.bad_request(f"Unrecognized patch directive: {directive}")
+        raise status.StatusError(500, "", f"unknown patch type: {directive} in map: {_go_map(patch)}")
     result = dict(original)
     if (retained := patch.get(_RETAIN)) is not None:
         result = {key: value for key, value in result.items() if key in retained}
@@ -59,7 +59,8 @@ def _merge_key(result: dict[str, Any], key: str, value: Any, shape: Shape, *, or
         merged_list = _merge_list(before if isinstance(before, list) else [], value, shape)
         if deleted:
             merged_list = [item for item in merged_list if item not in deleted]
-        result[key] = _ordered(merged_list, before if isinstance(before, list) else [], order, shape) if order else merged_list
+        named = [item for item in value if not (isinstance(item, Mapping) and _PATCH in item)]
+        result[key] = _ordered(merged_list, before if isinstance(before, list) else [], order or named, shape)
     else:
         result[key] = value
 
@@ -78,11 +79,7 @@ def _merge_list(original: list[Any], patch: list[Any], shape: Shape) -> list[Any
 def _merge_item(items: list[Any], item: Any, shape: Shape) -> None:
     key = shape.merge_key or ""
     if not isinstance(item, Mapping) or key not in item:
-        raise status.StatusError(
-            500, "InternalError", f"map: {_go_map(item)} does not contain declared merge key: {key}", details={"causes": [
-                {"message": f"map: {_go_map(item)} does not contain declared merge key: {key}"}
-            ]}
-        )
+        raise status.StatusError(500, "", f"map: {_go_map(item)} does not contain declared merge key: {key}")
     at = next((i for i, one in enumerate(items) if one.get(key) == item[key]), None)
     if item.get(_PATCH) == "delete":
         if at is not None:
@@ -90,8 +87,7 @@ def _merge_item(items: list[Any], item: Any, shape: Shape) -> None:
     elif at is None:
         items.append(_merge_map({}, {k: v for k, v in item.items() if k != _PATCH}, shape.item))
     else:
-        base = items[at] if not shape.retain_keys or _RETAIN in item else items[at]
-        items[at] = _merge_map(base, item, shape.item)
+        items[at] = _merge_map(items[at], item, shape.item)
 
 
 def _go_map(item: Any) -> str:

@@ -78,7 +78,7 @@ def _pruned_map(value: Mapping[str, Any], shape: Shape, unknown: list[str], path
 
 
 def defaulted(value: Any, shape: Shape) -> Any:
-    """The value with every default that its schema states; nulls that may not be and have a default are taken as absent."""
+    """The value with every default that its schema states; nulls that may not be are taken as absent."""
     if isinstance(value, Mapping):
         return _defaulted_map(value, shape)
     if isinstance(value, list) and shape.items is not None:
@@ -89,10 +89,11 @@ def defaulted(value: Any, shape: Shape) -> Any:
 
 def _defaulted_map(value: Mapping[str, Any], shape: Shape) -> Any:
     changed: dict[str, Any] = {}
+    nulls: set[str] = set()
     for key, child in shape.fields.items():
         item = value.get(key, ABSENT)
-        if item is None and not child.nullable and child.default is not ABSENT:
-            item = ABSENT
+        if item is None and not child.nullable:
+            item, nulls = ABSENT, nulls | {key}
         if item is ABSENT and child.default is ABSENT:
             continue
         made = defaulted(child.default if item is ABSENT else item, child)
@@ -102,4 +103,6 @@ def _defaulted_map(value: Mapping[str, Any], shape: Shape) -> Any:
         for key, item in value.items():
             if key not in shape.fields and (made := defaulted(item, shape.values)) is not item:
                 changed[key] = made
-    return {**value, **changed} if changed else value
+    if not changed and not nulls:
+        return value
+    return {**{key: item for key, item in value.items() if key not in nulls}, **changed}

@@ -45,13 +45,20 @@ def item_step(item: Any, shape: Shape) -> str:
         raise SchemaFault("associative list with keys may not have non-map elements")
     named = {}
     for key in sorted(shape.keys):
-        value = item.get(key, shape.item.child(key).default)
+        value = item.get(key, _key_default(shape.item.child(key)))
         if value is not ABSENT and value is not None:
             named[key] = value
     if not named:
         omitted = f'omits key field "{shape.keys[0]}" (and doesn\'t have default value)'
         raise SchemaFault(f"associative list with keys has an element that {omitted}")
     return f"k:{orjson.dumps(named).decode()}"
+
+
+def _key_default(shape: Shape) -> Any:
+    """What a key is taken to be where it is left out: its default, or the zero of a field that is always written."""
+    if shape.default is not ABSENT or shape.presence != "!":
+        return shape.default
+    return "" if shape.type == "string" else 0
 
 
 def _steps(items: Any, shape: Shape) -> dict[str, Any]:
@@ -77,7 +84,7 @@ def check(value: Any, shape: Shape, path: str = "") -> None:
                 where, seen = _checked_item(item, shape, path, i, seen)
             check(item, shape.item, where)
     elif value is not None and (expected := _mismatch(value, shape)):
-        raise SchemaFault(f"{path}: expected {expected}, got &{{{_go_text(value)}}}")
+        raise SchemaFault(f"{path}: expected {expected}, got &value.valueUnstructured{{Value:{_go_text(value)}}}")
 
 
 def _checked_item(item: Any, shape: Shape, path: str, index: int, seen: set[str]) -> tuple[str, set[str]]:
@@ -116,7 +123,7 @@ def _mismatch(value: Any, shape: Shape) -> str:
 
 
 def _go_text(value: Any) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return orjson.dumps(value).decode()
 
 
 def field_set(value: Any, shape: Shape) -> Fields:

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from engine.ids import Kind
 from providers.sandbox import causes, creating, deleting, drafts, faces, managers, status, typed
 from providers.sandbox.core import Core, answer_draft, answer_with, rules_of
+from providers.sandbox.reading import Unreadable
 from providers.sandbox.request import Answer, Request
 from providers.sandbox.rules import Draft
 from providers.sandbox.store import Stored, key_of
@@ -17,10 +19,7 @@ def put(core: Core, request: Request, body: Any) -> Answer:
     """PUT: replace an object or its status; for some kinds, make one that is not there."""
     draft, warnings = drafts.read(request, body)
     rules = rules_of(request.served)
-    name = draft["metadata"].setdefault("name", request.name)
-    if name != request.name:
-        raise status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({request.name})")
-    creating.meet_namespace(request, draft)
+    _meet_url(request, draft["metadata"])
     live = core.collection(request).objects.get(key_of(request.namespace, request.name))
     if live is None:
         if not rules.creates_on_put or request.subresource:
@@ -33,8 +32,14 @@ def put(core: Core, request: Request, body: Any) -> Answer:
 def change(core: Core, request: Request, make: Callable[[Body], Any]) -> Answer:
     """Replace an object by what `make` makes of it: a patch, a new scale."""
     live = core.stored(request)
-    draft, warnings = drafts.read(request, make(faces.shown(request.served, live)[0]))
-    _check_identity(request, draft, live, needs_revision=False)
+    made = make(faces.shown(request.served, live)[0])
+    try:
+        draft, warnings = drafts.read(request, made)
+    except Unreadable as fault:
+        nameless = Kind("", "", "", "")
+        raise status.invalid(nameless, "", [causes.invalid("patch", causes.shown(made), fault.why)]) from None
+    _meet_url(request, draft["metadata"])
+    _check_revision(request, draft, live)
     return _write(core, request, live, _managed(core, request, live, draft), warnings)
 
 
@@ -52,12 +57,21 @@ def apply(core: Core, request: Request, config: Any) -> Answer:
         typed.check(configured, served.shape)
         merged = managers.applied(before, configured, view, force=request.force)
     except typed.SchemaFault as fault:
-        raise _untyped(request, fault) from None
-    draft = drafts.complete(served, merged)
+        raise _untyped(request, config, fault) from None
+    draft = drafts.complete(served, managers.told_to_kubectl(merged, config, view))
     if live is None:
+        if uid := configured["metadata"].get("uid"):
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise status.conflict(served.kind, request.name, why)
         return creating.finish(core, request, draft, ())
-    _check_identity(request, draft, live, needs_revision=False)
+    _check_revision(request, draft, live)
     return _write(core, request, live, draft, ())
+
+
+def _other_uid(request: Request, wanted: str, found: str) -> str:
+    key = "/".join(("registry", request.served.kind.plural, *filter(None, (request.namespace, request.name))))
+    failure = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    return f"StorageError: invalid object, Code: 4, Key: /{key}, ResourceVersion: 0, AdditionalErrorMsg: {failure}"
 
 
 def _managed(core: Core, request: Request, live: Stored, draft: Draft) -> Draft:
@@ -75,21 +89,27 @@ def _configured(request: Request, config: Any) -> Draft:
     if not isinstance(config, Mapping) or not config.get("kind") or not config.get("apiVersion"):
         raise status.bad_request("error decoding YAML: apiVersion and kind must be set")
     if (config["apiVersion"], config["kind"]) != (kind.api_version, kind.name):
-        versions = f"Specified patch version: {config['apiVersion']}, expected: {kind.api_version}"
-        raise status.bad_request(f"Incorrect version specified in apply patch. {versions}")
+        group, _, version = config["apiVersion"].rpartition("/")
+        raise status.bad_request(f"invalid object type: {group}/{version}, Kind={config['kind']}")
     metadata = {**(config.get("metadata") or {})}
     if metadata.get("managedFields") is not None:
         raise status.bad_request("metadata.managedFields must be nil")
-    if metadata.setdefault("name", request.name) != request.name:
-        raise status.bad_request(f"name in URL does not match name in Body: {request.name} vs {metadata['name']}")
-    if request.namespace:
-        metadata["namespace"] = request.namespace
+    _meet_url(request, metadata)
     return {**config, "metadata": metadata}
 
 
-def _untyped(request: Request, fault: typed.SchemaFault) -> status.StatusError:
+def _meet_url(request: Request, metadata: Draft) -> None:
+    """An object is the one that the URL names. Raises 400 where it says otherwise."""
+    name = metadata.setdefault("name", request.name)
+    if name != request.name:
+        raise status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({request.name})")
+    creating.meet_namespace(request, metadata)
+
+
+def _untyped(request: Request, config: Body, fault: typed.SchemaFault) -> status.StatusError:
     kind = request.served.kind
-    where = f"{request.namespace}/{request.name}; {kind.group}/{kind.version}, Kind={kind.name}"
+    namespace = (config.get("metadata") or {}).get("namespace", "")
+    where = f"{namespace}/{request.name}; {kind.group}/{kind.version}, Kind={kind.name}"
     return status.StatusError(500, "", f"failed to create typed patch object ({where}): {fault}")
 
 
@@ -98,12 +118,18 @@ def _check_identity(request: Request, draft: Draft, live: Stored, *, needs_revis
     kind, metadata = request.served.kind, draft["metadata"]
     revision, uid = metadata.get("resourceVersion", ""), metadata.get("uid", "")
     if uid and uid != live.metadata["uid"]:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live.metadata['uid']}"
-        raise status.conflict(kind, request.name, why)
+        raise status.conflict(kind, request.name, _other_uid(request, uid, live.metadata["uid"]))
     if not revision and needs_revision:
-        raise status.invalid(kind, request.name, [causes.invalid("metadata.resourceVersion", 0, "must be specified for an update")])
+        # Here the server speaks of the resource where it speaks of the kind elsewhere.
+        found = [causes.invalid("metadata.resourceVersion", 0, "must be specified for an update")]
+        raise status.invalid(replace(kind, name=kind.plural), request.name, found)
+    _check_revision(request, draft, live)
+
+
+def _check_revision(request: Request, draft: Draft, live: Stored) -> None:
+    revision = draft["metadata"].get("resourceVersion", "")
     if revision and revision != live.metadata["resourceVersion"]:
-        raise status.conflict(kind, request.name)
+        raise status.conflict(request.served.kind, request.name)
 
 
 def _write(core: Core, request: Request, live: Stored, draft: Draft, warnings: tuple[str, ...]) -> Answer:
@@ -112,7 +138,7 @@ def _write(core: Core, request: Request, live: Stored, draft: Draft, warnings: t
     draft, told = core.admit("UPDATE", request, draft, old)
     warnings += told
     _prepare(core, request, draft, old)
-    if found := creating.faults(served, draft, old):
+    if found := creating.faults(request, draft, old):
         raise status.invalid(served.kind, request.name, found)
     draft = _without_mere_times(draft, old)
     if draft == old:
@@ -120,7 +146,8 @@ def _write(core: Core, request: Request, live: Stored, draft: Draft, warnings: t
     if request.dry_run:
         return answer_draft(200, served, draft, warnings)
     if deleting.is_finished(draft):
-        return answer_with(200, served, deleting.remove(core, request, draft), warnings)
+        deleting.remove(core, request, live.body)
+        return answer_draft(200, served, draft, warnings)
     stored = core.store.write(served.resource, "MODIFIED", faces.kept(served, draft))
     creating.consequences(core, request, stored.body)
     return answer_with(200, served, stored, warnings)

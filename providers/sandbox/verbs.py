@@ -7,8 +7,9 @@ stored: answers share them, and nobody changes what an answer holds.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from engine.ids import Kind
 from engine.runtime.clock import Clock
-from providers.sandbox import creating, deleting, faces, listing, patches, scale, status, strategic, subresources, updating
+from providers.sandbox import causes, creating, deleting, faces, listing, patches, scale, status, strategic, subresources, updating
 from providers.sandbox.core import Admission, Core
 from providers.sandbox.request import EVERYTHING, PLAINLY, Answer, Deletion, Item, Page, PatchHow, Request, Selection, answer
 from providers.sandbox.served import Catalogue
@@ -16,6 +17,7 @@ from providers.sandbox.store import Stored
 from providers.sandbox.watching import Watch
 
 Body = Mapping[str, Any]
+_LONGEST_MANAGER = 128
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -46,6 +48,7 @@ class Api:
 
     def create(self, request: Request, body: Body) -> Answer:
         """POST to a collection (`request.name` empty), or to a subresource of one object: binding, eviction, token."""
+        _check_manager(request, "CreateOptions")
         if request.subresource:
             return subresources.post(self.core, request, body)
         return creating.create(self.core, request, body)
@@ -65,6 +68,7 @@ class Api:
 
     def replace(self, request: Request, body: Body) -> Answer:
         """PUT an object, its status, its scale, or a namespace's finalizers (finalize). 201 where PUT creates."""
+        _check_manager(request, "UpdateOptions")
         self._check_subresource(request)
         if request.subresource == "scale":
             return self._scaled(request, lambda _: body)
@@ -72,6 +76,7 @@ class Api:
 
     def patch(self, request: Request, body: Any, how: PatchHow) -> Answer:
         """PATCH an object or a subresource; 201 where an apply patch creates."""
+        _check_manager(request, "PatchOptions")
         self._check_subresource(request)
         if how == "strategic" and request.served.custom:
             accepted = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
@@ -119,6 +124,13 @@ class Api:
             raise status.no_such_resource()
 
 
+def _check_manager(request: Request, options: str) -> None:
+    """Raises 422 for a manager's name that is too long to remember."""
+    if len(request.manager.encode()) > _LONGEST_MANAGER:
+        found = [causes.too_long("fieldManager", _LONGEST_MANAGER)]
+        raise status.invalid(Kind("meta.k8s.io", "v1", options, ""), "", found)
+
+
 def _patched(request: Request, live: Body, patch: Any, how: PatchHow) -> Any:
     """The live body after a patch. Raises 400 or 422 where the patch makes no sense."""
     if how == "json":
@@ -135,6 +147,7 @@ def _patched(request: Request, live: Body, patch: Any, how: PatchHow) -> Any:
 def watch(core: Core, request: Request, selection: Selection) -> Watch:
     """Open a watch at the revision that the selection names: none or 0 begins with the objects that are there."""
     selector = listing.selector_of(request, selection)
+    listing.check_options(selection)
     collection = core.collection(request)
     from_start = selection.revision in ("", "0") or selection.initial_events is True
     since = core.store.revision if from_start else listing.read_revision(selection.revision)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from providers.sandbox.served import builtins
+from providers.sandbox.served import builtin_kinds
 
 PREFIX = "#/components/schemas/"
 SCALARS = {
@@ -34,7 +34,7 @@ STRUCT = re.compile(r"^type (?P<name>\w+) struct \{(?P<body>.*?)^\}", re.MULTILI
 
 def served_types() -> set[str]:
     """Kinds whose types are wanted, with what subresources and errors speak."""
-    return {served.kind.name for served in builtins()} | {"Binding", "Eviction", "Scale", "TokenRequest", "ObjectMeta", "DeleteOptions"}
+    return {kind.name for kind in builtin_kinds()} | {"Binding", "Eviction", "Scale", "TokenRequest", "ObjectMeta", "DeleteOptions"}
 
 
 def module(path: str) -> Path:
@@ -50,12 +50,13 @@ def embedded(body: str) -> set[str]:
 
 
 def go_fields() -> dict[tuple[str, str], dict[str, str]]:
-    """Per package and struct, each JSON name's mark: `!` is always written, `?` survives when zero, `` is dropped when zero."""
+    """Per package and struct, each JSON name's mark, as providers/sandbox/shapes.py explains them."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     inline: dict[tuple[str, str], set[str]] = {}
     apiextensions = module("k8s.io/apiextensions-apiserver") / "pkg/apis/apiextensions/v1"
     meta = module("k8s.io/apimachinery") / "pkg/apis/meta/v1"
-    files = [*module("k8s.io/api").glob("*/v*/types.go"), apiextensions / "types.go", apiextensions / "types_jsonschema.go", meta / "types.go"]
+    ours = (apiextensions / "types.go", apiextensions / "types_jsonschema.go", meta / "types.go")
+    files = [*module("k8s.io/api").glob("*/v*/types.go"), *ours]
     for file in files:
         package = {apiextensions: "apiextensions.v1", meta: "meta.v1"}.get(file.parent, f"{file.parent.parent.name}.{file.parent.name}")
         for struct in STRUCT.finditer(re.sub(r"//.*", "", file.read_text())):
@@ -70,11 +71,11 @@ def go_fields() -> dict[tuple[str, str], dict[str, str]]:
 
 def _mark(type_: str, flags: str) -> str:
     if type_.startswith("*"):
-        return "?" if "omitempty" in flags else "!"
+        return "?" if "omitempty" in flags else "^"
     if "omitzero" in flags:
         return ""
     # Go never finds a struct empty: without omitzero a time is written as null, a struct as {}.
-    return "" if "omitempty" in flags and not type_.endswith("Time") else "!"
+    return "" if "omitempty" in flags and not re.fullmatch(r"(\w+\.)?(Micro)?Time", type_) else "!"
 
 
 class Recorder:
@@ -104,9 +105,7 @@ class Recorder:
             self.lines[name] = ""
             marks = self.fields.get((".".join(full.split(".")[-3:-1]), full.rpartition(".")[2]), {})
             schema = self.schemas[full]
-            fields = [
-                f"{field}={self._marked(field, sub, marks)}" for field, sub in schema.get("properties", {}).items()
-            ]
+            fields = [f"{field}={self._marked(field, sub, marks)}" for field, sub in schema.get("properties", {}).items()]
             atomic = "@ " if schema.get("x-kubernetes-map-type") == "atomic" else ""
             self.lines[name] = f"{name}: {atomic}{' '.join(fields)}".rstrip()
         return name
@@ -135,7 +134,7 @@ class Recorder:
                 return "y"
             case "integer", "int64":
                 return "l"
-            case (("string" | "boolean" | "integer" | "number") as kind), _:
+            case ((("string" | "boolean" | "integer" | "number") as kind), _):
                 return {"string": "s", "boolean": "b", "integer": "i", "number": "n"}[kind]
         return "o"
 
@@ -151,9 +150,10 @@ class Recorder:
 def openapi(kubeconfig: str) -> dict[str, Any]:
     """All schemas of all served groups."""
     schemas: dict[str, Any] = {}
-    for served in builtins():
-        path = f"apis/{served.kind.api_version}" if served.kind.group else f"api/{served.kind.version}"
-        raw = subprocess.run(["kubectl", "--kubeconfig", kubeconfig, "get", "--raw", f"/openapi/v3/{path}"], capture_output=True, check=True)
+    for kind in builtin_kinds():
+        path = f"apis/{kind.api_version}" if kind.group else f"api/{kind.version}"
+        command = ["kubectl", "--kubeconfig", kubeconfig, "get", "--raw", f"/openapi/v3/{path}"]
+        raw = subprocess.run(command, capture_output=True, check=True)
         schemas |= json.loads(raw.stdout)["components"]["schemas"]
     return schemas
 

@@ -3,11 +3,12 @@
 from providers.sandbox import crds
 from providers.sandbox.builtin.autoscaler import AUTOSCALER
 from providers.sandbox.builtin.namespace import NAMESPACE
+from providers.sandbox.builtin.plain import ADMISSION_POLICY, CLAIM, CLAIM_TEMPLATE, ENDPOINT_SLICE, LEASE, PRIORITY, WEBHOOKS
 from providers.sandbox.builtin.pod import POD
 from providers.sandbox.builtin.rbac import BINDING, ROLE
 from providers.sandbox.builtin.secret import CONFIG_MAP, SECRET, SERVICE_ACCOUNT
 from providers.sandbox.builtin.service import SERVICE
-from providers.sandbox.builtin.workload import CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
+from providers.sandbox.builtin.workload import CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, POD_TEMPLATE, REPLICA_SET, STATEFUL_SET
 from providers.sandbox.rules import Rules
 
 PLAIN = Rules()
@@ -22,12 +23,13 @@ RULES: dict[tuple[str, str], Rules] = {
     ("", "Namespace"): NAMESPACE,
     ("", "Node"): Rules(resets_status=False),
     ("", "Pod"): POD,
+    ("", "PodTemplate"): POD_TEMPLATE,
     ("", "Secret"): SECRET,
     ("", "Service"): SERVICE,
     ("", "ServiceAccount"): SERVICE_ACCOUNT,
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): Rules(generation=("webhooks",)),
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): Rules(generation=("webhooks",)),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): Rules(generation=("spec",), unconditional=False),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): WEBHOOKS,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): WEBHOOKS,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): ADMISSION_POLICY,
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): Rules(generation=("spec",), unconditional=False),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): crds.CRD,
     ("apps", "DaemonSet"): DAEMON_SET,
@@ -37,17 +39,19 @@ RULES: dict[tuple[str, str], Rules] = {
     ("autoscaling", "HorizontalPodAutoscaler"): AUTOSCALER,
     ("batch", "CronJob"): CRON_JOB,
     ("batch", "Job"): JOB,
-    ("coordination.k8s.io", "Lease"): Rules(creates_on_put=True, unconditional=False),
-    ("discovery.k8s.io", "EndpointSlice"): Rules(generation=("endpoints", "ports", "addressType")),
+    ("coordination.k8s.io", "Lease"): LEASE,
+    ("discovery.k8s.io", "EndpointSlice"): ENDPOINT_SLICE,
     ("events.k8s.io", "Event"): Rules(creates_on_put=True),
     ("policy", "PodDisruptionBudget"): Rules(generation=("spec",), unconditional=False),
     ("rbac.authorization.k8s.io", "ClusterRole"): ROLE,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): BINDING,
     ("rbac.authorization.k8s.io", "Role"): ROLE,
     ("rbac.authorization.k8s.io", "RoleBinding"): BINDING,
-    ("resource.k8s.io", "DeviceClass"): Rules(generation=("spec",)),
-    ("resource.k8s.io", "ResourceSlice"): Rules(generation=("spec",)),
-    ("scheduling.k8s.io", "PriorityClass"): Rules(generation=("value", "globalDefault", "description", "preemptionPolicy")),
+    ("resource.k8s.io", "DeviceClass"): Rules(generation=("spec",), returns_deleted=True),
+    ("resource.k8s.io", "ResourceClaim"): CLAIM,
+    ("resource.k8s.io", "ResourceClaimTemplate"): CLAIM_TEMPLATE,
+    ("resource.k8s.io", "ResourceSlice"): Rules(generation=("spec",), returns_deleted=True),
+    ("scheduling.k8s.io", "PriorityClass"): PRIORITY,
 }
 
 __all__ = ["CUSTOM", "PLAIN", "RULES"]

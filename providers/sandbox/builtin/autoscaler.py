@@ -52,6 +52,8 @@ def _validate(autoscaler: Body) -> list[Cause]:
         found.append(causes.invalid("spec.maxReplicas", high, "must be greater than 0"))
     if high < low:
         found.append(causes.invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
+    if not spec["scaleTargetRef"].get("apiVersion"):
+        found.append(causes.invalid("spec.scaleTargetRef.apiVersion", "", "apiVersion must specify API group"))
     for key in ("kind", "name"):
         if not spec["scaleTargetRef"].get(key):
             found.append(causes.required(f"spec.scaleTargetRef.{key}"))

@@ -21,7 +21,8 @@ def default_template(template: Draft) -> None:
 def default_spec(spec: Draft) -> None:
     """Fill in a pod spec as the server does."""
     spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
+    if spec.setdefault("terminationGracePeriodSeconds", 30) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("schedulerName", "default-scheduler")
     spec.setdefault("securityContext", {})
@@ -138,14 +139,12 @@ def _named_faults(spec: Body, path: str) -> list[Cause]:
     found = [
         causes.invalid(f"{path}.{key}", spec[key], fault) for key, check in _NAMED if spec.get(key) for fault in check(spec[key])
     ]
-    if (grace := spec.get("terminationGracePeriodSeconds")) is not None and grace < 0:
-        found.append(causes.invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"))
     seen: set[str] = set()
     for at, gate in enumerate(spec.get("schedulingGates") or ()):
         where = f"{path}.schedulingGates[{at}]"
         found += [causes.invalid(where, gate["name"], fault) for fault in names.qualified_faults(gate["name"])]
         if gate["name"] in seen:
-            found.append(causes.duplicate(f"{where}.name", gate["name"]))
+            found.append(causes.duplicate(where, gate["name"]))
         seen.add(gate["name"])
     return found
 

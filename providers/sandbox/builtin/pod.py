@@ -153,9 +153,10 @@ def _difference(old: Body, new: Body) -> str:
 
 def _gate_faults(spec: Body, before: Body) -> Iterable[Cause]:
     old = {gate["name"] for gate in before.get("schedulingGates") or ()}
-    for gate in spec.get("schedulingGates") or ():
+    for at, gate in enumerate(spec.get("schedulingGates") or ()):
         if gate["name"] not in old:
-            yield causes.forbidden("spec.schedulingGates", f"only deletion is allowed, but found new scheduling gate '{gate['name']}'")
+            detail = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
+            yield causes.forbidden(f"spec.schedulingGates[{at}].name", detail)
             return
 
 

@@ -50,7 +50,9 @@ def _binding_faults(binding: Body) -> list[Cause]:
 def _binding_change_faults(new: Body, old: Body) -> list[Cause]:
     if new["roleRef"] == old["roleRef"]:
         return []
-    return [causes.invalid("roleRef", new["roleRef"], "cannot change roleRef")]
+    reference = new["roleRef"]
+    shown = {"APIGroup": reference.get("apiGroup", ""), "Kind": reference.get("kind", ""), "Name": reference.get("name", "")}
+    return [causes.invalid("roleRef", shown, "cannot change roleRef")]
 
 
 ROLE = Rules(validate=_role_faults, name_faults=names.path_faults, creates_on_put=True)

@@ -67,6 +67,10 @@ def _keep_status(body: Draft, old: Body, _: Scene) -> None:
 
 def _keep_spec(body: Draft, old: Body, _: Scene) -> None:
     body["spec"] = old["spec"]
+
+
+def _keep_spec_and_labels(body: Draft, old: Body, _: Scene) -> None:
+    body["spec"] = old["spec"]
     body["metadata"].pop("labels", None)
     if labels := old["metadata"].get("labels"):
         body["metadata"]["labels"] = labels
@@ -83,7 +87,7 @@ def _validate(body: Body) -> list[Cause]:
     elif not selector:
         found.append(causes.invalid("spec.selector", selector, f"empty selector is invalid for {_PLAIN.get(body['kind'], body['kind'])}"))
     labels = spec["template"]["metadata"].get("labels") or {}
-    if selector and not (selector.get("matchLabels") or {}).items() <= labels.items():
+    if selector is None or not (selector.get("matchLabels") or {}).items() <= labels.items():
         found.append(causes.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"))
     return found + containers.spec_faults(spec["template"]["spec"], "spec.template.spec")
 
@@ -104,7 +108,7 @@ _SCALED: dict[str, Any] = {
     "validate_change": _selector_faults,
     "generation": ("spec",),
 }
-DEPLOYMENT = Rules(default=_default_deployment, **_SCALED)
+DEPLOYMENT = Rules(default=_default_deployment, **{**_SCALED, "status": _keep_spec_and_labels})
 REPLICA_SET = Rules(default=_default_replica_set, **_SCALED)
 STATEFUL_SET = Rules(default=_default_stateful_set, **_SCALED)
 DAEMON_SET = Rules(default=_default_daemon_set, **_SCALED)
@@ -119,7 +123,24 @@ def _default_job(job: Draft) -> None:
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("podReplacementPolicy", "TerminatingOrFailed")
+    spec.setdefault("manualSelector", False)
     containers.default_template(spec["template"])
+    _default_job_labels(job)
+
+
+def _default_job_labels(job: Draft) -> None:
+    """A job without labels takes those of its pods."""
+    labels = job["spec"]["template"]["metadata"].get("labels")
+    if labels and not job["metadata"].get("labels"):
+        job["metadata"]["labels"] = dict(labels)
+
+
+def _default_pod_template(body: Draft) -> None:
+    containers.default_template(body["template"])
+
+
+def _pod_template_faults(body: Body) -> list[Cause]:
+    return containers.spec_faults(body["template"]["spec"], "template.spec")
 
 
 def _default_cron_job(cron_job: Draft) -> None:
@@ -142,6 +163,7 @@ def _select_by_uid(job: Draft, _: Scene) -> None:
     for key in ("job-name", "batch.kubernetes.io/job-name"):
         labels[key] = metadata["name"]
     spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": metadata["uid"]}}
+    _default_job_labels(job)
 
 
 JOB = Rules(
@@ -152,4 +174,5 @@ JOB = Rules(
     generation=("spec",),
     default_propagation="Orphan",
 )
+POD_TEMPLATE = Rules(default=_default_pod_template, validate=_pod_template_faults, generation=("template",))
 CRON_JOB = Rules(default=_default_cron_job, update=_keep_status, status=_keep_spec, generation=("spec",))

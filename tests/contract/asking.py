@@ -1,0 +1,72 @@
+"""Asking: one request to a server over HTTP, as plain as HTTP allows; a watch is read to its end."""
+
+import secrets
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import anyio
+import orjson
+
+from tests.contract.scenario import Ask, Scenario, play
+from tests.contract.server import Server
+
+_WITHIN = 20.0
+
+
+@asynccontextmanager
+async def asking(server: Server) -> AsyncIterator[Ask]:
+    """A way to ask that server as its administrator."""
+    context = ssl.create_default_context(cadata=server.ca or None)
+    headers = {"Authorization": f"Bearer {server.token}", "User-Agent": "contract/1"}
+    async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(ssl=context)) as session:
+
+        async def ask(method: str, path: str, body: Any, content_type: str) -> tuple[int, Any]:
+            if method == "AWAIT":
+                return await _await(session, server.url + path)
+            if method == "ENSURE":
+                return await _ensure(session, server.url + path, body)
+            data = None if body is None else orjson.dumps(body)
+            verb = "GET" if method == "WATCH" else method
+            async with session.request(verb, server.url + path, data=data, headers={"Content-Type": content_type}) as answer:
+                raw = await answer.read()
+                if method == "WATCH" and answer.status == 200:
+                    return answer.status, [orjson.loads(line) for line in raw.splitlines()]
+                return answer.status, _with_warnings(orjson.loads(raw), answer.headers.getall("Warning", []))
+
+        yield ask
+
+
+def _with_warnings(body: Any, warnings: list[str]) -> Any:
+    return {"warnings": warnings, **body} if warnings else body
+
+
+async def _ensure(session: aiohttp.ClientSession, url: str, body: Any) -> tuple[int, Any]:
+    """Make the object unless it is there."""
+    async with session.post(url, json=body) as answer:
+        return 200 if answer.status in (201, 409) else answer.status, None
+
+
+async def _await(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
+    """Until the path is served."""
+    with anyio.fail_after(_WITHIN):
+        while True:
+            async with session.get(url) as answer:
+                if answer.status == 200:
+                    return 200, None
+            await anyio.sleep(0.1)
+
+
+async def told(server: Server, scenario: Scenario) -> list[dict[str, Any]]:
+    """What the server says to the scenario, in a namespace that lives as long as that."""
+    namespace = f"c{secrets.token_hex(4)}"
+    async with asking(server) as ask:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        await ask("POST", "/api/v1/namespaces", space, "application/json")
+        await ask("AWAIT", f"/api/v1/namespaces/{namespace}/serviceaccounts/default", None, "")
+        try:
+            return await play(scenario, ask, namespace)
+        finally:
+            await ask("DELETE", f"/api/v1/namespaces/{namespace}", None, "application/json")

@@ -1,0 +1,184 @@
+"""Scenario: requests in a row, and what a server answers to them with everything taken out that differs from run to run.
+
+A scenario runs in a namespace of its own, `{ns}`. Answers of the real server are kept in `golden/`; the sandbox must give the same.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Ask = Callable[[str, str, Any, str], Awaitable[tuple[int, Any]]]
+"""Method, path, body and content type to the code and the answer; a watch answers with the list of its events."""
+
+HOW = {
+    "json": "application/json",
+    "merge": "application/merge-patch+json",
+    "json-patch": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request. `keep` names values of the answer (dotted paths) that later steps write as `{name}`.
+
+    A step that says nothing is made and not told: what it meets is chance.
+    Beside HTTP's methods there are WATCH, which reads events; AWAIT, which repeats a GET until it is answered; and ENSURE, a POST of what
+    may be there already.
+    """
+
+    says: str
+    method: str
+    path: str
+    body: Any = None
+    how: str = "json"
+    keep: Mapping[str, str] = field(default_factory=dict)
+
+
+def watched(says: str, path: str, **query: str) -> Step:
+    """The events since the revision that was kept, up to now."""
+    asked = "&".join(f"{key}={value}" for key, value in {"watch": "true", "timeoutSeconds": "1", **query}.items())
+    return Step(says, "WATCH", f"{path}?{asked}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A story told in requests."""
+
+    name: str
+    steps: tuple[Step, ...]
+
+
+async def play(scenario: Scenario, ask: Ask, namespace: str) -> list[dict[str, Any]]:
+    """Every answer, made comparable."""
+    values = {"ns": namespace}
+    symbols = Symbols(namespace)
+    told = []
+    for step in scenario.steps:
+        code, body = await ask(step.method, filled(step.path, values), filled(step.body, values), HOW[step.how])
+        values |= {name: _at(body, path) for name, path in step.keep.items()}
+        if step.says:
+            told.append({"step": step.says, "code": code, "answer": symbols.plain(body)})
+    return told
+
+
+def filled(value: Any, values: Mapping[str, str]) -> Any:
+    """The value with `{name}` replaced by what was kept under that name, wherever it stands."""
+    match value:
+        case str():
+            for name, text in values.items():
+                value = value.replace(f"{{{name}}}", str(text))
+            return value
+        case Mapping():
+            return {filled(key, values): filled(item, values) for key, item in value.items()}
+        case list() | tuple():
+            return [filled(item, values) for item in value]
+    return value
+
+
+def _at(body: Any, path: str) -> Any:
+    for key in path.split("."):
+        body = body[int(key)] if isinstance(body, list) else body[key]
+    return body
+
+
+_UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}")
+_ADDRESS = re.compile(r"\b10\.0\.\d+\.\d+\b")
+_REVISION = re.compile(r"(ResourceVersion in the precondition|ResourceVersion in record|resource version:|current:) ?\(?\d+\)?( \(\d+\))?")
+_BODY = re.compile(r'"\{.*\}"')
+_TOKEN_FAULT = re.compile(r"(continue key is not valid: ).*")
+_STRUCT = re.compile(r'\{"(D|d)evices":\{.*\}(?=: field is immutable)')
+_DIFFERENCE = re.compile(r"(previously negative\)\n).*", re.DOTALL)
+_FIVE = r"[bcdfghjklmnpqrstvwxz2456789]{5}"
+
+
+class Symbols:
+    """Names for what no two runs have in common; the same value gets the same name throughout a scenario."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._known: dict[str, dict[str, str]] = {}
+        self._generated: set[str] = set()
+
+    def plain(self, body: Any) -> Any:
+        """The answer in symbols."""
+        if isinstance(body, list) and all(isinstance(one, Mapping) and "type" in one for one in body):
+            return [self._event(one) for one in body if one["type"] != "BOOKMARK" or "annotations" in one["object"]["metadata"]]
+        return self._walk(body, ())
+
+    def _event(self, event: Mapping[str, Any]) -> Any:
+        if event["type"] == "BOOKMARK":
+            # How far a server has come depends on everything else that goes on in it.
+            return {"type": "BOOKMARK", "annotations": event["object"]["metadata"]["annotations"]}
+        return self._walk(event, ())
+
+    def _symbol(self, sort: str, value: str) -> str:
+        known = self._known.setdefault(sort, {})
+        return known.setdefault(value, f"<{sort}-{len(known) + 1}>")
+
+    def _walk(self, value: Any, path: tuple[str, ...]) -> Any:
+        match value:
+            case Mapping():
+                if base := value.get("generateName"):
+                    self._generated.add(str(base))
+                if value.get("reason") in ("Invalid", "Conflict"):
+                    value = _ordered(value)
+                return {self._text(key): self._walk(item, (*path, key)) for key, item in value.items() if not _noise(path, key, value)}
+            case list():
+                items = [self._walk(item, path) for item in value]
+                return sorted(items, key=_manager) if path[-1:] == ("managedFields",) else items
+            case str():
+                return self._leaf(value, path)
+        return value
+
+    def _leaf(self, text: str, path: tuple[str, ...]) -> str:
+        if path[-2:] == ("metadata", "resourceVersion"):
+            return self._symbol("rv", text)
+        if path[-1:] == ("continue",):
+            return "<token>" if text else ""
+        return self._text(text)
+
+    def _text(self, text: str) -> str:
+        text = text.replace(self._namespace, "{ns}")
+        text = _UID.sub(lambda match: self._symbol("uid", match[0]), text)
+        text = _TIME.sub("<time>", text)
+        text = _TOKEN_VOLUME.sub("kube-api-access-?????", text)
+        text = _ADDRESS.sub("<address>", text)
+        text = _TOKEN_FAULT.sub(r"\1<fault>", text)
+        text = _BODY.sub("<body>", text) if "patch: Invalid value" in text or text.startswith('Invalid value: "{') else text
+        text = _STRUCT.sub("<struct>", text)
+        text = _DIFFERENCE.sub(r"\1<difference>", text)
+        text = _REVISION.sub(lambda match: f"{match[1]} <rv>", text)
+        for base in self._generated:
+            text = re.sub(re.escape(base) + _FIVE + r"\b", f"{base}?????", text)
+        return text
+
+
+def _ordered(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same refusal with each of its causes once and in order: how often and in which order the server comes across one is chance."""
+    causes = (status.get("details") or {}).get("causes") or []
+    once = {f"{cause['field']}: {cause['message']}": cause for cause in causes}
+    if not causes:
+        return status
+    if status["reason"] == "Conflict":
+        return {**status, "details": {"causes": [once[text] for text in sorted(once)]}}
+    head, _, tail = status["message"].partition(" is invalid: ")
+    told = [text for text in sorted(once) if text in tail]
+    return {
+        **status,
+        "message": f"{head} is invalid: {'; '.join(told)}",
+        "details": {**status["details"], "causes": [once[text] for text in sorted(once)]},
+    }
+
+
+def _noise(path: tuple[str, ...], key: str, parent: Mapping[str, Any]) -> bool:
+    """What says nothing: the revision of a list, and where in a page the server happened to stop counting."""
+    return key == "resourceVersion" and path == ("metadata",) and "uid" not in parent
+
+
+def _manager(entry: Any) -> tuple[str, str, str]:
+    return entry.get("operation", ""), entry.get("manager", ""), entry.get("subresource", "")

@@ -1,0 +1,17 @@
+"""What the sandbox claims of Kubernetes, as requests to make of any server."""
+
+from tests.contract.scenario import Scenario
+from tests.contract.scenarios import applying, bodies, custom, deleting, kinds, listing, ours, patching, updating, watching
+
+EVERY: tuple[Scenario, ...] = (
+    *bodies.SCENARIOS,
+    *updating.SCENARIOS,
+    *patching.SCENARIOS,
+    *applying.SCENARIOS,
+    *custom.SCENARIOS,
+    *deleting.SCENARIOS,
+    *kinds.SCENARIOS,
+    *listing.SCENARIOS,
+    *watching.SCENARIOS,
+    *ours.SCENARIOS,
+)

@@ -1,0 +1,42 @@
+"""The sandbox answers as the real server does; and the real server still answers as it did when it was asked."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.runtime.clock import SystemClock
+from providers.sandbox.process import sandbox
+from tests.contract import golden
+from tests.contract.asking import told
+from tests.contract.scenario import Scenario
+from tests.contract.scenarios import EVERY
+from tests.contract.server import Server, described
+
+pytestmark = pytest.mark.anyio
+
+every_scenario = pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.name)
+
+
+@pytest.fixture(scope="module")
+async def quiet_sandbox(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """The sandbox without actors: nobody but the scenario touches anything."""
+    folder: Path = tmp_path_factory.mktemp("quiet")
+    async with sandbox(SystemClock(), folder, actors=()) as box:
+        yield described("sandbox", box.kubeconfig)
+
+
+@every_scenario
+async def test_the_sandbox_answers_as_the_real_server_did(scenario: Scenario, quiet_sandbox: Server) -> None:
+    said = await told(quiet_sandbox, scenario)
+
+    assert golden.answers(scenario) == said
+
+
+@pytest.mark.e2e
+@every_scenario
+async def test_the_real_server_answers_as_it_did(scenario: Scenario, api_server: object) -> None:
+    kubeconfig = api_server.kubeconfig()  # type: ignore[attr-defined]
+    said = await told(described("real", kubeconfig), scenario)
+
+    assert golden.answers(scenario) == said
