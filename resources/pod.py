@@ -1,6 +1,7 @@
 """Pods: one for each seat of a clique; replaced, never edited."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from engine.ids import Owner
@@ -9,7 +10,9 @@ from resources import env, kinds, labels, names
 from resources.facts import PodFacts
 from resources.manifest import manifest
 from resources.podclique import labels_of, pod_spec_of
+from resources.policies import startup
 from resources.policies.seating import Seat
+from resources.policies.startup import Parent
 from resources.view import CliqueView, GangView, View, is_scheduled
 
 
@@ -28,9 +31,11 @@ def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resou
         why = view.moves.pods.get(pod.name)
         yield leaving(pod, why) if why else _serving(view, clique, pod, inherited, open_gate)
     if clique.seating.fresh:
-        spec = _spec(view, clique, open_gate)
+        after = startup.parents(view, clique)
+        spec = _spec(view, clique, open_gate, after)
         for seat in clique.seating.fresh:
-            yield _newcomer(view, clique, seat, inherited, spec)
+            newcomer = _newcomer(view, clique, seat, inherited, spec)
+            yield _in_order(view, clique, newcomer, after) if after else newcomer
     for pod in clique.seating.surplus:
         yield leaving(pod, f"{clique.name} is scaled to {clique.replicas}")
     for pod in clique.seating.spent:
@@ -48,6 +53,12 @@ def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, s
     )
     body["metadata"]["generateName"] = f"{clique.name}-"
     return _pod(view, clique, body, f"seat {seat.index} of {clique.name} is free")
+
+
+def _in_order(view: View, clique: CliqueView, pod: Resource, after: Sequence[Parent]) -> Resource:
+    """A pod that starts after others: it comes after what lets it see them, and is held as long as that is not complete."""
+    needing = replace(pod, after=pod.after | startup.identity(view))
+    return needing if view.has_token else replace(needing, stance=Stance.HOLD, why=startup.why_held(view, clique, after))
 
 
 def _serving(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[str, str], open_gate: bool) -> Resource:
@@ -76,7 +87,7 @@ def leaving(pod: PodFacts, why: str, asked: bool = True) -> Resource:
     return Resource(pod.live.id, {}, why, stance=Stance.DROP, asked=asked)
 
 
-def _spec(view: View, clique: CliqueView, open_gate: bool) -> dict[str, Any]:
+def _spec(view: View, clique: CliqueView, open_gate: bool, after: Sequence[Parent]) -> dict[str, Any]:
     """What all new pods of a clique share: the clique's pod spec, dressed by its scheduler and told where it stands."""
     scheduler = view.setup.scheduler(clique.clique.scheduler)
     address = names.service_address(view.root, view.index, view.namespace)
@@ -86,4 +97,4 @@ def _spec(view: View, clique: CliqueView, open_gate: bool) -> dict[str, Any]:
     spec.pop("schedulingGates", None)
     if not open_gate:
         spec["schedulingGates"] = [{"name": labels.GATE}]
-    return spec
+    return startup.with_waiter(view, spec, after) if after else spec

@@ -6,6 +6,7 @@ from typing import Any
 from engine.resource import Policy, Resource
 from resources import env, kinds, labels
 from resources.manifest import manifest
+from resources.policies.startup import parents
 from resources.status import podclique as status
 from resources.view import CliqueView, View
 
@@ -13,7 +14,7 @@ POLICY = Policy(
     seeded=(("spec", "replicas"),),
     exact=(("spec", "podSpec"),),
     seal=labels.TEMPLATE_HASH,
-    owned=(("spec", "autoScalingConfig"),),
+    owned=(("spec", "autoScalingConfig"), ("spec", "startsAfter")),
     finalizers=(labels.CLIQUE_FINALIZER,),
 )
 
@@ -29,7 +30,7 @@ def render(view: View) -> Iterator[Resource]:
 
 def _podclique(view: View, clique: CliqueView) -> Resource:
     """A clique; of one that is to be replaced only labels and annotations follow an edit, the hash excepted."""
-    spec = {} if clique.outdated else {"spec": _spec(clique)}
+    spec = {} if clique.outdated else {"spec": _spec(view, clique)}
     body = manifest(
         kinds.PODCLIQUE,
         view.namespace,
@@ -64,7 +65,7 @@ def labels_of(view: View, clique: CliqueView) -> dict[str, str]:
     return {**clique.clique.labels, **ours}
 
 
-def _spec(clique: CliqueView) -> dict[str, Any]:
+def _spec(view: View, clique: CliqueView) -> dict[str, Any]:
     template = clique.clique
     spec: dict[str, Any] = {
         "roleName": template.role,
@@ -72,6 +73,8 @@ def _spec(clique: CliqueView) -> dict[str, Any]:
         "minAvailable": template.min_available,
         "podSpec": pod_spec_of(clique),
     }
+    if after := parents(view, clique):
+        spec["startsAfter"] = [parent.name for parent in after]
     if template.autoscaling and clique.group is None:
         spec["autoScalingConfig"] = template.autoscaling
     return spec

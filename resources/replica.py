@@ -14,7 +14,7 @@ from resources.setup import Setup
 from resources.status.podclique import ready, trouble
 from resources.status.podcliqueset import Standing, standing
 from resources.template import Template
-from resources.view import CliqueView, Moves, View, view
+from resources.view import STILL, CliqueView, Moves, View, view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,12 +40,13 @@ def look(template: Template, index: int, lives: Slice, taken: Collection[str], s
     return Seen(seen, stage(seen))
 
 
-def replica(seen: Seen, leave: Leave) -> Replica:
-    """What is to become of a replica, given how far it may move."""
-    view = replace(seen.view, moves=moves(seen.view, leave)) if seen.stage.stale else seen.view
+def replica(seen: Seen, leave: Leave, has_token: bool) -> Replica:
+    """What is to become of a replica, given how far it may move, and whether pods that wait for others have the means to."""
+    decided = moves(seen.view, leave) if seen.stage.stale else STILL
+    view = replace(seen.view, moves=decided, has_token=has_token)
     wanted = [resource for kind in PARTS for resource in kind.render(view)]
     going = list(leftovers(view, {resource.id for resource in wanted}))
-    complete = not going and all(resource.id in view.lives.objects for resource in wanted if resource.stance is Stance.WANT)
+    complete = not going and all(resource.id in view.lives.objects for resource in wanted if resource.stance is not Stance.DROP)
     return Replica(part(str(view.index), [*wanted, *going]), standing(view, complete), tuple(_waiting(view)))
 
 

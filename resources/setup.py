@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from engine.version import VERSION
 from resources.ports import Scheduler
 
 
@@ -14,6 +15,8 @@ class Setup:
     """The enabled scheduler back ends by name."""
     default_scheduler: str
     """The one for pods that name none."""
+    waiter: str = f"grove-initc:{VERSION}"
+    """The image of the container in which pods wait for those that they start after."""
 
     def scheduler(self, name: str) -> Scheduler:
         """The back end that a pod asks for. Raises `KeyError` when it is not enabled."""

@@ -1,6 +1,6 @@
 """Template: what a PodCliqueSet asks for, read once per edit and shared by all its replicas."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ HASH_VERSION = "v1"
 
 HASH_LENGTH = 40
 
-ANY_ORDER = "CliqueStartupTypeAnyOrder"
+ANY_ORDER, IN_ORDER, EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +29,8 @@ class Clique:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     hash: str
+    starts_after: tuple[str, ...]
+    """The cliques of the template that this one starts after, whoever said so: the set's start-up type or the clique itself."""
     autoscaling: Mapping[str, Any] | None
     scheduler: str
 
@@ -68,6 +70,11 @@ class Template:
     gang_annotations: Mapping[str, str]
 
     @property
+    def is_ordered(self) -> bool:
+        """Whether any clique starts after another."""
+        return any(clique.starts_after for clique in self.cliques)
+
+    @property
     def cliques(self) -> Iterator[Clique]:
         """All cliques: those that stand alone, then the groups'."""
         yield from self.standalone
@@ -79,7 +86,8 @@ def read(id: ResourceId, identity: str, metadata: Body, spec: Body) -> Template:
     """The template of a set whose defaults are filled in and whose shape is sound (`faults` finds nothing)."""
     inner = spec["template"]
     priority = inner.get("priorityClassName", "")
-    cliques = {entry["name"]: _clique(entry, priority) for entry in inner["cliques"]}
+    order = _order(inner.get("cliqueStartupType") or ANY_ORDER, inner["cliques"])
+    cliques = {entry["name"]: _clique(entry, priority, after) for entry, after in zip(inner["cliques"], order, strict=True)}
     configs = inner.get("podCliqueScalingGroups") or ()
     members = {name for config in configs for name in config["cliqueNames"]}
     return Template(
@@ -96,7 +104,14 @@ def read(id: ResourceId, identity: str, metadata: Body, spec: Body) -> Template:
     )
 
 
-def _clique(entry: Mapping[str, Any], priority: str) -> Clique:
+def _order(startup_type: str, entries: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """For each clique of the list, those that it starts after. In order, that is the one before it and no other."""
+    if startup_type == IN_ORDER:
+        return [(), *((entry["name"],) for entry in entries[:-1])]
+    return [tuple(entry["spec"].get("startsAfter") or ()) if startup_type == EXPLICIT else () for entry in entries]
+
+
+def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ...]) -> Clique:
     spec = entry["spec"]
     pod_spec = spec["podSpec"]
     own_labels, annotations = entry.get("labels") or {}, entry.get("annotations") or {}
@@ -110,6 +125,7 @@ def _clique(entry: Mapping[str, Any], priority: str) -> Clique:
         labels=own_labels,
         annotations={key: value for key, value in annotations.items() if key != labels.TOPOLOGY_NAME},
         hash=_hash(hashed),
+        starts_after=starts_after,
         autoscaling=spec.get("autoScalingConfig"),
         scheduler=pod_spec.get("schedulerName", ""),
     )

@@ -119,6 +119,8 @@ class View:
     cliques: tuple[CliqueView, ...]
     gangs: tuple[GangView, ...]
     moves: Moves = STILL
+    has_token: bool = True
+    """Whether the token is there with which pods see others start."""
 
     @property
     def root(self) -> str:

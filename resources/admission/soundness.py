@@ -1,10 +1,11 @@
 """Soundness: what a set must not get wrong for its objects to be computed at all; everything finer is the business of admission."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from resources.setup import Setup
+from resources.template import EXPLICIT
 
 TEMPLATE = "spec.template"
 
@@ -15,7 +16,8 @@ def faults(spec: Mapping[str, Any], setup: Setup) -> tuple[str, ...]:
     if not isinstance(inner, Mapping) or not inner.get("cliques"):
         return (f"{TEMPLATE}.cliques: at least one PodClique must be defined",)
     cliques = inner["cliques"]
-    return (*_pod_specs(cliques), *_names(cliques), *_groups(inner), *_schedulers(cliques, setup))
+    order = _order(cliques) if inner.get("cliqueStartupType") == EXPLICIT else ()
+    return (*_pod_specs(cliques), *_names(cliques), *order, *_groups(inner), *_schedulers(cliques, setup))
 
 
 def _pod_specs(cliques: Any) -> Iterator[str]:
@@ -49,6 +51,46 @@ def _is_list_of_maps(value: Any) -> bool:
 def _names(cliques: Any) -> Iterator[str]:
     for name in _repeated(clique["name"] for clique in cliques):
         yield f"{TEMPLATE}.cliques: Duplicate value: {name!r}"
+
+
+def _order(cliques: Any) -> Iterator[str]:
+    """What is wrong with cliques that say themselves which others they start after."""
+    named = {clique["name"]: tuple(clique["spec"].get("startsAfter") or ()) for clique in cliques}
+    for number, (name, after) in enumerate((clique["name"], named[clique["name"]]) for clique in cliques):
+        path = f"{TEMPLATE}.cliques[{number}].spec.startsAfter"
+        if "" in after:
+            yield f"{path}: clique dependency must not be empty"
+        if name in after:
+            yield f"{path}: clique dependency cannot refer to itself: {name!r}"
+        for repeated in _repeated(after):
+            yield f"{path}: Duplicate value: {repeated!r}"
+        if unknown := [other for other in dict.fromkeys(after) if other and other not in named]:
+            yield f"{path}: unknown clique names found, all clique dependencies must be defined as cliques: {','.join(unknown)}"
+    for circle in _circles({name: set(after) & named.keys() - {name} for name, after in named.items()}):
+        yield f"{TEMPLATE}.cliques: clique must not have circular dependencies: {', '.join(sorted(circle))}"
+
+
+def _circles(arrows: Mapping[str, Set[str]]) -> Iterator[Set[str]]:
+    """Names that lead to one another, circle by circle."""
+    reached = {name: _reached(name, arrows) for name in arrows}
+    told: set[str] = set()
+    for name, others in reached.items():
+        if name in others and name not in told:
+            circle = {other for other in others if name in reached[other]}
+            told |= circle
+            yield circle
+
+
+def _reached(start: str, arrows: Mapping[str, Set[str]]) -> Set[str]:
+    """Everything that the arrows lead to from there."""
+    found: set[str] = set()
+    ahead = list(arrows[start])
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead += arrows[name]
+    return found
 
 
 def _groups(inner: Mapping[str, Any]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from resources import identity, kinds, labels, names
 from resources.admission.defaults import defaulted
 from resources.admission.soundness import faults
 from resources.policies.rollout import Leave, leaves
+from resources.policies.startup import is_filled
 from resources.policies.teardown import depart
 from resources.replica import Replica, Seen, look, replica
 from resources.setup import Setup
@@ -109,7 +110,8 @@ def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, 
     seen = list(_seen(observed, template, count, setup, memo))
     stages = [one.stage for one in seen]
     turns = leaves(stages, _turn(root))
-    replicas = [_replica(one, turns.get(one.stage.index, Leave.NOTHING), memo) for one in seen]
+    has_token = _has_token(observed, template, memo)
+    replicas = [_replica(one, turns.get(one.stage.index, Leave.NOTHING), has_token, memo) for one in seen]
     excess = list(_excess(observed, count, memo))
     complete = (
         not excess
@@ -157,8 +159,17 @@ def _seen(observed: Observed, template: Template, count: int, setup: Setup, memo
         yield memo.recall(("seen", index), facts, lambda: look(template, index, lives, taken, setup))  # noqa: B023
 
 
-def _replica(seen: Seen, leave: Leave, memo: Memo) -> Replica:
-    return memo.recall(("replica", seen.stage.index), (seen, leave.value), lambda: replica(seen, leave))
+def _has_token(observed: Observed, template: Template, memo: Memo) -> bool:
+    """Whether pods that start after others can be given their token. Of a set that is not there yet, all that it will be is shown."""
+    if not observed.root.uid or not template.is_ordered:
+        return True
+    secret = observed.slice(SET).objects.get(kinds.SECRET.id(template.id.namespace, names.token_secret(template.id.name)))
+    return memo.recall("token", (secret,), lambda: is_filled(secret))
+
+
+def _replica(seen: Seen, leave: Leave, has_token: bool, memo: Memo) -> Replica:
+    facts = (seen, leave.value, has_token)
+    return memo.recall(("replica", seen.stage.index), facts, lambda: replica(seen, leave, has_token))
 
 
 def _excess(observed: Observed, count: int, memo: Memo) -> Iterator[Part]:
