@@ -16,7 +16,7 @@ from engine.ownership import MANAGER
 from engine.report.printable import clipped, printable
 from engine.resource import Body
 from engine.runtime.provider import Scope, Sighting
-from providers.documents import Document, read_documents
+from providers.documents import Document, meaning, read_documents
 
 LARGEST = 1 << 30
 """Bytes of a snapshot that are read: a cluster with a hundred thousand pods has less."""
@@ -44,6 +44,21 @@ class _Dumper(yaml.CSafeDumper):
         """No aliases."""
         return True
 
+    def text(self, data: str) -> yaml.ScalarNode:
+        """Text, in quotes where kubectl (and we) would take it for something else: `1e3`, `0o7` and `y` are no text to them."""
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style="'" if is_ambiguous(data) else None)
+
+
+_Dumper.add_representer(str, _Dumper.text)
+
+
+def is_ambiguous(text: str) -> bool:
+    """Whether the text, without quotes, would mean something else."""
+    try:
+        return bool(meaning(text) != text)
+    except ValueError:
+        return True
+
 
 def scrubbed(body: Body) -> Body:
     """The object without secret data, and with our own entries of its field ownership alone."""
@@ -68,6 +83,7 @@ class Snapshot:
         return Sighting(
             tuple(one for one in inside if is_of(one, scope.roots)),
             tuple(one for one in inside if is_of(one, scope.children) and labels.items() <= one.labels.items()),
+            neighbours=tuple(one for one in inside if is_of(one, scope.neighbours)),
         )
 
     async def look(self, id: ResourceId) -> Live | None:

@@ -4,14 +4,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from engine.errors import Forbidden, InputError
 from engine.ids import ResourceId
 from engine.observed import live
 from engine.operation import Cause, Operation, Verb
 from engine.runtime.provider import Scope
-from providers.snapshot import EMPTY, read, written
+from providers.documents import read_documents
+from providers.snapshot import EMPTY, as_yaml, read, written
 from resources.kinds import POD, PODCLIQUESET, SECRET
+
+TEXT = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 
 
 def body(kind: str, name: str, **rest: Any) -> dict[str, Any]:
@@ -35,6 +40,28 @@ def test_what_is_written_reads_back_with_identity_revision_and_owners(tmp_path: 
 
     assert found.body == one
     assert (found.id, found.uid, found.revision, found.owners[0].uid) == (ResourceId("", "Pod", "a", "q"), "u-q", "7", "u-p")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(TEXT),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(TEXT), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+@example("1e3")
+@example("0o7")
+@example("1_000")
+@example("y")
+@example("<<")
+@example({"<<": {"a": 1}, "=": ".inf"})
+def test_any_value_reads_back_as_it_was_and_is_safe_to_print(value: object) -> None:
+    text = as_yaml({"value": value})
+
+    (document,) = read_documents(text.encode(), "f.yaml")
+    assert document.value == {"value": value}
+    assert text.isascii() and all(line.isprintable() for line in text.split("\n"))
 
 
 def test_no_secret_data_is_written(tmp_path: Path) -> None:
