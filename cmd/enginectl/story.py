@@ -48,7 +48,7 @@ async def tell_story(wired: Wiring, nodes: int) -> Exit:
             async with wiring.cluster(here) as (client, _):
                 code = await read_out(chapters(here, client))
                 if code is Exit.DONE:
-                    code = await nothing_left(client)
+                    code = await nothing_left(here, client)
     return code
 
 
@@ -117,9 +117,9 @@ async def deleted(client: Client) -> Exit:
     return Exit.DONE
 
 
-async def nothing_left(client: Client) -> Exit:
+async def nothing_left(wired: Wiring, client: Client) -> Exit:
     """Whether everything that was made is gone again."""
-    scope = wiring.scope(())
+    scope = wiring.scope(wired.setup)
     left = {kind.name: len((await client.list(kind, labels=scope.selector)).items) for kind in scope.children}
     left |= {kind.name: len((await client.list(kind)).items) for kind in scope.roots}
     found = ", ".join(f"{count} {kind}" for kind, count in left.items() if count)
