@@ -7,7 +7,8 @@ Built-in types are read from `shapes.txt`, one type a line (recorded by tests/co
     s string · b boolean · i int32 · l int64 · n number · y bytes · q quantity · x integer or string · t time · u micro time
     o anything · Name a type of the table · {T} map · [T] atomic list · [*T] set · [k1,k2|T] list keyed by k1 and k2
     behind a list: ~key merged by key in a strategic patch (~ alone: as a set), + retaining only the keys that a patch names
-    before a type: ! always written · ^ always written, null if need be · ? kept when zero · none: dropped when zero;  @ atomic;  behind it =JSON: its default
+    before a type: ! always written · ^ always written, null if need be · ? kept when zero · none: dropped when zero
+    between the two: @ owned at once;  behind the type: =JSON, its default
 """
 
 from dataclasses import dataclass, field, replace

@@ -12,6 +12,7 @@ from tests.contract.asking import told
 from tests.contract.scenario import Scenario
 from tests.contract.scenarios import EVERY
 from tests.contract.server import Server, described
+from tests.controlplane.cluster import ControlPlane
 
 pytestmark = pytest.mark.anyio
 
@@ -35,8 +36,7 @@ async def test_the_sandbox_answers_as_the_real_server_did(scenario: Scenario, qu
 
 @pytest.mark.e2e
 @every_scenario
-async def test_the_real_server_answers_as_it_did(scenario: Scenario, api_server: object) -> None:
-    kubeconfig = api_server.kubeconfig()  # type: ignore[attr-defined]
-    said = await told(described("real", kubeconfig), scenario)
+async def test_the_real_server_answers_as_it_did(scenario: Scenario, api_server: ControlPlane) -> None:
+    said = await told(described("real", api_server.kubeconfig()), scenario)
 
     assert golden.answers(scenario) == said

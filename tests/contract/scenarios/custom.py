@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.contract.scenario import Scenario, Step
+from tests.contract.scenario import Scenario, Step, watched
 from tests.contract.scenarios.applying import applied
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -172,6 +172,9 @@ LIFE = Scenario(
         Step("a finalizer more", "PATCH", f"{TOYS}/a", {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}, "merge"),
         Step("released", "PATCH", f"{TOYS}/a", {"metadata": {"finalizers": None}}, "merge"),
         Step("gone", "GET", f"{TOYS}/a"),
+        watched("all of it", TOYS, resourceVersion="{rv}"),
+        # Of a kind that is new, no server remembers what was before it.
+        watched("from too long ago", TOYS, resourceVersion="1"),
     ),
 )
 

@@ -24,7 +24,6 @@ WATCHING = Scenario(
         watched("from the beginning", MAPS, labelSelector="x"),
         watched("one as it is", MAPS, fieldSelector="metadata.name%3Dstart"),
         watched("one as it is, at any revision", MAPS, fieldSelector="metadata.name%3Dstart", resourceVersion="0"),
-        watched("too old", MAPS, resourceVersion="1"),
         watched("no revision", MAPS, resourceVersion="x"),
         watched("a bad selector", MAPS, labelSelector="a%20b"),
         watched("initial events need a match", MAPS, sendInitialEvents="true"),
