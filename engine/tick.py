@@ -7,7 +7,6 @@ from typing import Any
 
 from engine import guard
 from engine.blueprint import Blueprint
-from engine.errors import EngineError
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import Observed, World
@@ -54,5 +53,5 @@ def _alone(blueprint: Blueprint, observed: Observed, now: datetime, settings: An
     """The plan of one root, whose faults stay its own: one that cannot be computed leaves everything as it is and says so."""
     try:
         return tick(blueprint, observed, now, settings, memo)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, EngineError) as error:
+    except Exception as error:
         return Plan(observed.root.id, problems=(f"cannot be understood: {type(error).__name__}: {error}",))

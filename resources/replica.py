@@ -2,16 +2,21 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 
+from engine.duration import spell
 from engine.graph import Part, part
 from engine.observed import Slice
 from engine.operation import Held
 from engine.resource import Stance
+from engine.verdict import Verdict
 from resources.parts import PARTS
+from resources.policies.availability import breached_since, ready
 from resources.policies.leftovers import leftovers
 from resources.policies.rollout import Leave, Stage, is_old, is_stale, moves, stage
+from resources.policies.termination import Sentence, judge, spelled
 from resources.setup import Setup
-from resources.status.podclique import ready, trouble
+from resources.status.podclique import trouble
 from resources.status.podcliqueset import Standing, standing
 from resources.template import Template
 from resources.view import STILL, CliqueView, Moves, View, view
@@ -28,31 +33,46 @@ class Replica:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """One replica as asked for and as it is, and how far it has come in an update."""
+    """One replica as asked for and as it is, how far it has come in an update, and whether it must be recycled."""
 
     view: View
     stage: Stage
+    verdict: Verdict[tuple[Sentence, ...]]
 
 
-def look(template: Template, index: int, lives: Slice, taken: Collection[str], setup: Setup) -> Seen:
-    """The replica of that index, seen."""
+def look(template: Template, index: int, lives: Slice, taken: Collection[str], setup: Setup, now: datetime) -> Seen:
+    """The replica of that index, seen; what is seen stands until the verdict says."""
     seen = view(template, index, lives, taken, setup)
-    return Seen(seen, stage(seen))
+    return Seen(seen, stage(seen), judge(seen, template.termination_delay, now))
 
 
 def replica(seen: Seen, leave: Leave, has_token: bool) -> Replica:
     """What is to become of a replica, given how far it may move, and whether pods that wait for others have the means to."""
-    decided = moves(seen.view, leave) if seen.stage.stale else STILL
-    view = replace(seen.view, moves=decided, has_token=has_token)
+    view = replace(seen.view, moves=_decided(seen, leave), has_token=has_token)
     wanted = [resource for kind in PARTS for resource in kind.render(view)]
     going = list(leftovers(view, {resource.id for resource in wanted}))
     complete = not going and all(resource.id in view.lives.objects for resource in wanted if resource.stance is not Stance.DROP)
-    return Replica(part(str(view.index), [*wanted, *going]), standing(view, complete), tuple(_waiting(view)))
+    return Replica(part(str(view.index), [*wanted, *going]), standing(view, complete), tuple(_waiting(view, seen.verdict.until)))
 
 
-def _waiting(view: View) -> Iterator[Held]:
+def _decided(seen: Seen, leave: Leave) -> Moves:
+    """A gang without its minimum is recycled before anything else is thought of."""
+    sentences = seen.verdict.value
+    if sentences:
+        return Moves(
+            cliques={clique: sentence.why for sentence in sentences for clique in sentence.cliques},
+            witnesses=frozenset(sentence.witness for sentence in sentences),
+            recycled=any(sentence.whole for sentence in sentences),
+        )
+    return moves(seen.view, leave) if seen.stage.stale else STILL
+
+
+def _waiting(view: View, until: datetime | None) -> Iterator[Held]:
     for clique in view.cliques:
         yield from _of_clique(clique)
+        if until is not None and (since := breached_since(clique)) is not None:
+            told = f"below minAvailable since {spelled(since)}; its gang is recycled if that lasts {spell(view.template.termination_delay)}"
+            yield Held(clique.id, told, until)
         if is_stale(clique) and clique.name not in view.moves.cliques:
             yield from _of_old_template(clique, view.moves)
 

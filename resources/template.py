@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from engine.canonical import digest
+from engine.duration import parse
 from engine.ids import ResourceId
 from engine.resource import Body
 from resources import labels
@@ -64,6 +66,8 @@ class Template:
     hash: str
     priority_class: str
     publish_not_ready: bool
+    termination_delay: timedelta
+    """For how long a gang may be without its minimum before it is recycled."""
     on_delete: bool
     """Whether an edit waits until people delete what is to follow it."""
     gang_labels: Mapping[str, str]
@@ -98,6 +102,7 @@ def read(id: ResourceId, identity: str, metadata: Body, spec: Body) -> Template:
         hash=_hash({name: clique.hash for name, clique in cliques.items()}),
         priority_class=priority,
         publish_not_ready=bool((inner.get("headlessServiceConfig") or {}).get("publishNotReadyAddresses", False)),
+        termination_delay=parse(inner["terminationDelay"]),
         on_delete=(spec.get("updateStrategy") or {}).get("type") == "OnDelete",
         gang_labels=labels.without_grove(metadata.get("labels") or {}),
         gang_annotations=labels.without_grove(metadata.get("annotations") or {}),

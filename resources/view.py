@@ -87,6 +87,10 @@ class Moves:
     """Whether it is this replica's turn to follow an edit."""
     patience: str = ""
     """Why what is still of an old template is not replaced now."""
+    witnesses: frozenset[str] = frozenset()
+    """Cliques that go after all others that go for the same reason: they are the evidence."""
+    recycled: bool = False
+    """Whether the whole gang goes because it was without its minimum for too long."""
 
 
 STILL = Moves()

@@ -14,6 +14,7 @@ from engine.observed import Live, Observed, Slice
 from engine.operation import Held
 from engine.paths import overlay
 from engine.resource import Body, Policy, Resource, Stance
+from engine.verdict import earliest
 from resources import identity, kinds, labels, names
 from resources.admission.defaults import defaulted
 from resources.admission.soundness import faults
@@ -80,7 +81,7 @@ class PodCliqueSetBlueprint:
         if template is None:
             return Desired(graph(()), problems=problems)
         try:
-            return _desired(observed, asked, template, settings, memo)
+            return _desired(observed, asked, template, settings, now, memo)
         except GraphError as error:
             return Desired(graph(()), problems=(str(error),))
 
@@ -103,11 +104,11 @@ def _template(root: Live, asked: Body, setup: Setup) -> tuple[Template | None, t
     return (None, problems) if problems else (read(root.id, identity, asked["metadata"], asked["spec"]), ())
 
 
-def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, memo: Memo) -> Desired:
+def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, now: datetime, memo: Memo) -> Desired:
     root = observed.root
     count = asked["spec"].get("replicas", 0)
     shared = memo.recall(SET, (template,), lambda: part(SET, identity.render(template)))
-    seen = list(_seen(observed, template, count, setup, memo))
+    seen = list(_seen(observed, template, count, setup, now, memo))
     stages = [one.stage for one in seen]
     turns = leaves(stages, _turn(root))
     has_token = _has_token(observed, template, memo)
@@ -126,6 +127,7 @@ def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, 
     return Desired(
         graph([itself, shared, *(one.part for one in replicas), *excess]),
         waiting=tuple(held for one in replicas for held in one.waiting),
+        wake_at=earliest(one.verdict.until for one in seen),
     )
 
 
@@ -151,12 +153,16 @@ def _root(observed: Observed, asked: Body, standing: Body | None) -> Resource:
     return Resource(root.id, {**frame, "spec": asked["spec"]}, "is new: gets its defaults and our finalizer", policy=KNOWN, status=standing)
 
 
-def _seen(observed: Observed, template: Template, count: int, setup: Setup, memo: Memo) -> Iterator[Seen]:
+def _seen(observed: Observed, template: Template, count: int, setup: Setup, now: datetime, memo: Memo) -> Iterator[Seen]:
     taken = sorted(id.name for id in observed.context if id.kind == kinds.POD.name)
     for index in range(count):
         lives = observed.slice(str(index))
         facts = (template, lives, setup, " ".join(taken))
-        yield memo.recall(("seen", index), facts, lambda: look(template, index, lives, taken, setup))  # noqa: B023
+
+        def see(index: int = index, lives: Slice = lives) -> Seen:
+            return look(template, index, lives, taken, setup, now)
+
+        yield memo.recall_until(("seen", index), facts, now, see, lambda seen: seen.verdict.until)
 
 
 def _has_token(observed: Observed, template: Template, memo: Memo) -> bool:

@@ -29,7 +29,7 @@ def leftovers(view: View, wanted: Collection[ResourceId]) -> Iterator[Resource]:
             if bunch is not None:
                 bunches.setdefault(bunch, []).append(live)
     for bunch, lives in bunches.items():
-        yield from depart(lives, bunch.why, asked=bunch.asked)
+        yield from depart(lives, bunch.why, asked=bunch.asked, last=view.moves.witnesses)
 
 
 def _bunch(view: View, live: Live, cliques: dict[str, Live]) -> Bunch | None:

@@ -1,6 +1,6 @@
 """Teardown: what goes, in the order in which nothing is taken from under a pod that still runs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -13,13 +13,18 @@ AT_ONCE = frozenset({"Pod", "HorizontalPodAutoscaler"})
 """What goes first: nobody may scale what is leaving, and everything else waits for the pods."""
 
 
-def depart(lives: Iterable[Live], why: str, *, asked: bool = True) -> Iterator[Resource]:
-    """These objects go together: autoscalers and pods at once, everything else when the pods among them are gone."""
+def depart(lives: Iterable[Live], why: str, *, asked: bool = True, last: Collection[str] = ()) -> Iterator[Resource]:
+    """These objects go together: autoscalers and pods at once, everything else when the pods among them are gone.
+
+    The cliques named in `last` go after the others.
+    """
     listed = list(lives)
+    witnesses = frozenset(live.id for live in listed if live.id.kind == "PodClique" and live.id.name in last)
     pods = sum(live.id.kind == "Pod" for live in listed)
     for live in listed:
         if live.id.kind in AT_ONCE or not pods:
-            yield _drop(live, why, asked, after=_owners(live, listed))
+            witness = witnesses if live.id.kind == "PodClique" and live.id not in witnesses else frozenset()
+            yield _drop(live, why, asked, after=_owners(live, listed) | witness)
         else:
             yield Resource(live.id, {}, f"{why}; waits for {'1 pod' if pods == 1 else f'{pods} pods'} to be gone", stance=Stance.HOLD)
 

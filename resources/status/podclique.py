@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.conditions import condition, keep
-from engine.resource import Body
+from engine.resource import NOW, Body
 from resources import labels
 from resources.facts import PodFacts
+from resources.policies.availability import BREACHED, SCHEDULED, breach, ready, scheduled
 from resources.policies.rollout import is_stale
 from resources.status import update
 from resources.view import CliqueView, View
-
-SCHEDULED = "PodCliqueScheduled"
-BREACHED = "MinAvailableBreached"
 
 
 def of(view: View, clique: CliqueView) -> Body | None:
@@ -40,19 +38,15 @@ def of(view: View, clique: CliqueView) -> Body | None:
     if is_settled(clique):
         body["observedGeneration"] = clique.live.generation
     if is_settled(clique) or "observedGeneration" in old:
-        conditions = [_scheduled(clique), update.unknown(BREACHED) if in_progress else _breached(clique)]
-        body["conditions"] = keep(old.get("conditions") or (), conditions, owned=(SCHEDULED, BREACHED))
+        body["conditions"] = _conditions(clique, old.get("conditions") or (), in_progress)
     return body
 
 
-def ready(clique: CliqueView) -> int:
-    """Pods that are ready, those on their way out included."""
-    return sum(pod.ready for pod in clique.pods)
-
-
-def scheduled(clique: CliqueView) -> int:
-    """Pods that have a node, those on their way out included."""
-    return sum(pod.scheduled for pod in clique.pods)
+def _conditions(clique: CliqueView, old: Sequence[Mapping[str, Any]], in_progress: bool) -> Sequence[Mapping[str, Any]]:
+    """How a clique began is told as of its creation, so that it is not taken for something that happened to it (Q16)."""
+    at = NOW if old or clique.live is None else clique.live.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    conditions = [_scheduled(clique, at), update.unknown(BREACHED) if in_progress else _breached(clique, at)]
+    return keep(old, conditions, owned=(SCHEDULED, BREACHED))
 
 
 def made_from(clique: CliqueView, hash: str) -> int:
@@ -66,11 +60,6 @@ def is_settled(clique: CliqueView) -> bool:
     return not (seating.fresh or seating.surplus or seating.spent or any(pod.gated for pod in seating.kept))
 
 
-def is_enough_scheduled(clique: CliqueView) -> bool:
-    """Whether its minimum is scheduled."""
-    return scheduled(clique) >= clique.clique.min_available
-
-
 def is_available(clique: CliqueView) -> bool:
     """Whether it is there to stay and its minimum is ready."""
     return clique.live is not None and not clique.going and ready(clique) >= clique.clique.min_available
@@ -81,30 +70,17 @@ def is_updated(clique: CliqueView) -> bool:
     return is_available(clique) and not is_stale(clique) and made_from(clique, clique.clique.hash) >= clique.clique.min_available
 
 
-def _scheduled(clique: CliqueView) -> dict[str, Any]:
+def _scheduled(clique: CliqueView, at: Any) -> dict[str, Any]:
     minimum, found = clique.clique.min_available, scheduled(clique)
     told = f"scheduled pods found. expected at least: {minimum}, found: {found}"
     if found >= minimum:
-        return condition(SCHEDULED, True, "SufficientScheduledPods", f"Sufficient {told}")
-    return condition(SCHEDULED, False, "InsufficientScheduledPods", f"Insufficient {told}")
+        return condition(SCHEDULED, True, "SufficientScheduledPods", f"Sufficient {told}", at=at)
+    return condition(SCHEDULED, False, "InsufficientScheduledPods", f"Insufficient {told}", at=at)
 
 
-def _breached(clique: CliqueView) -> dict[str, Any]:
-    """Pods that still pull images or run their init containers count as fine: they are starting."""
-    minimum, found = clique.clique.min_available, scheduled(clique)
-    if found < minimum:
-        told = f"Scheduled replicas ({found}) below MinAvailable ({minimum})"
-        return condition(BREACHED, True, "ScheduledReplicasBelowMinAvailable", told)
-    fine = found - sum(pod.failing or pod.unready for pod in clique.pods)
-    told = f"expected at least: {minimum}, found: {fine}"
-    if fine < minimum:
-        return condition(BREACHED, True, "InsufficientReadyPods", f"Insufficient ready or starting pods. {told}")
-    return condition(BREACHED, False, "SufficientReadyPods", f"Either sufficient ready or starting pods found. {told}")
-
-
-def is_breached(clique: CliqueView) -> bool:
-    """Whether too few of its pods are scheduled, ready or starting."""
-    return bool(_breached(clique)["status"] == "True")
+def _breached(clique: CliqueView, at: Any) -> dict[str, Any]:
+    found = breach(clique)
+    return condition(BREACHED, found.broken, found.reason, found.message, at=at)
 
 
 def trouble(pods: Sequence[PodFacts]) -> str:

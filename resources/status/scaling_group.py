@@ -6,10 +6,12 @@ from typing import Any
 from engine.conditions import condition, keep
 from engine.resource import Body
 from resources import labels
+from resources.policies.availability import BREACHED, breach, is_enough_scheduled
 from resources.status import podclique, update
 from resources.view import CliqueView, GroupView, View
 
-BREACHED = "MinAvailableBreached"
+TERMINATING = "GangTerminationInProgress"
+"""Told, never asked."""
 
 
 def of(view: View, group: GroupView) -> Body | None:
@@ -27,7 +29,7 @@ def of(view: View, group: GroupView) -> Body | None:
         "availableReplicas": sum(is_available(members) for members in replicas),
         "updatedReplicas": sum(is_updated(members) for members in replicas),
         "selector": labels.selector({**labels.default(view.root), labels.SCALING_GROUP: group.name}),
-        "conditions": keep(old.get("conditions") or (), [breached], owned=(BREACHED,)),
+        "conditions": _conditions(view, old.get("conditions") or (), breached),
     }
     if progress:
         body["updateProgress"] = progress
@@ -36,6 +38,18 @@ def of(view: View, group: GroupView) -> Body | None:
     if all(map(_is_complete, replicas)):
         body["observedGeneration"] = group.live.generation
     return body
+
+
+def _conditions(view: View, old: Sequence[Mapping[str, Any]], breached: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """That the gang is being recycled is told until the group is without breach again."""
+    if view.moves.recycled:
+        message = (
+            f"Gang termination fired at PCS-replica scope for PCS replica {view.index}; "
+            "this PCSG's PodCliques were deleted as part of the recycle"
+        )
+        recycling = condition(TERMINATING, True, "GangTerminationActive", message)
+        return keep(old, [breached, recycling], owned=(BREACHED, TERMINATING))
+    return keep(old, [breached], owned=(BREACHED, TERMINATING) if breached["status"] == "False" else (BREACHED,))
 
 
 def replicas_of(view: View, group: GroupView) -> list[tuple[CliqueView, ...]]:
@@ -49,7 +63,7 @@ def _is_complete(members: Sequence[CliqueView]) -> bool:
 
 def is_scheduled(members: Sequence[CliqueView]) -> bool:
     """Whether a replica has all its cliques, each with its minimum scheduled."""
-    return _is_complete(members) and all(map(podclique.is_enough_scheduled, members))
+    return _is_complete(members) and all(map(is_enough_scheduled, members))
 
 
 def is_available(members: Sequence[CliqueView]) -> bool:
@@ -76,7 +90,7 @@ def is_current(replicas: Sequence[Sequence[CliqueView]]) -> bool:
 
 def _breached(group: GroupView, replicas: Sequence[Sequence[CliqueView]]) -> dict[str, Any]:
     minimum = group.group.min_available
-    sound = sum(_is_complete(members) and not any(map(podclique.is_breached, members)) for members in replicas)
+    sound = sum(_is_complete(members) and not any(breach(clique).broken for clique in members) for members in replicas)
     told = f"PCSG replicas not in breach ({sound})"
     if sound < minimum:
         reason = "InsufficientAvailablePodCliqueScalingGroupReplicas"

@@ -80,7 +80,7 @@ def test_an_exact_value_whose_seal_agrees_need_only_be_covered() -> None:
 
 def test_a_list_we_own_as_a_whole_must_be_equal_a_strangers_need_only_cover() -> None:
     wanted, live = body(spec={"items": [{"a": 1}]}), [{"a": 1, "b": 2}]
-    ours = {"f:spec": {"f:items": {}}}
+    ours: dict[str, Any] = {"f:spec": {"f:items": {}}}
 
     assert difference(wanted, body(spec={"items": live}, fields=ours)) == {"spec": {"items": [{"a": 1}]}}
     assert difference(wanted, body(spec={"items": live}, fields={})) == {}
@@ -88,7 +88,7 @@ def test_a_list_we_own_as_a_whole_must_be_equal_a_strangers_need_only_cover() ->
 
 def test_a_seeded_field_is_never_compared_nor_taken_away() -> None:
     policy = Policy(seeded=(("spec", "replicas"),))
-    fields = {"f:spec": {"f:replicas": {}}}
+    fields: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
 
     assert difference(body(spec={"replicas": 1}), body(spec={"replicas": 7}, fields=fields), policy) == {}
     assert difference(body(spec={}), body(spec={"replicas": 7}, fields=fields), policy) == {}

@@ -28,7 +28,7 @@ def sets(draw: Any) -> dict[str, Any]:
     counts = draw(some.lists(some.integers(1, 3), min_size=1, max_size=3))
     cliques = [clique(f"c{number}", count, minAvailable=draw(some.integers(1, count))) for number, count in enumerate(counts)]
     members = draw(some.integers(0, len(cliques)))
-    groups = ()
+    groups: tuple[dict[str, Any], ...] = ()
     if members:
         replicas = draw(some.integers(1, 3))
         names = [f"c{number}" for number in range(members)]

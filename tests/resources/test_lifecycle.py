@@ -131,7 +131,7 @@ def test_who_goes_first_when_a_clique_shrinks() -> None:
     ]
     facts = [facts_of(live(body)) for body in pods]
 
-    order = []
+    order: list[str] = []
     for wanted in range(6, 0, -1):
         gone = {one.name for one in seat_pods("c", "u", wanted, "new", facts, ()).surplus} - set(order)
         order.extend(gone)
