@@ -61,12 +61,14 @@ def taken_by(toy: Toy, operations: tuple[Operation, ...]) -> set[str]:
 
 
 def away(toy: Toy) -> set[str]:
-    """The units that do not serve: cliques with a seat whose pod is not ready, or replicas of groups with such a clique."""
+    """The units that do not serve: seats whose pod is not ready, and replicas of groups with a clique below its minimum."""
     found = set()
     for id, body in toy.objects.items():
         if id.kind == "PodClique":
             pods = [pod for pod in toy.pods() if toy.objects[pod]["metadata"]["labels"]["grove.io/podclique"] == id.name]
-            if sum(is_ready(toy, pod) for pod in pods) < body["spec"]["replicas"]:
+            in_group = "grove.io/podcliquescalinggroup" in body["metadata"]["labels"]
+            needed = body["spec"]["minAvailable" if in_group else "replicas"]
+            if sum(is_ready(toy, pod) for pod in pods) < needed:
                 found.add(unit_of(body["metadata"]["labels"], id.name))
     return found
 

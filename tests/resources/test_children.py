@@ -194,7 +194,8 @@ def test_a_set_that_cannot_be_understood_says_where_and_makes_nothing() -> None:
     assert plan.operations == ()
     assert plan.problems == (
         "spec.template.podCliqueScalingGroups[0].cliqueNames: unidentified PodClique names found: nobody",
-        "spec.template.cliques.spec.podSpec.schedulerName: the schedulerName for all pods have to be the same: default-scheduler, elsewhere",
+        "spec.template.cliques.spec.podSpec.schedulerName: "
+        "the schedulerName for all pods have to be the same: default-scheduler, elsewhere",
     )
 
 
