@@ -1,0 +1,118 @@
+"""The command: what it is told, and how it ends."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from initc.main import main, needed
+from tests.initc.cluster import PATIENCE, Cluster
+
+ROOT = Path(__file__).parents[2]
+CALL = "import sys, pathlib, initc.main; sys.exit(initc.main.main(sys.argv[2:], root=pathlib.Path(sys.argv[1])))"
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """Signals are handled after a test as before it."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@contextmanager
+def started(cluster: Cluster, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The command in a process of its own, on that cluster."""
+    environ = {"PYTHONPATH": str(ROOT / "cmd"), "HTTPS_PROXY": "http://127.0.0.1:1", **cluster.environ}
+    call = [sys.executable, "-c", CALL, str(cluster.root), *words]
+    with subprocess.Popen(call, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    """The next line of its log."""
+    assert process.stderr is not None
+    return process.stderr.readline()
+
+
+def test_parents_may_be_named_one_by_one_and_the_last_word_counts() -> None:
+    assert needed(["--podcliques=a:1", "-p", "b:2", "--podcliques", "a:3"]) == {"a": 3, "b": 2}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--podcliques=a"],
+        ["--podcliques=a:"],
+        ["--podcliques=:1"],
+        ["--podcliques=a:0"],
+        ["--podcliques=a:-1"],
+        ["--podcliques=a:1.5"],
+        ["--podcliques=a:²"],
+        ["--podcliques=a:1\x1b[2J\nb"],
+        ["--podcliques=a:" + "9" * 5000],
+        ["--podcliques"],
+        ["--podclique=a:1"],
+        ["a:1"],
+    ],
+)
+def test_what_makes_no_sense_ends_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(words, {}, Path("/nonexistent"))
+    told = capsys.readouterr()
+
+    assert (code, told.out) == (1, "")
+    assert told.err.startswith("grove-initc: ") and told.err.count("\n") == 1
+    assert len(told.err) < 300 and "\x1b" not in told.err
+
+
+def test_nothing_to_wait_for_is_quickly_done() -> None:
+    assert main([], {}, Path("/nonexistent")) == 0
+
+
+def test_outside_of_a_pod_it_says_what_it_lacks(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--podcliques=a:1"]
+    assert main(words, {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "x"}, cluster.root) == 1
+    cluster.mount("token", " \n")
+    assert main(words, cluster.environ, cluster.root) == 1
+    assert main(words, cluster.environ, Path("/nonexistent")) == 1
+
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert first == "grove-initc: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT do not name an API server"
+    assert second.endswith("serviceaccount/token is empty")
+    assert "pod-info/namespace cannot be read" in third
+
+
+def test_it_ends_well_when_all_are_ready(cluster: Cluster) -> None:
+    with started(cluster, "--podcliques=x-0-l:1") as process:
+        assert line(process) == "grove-initc: waits for 1 of x-0-l\n"
+        cluster.create("l-0", "x-0-l")
+
+        assert process.wait(PATIENCE) == 0
+        assert line(process) == "grove-initc: all are ready\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_when_it_is_told_to_and_that_is_no_success(cluster: Cluster, number: signal.Signals) -> None:
+    with started(cluster, "--podcliques=x-0-l:1") as process:
+        assert line(process) == "grove-initc: waits for 1 of x-0-l\n"
+        process.send_signal(number)
+
+        assert process.wait(PATIENCE) == 1
+        assert line(process) == f"grove-initc: stopped by {number.name}\n"
+
+
+def test_it_needs_nothing_but_the_standard_library() -> None:
+    told = "import sys, initc.main; print(*sorted({name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names))"
+    loaded = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'cmd')!r}); {told}"], capture_output=True, text=True
+    )
+
+    assert set(loaded.stdout.split()) == {"__main__", "initc"}

@@ -1,0 +1,69 @@
+"""Tally: ready pods by the exact name of their clique, at one instant."""
+
+from typing import Any
+
+from initc.tally import Tally, is_ready
+
+
+def pod(name: str, clique: str | None, *, ready: str = "True", going: bool = False) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name}
+    if clique is not None:
+        metadata["labels"] = {"grove.io/podclique": clique}
+    if going:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return {
+        "metadata": metadata,
+        "status": {"conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": ready}]},
+    }
+
+
+def test_what_is_missing_is_counted_clique_by_clique() -> None:
+    tally = Tally({"x-0-l": 2, "x-0-r": 1})
+    tally.take("LIST", {"items": [pod("a", "x-0-l"), pod("b", "x-0-l", ready="False")]})
+
+    assert tally.missing == {"x-0-l": 1, "x-0-r": 1}
+
+
+def test_a_pod_counts_by_its_label_and_not_by_how_its_name_begins() -> None:
+    tally = Tally({"x-0-a": 1})
+    tally.take("LIST", {"items": [pod("x-0-a-ab12c", "x-0-ab"), pod("x-0-a-xyz", None)]})
+
+    assert tally.missing == {"x-0-a": 1}
+
+
+def test_more_than_enough_is_enough() -> None:
+    tally = Tally({"l": 1})
+    tally.take("LIST", {"items": [pod("a", "l"), pod("b", "l")]})
+
+    assert tally.missing == {}
+
+
+def test_a_pod_that_comes_to_be_ready_counts_and_one_that_ceases_to_does_not() -> None:
+    tally = Tally({"l": 1})
+    for event, ready, missing in (("ADDED", "False", 1), ("MODIFIED", "True", 0), ("MODIFIED", "Unknown", 1), ("MODIFIED", "True", 0)):
+        tally.take(event, pod("a", "l", ready=ready))
+        assert sum(tally.missing.values()) == missing
+
+    tally.take("DELETED", pod("a", "l"))
+    assert tally.missing == {"l": 1}
+
+
+def test_a_pod_on_its_way_out_is_no_support() -> None:
+    assert not is_ready(pod("a", "l", going=True))
+    assert not is_ready({"metadata": {"name": "a"}})
+    assert is_ready(pod("a", "l"))
+
+
+def test_a_new_list_forgets_what_was_known() -> None:
+    tally = Tally({"l": 1})
+    tally.take("LIST", {"items": [pod("a", "l")]})
+    tally.take("LIST", {"items": None})
+
+    assert tally.missing == {"l": 1}
+
+
+def test_a_bookmark_is_no_pod() -> None:
+    tally = Tally({"": 1})
+    tally.take("BOOKMARK", {"metadata": {"resourceVersion": "7"}})
+
+    assert tally.missing == {"": 1}
