@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from providers.sandbox import deleting, status
+from providers.sandbox import deleting, fields, managers, status
 from providers.sandbox.core import Core
 from providers.sandbox.request import Answer, Deletion, Request, answer
 
@@ -18,6 +18,7 @@ _EVICTED = {
     "message": "Eviction API: evicting",
 }
 _TOKEN_SECONDS = 3600
+_TOKEN_VERSION = "authentication.k8s.io/v1"
 
 
 def post(core: Core, request: Request, body: Body) -> Answer:
@@ -69,16 +70,23 @@ def _evict(core: Core, request: Request, eviction: Body) -> Answer:
 
 def _token(core: Core, request: Request, body: Body) -> Answer:
     """A token for a service account: opaque here, because nothing in the sandbox reads it."""
-    core.stored(request)
-    spec = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": _TOKEN_SECONDS, **(body.get("spec") or {})}
-    seconds = float(spec["expirationSeconds"])
-    granted = {"token": f"sandbox.{core.new_uid()}", "expirationTimestamp": core.now(after=seconds)}
+    account = core.stored(request)
+    asked = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": _TOKEN_SECONDS, "boundObjectRef": None}
+    spec = {**asked, **(body.get("spec") or {})}
+    manager = managers.Manager(request.manager or "unknown", "Update", _TOKEN_VERSION, "token")
+    owned = {manager: fields.of_paths("spec.expirationSeconds")}
     made = {
         "kind": "TokenRequest",
-        "apiVersion": "authentication.k8s.io/v1",
-        "metadata": {"name": request.name, "namespace": request.namespace, "creationTimestamp": core.now()},
+        "apiVersion": _TOKEN_VERSION,
+        "metadata": {
+            "name": request.name,
+            "namespace": request.namespace,
+            "uid": account.metadata["uid"],
+            "creationTimestamp": core.now(),
+            "managedFields": managers.Managed(owned, {manager: core.now()}).entries(),
+        },
         "spec": spec,
-        "status": granted,
+        "status": {"token": f"sandbox.{core.new_uid()}", "expirationTimestamp": core.now(after=float(spec["expirationSeconds"]))},
     }
     return answer(201, made)
 

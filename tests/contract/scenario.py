@@ -138,6 +138,8 @@ class Symbols:
     def _leaf(self, text: str, path: tuple[str, ...]) -> str:
         if path[-2:] == ("metadata", "resourceVersion"):
             return self._symbol("rv", text)
+        if path[-2:] == ("status", "token"):
+            return "<token>"
         if path[-1:] == ("continue",):
             return "<token>" if text else ""
         return self._text(text)

@@ -1,7 +1,7 @@
 """What the sandbox claims of Kubernetes, as requests to make of any server."""
 
 from tests.contract.scenario import Scenario
-from tests.contract.scenarios import applying, bodies, custom, deleting, kinds, listing, ours, patching, updating, watching
+from tests.contract.scenarios import applying, bodies, children, custom, deleting, kinds, listing, ours, patching, updating, watching
 
 EVERY: tuple[Scenario, ...] = (
     *bodies.SCENARIOS,
@@ -11,6 +11,7 @@ EVERY: tuple[Scenario, ...] = (
     *custom.SCENARIOS,
     *deleting.SCENARIOS,
     *kinds.SCENARIOS,
+    *children.SCENARIOS,
     *listing.SCENARIOS,
     *watching.SCENARIOS,
     *ours.SCENARIOS,

@@ -51,6 +51,18 @@ SECRETS = Scenario(
     (
         Step("an account", "POST", f"{NS}/serviceaccounts", made("v1", "ServiceAccount", "sa")),
         Step("a secret", "POST", f"{NS}/secrets", made("v1", "Secret", "s", stringData={"a": "b"}, data={"c": "ZA=="})),
+        Step(
+            "a token for the account",
+            "POST",
+            f"{NS}/serviceaccounts/sa/token",
+            made("authentication.k8s.io/v1", "TokenRequest", "sa", spec={}),
+        ),
+        Step(
+            "a token for nobody",
+            "POST",
+            f"{NS}/serviceaccounts/none/token",
+            made("authentication.k8s.io/v1", "TokenRequest", "none", spec={}),
+        ),
         Step("no base64", "POST", f"{NS}/secrets", made("v1", "Secret", "t", data={"c": "%"})),
         Step("a token of nobody", "POST", f"{NS}/secrets", made("v1", "Secret", "t", type="kubernetes.io/service-account-token")),
         Step("its type stays", "PATCH", f"{NS}/secrets/s", {"type": "other"}, "merge"),

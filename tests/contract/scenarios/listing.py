@@ -58,6 +58,7 @@ PAGES = Scenario(
         Step("a match without a revision", "GET", f"{PODS}?resourceVersionMatch=Exact"),
         Step("a continued revision", "GET", f"{PODS}?resourceVersion=5&continue={{token}}"),
         Step("an unknown match", "GET", f"{PODS}?resourceVersionMatch=Nearly&resourceVersion=1"),
+        Step("a revision yet to come", "GET", f"{PODS}?resourceVersion=999999999"),
         Step("an empty list", "GET", "/apis/apps/v1/namespaces/{ns}/deployments"),
     ),
 )
