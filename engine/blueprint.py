@@ -38,6 +38,10 @@ class Blueprint(Protocol):
         """Every kind that it may make: what is listed, watched and allowed is computed from it."""
         ...
 
+    def neighbours(self, settings: Any) -> tuple[Kind, ...]:
+        """Kinds of others that it reads and never touches, as things are configured."""
+        ...
+
     @property
     def selector(self) -> str:
         """The label selector that all its children carry."""
@@ -46,6 +50,11 @@ class Blueprint(Protocol):
     @property
     def reads(self) -> Mapping[str, frozenset[str]]:
         """Kind of child -> the kinds whose live objects shape it: if those were not seen completely, it is not judged."""
+        ...
+
+    @property
+    def finalizers(self) -> Mapping[str, tuple[str, ...]]:
+        """Kind of child -> the finalizers that we put on it, and that only we take off."""
         ...
 
     def root_of(self, child: Live) -> ResourceId | None:

@@ -12,6 +12,7 @@ from engine.memo import Memo
 from engine.observed import Observed, World
 from engine.operation import Objection, Plan
 from engine.plan import plan, stamped
+from engine.strays import with_strays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +39,7 @@ def tick(blueprint: Blueprint, observed: Observed, now: datetime, settings: Any,
 def survey(blueprints: Sequence[Blueprint], world: World, now: datetime, settings: Any, memo: Memo, limits: Limits) -> Survey:
     """The plans of every root, each made alone, and the guards' objections."""
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
-    plans = tuple(_plans(by_kind, world, now, settings, memo))
+    plans = with_strays(tuple(_plans(by_kind, world, now, settings, memo)), blueprints, world)
     memo.forget_unused()
     unseen_roots = by_kind.keys() & world.incomplete.keys()
     return Survey(guard.within_budget(plans, world, limits), () if unseen_roots else guard.refuse_to_wipe(world))

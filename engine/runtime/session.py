@@ -215,9 +215,9 @@ class _Session:
 
 
 def _pairs(seen: Look) -> Iterator[tuple[Plan, Observed]]:
-    """Each plan with what it was made from."""
+    """Each plan with what it was made from; one for strays is made from nothing that is a root's."""
     by_root = {observed.root.id: observed for observed in seen.world.roots}
-    return ((plan, by_root[plan.root]) for plan in seen.survey.plans)
+    return ((plan, by_root[plan.root]) for plan in seen.survey.plans if plan.root in by_root)
 
 
 def _awaited(plan: Plan, observed: Observed) -> bool:

@@ -15,15 +15,16 @@ from engine.operation import Held
 from engine.paths import overlay
 from engine.resource import Body, Policy, Resource, Stance
 from engine.verdict import earliest
-from resources import identity, kinds, labels, names
+from resources import identity, kinds, labels, names, resource_claim
 from resources.admission.defaults import defaulted
 from resources.admission.soundness import faults
 from resources.policies.rollout import Leave, leaves
 from resources.policies.startup import is_filled
-from resources.policies.teardown import depart
+from resources.policies.teardown import FINALIZERS, depart
 from resources.replica import Replica, Seen, look, replica
 from resources.setup import Setup
 from resources.status import podcliqueset as status
+from resources.surroundings import Surroundings, references, surroundings
 from resources.template import Template, read
 
 ROOT, SET = "root", "set"
@@ -47,6 +48,7 @@ class PodCliqueSetBlueprint:
         kinds.SCALING_GROUP,
         kinds.PODCLIQUE,
         kinds.PODGANG,
+        kinds.RESOURCE_CLAIM,
         kinds.POD,
     )
     selector: str = labels.SELECTOR
@@ -56,8 +58,15 @@ class PodCliqueSetBlueprint:
         "PodClique": frozenset({"Pod", "PodCliqueScalingGroup"}),
         "PodGang": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup"}),
         "Pod": frozenset({"PodClique", "PodCliqueScalingGroup", "PodGang"}),
+        "ResourceClaim": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup"}),
         "HorizontalPodAutoscaler": frozenset({"PodClique", "PodCliqueScalingGroup"}),
     }
+
+    def neighbours(self, settings: Setup) -> tuple[Kind, ...]:
+        """Templates of resource claims that sets refer to."""
+        return (kinds.RESOURCE_CLAIM_TEMPLATE,)
+
+    finalizers: Mapping[str, tuple[str, ...]] = FINALIZERS
 
     def root_of(self, child: Live) -> ResourceId | None:
         """The set that the child's labels name."""
@@ -77,9 +86,12 @@ class PodCliqueSetBlueprint:
         if root.deleting_since is not None:
             return _teardown(observed, memo)
         asked, gist = memo.recall("asked", (root, observed.proposal), lambda: _asked(observed))
-        template, problems = memo.recall("template", (gist, root.uid, settings), lambda: _template(root, asked, settings))
-        if template is None:
+        problems = memo.recall("faults", (gist, settings), lambda: faults(asked.get("spec") or {}, settings))
+        if problems:
             return Desired(graph(()), problems=problems)
+        wanted = memo.recall("references", (gist,), lambda: references(asked["spec"], root.id.namespace))
+        around = surroundings(observed, wanted, SET, memo)
+        template = memo.recall("template", (gist, root.uid, settings, around), lambda: _template(root, asked, around))
         try:
             return _desired(observed, asked, template, settings, now, memo)
         except GraphError as error:
@@ -98,16 +110,14 @@ def _asked(observed: Observed) -> tuple[Body, bytes]:
     return asked, canonical([spec.get("template"), spec.get("updateStrategy"), metadata.get("labels"), metadata.get("annotations")])
 
 
-def _template(root: Live, asked: Body, setup: Setup) -> tuple[Template | None, tuple[str, ...]]:
-    problems = faults(asked.get("spec") or {}, setup)
-    identity = root.uid or f"{root.id.namespace}/{root.id.name}"
-    return (None, problems) if problems else (read(root.id, identity, asked["metadata"], asked["spec"]), ())
+def _template(root: Live, asked: Body, around: Surroundings) -> Template:
+    return read(root.id, root.uid or f"{root.id.namespace}/{root.id.name}", asked["metadata"], asked["spec"], around)
 
 
 def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, now: datetime, memo: Memo) -> Desired:
     root = observed.root
     count = asked["spec"].get("replicas", 0)
-    shared = memo.recall(SET, (template,), lambda: part(SET, identity.render(template)))
+    shared = memo.recall(SET, (template,), lambda: part(SET, [*identity.render(template), *resource_claim.shared(template)]))
     seen = list(_seen(observed, template, count, setup, now, memo))
     stages = [one.stage for one in seen]
     turns = leaves(stages, _turn(root))

@@ -145,3 +145,43 @@ def test_a_name_that_a_stranger_holds_is_passed_over() -> None:
 
     assert first != second
     assert seat_pods("c", "u", 1, "h", [], (first,)).fresh[0].name == second
+
+
+def test_what_only_our_finalizer_holds_after_its_set_is_gone_is_let_go_pods_first() -> None:
+    toy = up(podcliqueset("demo", clique("a", 2), clique("b"), groups=(group("g", "b"),)))
+    del toy.objects[ROOT]
+    for id in list(toy.objects):
+        if id.kind != "Pod":
+            toy.delete(id)
+    for _ in range(6):
+        for plan in toy.plans():
+            toy.apply(plan.operations)
+        toy.live()
+
+    assert toy.objects == {}
+
+
+def test_a_set_made_again_under_the_same_name_waits_for_what_is_left_of_the_old_one() -> None:
+    manifest = podcliqueset("demo", clique("a", 2))
+    toy = up(manifest)
+    del toy.objects[ROOT]
+    toy.put(manifest)
+    for id in list(toy.objects):
+        if id.kind != "Pod" and id != ROOT:
+            toy.delete(id)
+    toy.settle()
+
+    uid = toy.objects[ROOT]["metadata"]["uid"]
+    assert toy.objects[kinds.PODCLIQUE.id("default", "demo-0-a")]["metadata"]["ownerReferences"][0]["uid"] == uid
+    assert len(toy.pods()) == 2
+
+
+def test_children_of_a_set_that_is_gone_are_left_alone_unless_somebody_deletes_them() -> None:
+    toy = up(podcliqueset("demo", clique("a", 2)))
+    toy.put(podcliqueset("other"))
+    toy.settle()
+    del toy.objects[ROOT]
+    before = set(toy.objects)
+    toy.settle()
+
+    assert set(toy.objects) == before

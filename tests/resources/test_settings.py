@@ -29,6 +29,7 @@ def test_the_keys_of_the_chart_are_understood() -> None:
         "controllers": {"podCliqueSet": {"concurrentSyncs": 3}},
         "network": {"autoMNNVLEnabled": True},
         "scheduler": {"profiles": [{"name": "kai-scheduler"}], "defaultProfileName": "kai-scheduler"},
+        "initContainer": {"image": "mirror.example/waiter"},
         "logLevel": "debug",
     }
 
@@ -37,6 +38,7 @@ def test_the_keys_of_the_chart_are_understood() -> None:
     assert unknown == ()
     assert seconds(settings.leader_election.lease_duration) == 90
     assert settings.network.auto_mnnvl_enabled
+    assert settings.init_container.image == "mirror.example/waiter"
     assert settings.scheduler.names == ("kai-scheduler", "default-scheduler")
 
 

@@ -10,8 +10,10 @@ from engine.guard import Limits
 from engine.memo import Memo
 from engine.operation import Held, Operation, Plan, Verb
 from engine.tick import survey
+from engine.version import VERSION
 from resources import kinds
 from resources.registry import BLUEPRINTS
+from resources.setup import pinned
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import SETUP, START, Toy
 
@@ -254,6 +256,19 @@ def test_the_settings_say_which_image_waits() -> None:
     waiters = [container for one in plan.operations if one.id.kind == "Pod" for container in one.body["spec"].get("initContainers", ())]
 
     assert {container["image"] for container in waiters} == {"example.test/waiter:9"}
+
+
+@pytest.mark.parametrize(
+    ("image", "meant"),
+    [
+        ("waiter", f"waiter:{VERSION}"),
+        ("mirror.example:5000/ai/waiter", f"mirror.example:5000/ai/waiter:{VERSION}"),
+        ("mirror.example:5000/ai/waiter:2", "mirror.example:5000/ai/waiter:2"),
+        ("waiter@sha256:0123", "waiter@sha256:0123"),
+    ],
+)
+def test_an_image_without_a_tag_means_the_one_of_this_release(image: str, meant: str) -> None:
+    assert pinned(image) == meant
 
 
 # What cannot be followed is told, and nothing is made of it.

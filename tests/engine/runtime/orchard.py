@@ -22,6 +22,11 @@ class Orchard:
     children: tuple[Kind, ...] = (LEAF,)
     selector = "app=ours"
     reads: Mapping[str, frozenset[str]] = {}
+    finalizers: Mapping[str, tuple[str, ...]] = {}
+
+    def neighbours(self, settings: Any) -> tuple[Kind, ...]:
+        """It reads nothing of others."""
+        return ()
 
     def root_of(self, child: Live) -> ResourceId | None:
         """The root that the leaf names."""
