@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from providers.sandbox import crds, drafts, faces, fields, managers, metadata, names, scale, status
+from providers.sandbox import crds, deleting, drafts, faces, fields, managers, metadata, names, scale, status
 from providers.sandbox.core import Core, answer_draft, answer_with, rules_of
 from providers.sandbox.request import Answer, Request
 from providers.sandbox.rules import Draft
@@ -14,6 +14,7 @@ from providers.sandbox.store import key_of
 
 Body = Mapping[str, Any]
 _TRIES = 8
+_ACCOUNTS = ("", "serviceaccounts")
 
 
 def create(core: Core, request: Request, body: Any) -> Answer:
@@ -136,7 +137,7 @@ def consequences(core: Core, request: Request, body: Body) -> None:
     match request.served.resource:
         case (crds.GROUP, crds.PLURAL):
             _serve(core, request, body)
-        case ("", "namespaces"):
+        case ("", "namespaces") if "deletionTimestamp" not in body["metadata"]:
             _default_account(core, body["metadata"]["name"])
 
 
@@ -144,22 +145,22 @@ def _serve(core: Core, request: Request, crd: Body) -> None:
     """Serve what the CRD says from now on, and say so in its status, as the server's own controller does."""
     core.catalogue.replace(crd["spec"]["group"], crd["spec"]["names"]["plural"], crds.versions_of(crd))
     established = {**crd, "status": crds.established(crd, core.now())}
-    if established != crd and "deletionTimestamp" not in crd["metadata"]:
+    if "deletionTimestamp" in crd["metadata"]:
+        deleting.undefine_when_empty(core, crd)
+    elif established != crd:
         view = writer(core, replace(request, manager="kube-apiserver", subresource="status"))
         core.store.write(request.served.resource, "MODIFIED", managers.updated(crd, established, view))
 
 
 def _default_account(core: Core, namespace: str) -> None:
     """Every cluster's controllers do this within a blink; pods cannot be created without."""
-    accounts = core.catalogue.find("", "v1", "serviceaccounts")
-    request = Request(accounts, namespace=namespace, name="default")
-    if core.lookup("", "serviceaccounts", namespace, "default") is not None:
+    if core.lookup(*_ACCOUNTS, namespace, "default") is not None:
         return
     draft: Draft = {
         "kind": "ServiceAccount",
         "apiVersion": "v1",
         "metadata": {"name": "default", "namespace": namespace, "uid": core.new_uid(), "creationTimestamp": core.now()},
     }
-    core.store.write(request.served.resource, "ADDED", draft)
+    core.store.write(_ACCOUNTS, "ADDED", draft)
 
 

@@ -58,7 +58,7 @@ def remove(core: Core, request: Request, body: Body) -> Stored:
         kind = request.served.kind
         crd = core.lookup(crds.GROUP, crds.PLURAL, "", f"{kind.plural}.{kind.group}")
         if crd is not None and "deletionTimestamp" in crd["metadata"]:
-            _undefine_when_empty(core, crd)
+            undefine_when_empty(core, crd)
     return stored
 
 
@@ -71,11 +71,12 @@ def _undefine(core: Core, request: Request, live: Stored) -> Answer:
         collection = core.store.collection(served.resource)
         for one in list(collection.objects.values()):
             delete(core, Request(served, one.metadata.get("namespace", ""), one.metadata["name"]), Deletion())
-    _undefine_when_empty(core, stored.body)
+    undefine_when_empty(core, stored.body)
     return answer_with(200, request.served, stored)
 
 
-def _undefine_when_empty(core: Core, crd: Body) -> None:
+def undefine_when_empty(core: Core, crd: Body) -> None:
+    """Let a dying CRD go once nothing is left of its kind and nobody else holds it."""
     group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
     left = core.store.collection((group, plural)).objects or crd["metadata"]["finalizers"] != [crds.CLEANUP]
     if left or core.lookup(crds.GROUP, crds.PLURAL, "", crd["metadata"]["name"]) is None:

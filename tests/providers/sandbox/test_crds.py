@@ -47,3 +47,17 @@ def test_every_version_shows_the_same_objects() -> None:
 
     assert (shown["apiVersion"], shown["metadata"]["name"]) == ("example.com/v1beta1", "a")
     assert [served.kind.version for served in api.catalogue if served.kind.plural == "toys" and served.preferred] == ["v1"]
+
+
+def test_a_kind_that_somebody_holds_goes_when_it_is_let_go() -> None:
+    api = fresh()
+    definition = toys()
+    definition["metadata"]["finalizers"] = ["example.com/hold"]
+    api.create(about(api, CRD), definition)
+    held = api.delete(about(api, CRD, "toys.example.com")).body["metadata"]["finalizers"]
+
+    remaining = [one for one in held if one != "example.com/hold"]
+    api.patch(about(api, CRD, "toys.example.com"), {"metadata": {"finalizers": remaining}}, "merge")
+
+    with pytest.raises(StatusError, match="not found"):
+        api.get(about(api, CRD, "toys.example.com"))
