@@ -161,6 +161,13 @@ class Profile(Section):
     config: Opaque = {}
 
 
+class InitContainer(Section):
+    """The container in which pods wait for those that they start after."""
+
+    image: str = ""
+    """Empty: the one of this release. Without a tag or digest, this release's tag is meant."""
+
+
 class Schedulers(Section):
     """The scheduler back ends that workloads may name."""
 
@@ -200,6 +207,7 @@ class Settings(Section):
     topology_aware_scheduling: Switch = Switch()
     network: Network = Network()
     scheduler: Schedulers = Schedulers()
+    init_container: InitContainer = InitContainer()
 
 
 def read(config: Any) -> tuple[Settings, tuple[str, ...]]:

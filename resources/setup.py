@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from engine.version import VERSION
 from resources.ports import Scheduler
 
+WAITER = f"grove-initc:{VERSION}"
+"""The image of this release."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -15,9 +18,15 @@ class Setup:
     """The enabled scheduler back ends by name."""
     default_scheduler: str
     """The one for pods that name none."""
-    waiter: str = f"grove-initc:{VERSION}"
+    waiter: str = WAITER
     """The image of the container in which pods wait for those that they start after."""
 
     def scheduler(self, name: str) -> Scheduler:
         """The back end that a pod asks for. Raises `KeyError` when it is not enabled."""
         return self.schedulers[name or self.default_scheduler]
+
+
+def pinned(image: str) -> str:
+    """An image with the tag of this release, unless it has one of its own, or a digest."""
+    _, _, name = image.rpartition("/")
+    return image if ":" in name or "@" in name else f"{image}:{VERSION}"

@@ -1,5 +1,6 @@
 """Wiring: the only place that picks implementations: which blueprints, which clock, which provider, which lease."""
 
+import os
 import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -33,11 +34,12 @@ from resources.admission.issues import Issue, Rejected
 from resources.narrate import narrate
 from resources.registry import BLUEPRINTS
 from resources.schema.parse import faults
-from resources.setup import Setup
+from resources.setup import WAITER, Setup, pinned
 
 ROOTS = tuple(blueprint.kind for blueprint in BLUEPRINTS)
 USUAL = Limits()
 LIVE, NOTHING = "live", "empty"
+WAITER_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 HOME = "default"
 """The namespace of a manifest that names none where no cluster says otherwise, and of the lease where no configuration does."""
 
@@ -69,15 +71,25 @@ def wired(options: Options) -> Wiring:
     if options.namespace and options.all_namespaces:
         raise Misuse("--namespace and --all-namespaces exclude each other")
     chosen = configuration(options.config) if options.config else settings.Settings()
-    return Wiring(options, chosen, setup(chosen.scheduler), SystemClock())
+    return Wiring(options, chosen, setup(chosen), SystemClock())
 
 
-def setup(schedulers: settings.Schedulers) -> Setup:
-    """The scheduler back ends that are both configured and there; what is not there is told on stderr."""
+def setup(chosen: settings.Settings) -> Setup:
+    """What workloads depend on: the scheduler back ends that are both configured and there, and the image in which pods wait.
+
+    What is not there is told on stderr.
+    """
+    schedulers = chosen.scheduler
     for name in schedulers.names:
         if name not in SCHEDULERS:
             output.tell(f"the scheduler {name} is configured, but there is no back end for it here: workloads that name it are refused")
-    return Setup({name: SCHEDULERS[name] for name in schedulers.names if name in SCHEDULERS}, schedulers.default_profile_name)
+    there = {name: SCHEDULERS[name] for name in schedulers.names if name in SCHEDULERS}
+    return Setup(there, schedulers.default_profile_name, waiter(chosen.init_container.image))
+
+
+def waiter(configured: str) -> str:
+    """The image in which pods wait: what the environment says, else the configuration, else this release's own."""
+    return pinned(os.environ.get(WAITER_VARIABLE, "").strip() or configured or WAITER)
 
 
 def configuration(path: Path) -> settings.Settings:

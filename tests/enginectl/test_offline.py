@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.version import VERSION
 from enginectl.exits import Exit
 from tests.enginectl.calling import ROOT, Engine, finished
 
@@ -182,6 +183,23 @@ def test_the_operator_configuration_is_read_and_what_is_unknown_in_it_told(engin
         Exit.DONE,
         f"{config}: authorizer.reconcilerServiceAccountUserName is not known here and ignored\n",
     )
+
+
+def test_the_image_in_which_pods_wait_is_a_setting_and_pinned_to_this_release(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("initContainer: {image: mirror.example:5000/waiter}\n")
+
+    def images(*words: str | Path) -> set[str]:
+        bodies = engine("render", "-f", EXAMPLES / "02-start-order", "-o", "json", *words).document["objects"]
+        return {one["image"] for body in bodies if body["kind"] == "Pod" for one in body["spec"].get("initContainers", ())}
+
+    monkeypatch.delenv("GROVE_INIT_CONTAINER_IMAGE", raising=False)
+    assert images() == {f"grove-initc:{VERSION}"}
+    assert images("--config", config) == {f"mirror.example:5000/waiter:{VERSION}"}
+    monkeypatch.setenv("GROVE_INIT_CONTAINER_IMAGE", "theirs:7")
+    assert images("--config", config) == {"theirs:7"}
 
 
 def test_a_configuration_that_cannot_be_used_is_told_with_its_line(engine: Engine, file: Path, tmp_path: Path) -> None:
