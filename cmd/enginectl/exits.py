@@ -20,6 +20,14 @@ class Exit(IntEnum):
     TERMINATED = 143
 
 
+class Stopped(KeyboardInterrupt):
+    """A signal ends us on the spot. A `KeyboardInterrupt`, for which event loops make way at once."""
+
+    def __init__(self, code: Exit) -> None:
+        super().__init__()
+        self.code = code
+
+
 MEANINGS: dict[Exit, str] = {
     Exit.DONE: "done",
     Exit.FAILED: "failed",

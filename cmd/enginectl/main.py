@@ -6,7 +6,7 @@ Nothing heavy is imported here or at the top of a command's file: `engine --help
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import NoReturn
 
@@ -15,7 +15,7 @@ from typer.main import get_group
 
 from enginectl.demo import demo
 from enginectl.diff import diff
-from enginectl.exits import Exit, meaning
+from enginectl.exits import Exit, Stopped, meaning
 from enginectl.manifests import manifests
 from enginectl.options import declare, everywhere
 from enginectl.render import render
@@ -41,10 +41,6 @@ for group in (sandbox, manifests):
     commands.add_typer(group)
 
 
-class Terminated(BaseException):
-    """SIGTERM came before anything awaited that could be called off."""
-
-
 def app(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and answer with its exit code. Nothing it meets leaves it as a traceback, unless `-v` asks for one."""
     before = signal.signal(signal.SIGTERM, _terminated)
@@ -64,15 +60,38 @@ def app(arguments: Sequence[str] | None = None) -> int:
 def _answer(given: Sequence[str]) -> Exit:
     """The exit code of a command line, with every failure told."""
     try:
-        return Exit(everywhere(get_group(commands)).main(given, prog_name="engine", standalone_mode=False) or 0)
+        return _run(given)
     except typer.TyperException as error:
         return _misused(error)
-    except (KeyboardInterrupt, Terminated, typer.Abort) as stop:
-        from enginectl.running import ended_by
-
-        return ended_by(Exit.TERMINATED if isinstance(stop, Terminated) else Exit.INTERRUPTED)
+    except KeyboardInterrupt as stop:
+        return _stopped(stop)
     except Exception as error:
         return _failed(error, verbose="-v" in given or "--verbose" in given)
+    except BaseExceptionGroup as group:
+        # The second signal, which does not wait for anything, and what it broke.
+        return _stopped(next((leaf for leaf in _leaves(group) if isinstance(leaf, KeyboardInterrupt)), group))
+
+
+def _run(given: Sequence[str]) -> Exit:
+    """What the command answers. Not through Typer's own `main`, which has exit codes and a way with signals of its own."""
+    root = everywhere(get_group(commands))
+    try:
+        with root.make_context("engine", list(given)) as context:
+            return Exit(root.invoke(context) or 0)
+    except typer.Exit as end:
+        return Exit(end.exit_code)
+
+
+def _stopped(stop: BaseException) -> Exit:
+    from enginectl.running import ended_by
+
+    return ended_by(stop.code if isinstance(stop, Stopped) else Exit.INTERRUPTED)
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    from enginectl.running import leaves
+
+    return leaves(group)
 
 
 def _misused(error: typer.TyperException) -> Exit:
@@ -98,4 +117,4 @@ def _failed(error: Exception, *, verbose: bool) -> Exit:
 
 
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
-    raise Terminated
+    raise Stopped(Exit.TERMINATED)

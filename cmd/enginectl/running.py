@@ -1,15 +1,17 @@
 """Running: commands that await, ended in order by a signal, and every failure told in a line."""
 
+import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from traceback import format_exception
+from types import FrameType
 
 import anyio
 
 from engine.errors import EngineError, InputError, LeaseLost, LeaseTaken
 from enginectl import output
-from enginectl.exits import MEANINGS, Exit, meaning, worst
+from enginectl.exits import MEANINGS, Exit, Stopped, meaning, worst
 from enginectl.options import Output
 
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
@@ -29,21 +31,23 @@ def run(work: Work) -> Exit:
 
 
 async def _attended(work: Work) -> Exit:
-    heard: list[Exit] = []
-    async with anyio.create_task_group() as group:
-        stop = anyio.CancelScope()
-        group.start_soon(_listen, stop, group.cancel_scope, heard)
+    loop, stop, heard = asyncio.get_running_loop(), anyio.CancelScope(), list[Exit]()
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        """The first signal calls the work off in order; who cannot wait for that sends another."""
+        heard.append(SIGNALS[signal.Signals(number)])
+        if len(heard) > 1:
+            raise Stopped(heard[0])
+        loop.call_soon_threadsafe(stop.cancel)
+
+    # Not the loop's own handlers: those wait until the loop comes round, and thinking about very much may keep it.
+    before = {number: signal.signal(number, hear) for number in SIGNALS}
+    try:
         code = await work(stop)
-        group.cancel_scope.cancel()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return ended_by(heard[0]) if heard else code
-
-
-async def _listen(stop: anyio.CancelScope, everything: anyio.CancelScope, heard: list[Exit]) -> None:
-    """The first signal calls the work off in order; who cannot wait for that sends another."""
-    with anyio.open_signal_receiver(*SIGNALS) as signals:
-        async for number in signals:
-            (everything if heard else stop).cancel()
-            heard.append(SIGNALS[signal.Signals(number)])
 
 
 def concluded(code: Exit, form: Output) -> Exit:

@@ -1,9 +1,11 @@
 """How the command line is called, and how it ends."""
 
+import os
 import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,22 @@ def test_a_signal_ends_a_command_in_one_line(number: signal.Signals, code: Exit,
 
     assert process.returncode == code
     assert told.splitlines()[-1] == f"engine: {MEANINGS[code]}"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
+def test_who_does_not_want_to_wait_for_a_long_thought_signals_again(number: signal.Signals, code: Exit, tmp_path: Path) -> None:
+    huge = (EXAMPLE / "gang.yaml").read_text().replace("  replicas: 1\n  template", "  replicas: 2000000000\n  template")
+    pipe = tmp_path / "huge.yaml"
+    os.mkfifo(pipe)
+    with started("diff", "-f", pipe, "--against", "empty") as process:
+        pipe.write_text(huge)  # Not before the other end is open: now it reads, and then it thinks.
+        for _ in range(2):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.5)
+            process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, out, err) == (code, "", f"engine: {MEANINGS[code]}\n")
 
 
 def test_every_code_has_its_meaning_and_usage_errors_are_never_2() -> None:
