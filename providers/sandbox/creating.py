@@ -73,6 +73,7 @@ def finish(core: Core, request: Request, draft: Draft, warnings: tuple[str, ...]
     if (other := core.collection(request).objects.get(key_of(request.namespace, draft["metadata"]["name"]))) is not None:
         dying = "deletionTimestamp" in other.metadata
         raise status.already_exists(served.kind, draft["metadata"]["name"], dying=dying)
+    told += metadata.warnings(draft, None) if served.custom else ()
     if request.dry_run:
         return answer_draft(201, served, draft, warnings + told)
     stored = core.store.write(served.resource, "ADDED", faces.kept(served, draft))
@@ -108,7 +109,8 @@ def _free_name(core: Core, request: Request, base: str) -> str:
 def faults(request: Request, new: Body, old: Body | None) -> list[Cause]:
     """Everything that is wrong with an object, as it stands and as it changed."""
     served, rules = request.served, rules_of(request.served)
-    found = metadata.faults(new, rules.name_faults, namespaced=served.kind.namespaced)
+    extended = served.custom or served.resource == (crds.GROUP, crds.PLURAL)
+    found = metadata.faults(new, rules.name_faults, namespaced=served.kind.namespaced, lenient=extended)
     if old is not None:
         found = [*metadata.change_faults(new, old), *found]
     found += rules.validate(new)

@@ -15,8 +15,8 @@ _STANDARD_FINALIZERS = (FOREGROUND, ORPHAN, "kubernetes")
 _MOST_ANNOTATION_BYTES = 256 * 1024
 
 
-def faults(body: Body, name_faults: NameFaults, *, namespaced: bool) -> list[Cause]:
-    """Everything that is wrong with the metadata of an object."""
+def faults(body: Body, name_faults: NameFaults, *, namespaced: bool, lenient: bool = False) -> list[Cause]:
+    """Everything that is wrong with the metadata of an object; `lenient`: a finalizer need not be qualified by a domain."""
     metadata = body["metadata"]
     found: list[Cause] = []
     if base := metadata.get("generateName"):
@@ -27,7 +27,7 @@ def faults(body: Body, name_faults: NameFaults, *, namespaced: bool) -> list[Cau
         found += [causes.invalid("metadata.name", metadata["name"], fault) for fault in name_faults(metadata["name"])]
     if not namespaced and metadata.get("namespace"):
         found.append(causes.forbidden("metadata.namespace", "not allowed on this type"))
-    return found + label_faults(metadata.get("labels"), "metadata.labels") + _annotation_faults(metadata) + _other_faults(metadata)
+    return found + label_faults(metadata.get("labels"), "metadata.labels") + _annotation_faults(metadata) + _other_faults(metadata, lenient)
 
 
 def label_faults(labels: Any, path: str) -> list[Cause]:
@@ -50,17 +50,25 @@ def _annotation_faults(metadata: Body) -> list[Cause]:
     return found
 
 
-def _other_faults(metadata: Body) -> list[Cause]:
+def _other_faults(metadata: Body, lenient: bool) -> list[Cause]:
     found = _owner_faults(metadata.get("ownerReferences") or ())
     for at, finalizer in enumerate(metadata.get("finalizers") or ()):
         path = f"metadata.finalizers[{at}]"
         found += [causes.invalid(path, finalizer, fault) for fault in names.qualified_faults(finalizer)]
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        if not lenient and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             found.append(causes.invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified"))
     if {FOREGROUND, ORPHAN} <= set(metadata.get("finalizers") or ()):
         both = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         found.append(causes.invalid("metadata.finalizers", metadata["finalizers"], both))
     return found
+
+
+def warnings(new: Body, old: Body | None) -> tuple[str, ...]:
+    """What to tell the writer of a custom object about finalizers that anybody else might use as well."""
+    before = (old or {}).get("metadata", {}).get("finalizers") or ()
+    added = (one for one in new["metadata"].get("finalizers") or () if one not in before)
+    advice = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+    return tuple(f'metadata.finalizers: "{one}": {advice}' for one in added if "/" not in one and one not in _STANDARD_FINALIZERS)
 
 
 def _owner_faults(owners: Sequence[Body]) -> list[Cause]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.ids import Kind
-from providers.sandbox import causes, creating, deleting, drafts, faces, managers, status, typed
+from providers.sandbox import causes, creating, deleting, drafts, faces, managers, metadata, status, typed
 from providers.sandbox.core import Core, answer_draft, answer_with, rules_of
 from providers.sandbox.reading import Unreadable
 from providers.sandbox.request import Answer, Request
@@ -141,6 +141,7 @@ def _write(core: Core, request: Request, live: Stored, draft: Draft, warnings: t
     if found := creating.faults(request, draft, old):
         raise status.invalid(served.kind, request.name, found)
     draft = _without_mere_times(draft, old)
+    warnings += metadata.warnings(draft, old) if served.custom else ()
     if draft == old:
         return answer_with(200, served, live, warnings)
     if request.dry_run:
