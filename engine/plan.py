@@ -127,18 +127,18 @@ def _answers(part: Part, judging: Judging) -> Iterable[Answer]:
         there = live if live is not None and live.uid else None
         answers = list(_judge(resource, there, judging))
         if there is None and resource.stance is not Stance.DROP:
-            answers = _after_what_is_made(resource, answers, unmade)
+            answers = _after_its_owners(resource, answers, unmade)
         yield from answers
     for live in judging.lives.objects.values():
         if live.id not in part.resources:
             yield from _unasked(live, judging)
 
 
-def _after_what_is_made(resource: Resource, answers: list[Answer], unmade: set[ResourceId]) -> list[Answer]:
-    """What is not there is not made before what it comes after: where that is held, it is held as well. `unmade` grows by what is."""
-    missing = edges_of(resource) & unmade
+def _after_its_owners(resource: Resource, answers: list[Answer], unmade: set[ResourceId]) -> list[Answer]:
+    """What is not there is not made before its owners: where one of them is held, it is held as well. `unmade` grows by what is."""
+    missing = unmade.intersection(owner.id for owner in resource.owners)
     if missing and any(isinstance(answer, Operation) for answer in answers):
-        answers = [Held(resource.id, f"comes after {min(missing)}, which is held")]
+        answers = [Held(resource.id, f"comes after its owner {min(missing)}, which is held")]
     if not any(isinstance(answer, Operation) for answer in answers):
         unmade.add(resource.id)
     return answers
