@@ -20,6 +20,8 @@ from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import SETUP, Toy
 
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
+TAKEN = ("Service", "PodGang", "ServiceAccount", "Role", "Secret")
+"""What somebody takes away under us."""
 
 
 @some.composite
@@ -27,13 +29,22 @@ def sets(draw: Any) -> dict[str, Any]:
     """A small PodCliqueSet of any shape."""
     counts = draw(some.lists(some.integers(1, 3), min_size=1, max_size=3))
     cliques = [clique(f"c{number}", count, minAvailable=draw(some.integers(1, count))) for number, count in enumerate(counts)]
+    for number, entry in enumerate(cliques):
+        entry["spec"]["startsAfter"] = draw(some.lists(some.sampled_from(cliques[:number]).map(name_of), unique=True)) if number else []
+    order = draw(some.sampled_from(("AnyOrder", "InOrder", "Explicit")))
     members = draw(some.integers(0, len(cliques)))
     groups: tuple[dict[str, Any], ...] = ()
     if members:
         replicas = draw(some.integers(1, 3))
         names = [f"c{number}" for number in range(members)]
         groups = (group("g", *names, replicas=replicas, min_available=draw(some.integers(1, replicas))),)
-    return podcliqueset("demo", *cliques, groups=groups, replicas=draw(some.integers(0, 3)))
+    startup = {"cliqueStartupType": f"CliqueStartupType{order}"}
+    return podcliqueset("demo", *cliques, groups=groups, replicas=draw(some.integers(0, 3)), **startup)
+
+
+def name_of(entry: dict[str, Any]) -> str:
+    """The name of a clique of the template."""
+    return str(entry["name"])
 
 
 def up(manifest: dict[str, Any]) -> Toy:
@@ -212,7 +223,7 @@ def disturb(toy: Toy, chance: random.Random) -> None:
             generation = toy.objects[id]["metadata"]["generation"] + 1
             toy.write(id, {"spec": {"replicas": chance.randrange(4)}, "metadata": {"generation": generation}})
         case 3:
-            others = sorted(id for id in toy.objects if id.kind in ("Service", "PodGang", "ServiceAccount", "Role"))
+            others = sorted(id for id in toy.objects if id.kind in TAKEN)
             if others:
                 del toy.objects[chance.choice(others)]
         case _:

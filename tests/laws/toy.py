@@ -118,7 +118,10 @@ class Toy:
         return sorted(id for id in self.objects if id.kind == "Pod")
 
     def live(self) -> None:
-        """Pods that are being deleted go; ungated ones are scheduled and become ready."""
+        """Tokens are given out; pods that are being deleted go; ungated ones are scheduled and become ready."""
+        for id in sorted(id for id in self.objects if id.kind == "Secret"):
+            if not self.objects[id].get("data"):
+                self.write(id, {"data": {"token": "dG9rZW4="}})
         for id in self.pods():
             body = self.objects[id]
             if body["metadata"].get("deletionTimestamp"):
