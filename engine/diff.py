@@ -21,18 +21,29 @@ BOUND = frozenset({"name", "namespace", "ownerReferences", "finalizers"})
 
 @dataclass(slots=True)
 class Difference:
-    """The lines of a diff and the merge patch that they amount to."""
+    """The lines of a diff, and the merge patch that they amount to."""
 
-    changes: list[Change] = field(default_factory=list)
-    patch: dict[str, Any] = field(default_factory=dict)
+    found: list[Change] = field(default_factory=list)
 
     def add(self, path: Path, old: Any, new: Any, cause: Cause) -> None:
         """One more line; a new value of None takes the field away."""
-        self.changes.append(Change(path, None if old is MISSING else old, new, cause))
-        spot = self.patch
-        for key in path[:-1]:
-            spot = spot.setdefault(key, {})
-        spot[path[-1]] = new
+        self.found.append(Change(path, None if old is MISSING else old, new, cause))
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The lines by path, whatever order they were found in."""
+        return tuple(sorted(self.found, key=lambda change: change.path))
+
+    @property
+    def patch(self) -> dict[str, Any]:
+        """What makes the difference, as a JSON merge patch."""
+        patch: dict[str, Any] = {}
+        for change in self.changes:
+            spot = patch
+            for key in change.path[:-1]:
+                spot = spot.setdefault(key, {})
+            spot[change.path[-1]] = change.new
+        return patch
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +63,10 @@ def compare(wanted: Body, live: Body, rules: Rules) -> Difference:
     fields = ownership.owned(live)
     sealed = _is_sealed(wanted, live, rules.policy.seal)
     look = _Comparison(rules, sealed, dict(rules.policy.defaults), difference)
-    for key in sorted((wanted.keys() | {path[0] for path in rules.policy.owned}) - SERVED_APART - {"metadata"}):
+    for key in (wanted.keys() | {path[0] for path in rules.policy.owned}) - SERVED_APART - {"metadata"}:
         look.at((key,), wanted.get(key, MISSING), live.get(key, MISSING), fields)
     held = ownership.below(fields, "metadata")
-    for key in sorted((wanted["metadata"].keys() | LABELLED) - BOUND):
+    for key in (wanted["metadata"].keys() | LABELLED) - BOUND:
         look.at(("metadata", key), wanted["metadata"].get(key, MISSING), live["metadata"].get(key, MISSING), held)
     return difference
 
@@ -98,8 +109,9 @@ class _Comparison:
         names = set(wanted)
         if self._may_take_from(path):
             names.update(ownership.keys(fields))
-        names.update(default[len(path)] for default in self.defaults if len(default) > len(path) and default[: len(path)] == path)
-        for name in sorted(names):
+        if self.defaults:
+            names.update(default[len(path)] for default in self.defaults if len(default) > len(path) and default[: len(path)] == path)
+        for name in names:
             self.at((*path, name), wanted.get(name, MISSING), live.get(name, MISSING), fields)
 
     def _may_take_from(self, path: Path) -> bool:
@@ -124,9 +136,11 @@ class _Comparison:
 
     def _value(self, path: Path, wanted: Any, live: Any, fields: Fields) -> None:
         """A list or a scalar. A list that the server counts as ours altogether must be equal, not only covered."""
+        if same(wanted, live):
+            return
         ours = ownership.owns(fields, path[-1])
         whole = ours and ownership.is_atomic(ownership.below(fields, path[-1])) and not self.rules.policy.quantities
-        if not (same(wanted, live) if whole else covers(wanted, live, self.rules.policy.quantities)):
+        if whole or not covers(wanted, live, self.rules.policy.quantities):
             self.out.add(path, live, wanted, Cause.INTENT if ours else Cause.DRIFT)
 
 
@@ -151,7 +165,7 @@ def _take_away(path: Path, live: Any, fields: Fields, rules: Rules, out: Differe
 
 def _replace_whole(path: Path, wanted: Any, live: Any, out: Difference) -> None:
     if isinstance(wanted, dict) and isinstance(live, dict):
-        for name in sorted(wanted.keys() | live.keys()):
+        for name in wanted.keys() | live.keys():
             new, old = wanted.get(name, MISSING), live.get(name, MISSING)
             if not same(new, old):
                 _replace_whole((*path, name), new, old, out)
@@ -185,6 +199,8 @@ def same(one: Any, other: Any) -> bool:
     """Equality as JSON sees it: `1` is not `true`, and `1` is not `1.0`-by-accident of Python."""
     if one is other:
         return True
+    if type(one) is str:
+        return bool(one == other)
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
     if isinstance(one, list | tuple):

@@ -195,7 +195,7 @@ def _change(resource: Resource, live: Live, judging: Judging) -> Sequence[Operat
         _compare_finalizers(resource, body, difference, judging)
         _compare_owners(resource, live, body, difference, judging)
         if any(touches(change, resource.policy.immutable) for change in difference.changes):
-            return (_replace(resource, live, tuple(difference.changes), judging),)
+            return (_replace(resource, live, difference.changes, judging),)
         if difference.changes:
             return (_patch(Verb.PATCH, resource, live, difference),)
     if resource.status is not None:
@@ -242,7 +242,7 @@ def _patch(verb: Verb, resource: Resource, live: Live, difference: Difference) -
         why,
         cause,
         body=difference.patch,
-        changes=tuple(difference.changes),
+        changes=difference.changes,
         expect=Expect(live.uid, live.revision),
         controller=live.controller,
     )
