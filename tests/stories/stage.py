@@ -1,6 +1,7 @@
 """A stage for stories: a cluster in memory with all its actors, a clock that is turned by hand, and users with a kubectl."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
@@ -10,15 +11,19 @@ import anyio
 from engine.guard import Limits
 from engine.ids import Kind
 from engine.runtime.lease import Lease
-from engine.runtime.passes import Engine
+from engine.runtime.logs import logger
+from engine.runtime.loop import run
+from engine.runtime.passes import Engine, Look
 from engine.runtime.provider import Scope
-from engine.runtime.session import Report, sync
+from engine.runtime.session import Report, preview, sync
 from providers.cluster import Cluster
 from providers.registry import SCHEDULERS
 from providers.sandbox.actors import ACTORS, run_actors
+from providers.sandbox.actors.script import FAIL
 from providers.sandbox.actors.settings import Settings
 from providers.sandbox.clock import VirtualClock
 from providers.sandbox.inprocess import InProcessClient
+from providers.sandbox.request import Request, Selection
 from providers.sandbox.verbs import Api
 from resources import kinds
 from resources.narrate import narrate
@@ -30,8 +35,12 @@ from tests.stories.process import Process
 definitions = cache(crds)
 
 CHILDREN = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.children))
-SCOPE = Scope(tuple(blueprint.kind for blueprint in BLUEPRINTS), CHILDREN, BLUEPRINTS[0].selector)
 SETUP = Setup(dict(SCHEDULERS), next(iter(SCHEDULERS)))
+NEIGHBOURS = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.neighbours(SETUP)))
+SCOPE = Scope(tuple(blueprint.kind for blueprint in BLUEPRINTS), CHILDREN, BLUEPRINTS[0].selector, neighbours=NEIGHBOURS)
+
+INTERVAL = 5.0
+"""Seconds between two passes of `engine run` where nothing happens."""
 
 
 class Stage:
@@ -55,9 +64,13 @@ class Stage:
         """`kubectl scale`."""
         await self.kubectl.patch(kind, "default", name, {"spec": {"replicas": replicas}}, subresource="scale")
 
-    async def delete(self, kind: Kind, name: str) -> None:
+    async def delete(self, kind: Kind, name: str, propagation: str = "Background") -> None:
         """`kubectl delete`, without waiting."""
-        await self.kubectl.delete(kind, "default", name, propagation="Background")
+        await self.kubectl.delete(kind, "default", name, propagation=propagation)
+
+    async def fail(self, pod: str, how: str | None) -> None:
+        """Let the kubelet play a failure on a pod from now on (see `Script`); None ends it."""
+        await self.kubectl.patch(kinds.POD, "default", pod, {"metadata": {"annotations": {FAIL: how}}})
 
     def start(self) -> Process:
         """A process of ours: a new one, that knows nothing of those before it."""
@@ -72,9 +85,46 @@ class Stage:
     async def syncing(self, process: Process | None = None, *, limits: Limits | None = None, **options: Any) -> Report:
         """The same, for when somebody else turns the clock."""
         ours = process or self.start()
-        engine = Engine(Cluster(ours, self.clock), self.clock, SCOPE, BLUEPRINTS, SETUP, limits or Limits(), narrate=narrate)
-        lease = Lease(ours, self.clock, "default", "engine", f"process-{self._started}")
-        return await sync(engine, lease, **options)
+        return await sync(self._engine(ours, limits or Limits()), self._lease(ours), **options)
+
+    def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
+        return Engine(Cluster(ours, self.clock), self.clock, SCOPE, BLUEPRINTS, SETUP, limits, narrate=narrate)
+
+    def _lease(self, ours: Process) -> Lease:
+        return Lease(ours, self.clock, "default", "engine", f"process-{self._started}")
+
+    async def look(self) -> Look:
+        """What `engine diff` and `engine status` see now."""
+        return await preview(self._engine(Process(InProcessClient(self.api))))
+
+    @asynccontextmanager
+    async def running(self, process: Process | None = None) -> AsyncIterator[Process]:
+        """`engine run` in the background, for as long as the block lasts."""
+        ours, stop, ended = process or self.start(), anyio.CancelScope(), anyio.Event()
+
+        async def lead() -> None:
+            await run(self._engine(ours), self._lease(ours), logger(io.StringIO()), interval=INTERVAL, stop=stop)
+            ended.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(lead)
+            yield ours
+            stop.cancel()
+            await self.clock.run_until(ended.is_set)
+
+    async def until(self, done: Callable[[], bool], *, within: float = 3600.0) -> None:
+        """Let time pass until it is so. Raises `TimeoutError` when it does not come to be."""
+        await self.clock.run_until(done, within=within)
+
+    async def settle(self) -> None:
+        """Let time pass until nothing has changed for a while."""
+        before: object = None
+        while before != (before := self._revisions()):
+            await self.clock.advance(4 * INTERVAL)
+
+    def _revisions(self) -> list[tuple[str, str]]:
+        watched = (*SCOPE.roots, *CHILDREN)
+        return [(name, body["metadata"]["resourceVersion"]) for kind in watched for name, body in self.there(kind).items()]
 
     async def until_ended(self, session: Callable[[], Awaitable[Report]]) -> Report:
         """Let time pass until the session has ended. Raises what it raises."""
@@ -92,6 +142,15 @@ class Stage:
         if isinstance(end := ended[0], Exception):
             raise end
         return end
+
+    def there(self, kind: Kind) -> Mapping[str, dict[str, Any]]:
+        """The objects of a kind, by name, without giving anybody the time to change them."""
+        items = self.api.list(self._request(kind), Selection()).items
+        return {item.body["metadata"]["name"]: dict(item.body) for item in items}
+
+    def _request(self, kind: Kind) -> Request:
+        served = self.api.catalogue.find(kind.group, kind.version, kind.plural)
+        return Request(served, "default" if kind.namespaced else "", manager="kubectl")
 
     async def names(self, *of: Kind) -> set[str]:
         """Kind and name of everything of ours (or of these kinds) that is there."""
@@ -116,14 +175,15 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(*, nodes: int = 20, without: Iterable[str] = ()) -> AsyncIterator[Stage]:
-    """A cluster with its nodes up and our kinds defined; without some of its actors if a story needs that."""
+async def stage(*, nodes: int = 20, without: Iterable[str] = (), capacity: Mapping[str, str] | None = None) -> AsyncIterator[Stage]:
+    """A cluster with its nodes up and our kinds defined; without some of its actors, or on smaller nodes, if a story needs that."""
     scene = Stage()
     for definition in definitions():
         await scene.kubectl.create(kinds.CRD, "", definition)
     actors = [name for name in ACTORS if name not in set(without)]
     async with anyio.create_task_group() as group:
-        group.start_soon(run_actors, InProcessClient(scene.api, "actors"), scene.clock, actors, Settings(nodes=nodes))
+        settings = Settings(nodes=nodes, capacity=capacity) if capacity else Settings(nodes=nodes)
+        group.start_soon(run_actors, InProcessClient(scene.api, "actors"), scene.clock, actors, settings)
         await scene.clock.advance(1)
         yield scene
         group.cancel_scope.cancel()
