@@ -32,11 +32,6 @@ def invalid(field: str, value: Any, detail: str) -> Cause:
     return Cause("FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}", field)
 
 
-def wrong_type(field: str, value: Any, detail: str) -> Cause:
-    """A value is of the wrong JSON type."""
-    return Cause("FieldValueTypeInvalid", f"Invalid value: {shown(value)}: {detail}", field)
-
-
 def unsupported(field: str, value: Any, supported: Sequence[str]) -> Cause:
     """A value is not one of those that exist."""
     listed = ", ".join(orjson.dumps(choice).decode() for choice in supported)
@@ -58,7 +53,7 @@ def not_found(field: str, value: Any) -> Cause:
     return Cause("FieldValueNotFound", f"Not found: {shown(value)}", field)
 
 
-def too_long(field: str, limit: int, detail: str = "") -> Cause:
+def too_long(field: str, limit: int) -> Cause:
     """A value is longer than `limit` bytes."""
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
 

@@ -78,19 +78,6 @@ def without(left: Fields, right: Fields) -> Fields:
     return result
 
 
-def only(left: Fields, right: Fields) -> Fields:
-    """What of the left is in the right or below a member of it."""
-    result: Fields = {}
-    for step, below in left.items():
-        other = right.get(step)
-        if step == _SELF or other is None:
-            continue
-        rest = below if is_member(other) else node(False, only(_children(below), _children(other)))
-        if rest is not None:
-            result[step] = rest
-    return result
-
-
 def intersection(left: Fields, right: Fields) -> Fields:
     """What is in both, as exactly that path."""
     result: Fields = {}

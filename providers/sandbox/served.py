@@ -162,10 +162,6 @@ class Catalogue:
             raise status.no_such_resource()
         return served
 
-    def of_kind(self, group: str, version: str, name: str) -> Served | None:
-        """The kind of that name, or None."""
-        return next((s for s in self._served.values() if (s.kind.group, s.kind.version, s.kind.name) == (group, version, name)), None)
-
     def replace(self, group: str, plural: str, versions: tuple[Served, ...]) -> None:
         """Serve exactly those versions of a custom resource from now on (none: it is gone)."""
         self._served = {k: v for k, v in self._served.items() if (k[0], k[2]) != (group, plural)}

@@ -6,7 +6,7 @@ Built-in types are read from `shapes.txt`, one type a line (recorded by tests/co
 
     s string · b boolean · i int32 · l int64 · n number · y bytes · q quantity · x integer or string · t time · u micro time
     o anything · Name a type of the table · {T} map · [T] atomic list · [*T] set · [k1,k2|T] list keyed by k1 and k2
-    behind a list: ~key merged by key in a strategic patch (~ alone: as a set), + retaining only the keys that a patch names
+    behind a list: ~key merged by key in a strategic patch, ~ alone as a set
     before a type: ! always written · ^ always written, null if need be · ? kept when zero · none: dropped when zero
     between the two: @ owned at once;  behind the type: =JSON, its default
 """
@@ -39,7 +39,6 @@ class Shape:
     keys: tuple[str, ...] = ()
     merge_key: str | None = None
     """None: a strategic patch replaces the list; empty: it merges scalars as a set."""
-    retain_keys: bool = False
     presence: str = "?"
     """`!` always written, `^` always written and null where absent, `?` kept when zero, empty: dropped when zero."""
     default: Any = ABSENT
@@ -121,8 +120,7 @@ class _Table:
             keys=tuple(keys.split(",")) if bar else (),
             is_set=is_set,
             atomic=not bar and not is_set,
-            merge_key=merge.strip("~+") if "~" in merge else None,
-            retain_keys="+" in merge,
+            merge_key=merge.strip("~") if "~" in merge else None,
         )
 
 

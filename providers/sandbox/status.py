@@ -137,12 +137,6 @@ def unsupported_media_type(message: str) -> StatusError:
     return StatusError(415, "UnsupportedMediaType", message)
 
 
-def too_many_requests(message: str, retry_after: int, details: Mapping[str, Any] | None = None) -> StatusError:
-    """429: come back after that many seconds."""
-    more = {**(details or {}), "retryAfterSeconds": retry_after}
-    return StatusError(429, "TooManyRequests", message, details=more, retry_after=retry_after)
-
-
 _SITUATIONS: dict[str, type[errors.ClusterError]] = {
     "AlreadyExists": errors.AlreadyExists,
     "Conflict": errors.Conflict,

@@ -81,10 +81,6 @@ class Collection:
             self._forget(len(self.log) - history)
         self._wake()
 
-    def forget(self) -> None:
-        """Forget the whole log: every older revision is expired from now on."""
-        self._forget(len(self.log))
-
     def close(self) -> None:
         """The resource is served no more: watchers end."""
         self.closed = True

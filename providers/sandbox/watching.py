@@ -17,7 +17,10 @@ BOOKMARK_EVERY = 60.0
 
 
 class Watch:
-    """An asynchronous iterator of `WatchEvent`; ends after its timeout, or when its kind is served no more."""
+    """An asynchronous iterator of `WatchEvent`; ends after its timeout, or when its kind is served no more.
+
+    Its timeout and its bookmarks go by real seconds, as the connection does that it is meant for, whatever clock the world has.
+    """
 
     def __init__(
         self,

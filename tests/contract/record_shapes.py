@@ -144,7 +144,7 @@ class Recorder:
         head = f"{','.join(keys)}|" if keys else "*" if schema.get("x-kubernetes-list-type") == "set" else ""
         strategy = schema.get("x-kubernetes-patch-strategy", "")
         merge = f"~{schema.get('x-kubernetes-patch-merge-key', '')}" if "merge" in strategy else ""
-        return f"[{head}{item}]{merge}{'+' if 'retainKeys' in strategy else ''}"
+        return f"[{head}{item}]{merge}"
 
 
 def openapi(kubeconfig: str) -> dict[str, Any]:
