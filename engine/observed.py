@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -30,13 +31,20 @@ class Live:
 
     @property
     def body(self) -> Body:
-        """The whole object; parsed anew on every call when it is kept as bytes, so ask once."""
-        return orjson.loads(self.source) if isinstance(self.source, bytes) else self.source
+        """The whole object; bytes are parsed when asked, and what was parsed last is kept for a moment."""
+        return _parsed(self) if isinstance(self.source, bytes) else self.source
 
     @property
     def controller(self) -> OwnerRef | None:
         """The owner that controls it."""
         return next((owner for owner in self.owners if owner.controller), None)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(one: Live) -> Body:
+    """An object is asked for its body several times in one pass, by the same root, and then not again."""
+    body: Body = orjson.loads(one.source)  # type: ignore[arg-type]
+    return body
 
 
 def moment(text: str) -> datetime:
@@ -101,8 +109,13 @@ class Observed:
     proposal: Body | None = None
     """The root as a manifest asks for it, when a plan is made as if that manifest were applied."""
     context: Mapping[ResourceId, Live] = field(default_factory=dict)
+    """Objects that bear the root's labels and are not its own: their names are taken."""
     incomplete: frozenset[str] = frozenset()
     """Kinds whose listing failed or was cut: what was not seen may still be there, so nothing of them is deleted."""
+    neighbours: Mapping[ResourceId, Live] = field(default_factory=dict)
+    """Objects of others that roots may refer to: the same map for all roots of a world."""
+    unserved: frozenset[str] = frozenset()
+    """Kinds that the cluster does not have: there is none of them, and none can be made."""
 
     def slice(self, key: str) -> Slice:
         """That part, or an empty one."""
@@ -132,3 +145,7 @@ class World:
     orphans: tuple[Live, ...] = ()
     incomplete: Mapping[str, str] = field(default_factory=dict)
     """Kind -> why its listing is not complete."""
+    neighbours: Slice = EMPTY
+    """Objects of others that roots may refer to."""
+    unserved: frozenset[str] = frozenset()
+    """Kinds that the cluster does not have."""

@@ -1,7 +1,7 @@
 """World: a sighting sorted by roots, sharing with the sighting before it whatever has not changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.blueprint import Blueprint
 from engine.ids import ResourceId
@@ -23,6 +23,9 @@ def assemble(
     children: Iterable[Live],
     incomplete: Mapping[str, str],
     previous: World | None = None,
+    *,
+    neighbours: Iterable[Live] = (),
+    unserved: frozenset[str] = frozenset(),
 ) -> World:
     """Each root with what is its own.
 
@@ -32,14 +35,28 @@ def assemble(
     """
     before = {observed.root.id: observed for observed in previous.roots} if previous else {}
     known = {old.id: old for observed in before.values() for old in observed.lives()}
+    around = _around(neighbours, unserved, frozenset(incomplete), previous)
     claims, orphans = _by_root(blueprints, (_familiar(child, known) for child in children))
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
     found = []
     for root in sorted((_familiar(root, known) for root in roots), key=lambda root: root.id):
-        observed = _observe(by_kind[root.id.kind], root, claims.pop(root.id, []), frozenset(incomplete), before.get(root.id))
-        found.append(observed)
+        found.append(_observe(by_kind[root.id.kind], root, claims.pop(root.id, []), around, before.get(root.id)))
     orphans.extend(child for abandoned in claims.values() for child in abandoned)
-    return World(tuple(found), tuple(sorted(orphans, key=lambda child: child.id)), incomplete)
+    return World(tuple(found), tuple(sorted(orphans, key=lambda child: child.id)), incomplete, around.neighbours, unserved)
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What all roots of a world share."""
+
+    neighbours: Slice
+    unserved: frozenset[str]
+    incomplete: frozenset[str]
+
+
+def _around(neighbours: Iterable[Live], unserved: frozenset[str], incomplete: frozenset[str], previous: World | None) -> _Around:
+    before = previous.neighbours if previous else EMPTY
+    return _Around(_familiar_slice([_familiar(one, before.objects) for one in neighbours], before), unserved, incomplete)
 
 
 def _familiar(seen: Live, known: Mapping[ResourceId, Live]) -> Live:
@@ -60,14 +77,15 @@ def _by_root(blueprints: Sequence[Blueprint], children: Iterable[Live]) -> tuple
     return claims, orphans
 
 
-def _observe(blueprint: Blueprint, root: Live, claimed: Sequence[Live], incomplete: frozenset[str], before: Observed | None) -> Observed:
-    ours, neighbours = _by_descent(root, claimed)
+def _observe(blueprint: Blueprint, root: Live, claimed: Sequence[Live], around: _Around, before: Observed | None) -> Observed:
+    ours, strangers = _by_descent(root, claimed)
     parts: dict[str, list[Live]] = {}
     for child in ours:
         parts.setdefault(blueprint.part_of(root.id, child.id), []).append(child)
     slices = {key: _familiar_slice(parts[key], before.slice(key) if before else EMPTY) for key in sorted(parts)}
-    context = _familiar_slice(neighbours, Slice(before.context) if before else EMPTY).objects
-    now = Observed(root, slices, context=context, incomplete=incomplete)
+    context = _familiar_slice(strangers, Slice(before.context) if before else EMPTY).objects
+    beyond = around.neighbours.objects
+    now = Observed(root, slices, context=context, incomplete=around.incomplete, neighbours=beyond, unserved=around.unserved)
     return before if before is not None and _is_unchanged(before, now) else now
 
 
@@ -75,6 +93,8 @@ def _is_unchanged(before: Observed, now: Observed) -> bool:
     return (
         before.root is now.root
         and before.context is now.context
+        and before.neighbours is now.neighbours
+        and before.unserved == now.unserved
         and before.proposal is None
         and before.incomplete == now.incomplete
         and before.slices.keys() == now.slices.keys()
@@ -159,8 +179,14 @@ def propose(world: World, manifests: Iterable[Body]) -> World:
     changed = tuple(
         replace(observed, proposal=wanted.pop(observed.root.id)[1]) if observed.root.id in wanted else observed for observed in world.roots
     )
-    made = tuple(Observed(root, {}, proposal=manifest, incomplete=frozenset(world.incomplete)) for root, manifest in wanted.values())
+    made = tuple(_imaginary(world, root, manifest) for root, manifest in wanted.values())
     return replace(world, roots=tuple(sorted(changed + made, key=lambda observed: observed.root.id)))
+
+
+def _imaginary(world: World, root: Live, manifest: Body) -> Observed:
+    """A root that a manifest asks for, in its surroundings."""
+    around = world.neighbours.objects
+    return Observed(root, {}, manifest, incomplete=frozenset(world.incomplete), neighbours=around, unserved=world.unserved)
 
 
 def _imagined(manifest: Body) -> Live:

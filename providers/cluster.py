@@ -45,6 +45,9 @@ class Cluster:
                     lists.start_soon(look.at, kind, namespace, "", look.roots)
                 for kind in scope.children:
                     lists.start_soon(look.at, kind, namespace, scope.selector, look.children)
+            for kind in scope.neighbours:
+                for namespace in (scope.namespaces if kind.namespaced else ()) or ("",):
+                    lists.start_soon(look.at, kind, namespace, "", look.neighbours)
         return look.sighting()
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
@@ -112,6 +115,8 @@ class _Look:
         self._answers = 0
         self.roots: list[Live] = []
         self.children: list[Live] = []
+        self.neighbours: list[Live] = []
+        self._unserved: set[str] = set()
 
     async def at(self, kind: Kind, namespace: str, labels: str, into: list[Live]) -> None:
         """Look at one kind in one namespace. What is not served is not there; what is not answered is a hole."""
@@ -120,6 +125,7 @@ class _Look:
             self._answers += 1
         except NotFound:
             self._answers += 1
+            self._unserved.add(kind.name)
         except ClusterError as error:
             self._troubles[kind.name] = error
 
@@ -128,7 +134,8 @@ class _Look:
         for error in self._troubles.values():
             if isinstance(error, Unauthorized) or (isinstance(error, Unreachable) and not self._answers):
                 raise error
-        return Sighting(self.roots, self.children, {kind: str(error) for kind, error in sorted(self._troubles.items())})
+        incomplete = {kind: str(error) for kind, error in sorted(self._troubles.items())}
+        return Sighting(self.roots, self.children, incomplete, self.neighbours, frozenset(self._unserved))
 
 
 async def _lives(client: Client, kind: Kind, namespace: str, labels: str) -> Sequence[Live]:

@@ -56,6 +56,11 @@ def scaled_gang(scaling_group: str, group_replica: int, min_available: int) -> s
     return f"{scaling_group}-{group_replica - min_available}"
 
 
+def claim(owner: str, index: int | None, reference: str) -> str:
+    """The resource claim of a set, group or clique: for one of its replicas, or for all of them."""
+    return f"{owner}-{'all' if index is None else index}-{reference}"
+
+
 def hostname(podclique: str, seat: int) -> str:
     """The stable name of a seat within its Service."""
     return f"{podclique}-{seat}"

@@ -6,13 +6,14 @@ from typing import Any
 
 from engine.ids import Owner
 from engine.resource import Body, Resource, Stance
-from resources import env, kinds, labels, names
+from resources import env, kinds, labels, names, resource_claim
 from resources.facts import PodFacts
 from resources.manifest import manifest
 from resources.podclique import labels_of, pod_spec_of
 from resources.policies import startup
 from resources.policies.seating import Seat
 from resources.policies.startup import Parent
+from resources.resource_claim import Use
 from resources.view import CliqueView, GangView, View, is_scheduled
 
 
@@ -32,9 +33,9 @@ def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resou
         yield leaving(pod, why) if why else _serving(view, clique, pod, inherited, open_gate)
     if clique.seating.fresh:
         after = startup.parents(view, clique)
-        spec = _spec(view, clique, open_gate, after)
+        spec = _spec(view, clique, open_gate)
         for seat in clique.seating.fresh:
-            newcomer = _newcomer(view, clique, seat, inherited, spec)
+            newcomer = _newcomer(view, clique, seat, inherited, spec, after)
             yield _in_order(view, clique, newcomer, after) if after else newcomer
     for pod in clique.seating.surplus:
         yield leaving(pod, f"{clique.name} is scaled to {clique.replicas}")
@@ -42,7 +43,12 @@ def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resou
         yield leaving(pod, f"it has ended ({pod.phase}); another takes its seat")
 
 
-def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, str], spec: Body) -> Resource:
+def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, str], shared: Body, after: Sequence[Parent]) -> Resource:
+    """A new pod. The container that waits for others is no container of the user's: it comes last and uses no claims."""
+    claims = resource_claim.uses(view, clique, seat.index)
+    spec = resource_claim.using(shared, claims)
+    if after:
+        spec = startup.with_waiter(view, spec, after)
     body = manifest(
         kinds.POD,
         view.namespace,
@@ -52,7 +58,14 @@ def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, s
         spec={**spec, "hostname": names.hostname(clique.name, seat.index)},
     )
     body["metadata"]["generateName"] = f"{clique.name}-"
-    return _pod(view, clique, body, f"seat {seat.index} of {clique.name} is free")
+    return _sharing(_pod(view, clique, body, f"seat {seat.index} of {clique.name} is free"), claims)
+
+
+def _sharing(pod: Resource, claims: Sequence[Use]) -> Resource:
+    """A pod that uses claims: it comes after them, and is held as long as one of them cannot be made."""
+    needing = replace(pod, after=pod.after.union(use.id for use in claims))
+    trouble = next((f"needs {use.id.name}: {use.trouble}" for use in claims if use.trouble), "")
+    return replace(needing, stance=Stance.HOLD, why=trouble) if trouble else needing
 
 
 def _in_order(view: View, clique: CliqueView, pod: Resource, after: Sequence[Parent]) -> Resource:
@@ -87,7 +100,7 @@ def leaving(pod: PodFacts, why: str, asked: bool = True) -> Resource:
     return Resource(pod.live.id, {}, why, stance=Stance.DROP, asked=asked)
 
 
-def _spec(view: View, clique: CliqueView, open_gate: bool, after: Sequence[Parent]) -> dict[str, Any]:
+def _spec(view: View, clique: CliqueView, open_gate: bool) -> dict[str, Any]:
     """What all new pods of a clique share: the clique's pod spec, dressed by its scheduler and told where it stands."""
     scheduler = view.setup.scheduler(clique.clique.scheduler)
     address = names.service_address(view.root, view.index, view.namespace)
@@ -97,4 +110,4 @@ def _spec(view: View, clique: CliqueView, open_gate: bool, after: Sequence[Paren
     spec.pop("schedulingGates", None)
     if not open_gate:
         spec["schedulingGates"] = [{"name": labels.GATE}]
-    return startup.with_waiter(view, spec, after) if after else spec
+    return spec

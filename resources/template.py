@@ -9,7 +9,9 @@ from engine.canonical import digest
 from engine.duration import parse
 from engine.ids import ResourceId
 from engine.resource import Body
-from resources import labels
+from resources import labels, sharing
+from resources.sharing import Sharing
+from resources.surroundings import Surroundings
 
 HASH_VERSION = "v1"
 """Goes in front of every hash: another way of hashing gets another prefix and is never taken for an edit."""
@@ -72,11 +74,17 @@ class Template:
     """Whether an edit waits until people delete what is to follow it."""
     gang_labels: Mapping[str, str]
     gang_annotations: Mapping[str, str]
+    sharing: Sharing
 
     @property
     def is_ordered(self) -> bool:
         """Whether any clique starts after another."""
         return any(clique.starts_after for clique in self.cliques)
+
+    @property
+    def pods(self) -> int:
+        """How many pods the template foresees in one replica of the set."""
+        return sum(clique.replicas for clique in self.standalone) + sum(group.replicas * group.pods for group in self.groups)
 
     @property
     def cliques(self) -> Iterator[Clique]:
@@ -86,7 +94,7 @@ class Template:
             yield from group.cliques
 
 
-def read(id: ResourceId, identity: str, metadata: Body, spec: Body) -> Template:
+def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: Surroundings) -> Template:
     """The template of a set whose defaults are filled in and whose shape is sound (`faults` finds nothing)."""
     inner = spec["template"]
     priority = inner.get("priorityClassName", "")
@@ -106,6 +114,7 @@ def read(id: ResourceId, identity: str, metadata: Body, spec: Body) -> Template:
         on_delete=(spec.get("updateStrategy") or {}).get("type") == "OnDelete",
         gang_labels=labels.without_grove(metadata.get("labels") or {}),
         gang_annotations=labels.without_grove(metadata.get("annotations") or {}),
+        sharing=sharing.read(id, inner, around),
     )
 
 

@@ -9,9 +9,22 @@ def clique(name: str, replicas: int = 1, **spec: Any) -> Body:
     """An entry of `spec.template.cliques`, with one container."""
     labels = spec.pop("labels", None)
     annotations = spec.pop("annotations", None)
+    shared = spec.pop("resourceSharing", None)
     pod_spec = spec.pop("pod_spec", None) or {"containers": [{"name": "main", "image": "example/worker:1"}]}
     entry: Body = {"name": name, "spec": {"roleName": name, "replicas": replicas, "podSpec": pod_spec, **spec}}
-    return entry | ({"labels": labels} if labels else {}) | ({"annotations": annotations} if annotations else {})
+    extra = {"labels": labels, "annotations": annotations, "resourceSharing": shared}
+    return entry | {key: value for key, value in extra.items() if value}
+
+
+def claim_template(name: str, device_class: str = "gpu.example.com") -> Body:
+    """An entry of `spec.template.resourceClaimTemplates`: one device of a class."""
+    request = {"name": "device", "exactly": {"deviceClassName": device_class}}
+    return {"name": name, "templateSpec": {"spec": {"devices": {"requests": [request]}}}}
+
+
+def share(name: str, scope: str = "AllReplicas", **more: Any) -> Body:
+    """An entry of `resourceSharing`."""
+    return {"name": name, "scope": scope, **more}
 
 
 def group(name: str, *cliques: str, replicas: int = 1, min_available: int = 1, **config: Any) -> Body:

@@ -133,16 +133,17 @@ def namespaces(wiring: Wiring, files: Wanted, *, otherwise: Iterable[str] = ()) 
     return (options.namespace,) if options.namespace else files.namespaces or tuple(otherwise)
 
 
-def scope(wanted_namespaces: Sequence[str]) -> Scope:
-    """Roots, children and what tells them, as the blueprints have it."""
+def scope(setup: Setup, wanted_namespaces: Sequence[str] = ()) -> Scope:
+    """Roots, children and what tells them, and what they refer to, as the blueprints have it."""
     children = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.children))
+    neighbours = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.neighbours(setup)))
     (selector,) = {blueprint.selector for blueprint in BLUEPRINTS}
-    return Scope(ROOTS, children, selector, tuple(wanted_namespaces))
+    return Scope(ROOTS, children, selector, tuple(wanted_namespaces), neighbours)
 
 
 def engine_of(wiring: Wiring, provider: Provider, where: Sequence[str], limits: Limits = USUAL) -> Engine:
     """What passes need."""
-    return Engine(provider, wiring.clock, scope(where), BLUEPRINTS, wiring.setup, limits, narrate=narrate)
+    return Engine(provider, wiring.clock, scope(wiring.setup, where), BLUEPRINTS, wiring.setup, limits, narrate=narrate)
 
 
 def part_of(root: ResourceId, child: ResourceId) -> str:

@@ -126,7 +126,15 @@ def _think(
     now: datetime,
 ) -> Look:
     before = {observed.root.id: observed for observed in memory.world.roots} if memory.world else {}
-    seen = assemble(engine.blueprints, sighting.roots, sighting.children, sighting.incomplete, memory.world)
+    seen = assemble(
+        engine.blueprints,
+        sighting.roots,
+        sighting.children,
+        sighting.incomplete,
+        memory.world,
+        neighbours=sighting.neighbours,
+        unserved=sighting.unserved,
+    )
     memory.world = seen
     unchanged = frozenset(each.root.id for each in seen.roots if _is_same(each, before.get(each.root.id)))
     world = propose(seen, manifests)

@@ -11,13 +11,15 @@ from engine.operation import Event, Operation
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What to look at: namespaces (none: all of them), root kinds and the kinds of their children."""
+    """What to look at: namespaces (none: all of them), root kinds, the kinds of their children, and those of others that they refer to."""
 
     roots: tuple[Kind, ...]
     children: tuple[Kind, ...]
     selector: str
     """Label selector that our children carry; roots are listed without one."""
     namespaces: tuple[str, ...] = ()
+    neighbours: tuple[Kind, ...] = ()
+    """Kinds that are read and never touched, listed without a selector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,9 @@ class Sighting:
     children: Sequence[Live]
     incomplete: Mapping[str, str] = field(default_factory=dict)
     """Kind name -> why its listing is not complete (403, 5xx). A kind that the server does not serve is no hole: there is none of it."""
+    neighbours: Sequence[Live] = ()
+    unserved: frozenset[str] = frozenset()
+    """Kinds that the server does not serve."""
 
 
 class Provider(Protocol):

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
+from resources.admission import sharing
 from resources.setup import Setup
 from resources.template import EXPLICIT
 
@@ -17,7 +18,8 @@ def faults(spec: Mapping[str, Any], setup: Setup) -> tuple[str, ...]:
         return (f"{TEMPLATE}.cliques: at least one PodClique must be defined",)
     cliques = inner["cliques"]
     order = _order(cliques) if inner.get("cliqueStartupType") == EXPLICIT else ()
-    return (*_pod_specs(cliques), *_names(cliques), *order, *_groups(inner), *_schedulers(cliques, setup))
+    shared = sharing.faults(inner, TEMPLATE)
+    return (*_pod_specs(cliques), *_names(cliques), *order, *_groups(inner), *shared, *_schedulers(cliques, setup))
 
 
 def _pod_specs(cliques: Any) -> Iterator[str]:

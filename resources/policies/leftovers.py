@@ -45,6 +45,8 @@ def _bunch(view: View, live: Live, cliques: dict[str, Live]) -> Bunch | None:
             return _deleted(live) if live.deleting_since else Bunch(f"the template has no scaling group {live.id.name}", asked=False)
         case "PodGang":
             return _of_gang(view, live)
+        case "ResourceClaim":
+            return _of_claim(view, live, cliques)
         case "HorizontalPodAutoscaler":
             targets = {clique.name for clique in view.cliques} | {group.name for group in view.groups}
             known = live.id.name in targets
@@ -67,6 +69,20 @@ def _of_clique(view: View, clique: Live) -> Bunch:
     if group is not None and (index := _group_replica(clique)) is not None and index >= group.replicas:
         return _scaled_in(group, index)
     return Bunch(f"the template has no clique {clique.id.name}", asked=False)
+
+
+def _of_claim(view: View, claim: Live, cliques: dict[str, Live]) -> Bunch:
+    """A claim goes with the clique, or with the replica of a group, whose pods use it."""
+    owner = claim.controller
+    clique = cliques.get(owner.uid) if owner else None
+    if clique is not None:
+        return _of_clique(view, clique) if _is_leaving(view, clique) else Bunch("no pod has the seat that it is for")
+    group = _group(view, claim)
+    if group is not None and group.live is not None and group.going:
+        return _deleted(group.live)
+    if group is not None and (index := _group_replica(claim)) is not None and index >= group.replicas:
+        return _scaled_in(group, index)
+    return Bunch(f"nothing asks for the claim {claim.id.name}", asked=False)
 
 
 def _of_gang(view: View, gang: Live) -> Bunch:

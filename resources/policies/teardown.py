@@ -16,17 +16,24 @@ AT_ONCE = frozenset({"Pod", "HorizontalPodAutoscaler"})
 def depart(lives: Iterable[Live], why: str, *, asked: bool = True, last: Collection[str] = ()) -> Iterator[Resource]:
     """These objects go together: autoscalers and pods at once, everything else when the pods among them are gone.
 
-    The cliques named in `last` go after the others.
+    The cliques named in `last` go after the others, and resource claims after the cliques that share them.
     """
     listed = list(lives)
     witnesses = frozenset(live.id for live in listed if live.id.kind == "PodClique" and live.id.name in last)
+    claims = frozenset(live.id for live in listed if live.id.kind == "ResourceClaim" and not _is_of_one_clique(live))
     pods = sum(live.id.kind == "Pod" for live in listed)
     for live in listed:
-        if live.id.kind in AT_ONCE or not pods:
-            witness = witnesses if live.id.kind == "PodClique" and live.id not in witnesses else frozenset()
-            yield _drop(live, why, asked, after=_owners(live, listed) | witness)
+        if live.id.kind == "ResourceClaim" and live.deleting_since is not None:
+            yield Resource(live.id, {}, f"{why}; its devices are being released", stance=Stance.HOLD)
+        elif live.id.kind in AT_ONCE or not pods:
+            survivors = claims | (witnesses if live.id not in witnesses else frozenset()) if live.id.kind == "PodClique" else frozenset()
+            yield _drop(live, why, asked, after=_owners(live, listed) | survivors)
         else:
             yield Resource(live.id, {}, f"{why}; waits for {'1 pod' if pods == 1 else f'{pods} pods'} to be gone", stance=Stance.HOLD)
+
+
+def _is_of_one_clique(claim: Live) -> bool:
+    return claim.controller is not None and claim.controller.kind == "PodClique"
 
 
 def _owners(live: Live, lives: Sequence[Live]) -> frozenset[ResourceId]:

@@ -16,11 +16,11 @@ from engine.operation import Operation, Plan, Verb
 from engine.tick import survey
 from resources import kinds
 from resources.registry import BLUEPRINTS
-from tests.builders import clique, group, podcliqueset
+from tests.builders import claim_template, clique, group, podcliqueset, share
 from tests.laws.toy import SETUP, Toy
 
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
-TAKEN = ("Service", "PodGang", "ServiceAccount", "Role", "Secret")
+TAKEN = ("Service", "PodGang", "ServiceAccount", "Role", "Secret", "ResourceClaim")
 """What somebody takes away under us."""
 
 
@@ -28,7 +28,8 @@ TAKEN = ("Service", "PodGang", "ServiceAccount", "Role", "Secret")
 def sets(draw: Any) -> dict[str, Any]:
     """A small PodCliqueSet of any shape."""
     counts = draw(some.lists(some.integers(1, 3), min_size=1, max_size=3))
-    cliques = [clique(f"c{number}", count, minAvailable=draw(some.integers(1, count))) for number, count in enumerate(counts)]
+    shared = {"resourceSharing": draw(shares())}
+    cliques = [clique(f"c{number}", count, minAvailable=draw(some.integers(1, count)), **shared) for number, count in enumerate(counts)]
     for number, entry in enumerate(cliques):
         entry["spec"]["startsAfter"] = draw(some.lists(some.sampled_from(cliques[:number]).map(name_of), unique=True)) if number else []
     order = draw(some.sampled_from(("AnyOrder", "InOrder", "Explicit")))
@@ -37,14 +38,22 @@ def sets(draw: Any) -> dict[str, Any]:
     if members:
         replicas = draw(some.integers(1, 3))
         names = [f"c{number}" for number in range(members)]
-        groups = (group("g", *names, replicas=replicas, min_available=draw(some.integers(1, replicas))),)
+        groups = (group("g", *names, replicas=replicas, min_available=draw(some.integers(1, replicas)), resourceSharing=draw(shares())),)
+    more = {"resourceClaimTemplates": [claim_template("one"), claim_template("two")], "resourceSharing": draw(shares())}
     startup = {"cliqueStartupType": f"CliqueStartupType{order}"}
-    return podcliqueset("demo", *cliques, groups=groups, replicas=draw(some.integers(0, 3)), **startup)
+    return podcliqueset("demo", *cliques, groups=groups, replicas=draw(some.integers(0, 3)), **startup, **more)
 
 
 def name_of(entry: dict[str, Any]) -> str:
     """The name of a clique of the template."""
     return str(entry["name"])
+
+
+def shares() -> some.SearchStrategy[list[dict[str, Any]]]:
+    """Nothing, most of the time; else one claim or two that are shared."""
+    entries = some.tuples(some.sampled_from(("one", "two")), some.sampled_from(("AllReplicas", "PerReplica")))
+    some_entries = some.lists(entries, max_size=2, unique_by=lambda entry: entry[0])
+    return some.one_of(some.just([]), some_entries.map(lambda listed: [share(*entry) for entry in listed]))
 
 
 def up(manifest: dict[str, Any]) -> Toy:
@@ -145,6 +154,7 @@ def test_deletion_is_the_plan_for_nothing_and_takes_no_object_from_under_a_pod(m
         for plan in plans:
             for operation in some_of(plan, chance):
                 assert not (operation.id.kind == "PodClique" and has_pods(toy, operation.id))
+                assert operation.id.name not in claims_in_use(toy) or operation.id.kind != "ResourceClaim"
                 toy.call(operation)
         toy.live()
 
@@ -155,6 +165,28 @@ def has_pods(toy: Toy, clique: ResourceId) -> bool:
     """Whether pods of the clique are left."""
     uid = toy.objects[clique]["metadata"]["uid"]
     return any(toy.objects[pod]["metadata"]["ownerReferences"][0]["uid"] == uid for pod in toy.pods())
+
+
+def claims_in_use(toy: Toy) -> set[str]:
+    """The names of the claims that pods use."""
+    return {one["resourceClaimName"] for pod in toy.pods() for one in toy.objects[pod]["spec"].get("resourceClaims", ())}
+
+
+@given(sets(), some.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_claims_outlive_the_pods_that_use_them_and_are_there_before_them(manifest: dict[str, Any], chance: random.Random) -> None:
+    toy = up(manifest)
+    scalable = sorted(id for id in toy.objects if id.kind in ("PodClique", "PodCliqueScalingGroup", "PodCliqueSet"))
+    for _ in range(8):
+        id = chance.choice(scalable)
+        if id in toy.objects and not toy.objects[id]["metadata"].get("deletionTimestamp"):
+            generation = toy.objects[id]["metadata"]["generation"] + 1
+            toy.write(id, {"spec": {"replicas": chance.randrange(4)}, "metadata": {"generation": generation}})
+        for plan in toy.plans():
+            toy.apply(some_of(plan, chance))
+            assert claims_in_use(toy) <= {id.name for id in toy.objects if id.kind == "ResourceClaim"}
+        if chance.random() < 0.5:
+            toy.live()
 
 
 @given(sets(), some.randoms(use_true_random=False))

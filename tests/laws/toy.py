@@ -20,6 +20,7 @@ from resources.setup import Setup
 
 SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler")
 START = datetime(2026, 1, 1, tzinfo=UTC)
+NEIGHBOURS = frozenset(kind.name for blueprint in BLUEPRINTS for kind in blueprint.neighbours(SETUP))
 Body = dict[str, Any]
 
 
@@ -32,6 +33,7 @@ class Toy:
         self.revision = 0
         self.created: list[ResourceId] = []
         self.previous: World | None = None
+        self.unserved: frozenset[str] = frozenset()
 
     def put(self, body: Mapping[str, Any]) -> Body:
         """An object as the API server would keep it."""
@@ -55,8 +57,9 @@ class Toy:
         """All of it, as observed."""
         lives = [live(body) for body in self.objects.values()]
         roots = [one for one in lives if one.id.kind == kinds.PODCLIQUESET.name]
-        children = [one for one in lives if one.id.kind != kinds.PODCLIQUESET.name]
-        self.previous = world.assemble(BLUEPRINTS, roots, children, {}, self.previous)
+        around = [one for one in lives if one.id.kind in NEIGHBOURS]
+        children = [one for one in lives if one.id.kind not in (kinds.PODCLIQUESET.name, *NEIGHBOURS)]
+        self.previous = world.assemble(BLUEPRINTS, roots, children, {}, self.previous, neighbours=around, unserved=self.unserved)
         return self.previous
 
     def plans(self, memo: Memo | None = None) -> tuple[Plan, ...]:

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -13,7 +14,6 @@ from engine.runtime.clock import SystemClock
 from engine.runtime.identity import identify
 from engine.runtime.lease import Lease
 from engine.runtime.passes import Engine
-from engine.runtime.provider import Scope
 from engine.runtime.session import Ending, Report, sync
 from providers.cluster import Cluster
 from providers.kubernetes.client import KubernetesClient
@@ -66,7 +66,7 @@ async def synced(plane: ControlPlane) -> Report:
     """`engine sync` as the operator, with connections and a memory of its own."""
     clock = SystemClock()
     async with connection(plane, "operator") as client:
-        scope = Scope(SCOPE.roots, SCOPE.children, SCOPE.selector, (NAMESPACE,))
+        scope = replace(SCOPE, namespaces=(NAMESPACE,))
         engine = Engine(Cluster(client, clock), clock, scope, BLUEPRINTS, SETUP, narrate=narrate)
         return await sync(engine, Lease(client, clock, NAMESPACE, "engine", identify()), patience=120)
 

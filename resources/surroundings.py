@@ -1,0 +1,63 @@
+"""Surroundings: the objects of others that a set refers to, as far as they were found."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from engine.ids import Kind, ResourceId
+from engine.memo import Memo
+from engine.observed import Live, Observed
+from engine.resource import Body
+from resources import kinds
+
+MATTERS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMPLATE.name})
+"""The kinds of which it matters whether they are served, and seen."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surroundings:
+    """What was found of what a set refers to, and why the rest was not."""
+
+    found: Mapping[ResourceId, Live] = field(default_factory=dict)
+    unseen: frozenset[str] = frozenset()
+    """Kinds that were not seen completely."""
+    unserved: frozenset[str] = frozenset()
+    """Kinds that the cluster does not have."""
+    claims: frozenset[str] = frozenset()
+    """The names of the resource claims that the set as a whole has already."""
+
+    def why_missing(self, kind: Kind) -> str:
+        """Why an object of that kind was not found."""
+        if kind.name in self.unserved:
+            return f"the cluster does not serve {kind.name} of {kind.api_version}"
+        if kind.name in self.unseen:
+            return f"{kind.name} objects were not seen completely"
+        return "not found" + (" in the namespaces that are looked at" if kind.namespaced else "")
+
+
+def surroundings(observed: Observed, wanted: tuple[ResourceId, ...], part: str, memo: Memo) -> Surroundings:
+    """What there is of what is wanted; the same as before if it is as before. `part` is the slice of what the set has once."""
+    unseen, unserved = observed.incomplete & MATTERS, observed.unserved & MATTERS
+    claims = [live.id.name for live in observed.slice(part).of(kinds.RESOURCE_CLAIM.name)]
+    found = {id: live for id in wanted if (live := observed.neighbours.get(id)) is not None}
+    facts = (wanted, *found.values(), *(" ".join(sorted(names)) for names in (unseen, unserved, claims)))
+    return memo.recall("surroundings", facts, lambda: Surroundings(found, unseen, unserved, frozenset(claims)))
+
+
+def references(spec: Body, namespace: str) -> tuple[ResourceId, ...]:
+    """What a set whose shape is sound refers to, each once."""
+    inner = spec["template"]
+    templates = (template_of(share, inner, namespace) for share in _shares(inner))
+    return tuple(dict.fromkeys(template for template in templates if template is not None))
+
+
+def _shares(inner: Body) -> Iterator[Mapping[str, Any]]:
+    for holder in (inner, *(inner.get("podCliqueScalingGroups") or ()), *inner["cliques"]):
+        yield from holder.get("resourceSharing") or ()
+
+
+def template_of(share: Mapping[str, Any], inner: Body, namespace: str) -> ResourceId | None:
+    """The ResourceClaimTemplate that an entry of resourceSharing means; None where it means a template of the set's own."""
+    elsewhere = share.get("namespace")
+    own = any(template["name"] == share["name"] for template in inner.get("resourceClaimTemplates") or ())
+    return None if own and not elsewhere else kinds.RESOURCE_CLAIM_TEMPLATE.id(elsewhere or namespace, share["name"])
