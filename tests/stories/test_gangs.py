@@ -125,7 +125,8 @@ async def test_what_a_gang_is_short_of_is_told() -> None:
         assert (report.ending, report.timed_out) == (Ending.FAILED, True)
         (waiting,) = report.waiting
         assert waiting.why.startswith("0 of 3 pods ready; web-0-worker-")
-        assert waiting.why.endswith("Unschedulable: 0/2 nodes are available: 2 Insufficient cpu. 2 of 3 pods of gang default/web-0 would fit.")
+        assert "Unschedulable: 0/2 nodes are available: 2 Insufficient cpu." in waiting.why
+        assert waiting.why.endswith("2 of 3 pods of gang default/web-0 would fit.")
 
         seen = await cluster.look()
         workload = summary(seen.world.roots[0], seen.survey.plans[0])
