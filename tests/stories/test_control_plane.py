@@ -62,18 +62,18 @@ async def connection(plane: ControlPlane, user: str) -> AsyncIterator[Kubernetes
         yield client
 
 
-async def synced(plane: ControlPlane) -> Report:
+async def synced(plane: ControlPlane, namespace: str = NAMESPACE) -> Report:
     """`engine sync` as the operator, with connections and a memory of its own."""
     clock = SystemClock()
     async with connection(plane, "operator") as client:
-        scope = replace(SCOPE, namespaces=(NAMESPACE,))
+        scope = replace(SCOPE, namespaces=(namespace,))
         engine = Engine(Cluster(client, clock), clock, scope, BLUEPRINTS, SETUP, narrate=narrate)
-        return await sync(engine, Lease(client, clock, NAMESPACE, "engine", identify()), patience=120)
+        return await sync(engine, Lease(client, clock, namespace, "engine", identify()), patience=120)
 
 
-async def define(admin: KubernetesClient) -> None:
+async def define(admin: KubernetesClient, namespace: str = NAMESPACE) -> None:
     """A namespace, and our kinds, until they are served."""
-    await admin.create(kinds.NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    await admin.create(kinds.NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     for definition in crds():
         await admin.patch(kinds.CRD, "", definition["metadata"]["name"], definition, how="apply", force=True)
     listing = await admin.list(kinds.CRD)
