@@ -40,11 +40,25 @@ class Judging:
         """The root or an object of the part."""
         return self.root if id == self.root.id else self.lives.objects.get(id)
 
+    def cause(self) -> Cause:
+        """Why something of this part is not there: it is new, a new number asks for it, or somebody has taken it away."""
+        if self.absent is Cause.DRIFT and any(map(_is_asking, self.lives.objects.values())):
+            return Cause.INTENT
+        return self.absent
+
     def blind_spot(self, kind: str) -> str | None:
         """The kind whose incomplete listing makes it impossible to judge what is there of this kind."""
         if not self.unseen:
             return None
         return min(self.unseen & ({kind} | self.reads.get(kind, frozenset())), default=None)
+
+
+def _is_asking(live: Live) -> bool:
+    """Whether somebody has changed what it asks for since its state was written."""
+    if live.generation < 2:
+        return False
+    observed = (live.body.get("status") or {}).get("observedGeneration")
+    return observed is not None and observed < live.generation
 
 
 def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str]], memo: Memo) -> Plan:
@@ -168,7 +182,7 @@ def _create(resource: Resource, judging: Judging) -> Iterable[Answer]:
     if holder is not None:
         return (Held(resource.id, _taken(resource, holder, judging.root)),)
     references = _references(resource, judging)
-    return (Operation(Verb.CREATE, resource.id, resource.why, judging.absent, body=resource.body, references=references),)
+    return (Operation(Verb.CREATE, resource.id, resource.why, judging.cause(), body=resource.body, references=references),)
 
 
 def _taken(resource: Resource, holder: Live, root: Live) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from engine.errors import GraphError
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Slice
 from engine.paths import get
@@ -232,9 +233,19 @@ def _member(group: GroupView, replica: int, clique: Clique) -> tuple[str, Clique
     return names.member(group.name, replica, clique.name), clique
 
 
+MOST_REPLICAS = 100_000
+"""More than these, of anything, is taken for a slip of the hand."""
+
+
 def followed(live: Live | None, seed: int) -> int:
-    """How many replicas: the template's number is a seed; once the object exists, its own number is followed (HPA, `kubectl scale`)."""
-    return get(live.body, ("spec", "replicas"), seed) if live is not None and live.deleting_since is None else seed
+    """How many replicas: the template's number is a seed; once the object exists, its own number is followed (HPA, `kubectl scale`).
+
+    Raises `GraphError` for a number that nobody can mean.
+    """
+    count = get(live.body, ("spec", "replicas"), seed) if live is not None and live.deleting_since is None else seed
+    if not isinstance(count, int) or count > MOST_REPLICAS:
+        raise GraphError(f"{live.id if live else 'the template'}: {count} replicas are more than {MOST_REPLICAS}")
+    return count
 
 
 def is_scheduled(gang: GangView) -> bool:

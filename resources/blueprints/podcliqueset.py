@@ -26,6 +26,7 @@ from resources.setup import Setup
 from resources.status import podcliqueset as status
 from resources.surroundings import Surroundings, references, surroundings
 from resources.template import Template, read
+from resources.view import MOST_REPLICAS
 
 ROOT, SET = "root", "set"
 """The keys of the parts that are no replica: the set itself, and what it has once."""
@@ -117,6 +118,8 @@ def _template(root: Live, asked: Body, around: Surroundings) -> Template:
 def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, now: datetime, memo: Memo) -> Desired:
     root = observed.root
     count = asked["spec"].get("replicas", 0)
+    if count * template.pods > MOST_REPLICAS:
+        raise GraphError(f"spec.replicas: {count} replicas of {template.pods} pods are more than {MOST_REPLICAS} pods")
     shared = memo.recall(SET, (template,), lambda: part(SET, [*identity.render(template), *resource_claim.shared(template)]))
     seen = list(_seen(observed, template, count, setup, now, memo))
     stages = [one.stage for one in seen]

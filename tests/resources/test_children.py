@@ -207,3 +207,11 @@ def test_two_cliques_whose_full_names_meet_are_a_fault_of_that_set_alone() -> No
     assert [bool(plan.problems) for plan in plans] == [True, False]
     assert "PodClique/default/demo-0-g-0-a is wanted twice" in plans[0].problems[0]
     assert plans[1].operations
+
+
+def test_a_number_that_nobody_can_mean_is_a_fault_not_a_plan() -> None:
+    manifest = podcliqueset("demo", clique("a", 2), replicas=2_000_000_000)
+    (plan,) = survey(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
+
+    assert plan.operations == ()
+    assert plan.problems == ("spec.replicas: 2000000000 replicas of 2 pods are more than 100000 pods",)

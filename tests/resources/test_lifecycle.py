@@ -4,6 +4,7 @@ from typing import Any
 
 from engine.ids import ResourceId
 from engine.observed import live
+from engine.operation import Cause, Verb
 from resources import kinds
 from resources.facts import facts_of
 from resources.policies.seating import seat_pods
@@ -185,3 +186,24 @@ def test_children_of_a_set_that_is_gone_are_left_alone_unless_somebody_deletes_t
     toy.settle()
 
     assert set(toy.objects) == before
+
+
+def test_a_clique_scaled_beyond_reason_is_a_fault_and_nothing_is_touched() -> None:
+    toy = up(podcliqueset("demo", clique("worker", 2)))
+    toy.write(kinds.PODCLIQUE.id("default", "demo-0-worker"), {"spec": {"replicas": 2_000_000_000}, "metadata": {"generation": 2}})
+    (plan,) = toy.plans()
+
+    assert plan.operations == ()
+    assert plan.problems == ("PodClique/default/demo-0-worker: 2000000000 replicas are more than 100000",)
+
+
+def test_what_is_made_for_a_new_number_is_intent_and_what_somebody_took_away_is_drift() -> None:
+    toy = up(podcliqueset("demo", clique("a"), clique("b"), groups=(group("g", "b"),)))
+    toy.write(kinds.SCALING_GROUP.id("default", "demo-0-g"), {"spec": {"replicas": 2}, "metadata": {"generation": 2}})
+    (scaled,) = toy.plans()
+    assert {operation.cause for operation in scaled.operations if operation.verb is Verb.CREATE} == {Cause.INTENT}
+
+    toy.settle()
+    del toy.objects[kinds.SERVICE.id("default", "demo-0")]
+    (plan,) = toy.plans()
+    assert [(operation.id.kind, operation.cause) for operation in plan.operations] == [("Service", Cause.DRIFT)]
