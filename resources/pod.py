@@ -53,7 +53,7 @@ def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, s
         kinds.POD,
         view.namespace,
         seat.name,
-        {**inherited, labels.POD_INDEX: str(seat.index)},
+        {**inherited, labels.TEMPLATE_HASH: clique.hash, labels.POD_INDEX: str(seat.index)},
         annotations=clique.clique.annotations,
         spec={**spec, "hostname": names.hostname(clique.name, seat.index)},
     )
@@ -77,7 +77,7 @@ def _in_order(view: View, clique: CliqueView, pod: Resource, after: Sequence[Par
 def _serving(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[str, str], open_gate: bool) -> Resource:
     """Of a living pod only labels, annotations and its gate are ours to change; it keeps the hash it was made from."""
     seat = {labels.POD_INDEX: str(pod.seat)} if pod.seat is not None else {}
-    mine = {**inherited, labels.TEMPLATE_HASH: pod.hash or clique.hash, **seat}
+    mine = {**inherited, labels.TEMPLATE_HASH: _hash(clique, pod), **seat}
     body = manifest(kinds.POD, view.namespace, pod.name, mine, annotations=clique.clique.annotations)
     why = f"serves in {clique.name}"
     if pod.gated and open_gate:
@@ -85,6 +85,10 @@ def _serving(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[str,
         body["spec"] = {"schedulingGates": gates}
         why = f"gang {clique.gang} may be scheduled"
     return _pod(view, clique, body, why)
+
+
+def _hash(clique: CliqueView, pod: PodFacts) -> str:
+    return clique.clique.hash if clique.is_current(pod) else pod.hash or clique.hash
 
 
 def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str) -> Resource:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.resource import Policy, Resource
-from resources import env, kinds, labels
+from resources import kinds, labels
 from resources.manifest import manifest
 from resources.policies.startup import parents
 from resources.status import podclique as status
-from resources.view import CliqueView, View
+from resources.view import CliqueView, View, template_spec
 
 POLICY = Policy(
     seeded=(("spec", "replicas"),),
@@ -61,7 +61,7 @@ def labels_of(view: View, clique: CliqueView) -> dict[str, str]:
     if clique.base_gang:
         ours[labels.BASE_PODGANG] = clique.base_gang
     ours[labels.REPLICA_INDEX] = str(view.index)
-    ours[labels.TEMPLATE_HASH] = clique.hash if clique.outdated else clique.clique.hash
+    ours[labels.TEMPLATE_HASH] = _hash(clique)
     return {**clique.clique.labels, **ours}
 
 
@@ -81,8 +81,14 @@ def _spec(view: View, clique: CliqueView) -> dict[str, Any]:
 
 
 def pod_spec_of(clique: CliqueView) -> dict[str, Any]:
-    """The template's pod spec, in a scaling group with the group's variables in front; an outdated clique keeps its own."""
+    """The pod spec of a clique; an outdated one keeps its own."""
     if clique.outdated and clique.live is not None:
         return dict(clique.live.body["spec"]["podSpec"])
-    pod_spec = dict(clique.clique.pod_spec)
-    return env.in_front(pod_spec, env.of_group(clique.group.group.pods)) if clique.group else pod_spec
+    return template_spec(clique.clique, clique.group.group if clique.group else None)
+
+
+def _hash(clique: CliqueView) -> str:
+    """The hash to bear: an outdated clique keeps its own, and an adopted one as long as a pod refers to it."""
+    if clique.outdated or (clique.adopted and any(pod.hash == clique.told_hash for pod in clique.pods)):
+        return clique.told_hash
+    return clique.clique.hash

@@ -1,4 +1,4 @@
-"""Resource claims: devices that several pods use together, claimed for a set, a group or a clique: once for all its replicas, or for each."""
+"""Resource claims: devices that pods use together, claimed for a set, a group or a clique: once for all its replicas or for each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

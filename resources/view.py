@@ -2,16 +2,18 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from engine.diff import covers
 from engine.errors import GraphError
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Slice
 from engine.paths import get
-from resources import kinds, labels, names
+from resources import env, kinds, labels, names
 from resources.facts import PodFacts, facts_of
 from resources.policies.seating import Seating, seat_pods
 from resources.setup import Setup
-from resources.template import Clique, Group, Template
+from resources.template import HASH_VERSION, Clique, Group, Template
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +34,8 @@ class CliqueView:
     seating: Seating
     on_delete: bool
     """Whether nothing is replaced unless somebody deletes it."""
+    adopted: bool
+    """Whether it bears the hash of another operator for what is the template of today: it is re-labelled, its pods first."""
 
     @property
     def name(self) -> str:
@@ -44,14 +48,23 @@ class CliqueView:
         return _is_going(self.live) or (self.group is not None and self.group.going)
 
     @property
+    def told_hash(self) -> str:
+        """The hash that the live object bears."""
+        return self.live.labels.get(labels.TEMPLATE_HASH, "") if self.live is not None else ""
+
+    @property
     def hash(self) -> str:
         """The hash of the template that the live object was made from or, before there is one, of the template of today."""
-        return self.live.labels.get(labels.TEMPLATE_HASH, "") if self.live is not None else self.clique.hash
+        return self.clique.hash if self.live is None or self.adopted else self.told_hash
 
     @property
     def outdated(self) -> bool:
         """Whether it is a member of a group and made from another template: it is replaced then, never edited."""
         return self.group is not None and not self.on_delete and self.hash != self.clique.hash
+
+    def is_current(self, pod: PodFacts) -> bool:
+        """Whether a pod was made from the template of today, under whoever's name for it."""
+        return pod.hash == self.clique.hash or (self.adopted and pod.hash == self.told_hash)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,7 +223,10 @@ class _Looking:
         pods = tuple(self.pods.get(live.uid, ())) if live else ()
         replicas = followed(live, clique.replicas)
         seating = seat_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken)
-        return CliqueView(id, clique, owner, gang, base_gang, group, replica, live, replicas, pods, seating, self.template.on_delete)
+        adopted = live is not None and _is_adopted(live, template_spec(clique, group.group if group else None))
+        return CliqueView(
+            id, clique, owner, gang, base_gang, group, replica, live, replicas, pods, seating, self.template.on_delete, adopted
+        )
 
     def gangs(self, groups: tuple[GroupView, ...], cliques: tuple[CliqueView, ...]) -> Iterator[GangView]:
         """The base gang, then one gang for every replica of a scaling group beyond its minimum."""
@@ -231,6 +247,19 @@ class _Looking:
 
 def _member(group: GroupView, replica: int, clique: Clique) -> tuple[str, Clique]:
     return names.member(group.name, replica, clique.name), clique
+
+
+def template_spec(clique: Clique, group: Group | None) -> dict[str, Any]:
+    """The template's pod spec as a PodClique has it: in a scaling group with the group's variables in front."""
+    return env.in_front(clique.pod_spec, env.of_group(group.pods)) if group else dict(clique.pod_spec)
+
+
+def _is_adopted(live: Live, wanted: Mapping[str, Any]) -> bool:
+    """Whether it bears a hash that is not ours although its pod spec is what is asked for: bodies decide, not names."""
+    told = live.labels.get(labels.TEMPLATE_HASH, "")
+    if not told or told.startswith(f"{HASH_VERSION}-"):
+        return False
+    return covers(wanted, get(live.body, ("spec", "podSpec"), {}))
 
 
 MOST_REPLICAS = 100_000

@@ -67,7 +67,7 @@ def is_stale(clique: CliqueView) -> bool:
 
 def is_old(clique: CliqueView, pod: PodFacts) -> bool:
     """Whether a pod was made from another template than the one of today."""
-    return pod.hash != clique.clique.hash
+    return not clique.is_current(pod)
 
 
 def _is_away(view: View, clique: CliqueView) -> bool:

@@ -8,7 +8,7 @@ from engine.observed import Live
 from engine.resource import NOW, Body
 from resources import labels
 from resources.status import podclique, podgang, scaling_group
-from resources.template import Template
+from resources.template import HASH_VERSION, Template
 from resources.view import View
 
 
@@ -71,7 +71,8 @@ def _progress(template: Template, old: Mapping[str, Any], standings: Sequence[St
     """The progress of an update: it begins when the template changes, and ends when the last replica is through."""
     known = old.get("updateProgress") or {}
     before = old.get("currentGenerationHash")
-    begins = bool(before) and before != template.hash
+    ours = str(before or "").startswith(f"{HASH_VERSION}-")
+    begins = bool(before) and before != template.hash and (ours or not rollout.done)
     if not begins and not known:
         return None
     ended = None if begins else known.get("updateEndedAt")

@@ -81,8 +81,8 @@ def is_current(replicas: Sequence[Sequence[CliqueView]]) -> bool:
     return all(
         clique.live is not None
         and not clique.going
-        and clique.live.labels.get(labels.TEMPLATE_HASH) == clique.clique.hash
-        and all(pod.hash == clique.clique.hash for pod in clique.seating.kept)
+        and clique.hash == clique.clique.hash
+        and all(clique.is_current(pod) for pod in clique.seating.kept)
         for members in replicas
         for clique in members
     )

@@ -12,6 +12,7 @@ from engine.ids import ResourceId
 from engine.operation import Operation, Verb
 from resources import kinds
 from tests.builders import clique, group, podcliqueset
+from tests.laws.test_tick_laws import some_of
 from tests.laws.toy import Toy
 
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
@@ -226,3 +227,49 @@ def test_the_progress_of_an_update_is_told_at_every_level() -> None:
     assert clique_status["updateProgress"]["updateEndedAt"]
     assert "readyPodsSelectedToUpdate" not in clique_status["updateProgress"]
     assert clique_status["currentPodCliqueSetGenerationHash"] == toy.objects[ROOT]["status"]["currentGenerationHash"]
+
+
+FOREIGN = "c8fd9b7d6fb4bcc6"
+"""A hash of another operator, for the same template."""
+
+
+def relabelled(toy: Toy, hash: str) -> None:
+    """The same cluster, as another operator would have labelled it."""
+    for id, body in list(toy.objects.items()):
+        if id.kind in ("PodClique", "Pod"):
+            toy.write(id, {"metadata": {"labels": {"grove.io/pod-template-hash": hash}}})
+        if id.kind in ("PodClique", "PodCliqueSet", "PodCliqueScalingGroup"):
+            known = {key: hash for key in body["status"] if key.startswith("current")}
+            toy.write(id, {"status": known})
+
+
+def hashes(toy: Toy) -> set[str]:
+    """The hashes that cliques and pods bear."""
+    bodies = (body for id, body in toy.objects.items() if id.kind in ("PodClique", "Pod"))
+    return {body["metadata"]["labels"]["grove.io/pod-template-hash"] for body in bodies}
+
+
+@given(seed=some.integers(0, 2**32))
+@settings(max_examples=15, deadline=None)
+def test_taking_over_from_another_operator_rolls_nothing_wherever_it_is_cut_off(seed: int) -> None:
+    chance = random.Random(seed)
+    toy = up(demo(1, 2, 1, sets=2))
+    relabelled(toy, FOREIGN)
+    before = {id: body["metadata"]["uid"] for id, body in toy.objects.items()}
+    for _ in range(60):
+        for plan in toy.plans():
+            toy.apply(some_of(plan, chance))
+    toy.settle()
+
+    assert {id: body["metadata"]["uid"] for id, body in toy.objects.items()} == before
+    assert FOREIGN not in hashes(toy)
+    assert "updateProgress" not in toy.objects[ROOT]["status"]
+
+
+def test_an_edit_after_taking_over_is_an_edit() -> None:
+    toy = up(demo(1, 2, 1, sets=1))
+    relabelled(toy, FOREIGN)
+    edited(toy, demo(2, 2, 1, sets=1))
+    toy.settle(rounds=200)
+
+    assert images(toy) == {"example/worker:2"}
