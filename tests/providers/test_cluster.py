@@ -12,7 +12,7 @@ from engine.runtime.client import Listing
 from engine.runtime.clock import SystemClock
 from engine.runtime.provider import Scope, Sighting
 from providers.cluster import Cluster
-from resources.kinds import POD, PODCLIQUE, PODCLIQUESET, SERVICE
+from resources.kinds import POD, PODCLIQUE, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE, SERVICE, TOPOLOGY_BINDING
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +68,7 @@ async def test_a_kind_that_cannot_be_listed_is_a_hole_beside_what_can(trouble: C
 async def test_a_kind_that_is_not_served_is_no_hole() -> None:
     seen, _ = await look({POD: NotFound("no such kind")})
 
-    assert seen.incomplete == {}
+    assert (seen.incomplete, seen.unserved) == ({}, {"Pod"})
 
 
 async def test_who_is_not_known_sees_nothing() -> None:
@@ -79,3 +79,15 @@ async def test_who_is_not_known_sees_nothing() -> None:
 async def test_a_server_that_answers_to_nothing_is_unreachable() -> None:
     with pytest.raises(Unreachable):
         await look(dict.fromkeys((PODCLIQUESET, PODCLIQUE, POD, SERVICE), Unreachable("gone")))
+
+
+async def test_neighbours_are_listed_without_a_label_and_those_of_the_whole_cluster_once() -> None:
+    seen, client = await look({}, Scope((), (), "a=b", ("one", "two"), (RESOURCE_CLAIM_TEMPLATE, TOPOLOGY_BINDING)))
+
+    assert sorted(client.asked) == [
+        ("ClusterTopologyBinding", "", ""),
+        ("ResourceClaimTemplate", "one", ""),
+        ("ResourceClaimTemplate", "two", ""),
+    ]
+    assert len(seen.neighbours) == 3
+    assert (seen.roots, seen.children) == ([], [])
