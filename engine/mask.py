@@ -42,10 +42,10 @@ def reveals(kind: str, path: tuple[str, ...]) -> bool:
 
 
 def hide(value: Any) -> Any:
-    """The shape of a value without what it says: the keys of a mapping, and a mask for the rest."""
-    if value is None:
-        return None
-    return {key: hide(inner) for key, inner in value.items()} if isinstance(value, Mapping) else MASKED
+    """The shape of a value without what it says: the keys of a mapping, what is empty, and a mask for the rest."""
+    if isinstance(value, Mapping):
+        return {key: hide(inner) for key, inner in value.items()}
+    return MASKED if value else value
 
 
 def is_secret(api_version: str, kind: str) -> bool:

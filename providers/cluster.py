@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import anyio
 
 from engine.errors import ClusterError, Conflict, Invalid, NotFound, Unauthorized, Unreachable
 from engine.ids import Kind, ResourceId
+from engine.mask import masked
 from engine.observed import Live, live
 from engine.operation import Event, Operation, Verb
 from engine.plan import reference
@@ -52,6 +54,10 @@ class Cluster:
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Make the call that the operation stands for. A vanished object is success for what goes."""
+        answer = await self._call(operation, uids)
+        return masked(answer) if answer is not None else None
+
+    async def _call(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         kind = KINDS[operation.id.group, operation.id.kind]
         namespace, name = operation.id.namespace, operation.id.name
         match operation.verb:
@@ -93,7 +99,7 @@ class Cluster:
     async def look(self, id: ResourceId) -> Live | None:
         """That one object, if it is there."""
         try:
-            return live(await self._client.get(KINDS[id.group, id.kind], id.namespace, id.name))
+            return live(masked(await self._client.get(KINDS[id.group, id.kind], id.namespace, id.name)))
         except NotFound:
             return None
 
@@ -139,11 +145,13 @@ class _Look:
 
 
 async def _lives(client: Client, kind: Kind, namespace: str, labels: str) -> Sequence[Live]:
+    """The objects of a kind. What Secrets hold is forgotten at this door: that they hold something is all that anybody may know."""
     if isinstance(client, Sparing):
-        return await client.lives(kind, namespace, labels)
+        found = await client.lives(kind, namespace, labels)
+        return [replace(one, source=masked(one.body)) for one in found] if kind == kinds.SECRET else found
     listing = await client.list(kind, namespace, labels=labels)
     frame = {"apiVersion": kind.api_version, "kind": kind.name}
-    return [live({**frame, **item}) for item in listing.items]
+    return [live(masked({**frame, **item})) for item in listing.items]
 
 
 def _bound(operation: Operation) -> dict[str, Any]:

@@ -79,6 +79,23 @@ async def test_a_look_sees_roots_and_what_bears_our_label_and_misses_no_kind_tha
     assert seen.children[0].body["kind"] == "Service"
 
 
+async def test_that_a_secret_holds_something_is_seen_and_what_it_holds_never(
+    client: KubernetesClient, cluster: Cluster, namespace: str
+) -> None:
+    metadata = {"name": "token", "labels": OURS}
+    made = await client.create(SECRET, namespace, {"metadata": metadata, "data": {"token": "c2VjcmV0", "none": ""}})
+    id = SECRET.id(namespace, "token")
+
+    seen = await cluster.observe(Scope((), (SECRET,), "app.kubernetes.io/managed-by=grove-operator", (namespace,)))
+    found = await cluster.look(id)
+    patched = await cluster.execute(operation(Verb.PATCH, id, {"metadata": {"labels": {"a": "b"}}}, expect=judged(made)), {})
+
+    assert found and patched
+    for body in (seen.children[0].body, found.body, patched):
+        assert body["data"] == {"token": "(masked)", "none": ""}
+    assert (await client.get(SECRET, namespace, "token"))["data"]["token"] == "c2VjcmV0"
+
+
 async def test_an_object_is_made_with_the_owner_that_was_made_before_it(client: KubernetesClient, cluster: Cluster, namespace: str) -> None:
     parent = SERVICE_ACCOUNT.id(namespace, "parent")
     child = SERVICE.id(namespace, "child")

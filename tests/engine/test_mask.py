@@ -16,6 +16,12 @@ def test_a_secret_keeps_its_keys_and_loses_its_values() -> None:
     assert masked(body) == {**body, "data": {"token": MASKED}, "stringData": {"a": MASKED}}
 
 
+def test_that_a_value_is_empty_is_no_secret() -> None:
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"token": "", "other": None}}
+
+    assert masked(body) == body
+
+
 def test_the_copy_that_kubectl_keeps_is_hidden_too() -> None:
     key = "kubectl.kubernetes.io/last-applied-configuration"
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "annotations": {key: "all of it", "mine": "kept"}}}
