@@ -112,6 +112,8 @@ def _spec(view: View, clique: CliqueView, open_gate: bool) -> dict[str, Any]:
     spec = env.in_front(spec, env.of_pod(view.root, view.index, clique.name, address))
     spec["subdomain"] = names.headless_service(view.root, view.index)
     spec.pop("schedulingGates", None)
+    if view.template.priority_class and not spec.get("priorityClassName"):
+        spec["priorityClassName"] = view.template.priority_class
     if not open_gate:
         spec["schedulingGates"] = [{"name": labels.GATE}]
     return spec

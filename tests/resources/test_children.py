@@ -215,3 +215,12 @@ def test_a_number_that_nobody_can_mean_is_a_fault_not_a_plan() -> None:
 
     assert plan.operations == ()
     assert plan.problems == ("spec.replicas: 2000000000 replicas of 2 pods are more than 100000 pods",)
+
+
+def test_pods_take_the_priority_of_the_set_unless_they_name_one_themselves() -> None:
+    own = {"containers": [{"name": "main", "image": "example/worker:1"}], "priorityClassName": "mine"}
+    made = created(podcliqueset("demo", clique("a"), clique("b", pod_spec=own), priorityClassName="high"))
+    priorities = {one.id.name[:8]: one.body["spec"]["priorityClassName"] for one in made.values() if one.id.kind == "Pod"}
+
+    assert priorities == {"demo-0-a": "high", "demo-0-b": "mine"}
+    assert made["PodGang/demo-0"].body["spec"]["priorityClassName"] == "high"
