@@ -250,6 +250,15 @@ def test_pods_that_are_there_stay_as_they_are_when_the_token_goes() -> None:
     assert {pod: toy.objects[pod]["metadata"]["uid"] for pod in toy.pods()} == before
 
 
+def test_another_image_is_for_pods_to_come() -> None:
+    toy = admitted(WEB)
+    toy.write(SECRET, {"data": {"token": "eA=="}})
+    toy.settle()
+    (plan,) = survey(BLUEPRINTS, toy.world(), toy.now, replace(SETUP, waiter="another:1"), Memo(), Limits()).plans
+
+    assert plan.operations == ()
+
+
 def test_the_settings_say_which_image_waits() -> None:
     setup = replace(SETUP, waiter="example.test/waiter:9")
     (plan,) = survey(BLUEPRINTS, world.propose(world.empty(), [WEB]), START, setup, Memo(), Limits()).plans
