@@ -9,7 +9,7 @@ from engine.resource import Body, Resource, Stance
 from resources import env, kinds, labels, names, resource_claim
 from resources.facts import PodFacts
 from resources.manifest import manifest
-from resources.podclique import labels_of, pod_spec_of
+from resources.podclique import labels_of, our_labels, pod_spec_of
 from resources.policies import startup
 from resources.policies.seating import Seat
 from resources.policies.startup import Parent
@@ -75,10 +75,17 @@ def _in_order(view: View, clique: CliqueView, pod: Resource, after: Sequence[Par
 
 
 def _serving(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[str, str], open_gate: bool) -> Resource:
-    """Of a living pod only labels, annotations and its gate are ours to change; it keeps the hash it was made from."""
+    """Of a living pod only labels, annotations and its gate are ours to change; it keeps the hash it was made from.
+
+    One of an old template keeps what that gave it: who selects by a label of the new version must not find the old one.
+    """
     seat = {labels.POD_INDEX: str(pod.seat)} if pod.seat is not None else {}
+    annotations = clique.clique.annotations
+    if not clique.is_current(pod):
+        inherited = {**pod.live.labels, **our_labels(view, clique), labels.PODCLIQUE: clique.name}
+        annotations = pod.live.body["metadata"].get("annotations") or {}
     mine = {**inherited, labels.TEMPLATE_HASH: _hash(clique, pod), **seat}
-    body = manifest(kinds.POD, view.namespace, pod.name, mine, annotations=clique.clique.annotations)
+    body = manifest(kinds.POD, view.namespace, pod.name, mine, annotations=annotations)
     why = f"serves in {clique.name}"
     if pod.gated and open_gate:
         gates = [gate for gate in pod.live.body["spec"]["schedulingGates"] if gate.get("name") != labels.GATE]

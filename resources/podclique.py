@@ -52,6 +52,11 @@ def _podclique(view: View, clique: CliqueView) -> Resource:
 
 def labels_of(view: View, clique: CliqueView) -> dict[str, str]:
     """The labels of a clique: the template's, then ours, which win. Its pods inherit them."""
+    return {**clique.clique.labels, **our_labels(view, clique)}
+
+
+def our_labels(view: View, clique: CliqueView) -> dict[str, str]:
+    """The labels by which we know a clique, and its pods, whatever its template says."""
     component = "pcsg-podclique" if clique.group else "pcs-podclique"
     ours = labels.child(view.root, component, clique.name)
     if clique.group:
@@ -62,7 +67,7 @@ def labels_of(view: View, clique: CliqueView) -> dict[str, str]:
         ours[labels.BASE_PODGANG] = clique.base_gang
     ours[labels.REPLICA_INDEX] = str(view.index)
     ours[labels.TEMPLATE_HASH] = _hash(clique)
-    return {**clique.clique.labels, **ours}
+    return ours
 
 
 def _spec(view: View, clique: CliqueView) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def stage(view: View) -> Stage:
         stale=any(map(is_stale, view.cliques)),
         away=any(_is_away(view, clique) for clique in view.cliques),
         scheduled=any(pod.scheduled for clique in view.cliques for pod in clique.pods),
-        healthy=all(_is_whole(clique) for clique in view.cliques),
+        healthy=all(is_whole(clique) for clique in view.cliques),
     )
 
 
@@ -77,7 +77,8 @@ def _is_away(view: View, clique: CliqueView) -> bool:
     return any(not pod.ready and not is_old(clique, pod) for pod in clique.seating.kept)
 
 
-def _is_whole(clique: CliqueView) -> bool:
+def is_whole(clique: CliqueView) -> bool:
+    """Whether every seat of the clique has its pod, and each of these is ready."""
     return clique.live is not None and not clique.going and not clique.seating.fresh and all(pod.ready for pod in clique.seating.kept)
 
 

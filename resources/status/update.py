@@ -5,8 +5,8 @@ from typing import Any
 
 from engine.conditions import condition
 from engine.resource import NOW
-from resources.facts import PodFacts
-from resources.policies.rollout import is_old, is_stale
+from resources.policies.availability import ready
+from resources.policies.rollout import is_old, is_stale, is_whole
 from resources.view import CliqueView, GroupView, View
 
 Progress = dict[str, Any]
@@ -36,17 +36,18 @@ def of_clique(view: View, clique: CliqueView, known: Mapping[str, Any] | None) -
         known = None
     started = (known or {}).get("updateStartedAt") or NOW
     progress: Progress = {"updateStartedAt": started, "podCliqueSetGenerationHash": generation, "podTemplateHash": clique.clique.hash}
-    if not is_stale(clique):
+    if not is_stale(clique) and (not is_in_progress(known) or is_whole(clique)):
         ended = (known or {}).get("updateEndedAt") or NOW
         return {**progress, "updateEndedAt": ended, "readyPodsSelectedToUpdate": None}
     return {**progress, "updateEndedAt": None, "readyPodsSelectedToUpdate": _selected_pods(view, clique, known)}
 
 
 def _selected_pods(view: View, clique: CliqueView, known: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The pod whose turn it is, and those who have had theirs."""
+    """The pod whose turn it is, and those who have had theirs: told while it is chosen or leaves, for then it can be seen."""
     before = (known or {}).get("readyPodsSelectedToUpdate")
     chosen = [pod.name for pod in clique.seating.kept if pod.ready and is_old(clique, pod) and pod.name in view.moves.pods]
-    return _next(before, chosen[0] if chosen else None)
+    leaving = [pod.name for pod in clique.seating.going if is_old(clique, pod)]
+    return _next(before, next(iter([*chosen, *leaving]), None))
 
 
 def _next(before: Mapping[str, Any] | None, chosen: Any) -> Mapping[str, Any] | None:
@@ -71,17 +72,18 @@ def of_group(view: View, group: GroupView, replicas: Sequence[Sequence[CliqueVie
         "updatedPodCliquesCount": updated,
         "totalPodCliquesCount": sum(map(len, replicas)),
     }
-    if not stale and updated == progress["totalPodCliquesCount"]:
+    if not stale and updated == progress["totalPodCliquesCount"] and (not is_in_progress(known) or all(map(_serve, replicas))):
         ended = (known or {}).get("updateEndedAt") or NOW
         return {**progress, "updateEndedAt": ended, "readyReplicaIndicesSelectedToUpdate": None}
     return {**progress, "updateEndedAt": None, "readyReplicaIndicesSelectedToUpdate": _selected_replica(view, replicas, known)}
 
 
 def _selected_replica(view: View, replicas: Sequence[Sequence[CliqueView]], known: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The replica whose turn it is, the one that is replaced or not there again, and those that have had theirs."""
     chosen = [index for index, members in enumerate(replicas) if any(clique.name in view.moves.cliques for clique in members)]
-    return _next((known or {}).get("readyReplicaIndicesSelectedToUpdate"), chosen[0] if chosen else None)
+    coming = [index for index, members in enumerate(replicas) if not _serve(members) and not any(map(is_stale, members))]
+    return _next((known or {}).get("readyReplicaIndicesSelectedToUpdate"), next(iter([*chosen, *coming]), None))
 
 
-def old_pods(clique: CliqueView) -> list[PodFacts]:
-    """The serving pods of a clique that come from another template."""
-    return [pod for pod in clique.seating.kept if is_old(clique, pod)]
+def _serve(members: Sequence[CliqueView]) -> bool:
+    return all(clique.live is not None and not clique.going and ready(clique) >= clique.clique.min_available for clique in members)

@@ -3,6 +3,7 @@
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -68,9 +69,10 @@ class Stage:
         """`kubectl delete`, without waiting."""
         await self.kubectl.delete(kind, "default", name, propagation=propagation)
 
-    async def fail(self, pod: str, how: str | None) -> None:
+    def fail(self, pod: str, how: str | None) -> None:
         """Let the kubelet play a failure on a pod from now on (see `Script`); None ends it."""
-        await self.kubectl.patch(kinds.POD, "default", pod, {"metadata": {"annotations": {FAIL: how}}})
+        request = replace(self._request(kinds.POD), name=pod)
+        self.api.patch(request, {"metadata": {"annotations": {FAIL: how}}}, "merge")
 
     def start(self) -> Process:
         """A process of ours: a new one, that knows nothing of those before it."""
