@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.ids import Owner, OwnerRef, ResourceId
-from engine.resource import Body
+from engine.resource import Body, Occasion
 
 
 class Verb(StrEnum):
@@ -84,6 +84,8 @@ class Operation:
     asked: bool = True
     controller: OwnerRef | None = None
     """Who controls the object that is there already."""
+    occasion: Occasion | None = None
+    """What the object goes as a part of."""
 
     @property
     def key(self) -> str:
@@ -149,6 +151,16 @@ class Result:
     outcome: Outcome
     live: Body | None = None
     error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """A fault of a root as it is stored: nothing is done about that root before its user mends it."""
+
+    root: ResourceId
+    uid: str
+    generation: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,7 +304,17 @@ def _drop(resource: Resource, live: Live) -> Iterable[Answer]:
 def _going(verb: Verb, resource: Resource, live: Live, body: Body) -> Operation:
     cause = Cause.INTENT if resource.asked else Cause.DRIFT
     expect = Expect(live.uid)
-    return Operation(verb, resource.id, resource.why, cause, body=body, expect=expect, asked=resource.asked, controller=live.controller)
+    return Operation(
+        verb,
+        resource.id,
+        resource.why,
+        cause,
+        body=body,
+        expect=expect,
+        asked=resource.asked,
+        controller=live.controller,
+        occasion=resource.occasion,
+    )
 
 
 def _unasked(live: Live, judging: Judging) -> Iterable[Answer]:
@@ -313,7 +323,8 @@ def _unasked(live: Live, judging: Judging) -> Iterable[Answer]:
         return ()
     if judging.unseen:
         return (Held(live.id, "would be deleted, but not everything was seen"),)
-    return (Operation(Verb.DELETE, live.id, "nothing asks for it", Cause.DRIFT, expect=Expect(live.uid), asked=False),)
+    why, expect = "nothing asks for it", Expect(live.uid)
+    return (Operation(Verb.DELETE, live.id, why, Cause.DRIFT, expect=expect, asked=False, controller=live.controller),)
 
 
 def _ordered(operations: Sequence[Operation], desired: Desired) -> tuple[Operation, ...]:

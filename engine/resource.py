@@ -54,6 +54,19 @@ class Policy:
 PLAIN = Policy()
 
 
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Something bigger that an object goes as a part of: told once, about who asked for it, instead of object by object."""
+
+    about: ResourceId
+    uid: str
+    reason: str
+    """One word, which `Successful` or `Failed` completes."""
+    done: str
+    failed: str
+    """What could not be done; the error follows."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     """One desired object. Compared by identity, so that unchanged parts are recognised without a look inside.
@@ -72,6 +85,8 @@ class Resource:
     status: Body | None = None
     asked: bool = field(default=True)
     """For DROP: somebody asked for it (a smaller number, a deleted parent); what nobody asked for counts against the budget."""
+    occasion: Occasion | None = None
+    """For DROP: what it goes as a part of."""
 
 
 class Now:

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.ids import ResourceId
-from engine.operation import Event, Operation, Outcome, Result, Verb
+from engine.operation import Event, Fault, Operation, Outcome, Result, Verb
+from engine.resource import Occasion
 from resources import kinds
 
 MOST = 100
@@ -65,6 +66,7 @@ TELLINGS: Mapping[tuple[str, str, Verb], Telling] = {
         "PodCliqueCreateFailed",
         "PodClique {key} creation failed: {error}",
     ),
+    ("PodCliqueScalingGroup", "PodClique", Verb.PATCH): _CLIQUE,
     ("PodClique", "Pod", Verb.CREATE): Telling(
         "PodCreateSuccessful", "Created Pod: {name}", "PodCreateFailed", "Error creating pod {name}: {error}"
     ),
@@ -72,14 +74,48 @@ TELLINGS: Mapping[tuple[str, str, Verb], Telling] = {
         "PodDeleteSuccessful", "Deleted Pod: {name}", "PodDeleteFailed", "Error deleting pod: {error}"
     ),
 }
-"""Parent, child and call -> what is told. What is not here is not told: statuses, gates, identities, Services, HPAs."""
+"""Parent, child and call -> what is told. What is not here is not told: gates, identities, Services, HPAs."""
+
+LOST: Mapping[str, str] = {
+    "PodClique": "All scheduled pods lost (was {was}). Gang termination will fire after TerminationDelay if the PodClique"
+    " stays below MinAvailable; investigate node availability or capacity.",
+    "PodCliqueScalingGroup": "All scheduled replicas lost (was {was}). Gang termination will fire after TerminationDelay if the PCSG"
+    " stays below MinAvailable; investigate node availability or capacity.",
+}
+"""What is told of who had something scheduled, and now has nothing."""
+
+REFUSED = "ValidationFailed"
+"""The reason of what is told about a set that cannot be accepted as it is."""
 
 
-def narrate(results: Sequence[Result]) -> tuple[Event, ...]:
-    """The events of a pass, on the objects that the calls were made for."""
+def narrate(faults: Sequence[Fault], results: Sequence[Result]) -> tuple[Event, ...]:
+    """The events of a pass, on the objects that the calls were made for; what goes as part of something bigger is told as that."""
     uids = {result.operation.id: _uid(result) for result in results}
-    told = [event for result in results for event in _told(result, uids)]
-    return tuple(sorted(told, key=lambda event: not event.warning)[:MOST])
+    told = [
+        *(Event(fault.root, fault.uid, REFUSED, fault.text, warning=True) for fault in faults),
+        *_of_occasions(results),
+        *(event for result in results for event in _told(result, uids)),
+    ]
+    return tuple(sorted(dict.fromkeys(told), key=lambda event: not event.warning)[:MOST])
+
+
+def _of_occasions(results: Sequence[Result]) -> Iterator[Event]:
+    """Each is told once: as failed when any of its deletes has, as done when the last of them is."""
+    answers: dict[Occasion, list[Result]] = {}
+    for result in results:
+        if occasion := _occasion(result.operation):
+            answers.setdefault(occasion, []).append(result)
+    for occasion, deletes in answers.items():
+        failed = next((one for one in deletes if one.outcome is Outcome.FAILED), None)
+        if failed is not None:
+            text = f"{occasion.failed}: {failed.error}"
+            yield Event(occasion.about, occasion.uid, f"{occasion.reason}Failed", text, warning=True)
+        elif all(one.outcome is Outcome.DONE for one in deletes):
+            yield Event(occasion.about, occasion.uid, f"{occasion.reason}Successful", occasion.done)
+
+
+def _occasion(operation: Operation) -> Occasion | None:
+    return operation.occasion if operation.verb is Verb.DELETE else None
 
 
 def _uid(result: Result) -> str:
@@ -88,6 +124,10 @@ def _uid(result: Result) -> str:
 
 def _told(result: Result, uids: Mapping[ResourceId, str]) -> Iterator[Event]:
     operation = result.operation
+    if operation.verb is Verb.STATUS:
+        yield from _lost(result)
+    if _occasion(operation):
+        return
     about = _parent(operation, uids)
     telling = TELLINGS.get((about[0].kind, operation.id.kind, operation.verb)) if about else None
     if about is None or telling is None or result.outcome not in (Outcome.DONE, Outcome.FAILED):
@@ -97,6 +137,17 @@ def _told(result: Result, uids: Mapping[ResourceId, str]) -> Iterator[Event]:
         yield Event(*about, telling.done, telling.done_text.format(**words))
     else:
         yield Event(*about, telling.failed, telling.failed_text.format(**words), warning=True)
+
+
+def _lost(result: Result) -> Iterator[Event]:
+    """A state that was written says that everything scheduled is gone."""
+    operation = result.operation
+    if operation.id.kind not in LOST or result.outcome is not Outcome.DONE:
+        return
+    for change in operation.changes:
+        if change.path == ("status", "scheduledReplicas") and change.old and not change.new:
+            message = LOST[operation.id.kind].format(was=change.old)
+            yield Event(operation.id, operation.expect.uid, "AllScheduledReplicasLost", message, warning=True)
 
 
 _PARENTS = {kind.name: kind for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP)}

@@ -73,7 +73,7 @@ class _Loop:
         self._say_what_is_new(seen)
         chosen = choose(seen, self.memory, self.engine.clock.monotonic())
         self.progress.planned(seen.survey.plans, sum(len(plan.operations) for plan in chosen))
-        results = await act(self.engine, self.memory, chosen, on_result=self.progress.done, may=may)
+        results = await act(self.engine, self.memory, seen, chosen, on_result=self.progress.done, may=may)
         moved = not seen.quiet or any(result.outcome is Outcome.DONE for result in results)
         pause = pace.pause(self.engine, self.memory, seen, moved=moved)
         self.progress.resting(seen.survey.plans, pause)

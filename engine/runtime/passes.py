@@ -14,7 +14,7 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
-from engine.operation import Event, Operation, Plan, Result, Verb
+from engine.operation import Event, Fault, Operation, Plan, Result, Verb
 from engine.resource import Body
 from engine.runtime.apply import always, apply, unheard
 from engine.runtime.clock import Clock
@@ -37,7 +37,11 @@ TELLING = 5.0
 TELLERS = 4
 
 
-def nothing_to_tell(results: Sequence[Result]) -> tuple[Event, ...]:
+Narrator = Callable[[Sequence[Fault], Sequence[Result]], tuple[Event, ...]]
+"""What people are told of a pass: of faults that are news, and of what was done."""
+
+
+def nothing_to_tell(faults: Sequence[Fault], results: Sequence[Result]) -> tuple[Event, ...]:
     """No events."""
     return ()
 
@@ -53,7 +57,7 @@ class Engine:
     settings: Any
     limits: Limits = Limits()
     concurrency: int = 24
-    narrate: Callable[[Sequence[Result]], tuple[Event, ...]] = nothing_to_tell
+    narrate: Narrator = nothing_to_tell
 
 
 @dataclass(slots=True, eq=False)
@@ -67,6 +71,8 @@ class Memory:
     refusals: Refusals = field(default_factory=Refusals)
     strangers: dict[ResourceId, set[ResourceId]] = field(default_factory=dict)
     """Root -> names that it wants and that others turned out to hold."""
+    faults: frozenset[Fault] = frozenset()
+    """The faults that people have been told of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,19 +204,32 @@ def _without(plan: Plan, put_off: Callable[[Operation], bool]) -> Plan:
 async def act(
     engine: Engine,
     memory: Memory,
+    seen: Look,
     plans: Sequence[Plan],
     *,
     on_result: Callable[[Result], None] = unheard,
     may: Callable[[], bool] = always,
 ) -> list[Result]:
-    """Carry the plans out, remember what was refused or does not last, and tell about it."""
+    """Carry out what was chosen of the plans of a look, remember what was refused or does not last, and tell about it."""
     results = await apply(plans, engine.provider, engine.clock, concurrency=engine.concurrency, on_result=on_result, may=may)
     for in_vain in memory.refusals.note(results, engine.clock.monotonic()):
         results.append(in_vain)
         on_result(in_vain)
     _meet(memory, plans, results)
-    await tell(engine.provider, engine.narrate(results))
+    await tell(engine.provider, engine.narrate(_news(seen, memory), results))
     return results
+
+
+def _news(seen: Look, memory: Memory) -> list[Fault]:
+    """The faults that nobody has been told of: each is told once, and again when the root has been edited and still has it.
+
+    Those of a manifest that is only proposed are for whoever proposes it.
+    """
+    roots = {observed.root.id: observed.root for observed in seen.world.roots if observed.root.uid and observed.proposal is None}
+    faulty = ((roots[plan.root], plan.problems) for plan in seen.survey.plans if plan.problems and plan.root in roots)
+    found = frozenset(Fault(root.id, root.uid, root.generation, problem) for root, problems in faulty for problem in problems)
+    news, memory.faults = sorted(found - memory.faults), found
+    return news
 
 
 def _meet(memory: Memory, plans: Sequence[Plan], results: Iterable[Result]) -> None:

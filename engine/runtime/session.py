@@ -173,7 +173,7 @@ class _Session:
             chosen = choose(seen, self.memory, clock.monotonic())
             self.idle_looks = 0 if chosen else self.idle_looks + 1
             self.progress.planned(seen.survey.plans, sum(len(plan.operations) for plan in chosen))
-            results = await act(self.engine, self.memory, chosen, on_result=self._note, may=may)
+            results = await act(self.engine, self.memory, seen, chosen, on_result=self._note, may=may)
             if not chosen and self._is_over(seen):
                 return
             if clock.monotonic() >= give_up_at:

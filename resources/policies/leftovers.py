@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.resource import Resource
+from engine.resource import Occasion, Resource
 from resources import labels
 from resources.policies.teardown import depart
 from resources.view import GroupView, View
@@ -13,10 +13,11 @@ from resources.view import GroupView, View
 
 @dataclass(frozen=True, slots=True)
 class Bunch:
-    """Why some objects go, together; whether somebody asked for it."""
+    """Why some objects go, together; whether somebody asked for it, and as what it is told."""
 
     why: str
     asked: bool = True
+    occasion: Occasion | None = None
 
 
 def leftovers(view: View, wanted: Collection[ResourceId]) -> Iterator[Resource]:
@@ -29,7 +30,7 @@ def leftovers(view: View, wanted: Collection[ResourceId]) -> Iterator[Resource]:
             if bunch is not None:
                 bunches.setdefault(bunch, []).append(live)
     for bunch, lives in bunches.items():
-        yield from depart(lives, bunch.why, asked=bunch.asked, last=view.moves.witnesses)
+        yield from depart(lives, bunch.why, asked=bunch.asked, last=view.moves.witnesses, occasion=bunch.occasion)
 
 
 def _bunch(view: View, live: Live, cliques: dict[str, Live]) -> Bunch | None:
@@ -65,9 +66,10 @@ def _of_clique(view: View, clique: Live) -> Bunch:
     if clique.deleting_since is not None:
         return _deleted(clique)
     if clique.id.name in view.moves.cliques:
-        return Bunch(view.moves.cliques[clique.id.name])
+        occasion = _as_replica(view) if view.moves.recycled else _as_group_replica(view, group, _group_replica(clique))
+        return Bunch(view.moves.cliques[clique.id.name], occasion=occasion)
     if group is not None and (index := _group_replica(clique)) is not None and index >= group.replicas:
-        return _scaled_in(group, index)
+        return _scaled_in(view, group, index)
     return Bunch(f"the template has no clique {clique.id.name}", asked=False)
 
 
@@ -81,7 +83,7 @@ def _of_claim(view: View, claim: Live, cliques: dict[str, Live]) -> Bunch:
     if group is not None and group.live is not None and group.going:
         return _deleted(group.live)
     if group is not None and (index := _group_replica(claim)) is not None and index >= group.replicas:
-        return _scaled_in(group, index)
+        return _scaled_in(view, group, index)
     return Bunch(f"nothing asks for the claim {claim.id.name}", asked=False)
 
 
@@ -90,12 +92,29 @@ def _of_gang(view: View, gang: Live) -> Bunch:
         number = gang.id.name.removeprefix(f"{group.name}-")
         if number.isascii() and number.isdigit():
             index = int(number) + group.group.min_available
-            return _deleted(group.live) if group.live is not None and group.going else _scaled_in(group, index)
+            return _deleted(group.live) if group.live is not None and group.going else _scaled_in(view, group, index)
     return Bunch(f"the template has no gang {gang.id.name}", asked=False)
 
 
-def _scaled_in(group: GroupView, index: int) -> Bunch:
-    return Bunch(f"replica {index} of {group.name} goes: it is scaled to {group.replicas}")
+def _scaled_in(view: View, group: GroupView, index: int) -> Bunch:
+    return Bunch(f"replica {index} of {group.name} goes: it is scaled to {group.replicas}", occasion=_as_group_replica(view, group, index))
+
+
+def _as_replica(view: View) -> Occasion:
+    what = f"PodCliqueSet replica {view.index}"
+    return _occasion(view, "PodCliqueSetReplicaDelete", f"{what} deleted", f"Error deleting {what}")
+
+
+def _as_group_replica(view: View, group: GroupView | None, index: int | None) -> Occasion | None:
+    if group is None or index is None:
+        return None
+    what = f"PodCliqueScalingGroup {group.name} replicaIndex: {index}"
+    return _occasion(view, "PodCliqueScalingGroupReplicaDelete", f"Deleted {what}", f"Error deleting {what}")
+
+
+def _occasion(view: View, reason: str, done: str, failed: str) -> Occasion:
+    """What cliques go as is told on the set."""
+    return Occasion(view.template.id, view.template.identity, reason, done, failed)
 
 
 def _deleted(live: Live) -> Bunch:

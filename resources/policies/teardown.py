@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.resource import Policy, Resource, Stance
+from engine.resource import Occasion, Policy, Resource, Stance
 from resources import labels
 
 FINALIZERS = {"PodClique": (labels.CLIQUE_FINALIZER,), "PodCliqueScalingGroup": (labels.GROUP_FINALIZER,)}
@@ -13,10 +13,13 @@ AT_ONCE = frozenset({"Pod", "HorizontalPodAutoscaler"})
 """What goes first: nobody may scale what is leaving, and everything else waits for the pods."""
 
 
-def depart(lives: Iterable[Live], why: str, *, asked: bool = True, last: Collection[str] = ()) -> Iterator[Resource]:
+def depart(
+    lives: Iterable[Live], why: str, *, asked: bool = True, last: Collection[str] = (), occasion: Occasion | None = None
+) -> Iterator[Resource]:
     """These objects go together: autoscalers and pods at once, everything else when the pods among them are gone.
 
-    The cliques named in `last` go after the others, and resource claims after the cliques that share them.
+    The cliques named in `last` go after the others, and resource claims after the cliques that share them. The cliques are what the
+    occasion consists of.
     """
     listed = list(lives)
     witnesses = frozenset(live.id for live in listed if live.id.kind == "PodClique" and live.id.name in last)
@@ -27,7 +30,8 @@ def depart(lives: Iterable[Live], why: str, *, asked: bool = True, last: Collect
             yield Resource(live.id, {}, f"{why}; its devices are being released", stance=Stance.HOLD)
         elif live.id.kind in AT_ONCE or not pods:
             survivors = claims | (witnesses if live.id not in witnesses else frozenset()) if live.id.kind == "PodClique" else frozenset()
-            yield _drop(live, why, asked, after=_owners(live, listed) | survivors)
+            after = _owners(live, listed) | survivors
+            yield _drop(live, why, asked, after, occasion if live.id.kind == "PodClique" else None)
         else:
             yield Resource(live.id, {}, f"{why}; waits for {'1 pod' if pods == 1 else f'{pods} pods'} to be gone", stance=Stance.HOLD)
 
@@ -42,6 +46,6 @@ def _owners(live: Live, lives: Sequence[Live]) -> frozenset[ResourceId]:
     return frozenset(one.id for one in lives if one.uid in uids)
 
 
-def _drop(live: Live, why: str, asked: bool, after: frozenset[ResourceId]) -> Resource:
+def _drop(live: Live, why: str, asked: bool, after: frozenset[ResourceId], occasion: Occasion | None) -> Resource:
     policy = Policy(finalizers=FINALIZERS.get(live.id.kind, ()))
-    return Resource(live.id, {}, why, stance=Stance.DROP, policy=policy, after=after, asked=asked)
+    return Resource(live.id, {}, why, stance=Stance.DROP, policy=policy, after=after, asked=asked, occasion=occasion)

@@ -8,10 +8,10 @@ import pytest
 
 from engine.errors import Forbidden, LeaseTaken, ServerFault, Unreachable
 from engine.guard import Limits
-from engine.operation import Event, Outcome, Plan, Result, Verb
+from engine.operation import Event, Fault, Outcome, Plan, Result, Verb
 from engine.runtime.client import Client
 from engine.runtime.lease import Lease, held
-from engine.runtime.passes import Engine
+from engine.runtime.passes import Engine, Memory, act, choose, look
 from engine.runtime.session import Ending, preview, sync
 from tests.engine.runtime.fakes import LEAF, SCOPE, body, create, leaf, root
 from tests.engine.runtime.leases import record
@@ -369,7 +369,7 @@ async def test_a_lease_lost_in_the_middle_ends_the_session_and_is_reported() -> 
 async def test_what_has_been_done_is_told_and_telling_may_fail() -> None:
     stage = Stage(tree(leaves=2))
 
-    def narrate(results: Sequence[Result]) -> tuple[Event, ...]:
+    def narrate(faults: Sequence[Fault], results: Sequence[Result]) -> tuple[Event, ...]:
         return tuple(Event(result.operation.id, "", "Created", "made") for result in results if result.operation.verb is Verb.CREATE)
 
     async def refuse(event: Event) -> None:
@@ -381,6 +381,45 @@ async def test_what_has_been_done_is_told_and_telling_may_fail() -> None:
 
     assert (await stage.sync()).ending is Ending.DONE
     assert {event.about.name for event in stage.shelf.events} == {"root-0", "root-1"}
+
+
+async def test_a_fault_is_told_once_and_again_when_its_root_was_edited_and_still_has_it() -> None:
+    stage = Stage(tree(nonsense=True), tree("sound", leaves=1))
+    stage.engine = Engine(stage.shelf, stage.clock, SCOPE, (Orchard(),), None, narrate=tell_faults)
+    stage.ripening = lambda: ripen(stage.shelf, stage.clock, after=30)
+
+    await stage.sync()
+    uid = stage.shelf.objects[root()]["metadata"]["uid"]
+    (told,) = stage.shelf.events
+    assert (told.about, told.uid, told.message) == (root(), uid, "1: spec.nonsense: nobody knows what this means")
+
+    memory = Memory()
+    await one_pass(stage, memory)
+    stage.shelf.put({**stage.shelf.objects[root()], "metadata": {"name": "root", "namespace": "default", "generation": 2}})
+    await one_pass(stage, memory)
+    await one_pass(stage, memory)
+    assert [event.message[:2] for event in stage.shelf.events] == ["1:", "1:", "2:"]
+
+
+async def test_a_fault_of_a_manifest_that_is_only_proposed_is_nobodys_news() -> None:
+    stage = Stage(tree(leaves=1))
+    stage.engine = Engine(stage.shelf, stage.clock, SCOPE, (Orchard(),), None, narrate=tell_faults)
+
+    report = await stage.sync(manifests=[tree(nonsense=True), tree("new", nonsense=True)])
+
+    assert len(report.problems) == 2
+    assert stage.shelf.events == []
+
+
+def tell_faults(faults: Sequence[Fault], results: Sequence[Result]) -> tuple[Event, ...]:
+    """Nothing but faults."""
+    return tuple(Event(fault.root, fault.uid, "Faulty", f"{fault.generation}: {fault.text}", warning=True) for fault in faults)
+
+
+async def one_pass(stage: Stage, memory: Memory) -> None:
+    """What a loop does once."""
+    seen = await look(stage.engine, memory)
+    await act(stage.engine, memory, seen, choose(seen, memory, stage.clock.monotonic()))
 
 
 async def _hold(stage: Stage, name: str) -> None:
