@@ -58,7 +58,15 @@ def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, s
         spec={**spec, "hostname": names.hostname(clique.name, seat.index)},
     )
     body["metadata"]["generateName"] = f"{clique.name}-"
-    return _sharing(_pod(view, clique, body, f"seat {seat.index} of {clique.name} is free"), claims)
+    return _in_gang(view, clique, _sharing(_pod(view, clique, body, f"seat {seat.index} of {clique.name} is free"), claims))
+
+
+def _in_gang(view: View, clique: CliqueView, pod: Resource) -> Resource:
+    """A pod whose gang cannot be made yet: alone it might be put where the gang must not be."""
+    blind = view.template.topology.blind
+    if not blind or kinds.PODGANG.id(view.namespace, clique.gang) in view.lives.objects:
+        return pod
+    return replace(pod, stance=Stance.HOLD, why=f"its gang {clique.gang} is not made yet: {blind}")
 
 
 def _sharing(pod: Resource, claims: Sequence[Use]) -> Resource:

@@ -21,6 +21,9 @@ class Setup:
     waiter: str = WAITER
     """The image of the container in which pods wait for those that they start after."""
 
+    topology: bool = False
+    """Whether topology constraints are acted on."""
+
     def scheduler(self, name: str) -> Scheduler:
         """The back end that a pod asks for. Raises `KeyError` when it is not enabled."""
         return self.schedulers[name or self.default_scheduler]

@@ -1,13 +1,13 @@
 """Sharing: which pods use a resource claim together, and what the claim is made from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.ids import ResourceId
 from engine.resource import Body
 from resources import kinds, names
-from resources.surroundings import Surroundings, template_of
+from resources.surroundings import Surroundings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,11 +72,25 @@ def _share(entry: Mapping[str, Any], inner: Body, namespace: str, around: Surrou
     )
 
 
+def references(inner: Body, namespace: str) -> Iterator[ResourceId]:
+    """The ResourceClaimTemplates that the entries of a template whose shape is sound mean, where they mean somebody else's."""
+    for holder in (inner, *(inner.get("podCliqueScalingGroups") or ()), *inner["cliques"]):
+        templates = (_template_of(entry, inner, namespace) for entry in holder.get("resourceSharing") or ())
+        yield from (template for template in templates if template is not None)
+
+
+def _template_of(entry: Mapping[str, Any], inner: Body, namespace: str) -> ResourceId | None:
+    """The ResourceClaimTemplate that an entry means; None where it means a template of the set's own."""
+    elsewhere = entry.get("namespace")
+    own = any(template["name"] == entry["name"] for template in inner.get("resourceClaimTemplates") or ())
+    return None if own and not elsewhere else kinds.RESOURCE_CLAIM_TEMPLATE.id(elsewhere or namespace, entry["name"])
+
+
 def _resolved(entry: Mapping[str, Any], inner: Body, namespace: str, around: Surroundings) -> tuple[Body, str]:
     """What claims of this entry are, or why that is not to be had."""
     if kinds.RESOURCE_CLAIM.name in around.unserved:
         return {}, around.why_missing(kinds.RESOURCE_CLAIM)
-    template = template_of(entry, inner, namespace)
+    template = _template_of(entry, inner, namespace)
     if template is None:
         own = next(one for one in inner["resourceClaimTemplates"] if one["name"] == entry["name"])
         return own["templateSpec"]["spec"], ""

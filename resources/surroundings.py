@@ -1,16 +1,15 @@
 """Surroundings: the objects of others that a set refers to, as far as they were found."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.resource import Body
 from resources import kinds
 
-MATTERS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMPLATE.name})
+MATTERS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
 """The kinds of which it matters whether they are served, and seen."""
 
 
@@ -42,22 +41,3 @@ def surroundings(observed: Observed, wanted: tuple[ResourceId, ...], part: str, 
     found = {id: live for id in wanted if (live := observed.neighbours.get(id)) is not None}
     facts = (wanted, *found.values(), *(" ".join(sorted(names)) for names in (unseen, unserved, claims)))
     return memo.recall("surroundings", facts, lambda: Surroundings(found, unseen, unserved, frozenset(claims)))
-
-
-def references(spec: Body, namespace: str) -> tuple[ResourceId, ...]:
-    """What a set whose shape is sound refers to, each once."""
-    inner = spec["template"]
-    templates = (template_of(share, inner, namespace) for share in _shares(inner))
-    return tuple(dict.fromkeys(template for template in templates if template is not None))
-
-
-def _shares(inner: Body) -> Iterator[Mapping[str, Any]]:
-    for holder in (inner, *(inner.get("podCliqueScalingGroups") or ()), *inner["cliques"]):
-        yield from holder.get("resourceSharing") or ()
-
-
-def template_of(share: Mapping[str, Any], inner: Body, namespace: str) -> ResourceId | None:
-    """The ResourceClaimTemplate that an entry of resourceSharing means; None where it means a template of the set's own."""
-    elsewhere = share.get("namespace")
-    own = any(template["name"] == share["name"] for template in inner.get("resourceClaimTemplates") or ())
-    return None if own and not elsewhere else kinds.RESOURCE_CLAIM_TEMPLATE.id(elsewhere or namespace, share["name"])

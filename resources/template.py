@@ -9,9 +9,11 @@ from engine.canonical import digest
 from engine.duration import parse
 from engine.ids import ResourceId
 from engine.resource import Body
-from resources import labels, sharing
+from resources import labels, sharing, topology
+from resources.setup import Setup
 from resources.sharing import Sharing
 from resources.surroundings import Surroundings
+from resources.topology import Topology
 
 HASH_VERSION = "v1"
 """Goes in front of every hash: another way of hashing gets another prefix and is never taken for an edit."""
@@ -75,6 +77,7 @@ class Template:
     gang_labels: Mapping[str, str]
     gang_annotations: Mapping[str, str]
     sharing: Sharing
+    topology: Topology
 
     @property
     def is_ordered(self) -> bool:
@@ -94,7 +97,13 @@ class Template:
             yield from group.cliques
 
 
-def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: Surroundings) -> Template:
+def references(id: ResourceId, spec: Body, setup: Setup) -> tuple[ResourceId, ...]:
+    """The objects of others that a set whose shape is sound refers to, each once."""
+    inner = spec["template"]
+    return tuple(dict.fromkeys((*sharing.references(inner, id.namespace), *topology.references(inner, enabled=setup.topology))))
+
+
+def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: Surroundings, setup: Setup) -> Template:
     """The template of a set whose defaults are filled in and whose shape is sound (`faults` finds nothing)."""
     inner = spec["template"]
     priority = inner.get("priorityClassName", "")
@@ -115,6 +124,7 @@ def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: Surr
         gang_labels=labels.without_grove(metadata.get("labels") or {}),
         gang_annotations=labels.without_grove(metadata.get("annotations") or {}),
         sharing=sharing.read(id, inner, around),
+        topology=topology.read(inner, around, enabled=setup.topology),
     )
 
 

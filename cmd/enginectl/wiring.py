@@ -84,7 +84,8 @@ def setup(chosen: settings.Settings) -> Setup:
         if name not in SCHEDULERS:
             output.tell(f"the scheduler {name} is configured, but there is no back end for it here: workloads that name it are refused")
     there = {name: SCHEDULERS[name] for name in schedulers.names if name in SCHEDULERS}
-    return Setup(there, schedulers.default_profile_name, waiter(chosen.init_container.image))
+    topology = chosen.topology_aware_scheduling.enabled
+    return Setup(there, schedulers.default_profile_name, waiter(chosen.init_container.image), topology)
 
 
 def waiter(configured: str) -> str:

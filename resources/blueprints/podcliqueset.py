@@ -24,8 +24,8 @@ from resources.policies.teardown import FINALIZERS, depart
 from resources.replica import Replica, Seen, look, replica
 from resources.setup import Setup
 from resources.status import podcliqueset as status
-from resources.surroundings import Surroundings, references, surroundings
-from resources.template import Template, read
+from resources.surroundings import Surroundings, surroundings
+from resources.template import Template, read, references
 from resources.view import MOST_REPLICAS
 
 ROOT, SET = "root", "set"
@@ -54,18 +54,18 @@ class PodCliqueSetBlueprint:
     )
     selector: str = labels.SELECTOR
     reads: Mapping[str, frozenset[str]] = {
-        "PodCliqueSet": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang"}),
+        "PodCliqueSet": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang", "ClusterTopologyBinding"}),
         "PodCliqueScalingGroup": frozenset({"Pod", "PodClique"}),
         "PodClique": frozenset({"Pod", "PodCliqueScalingGroup"}),
-        "PodGang": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup"}),
+        "PodGang": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "ClusterTopologyBinding"}),
         "Pod": frozenset({"PodClique", "PodCliqueScalingGroup", "PodGang"}),
         "ResourceClaim": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup"}),
         "HorizontalPodAutoscaler": frozenset({"PodClique", "PodCliqueScalingGroup"}),
     }
 
     def neighbours(self, settings: Setup) -> tuple[Kind, ...]:
-        """Templates of resource claims that sets refer to."""
-        return (kinds.RESOURCE_CLAIM_TEMPLATE,)
+        """Templates of resource claims and, where they are acted on, the bindings that topology constraints name."""
+        return (kinds.RESOURCE_CLAIM_TEMPLATE, kinds.TOPOLOGY_BINDING) if settings.topology else (kinds.RESOURCE_CLAIM_TEMPLATE,)
 
     finalizers: Mapping[str, tuple[str, ...]] = FINALIZERS
 
@@ -90,9 +90,9 @@ class PodCliqueSetBlueprint:
         problems = memo.recall("faults", (gist, settings), lambda: faults(asked.get("spec") or {}, settings))
         if problems:
             return Desired(graph(()), problems=problems)
-        wanted = memo.recall("references", (gist,), lambda: references(asked["spec"], root.id.namespace))
+        wanted = memo.recall("references", (gist, settings), lambda: references(root.id, asked["spec"], settings))
         around = surroundings(observed, wanted, SET, memo)
-        template = memo.recall("template", (gist, root.uid, settings, around), lambda: _template(root, asked, around))
+        template = memo.recall("template", (gist, root.uid, settings, around), lambda: _template(root, asked, around, settings))
         try:
             return _desired(observed, asked, template, settings, now, memo)
         except GraphError as error:
@@ -111,8 +111,8 @@ def _asked(observed: Observed) -> tuple[Body, bytes]:
     return asked, canonical([spec.get("template"), spec.get("updateStrategy"), metadata.get("labels"), metadata.get("annotations")])
 
 
-def _template(root: Live, asked: Body, around: Surroundings) -> Template:
-    return read(root.id, root.uid or f"{root.id.namespace}/{root.id.name}", asked["metadata"], asked["spec"], around)
+def _template(root: Live, asked: Body, around: Surroundings, setup: Setup) -> Template:
+    return read(root.id, root.uid or f"{root.id.namespace}/{root.id.name}", asked["metadata"], asked["spec"], around, setup)
 
 
 def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, now: datetime, memo: Memo) -> Desired:
@@ -140,6 +140,7 @@ def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, 
     return Desired(
         graph([itself, shared, *(one.part for one in replicas), *excess]),
         waiting=tuple(held for one in replicas for held in one.waiting),
+        notes=template.topology.notes,
         wake_at=earliest(one.verdict.until for one in seen),
     )
 

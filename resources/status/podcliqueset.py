@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.conditions import keep
 from engine.observed import Live
 from engine.resource import NOW, Body
-from resources import labels
+from resources import labels, topology
 from resources.status import podclique, podgang, scaling_group
 from resources.template import HASH_VERSION, Template
 from resources.view import View
@@ -63,6 +64,10 @@ def of(template: Template, replicas: int, root: Live, standings: Sequence[Standi
         "currentGenerationHash": template.hash,
         "podGangStatuses": _gangs(one.gangs for one in standings),
     }
+    known = old.get("conditions") or []
+    conditions = keep(known, topology.conditions(template.topology, root.generation), owned=(topology.UNAVAILABLE,))
+    if conditions or known:
+        body["conditions"] = conditions
     progress = _progress(template, old, standings, rollout)
     return {**body, "updateProgress": progress} if progress else body
 

@@ -20,12 +20,14 @@ from resources.setup import Setup
 
 SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler")
 START = datetime(2026, 1, 1, tzinfo=UTC)
-NEIGHBOURS = frozenset(kind.name for blueprint in BLUEPRINTS for kind in blueprint.neighbours(SETUP))
+NEIGHBOURS = frozenset({kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
 Body = dict[str, Any]
 
 
 class Toy:
     """A cluster for one test."""
+
+    settings = SETUP
 
     def __init__(self) -> None:
         self.objects: dict[ResourceId, Body] = {}
@@ -64,7 +66,7 @@ class Toy:
 
     def plans(self, memo: Memo | None = None) -> tuple[Plan, ...]:
         """What a pass would do now."""
-        return survey(BLUEPRINTS, self.world(), self.now, SETUP, memo or Memo(), Limits()).plans
+        return survey(BLUEPRINTS, self.world(), self.now, self.settings, memo or Memo(), Limits()).plans
 
     def apply(self, operations: Iterable[Operation]) -> None:
         """Make these calls, one after the other."""

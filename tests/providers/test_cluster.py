@@ -68,7 +68,8 @@ async def test_a_kind_that_cannot_be_listed_is_a_hole_beside_what_can(trouble: C
 async def test_a_kind_that_is_not_served_is_no_hole() -> None:
     seen, _ = await look({POD: NotFound("no such kind")})
 
-    assert (seen.incomplete, seen.unserved) == ({}, {"Pod"})
+    assert seen.incomplete == {}
+    assert seen.unserved == frozenset({"Pod"})
 
 
 async def test_who_is_not_known_sees_nothing() -> None:
