@@ -1,0 +1,197 @@
+"""Gang termination: what has been without its minimum for too long is recycled as a whole; not sooner, not more than that, not twice."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from engine.conditions import find
+from engine.runtime.session import Ending
+from resources import kinds
+from resources.policies.availability import BREACHED
+from resources.summary import summary
+from tests.builders import clique, group, podcliqueset
+from tests.stories.pods import clique_of, is_ready
+from tests.stories.process import Killed
+from tests.stories.stage import Stage, stage
+
+pytestmark = pytest.mark.anyio
+
+MINUTES = 60.0
+DELAY = 10 * MINUTES
+OUTLIVES = (kinds.SERVICE, kinds.PODGANG, kinds.SCALING_GROUP, kinds.PODCLIQUESET)
+
+
+def demo(sets: int = 1, replicas: int = 3, minimum: int = 2) -> dict[str, Any]:
+    """A clique that stands alone, and a group that can spare one replica."""
+    groups = (group("pool", "leader", "worker", replicas=replicas, min_available=minimum),)
+    cliques = (clique("router", 2), clique("leader"), clique("worker", 2))
+    return podcliqueset("llm", *cliques, groups=groups, replicas=sets, terminationDelay="10m")
+
+
+def uids(cluster: Stage, *of: Any) -> dict[str, str]:
+    """The incarnations of all objects of these kinds."""
+    return {name: body["metadata"]["uid"] for kind in of or (kinds.PODCLIQUE,) for name, body in cluster.there(kind).items()}
+
+
+def fail(cluster: Stage, *cliques: str, how: str | None = "unready") -> None:
+    """All pods of these cliques stop serving, or serve again."""
+    for name, pod in cluster.there(kinds.POD).items():
+        if clique_of(pod) in cliques:
+            cluster.fail(name, how)
+
+
+def replaced(cluster: Stage, before: dict[str, str]) -> set[str]:
+    """The cliques that are not those of before."""
+    return {name for name, uid in uids(cluster).items() if before.get(name) != uid}
+
+
+async def test_a_replica_is_recycled_whole_when_its_time_has_come_and_not_a_minute_sooner() -> None:
+    async with stage() as cluster, cluster.running() as ours:
+        await cluster.apply(demo(sets=2))
+        await cluster.settle()
+        before, outlives = uids(cluster), uids(cluster, *OUTLIVES)
+
+        fail(cluster, "llm-1-router")
+        await cluster.clock.advance(DELAY - MINUTES)
+        assert replaced(cluster, before) == set()
+
+        await cluster.clock.advance(2 * MINUTES)
+        await cluster.settle()
+        assert replaced(cluster, before) == {name for name in before if name.startswith("llm-1-")}
+        assert uids(cluster).keys() == before.keys()
+        assert uids(cluster, *OUTLIVES) == outlives
+        assert all(map(is_ready, cluster.there(kinds.POD).values()))
+        assert not ours.refused
+
+
+async def test_a_replica_of_a_group_that_can_be_spared_goes_alone() -> None:
+    async with stage() as cluster, cluster.running():
+        await cluster.apply(demo())
+        await cluster.settle()
+        before = uids(cluster)
+
+        fail(cluster, "llm-0-pool-1-worker")
+        await cluster.clock.advance(DELAY + MINUTES)
+        await cluster.settle()
+
+        assert replaced(cluster, before) == {"llm-0-pool-1-leader", "llm-0-pool-1-worker"}
+
+
+async def test_a_group_below_its_minimum_takes_the_whole_replica_along() -> None:
+    async with stage() as cluster, cluster.running():
+        await cluster.apply(demo())
+        await cluster.settle()
+        before = uids(cluster)
+
+        fail(cluster, "llm-0-pool-1-worker", "llm-0-pool-2-leader")
+        await cluster.clock.advance(DELAY + MINUTES)
+        await cluster.settle()
+
+        assert replaced(cluster, before) == set(before)
+
+
+async def test_who_recovers_in_time_is_spared_and_a_second_breach_has_the_whole_delay() -> None:
+    async with stage() as cluster, cluster.running():
+        await cluster.apply(demo())
+        await cluster.settle()
+        before = uids(cluster)
+
+        for _ in range(3):
+            fail(cluster, "llm-0-router")
+            await cluster.clock.advance(DELAY - 2 * MINUTES)
+            fail(cluster, "llm-0-router", how=None)
+            await cluster.clock.advance(MINUTES)
+
+        assert replaced(cluster, before) == set()
+
+
+async def test_a_gang_that_was_never_scheduled_waits_for_ever() -> None:
+    async with stage(nodes=0) as cluster, cluster.running():
+        await cluster.apply(demo())
+        await cluster.clock.advance(5)
+        before = uids(cluster)
+
+        await cluster.clock.advance(3 * DELAY)
+
+        told = find(cluster.there(kinds.PODCLIQUE)["llm-0-router"]["status"]["conditions"], BREACHED) or {}
+        assert (told["status"], told["reason"]) == ("True", "ScheduledReplicasBelowMinAvailable")
+        assert uids(cluster) == before != {}
+
+
+async def test_what_is_recycled_and_finds_no_room_is_not_recycled_again() -> None:
+    async with stage(nodes=1) as cluster, cluster.running():
+        await cluster.apply(demo())
+        await cluster.settle()
+        before = uids(cluster)
+        fail(cluster, "llm-0-router")
+        await cluster.kubectl.patch(kinds.NODE, "", "node-0000", {"spec": {"unschedulable": True}})
+
+        await cluster.clock.advance(DELAY + MINUTES)
+        once = uids(cluster)
+        assert once.keys() == before.keys()
+        assert replaced(cluster, before) == set(before)
+
+        await cluster.clock.advance(2 * DELAY)
+        assert uids(cluster) == once
+
+
+async def test_it_is_told_since_when_and_until_when_and_afterwards_that_it_has_happened() -> None:
+    async with stage() as cluster, cluster.running():
+        await cluster.apply(demo())
+        await cluster.settle()
+        fail(cluster, "llm-0-router")
+        await cluster.clock.advance(MINUTES)
+
+        seen = await cluster.look()
+        (until,) = {wait.until for wait in summary(seen.world.roots[0], seen.survey.plans[0]).waits if wait.until}
+        onset = find(cluster.there(kinds.PODCLIQUE)["llm-0-router"]["status"]["conditions"], BREACHED) or {}
+        assert f"{until - timedelta(seconds=DELAY):%Y-%m-%dT%H:%M:%SZ}" == onset["lastTransitionTime"]
+        assert seen.survey.plans[0].wake_at == until
+        assert any(f"below minAvailable since {onset['lastTransitionTime']}" in waiting.why for waiting in seen.survey.plans[0].waiting)
+
+        await cluster.clock.advance(DELAY)
+        await cluster.settle()
+        events = {event["reason"]: event["message"] for event in (await cluster.kubectl.list(kinds.EVENT, "default")).items}
+        assert events["PodCliqueSetReplicaDeleteSuccessful"] == "PodCliqueSet replica 0 deleted"
+
+
+SHORTLY = "1m"
+
+
+async def breached(cluster: Stage, victim: str) -> None:
+    """A small set whose time has come while nobody of us was there to see it."""
+    cliques, groups = (clique("router"), clique("worker")), (group("pool", "worker", replicas=2),)
+    await cluster.apply(podcliqueset("llm", *cliques, groups=groups, terminationDelay=SHORTLY))
+    await cluster.sync()
+    fail(cluster, victim)
+    async with cluster.running():
+        await cluster.clock.advance(MINUTES / 2)
+    await cluster.clock.advance(MINUTES)
+
+
+@pytest.mark.parametrize(("victim", "doomed"), [("llm-0-router", 3), ("llm-0-pool-1-worker", 1)], ids=["set scope", "group scope"])
+async def test_killed_at_any_write_of_a_recycling_the_next_process_completes_it_and_makes_nothing_twice(victim: str, doomed: int) -> None:
+    async with stage(nodes=2) as cluster:
+        await breached(cluster, victim)
+        before, undisturbed = uids(cluster), cluster.start()
+        await cluster.sync(undisturbed)
+        assert len(replaced(cluster, before)) == doomed
+
+    for number in range(1, undisturbed.count + 1):
+        for when in ("dies_before", "dies_after"):
+            async with stage(nodes=2) as cluster:
+                await breached(cluster, victim)
+                before, ours = uids(cluster), cluster.start()
+                setattr(ours, when, number)
+                with pytest.raises((Killed, ExceptionGroup)):
+                    await cluster.sync(ours)
+
+                next_one = cluster.start()
+                assert (await cluster.sync(next_one)).ending is Ending.DONE
+
+                made = ours.created + next_one.created
+                assert len(replaced(cluster, before)) == doomed
+                assert uids(cluster).keys() == before.keys()
+                assert sum(count for name, count in made.items() if name.startswith("PodClique ")) == doomed
+                assert all(map(is_ready, cluster.there(kinds.POD).values()))
