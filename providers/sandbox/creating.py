@@ -164,5 +164,3 @@ def _default_account(core: Core, namespace: str) -> None:
         "metadata": {"name": "default", "namespace": namespace, "uid": core.new_uid(), "creationTimestamp": core.now()},
     }
     core.store.write(_ACCOUNTS, "ADDED", draft)
-
-

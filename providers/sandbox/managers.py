@@ -81,9 +81,7 @@ def read(entries: Any) -> Managed:
     """Entries as an object holds them."""
     managed = Managed()
     for entry in entries or ():
-        manager = Manager(
-            entry.get("manager", ""), entry.get("operation", ""), entry.get("apiVersion", ""), entry.get("subresource", "")
-        )
+        manager = Manager(entry.get("manager", ""), entry.get("operation", ""), entry.get("apiVersion", ""), entry.get("subresource", ""))
         managed.sets[manager] = entry.get("fieldsV1") or {}
         if entry.get("time"):
             managed.times[manager] = entry["time"]
@@ -236,6 +234,7 @@ def _cap(managed: Managed, api_version: str) -> None:
 
 
 # --- conflicts
+
 
 def _applied_by_kubectl(live: Body, writer: Writer) -> Fields:
     """What kubectl's client-side apply has set and nobody has changed since: kubectl may take it over without a conflict."""

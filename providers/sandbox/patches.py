@@ -26,9 +26,7 @@ class PatchFault(Exception):
 def patched(body: Any, operations: Any) -> Any:
     """The body after a JSON patch (RFC 6902). Raises `PatchFault` where an operation does not apply, 400 where it is none."""
     if not isinstance(operations, list):
-        raise status.bad_request(
-            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
-        )
+        raise status.bad_request("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp")
     for operation in operations:
         if not isinstance(operation, Mapping) or operation.get("op") not in _OPERATIONS:
             name = operation.get("op", "unknown") if isinstance(operation, Mapping) else "unknown"

@@ -143,9 +143,7 @@ _WORDS: tuple[tuple[Any, str], ...] = (
 
 def _wrong_type(field: str, spoken: str, value: Any, wanted: Sequence[str]) -> Cause:
     word = next((word for type_, word in _WORDS if isinstance(value, type_)), "null")
-    return Cause(
-        "FieldValueTypeInvalid", f'Invalid value: "{word}": {spoken} in body must be of type {",".join(wanted)}: "{word}"', field
-    )
+    return Cause("FieldValueTypeInvalid", f'Invalid value: "{word}": {spoken} in body must be of type {",".join(wanted)}: "{word}"', field)
 
 
 def _size(value: Any) -> int:

@@ -119,7 +119,7 @@ def _compared(greater: bool) -> Callable[[str, str], Test]:
     def test(key: str, value: str) -> Test:
         bound = _number(value)
         if bound is None:
-            raise _unparsable(f'values[0][{key}]: Invalid value: "{value}": for \'Gt\', \'Lt\' operators, the value must be an integer')
+            raise _unparsable(f"values[0][{key}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer")
 
         def compare(body: Body) -> bool:
             number = _number(_labels(body).get(key))

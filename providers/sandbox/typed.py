@@ -272,5 +272,3 @@ def remove(value: Any, gone: Fields, shape: Shape) -> Any:
                     items.append(remove(item, below, shape.item))
             return items or None
     return value
-
-

@@ -36,8 +36,6 @@ def _default_behavior(behavior: Draft) -> None:
         down["policies"] = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
 
 
-
-
 def _create(autoscaler: Draft, _: Scene) -> None:
     autoscaler["status"] = {"desiredReplicas": 0, "currentMetrics": None}
 

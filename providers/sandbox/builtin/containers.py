@@ -136,9 +136,7 @@ _NAMED: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
 
 
 def _named_faults(spec: Body, path: str) -> list[Cause]:
-    found = [
-        causes.invalid(f"{path}.{key}", spec[key], fault) for key, check in _NAMED if spec.get(key) for fault in check(spec[key])
-    ]
+    found = [causes.invalid(f"{path}.{key}", spec[key], fault) for key, check in _NAMED if spec.get(key) for fault in check(spec[key])]
     seen: set[str] = set()
     for at, gate in enumerate(spec.get("schedulingGates") or ()):
         where = f"{path}.schedulingGates[{at}]"

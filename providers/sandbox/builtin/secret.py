@@ -68,7 +68,6 @@ def _config_map_change_faults(new: Body, old: Body) -> list[Cause]:
     return _immutable_faults(new, old, ("data", "binaryData"))
 
 
-
 SECRET = Rules(default=_default_secret, validate=_secret_faults, validate_change=_secret_change_faults)
 CONFIG_MAP = Rules(validate=_config_map_faults, validate_change=_config_map_change_faults)
 SERVICE_ACCOUNT = Rules(returns_deleted=True)
