@@ -49,6 +49,8 @@ class Workload:
     gangs: tuple[Gang, ...]
     waits: tuple[Wait, ...]
     problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What was asked for and has no effect."""
 
 
 def summary(observed: Observed, plan: Plan) -> Workload:
@@ -70,6 +72,7 @@ def summary(observed: Observed, plan: Plan) -> Workload:
         tuple(gangs(lives_of(observed, "PodGang"), pods)),
         tuple(sorted(held, key=lambda one: one.id)),
         (*plan.problems, *(objection.message for objection in plan.objections)),
+        plan.notes,
     )
 
 

@@ -78,6 +78,8 @@ def details(one: Workload, now: datetime, verbose: bool) -> Iterator[Line]:
     """What stands against it, which of its gangs are not ready, and what it waits for."""
     for problem in one.problems:
         yield Line(f"  problem: {printable(problem)}", "bad")
+    for note in one.notes:
+        yield Line(f"  note: {printable(note)}", "held")
     lame = [gang for gang in one.gangs if verbose or gang.ready < gang.pods or not gang.pods]
     for gang in lame if verbose else lame[:GANGS]:
         yield gang_line(gang)
@@ -132,4 +134,5 @@ def entry(one: Workload) -> dict[str, Any]:
             for wait in one.waits
         ],
         "problems": list(one.problems),
+        "notes": list(one.notes),
     }

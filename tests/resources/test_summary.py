@@ -84,3 +84,9 @@ def test_one_word_tells_the_gravest() -> None:
 
     assert words == ["settled", "settled", "waiting", "held", "changing", "denied", "faulty"]
     assert summary(observed(**going), Plan(ROOT, create)).state == "deleting"
+
+
+def test_a_note_is_told_and_nothing_to_be_done_about() -> None:
+    found = summary(observed(), Plan(ROOT, notes=("rack has no effect",)))
+
+    assert (found.notes, found.state) == (("rack has no effect",), "settled")

@@ -37,8 +37,15 @@ definitions = cache(crds)
 
 CHILDREN = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.children))
 SETUP = Setup(dict(SCHEDULERS), next(iter(SCHEDULERS)))
-NEIGHBOURS = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.neighbours(SETUP)))
-SCOPE = Scope(tuple(blueprint.kind for blueprint in BLUEPRINTS), CHILDREN, BLUEPRINTS[0].selector, neighbours=NEIGHBOURS)
+
+
+def scope(setup: Setup) -> Scope:
+    """What our processes look at."""
+    neighbours = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.neighbours(setup)))
+    return Scope(tuple(blueprint.kind for blueprint in BLUEPRINTS), CHILDREN, BLUEPRINTS[0].selector, neighbours=neighbours)
+
+
+SCOPE = scope(SETUP)
 
 INTERVAL = 5.0
 """Seconds between two passes of `engine run` where nothing happens."""
@@ -51,6 +58,8 @@ class Stage:
         self.clock = VirtualClock()
         self.api = Api(self.clock, seed=1)
         self.kubectl = InProcessClient(self.api, "kubectl")
+        self.setup = SETUP
+        """How our processes are configured."""
         self.process = Process(InProcessClient(self.api))
         """The last process of ours that was started."""
         self._started = 0
@@ -90,7 +99,7 @@ class Stage:
         return await sync(self._engine(ours, limits or Limits()), self._lease(ours), **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
-        return Engine(Cluster(ours, self.clock), self.clock, SCOPE, BLUEPRINTS, SETUP, limits, narrate=narrate)
+        return Engine(Cluster(ours, self.clock), self.clock, scope(self.setup), BLUEPRINTS, self.setup, limits, narrate=narrate)
 
     def _lease(self, ours: Process) -> Lease:
         return Lease(ours, self.clock, "default", "engine", f"process-{self._started}")
@@ -101,11 +110,11 @@ class Stage:
 
     @asynccontextmanager
     async def running(self, process: Process | None = None) -> AsyncIterator[Process]:
-        """`engine run` in the background, for as long as the block lasts."""
-        ours, stop, ended = process or self.start(), anyio.CancelScope(), anyio.Event()
+        """`engine run` in the background, for as long as the block lasts. No pass of it may fail in a way that nobody has foreseen."""
+        ours, stop, ended, told = process or self.start(), anyio.CancelScope(), anyio.Event(), io.StringIO()
 
         async def lead() -> None:
-            await run(self._engine(ours), self._lease(ours), logger(io.StringIO()), interval=INTERVAL, stop=stop)
+            await run(self._engine(ours), self._lease(ours), logger(told, format="text"), interval=INTERVAL, stop=stop)
             ended.set()
 
         async with anyio.create_task_group() as group:
@@ -113,6 +122,7 @@ class Stage:
             yield ours
             stop.cancel()
             await self.clock.run_until(ended.is_set)
+        assert "Traceback" not in told.getvalue(), told.getvalue()
 
     async def until(self, done: Callable[[], bool], *, within: float = 3600.0) -> None:
         """Let time pass until it is so. Raises `TimeoutError` when it does not come to be."""
