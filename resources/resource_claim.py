@@ -135,7 +135,9 @@ def _levels(view: View, clique: CliqueView, seat: int) -> Iterator[tuple[Level, 
 
 def _use(view: View, level: Level, share: Share, index: int) -> Use:
     id = level.id(share, index)
-    return Use(id, "" if id in view.lives.objects else share.trouble)
+    if id in view.lives.objects:
+        return Use(id, "")
+    return Use(id, "a claim of that name belongs to somebody else" if id.name in view.template.sharing.strangers else share.trouble)
 
 
 def using(spec: Body, used: Sequence[Use]) -> dict[str, Any]:

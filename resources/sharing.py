@@ -38,6 +38,8 @@ class Sharing:
     of_set: tuple[Share, ...]
     of_groups: Mapping[str, tuple[Share, ...]]
     of_cliques: Mapping[str, tuple[Share, ...]]
+    strangers: frozenset[str]
+    """Names of claims that belong to others."""
 
 
 def read(root: ResourceId, inner: Body, around: Surroundings) -> Sharing:
@@ -50,6 +52,7 @@ def read(root: ResourceId, inner: Body, around: Surroundings) -> Sharing:
         of_set=tuple(_without_trouble(share, root, around) for share in shares(inner)),
         of_groups={config["name"]: shares(config) for config in inner.get("podCliqueScalingGroups") or ()},
         of_cliques={clique["name"]: shares(clique) for clique in inner["cliques"]},
+        strangers=around.strangers,
     )
 
 
@@ -88,7 +91,7 @@ def _template_of(entry: Mapping[str, Any], inner: Body, namespace: str) -> Resou
 
 def _resolved(entry: Mapping[str, Any], inner: Body, namespace: str, around: Surroundings) -> tuple[Body, str]:
     """What claims of this entry are, or why that is not to be had."""
-    if kinds.RESOURCE_CLAIM.name in around.unserved:
+    if kinds.RESOURCE_CLAIM.name in around.unserved | around.unseen:
         return {}, around.why_missing(kinds.RESOURCE_CLAIM)
     template = _template_of(entry, inner, namespace)
     if template is None:

@@ -24,6 +24,8 @@ class Surroundings:
     """Kinds that the cluster does not have."""
     claims: frozenset[str] = frozenset()
     """The names of the resource claims that the set as a whole has already."""
+    strangers: frozenset[str] = frozenset()
+    """The names of resource claims in its way that are not its own."""
 
     def why_missing(self, kind: Kind) -> str:
         """Why an object of that kind was not found."""
@@ -39,5 +41,6 @@ def surroundings(observed: Observed, wanted: tuple[ResourceId, ...], part: str, 
     unseen, unserved = observed.incomplete & MATTERS, observed.unserved & MATTERS
     claims = [live.id.name for live in observed.slice(part).of(kinds.RESOURCE_CLAIM.name)]
     found = {id: live for id in wanted if (live := observed.neighbours.get(id)) is not None}
-    facts = (wanted, *found.values(), *(" ".join(sorted(names)) for names in (unseen, unserved, claims)))
-    return memo.recall("surroundings", facts, lambda: Surroundings(found, unseen, unserved, frozenset(claims)))
+    strangers = [id.name for id in observed.context if id.kind == kinds.RESOURCE_CLAIM.name]
+    facts = (wanted, *found.values(), *(" ".join(sorted(names)) for names in (unseen, unserved, claims, strangers)))
+    return memo.recall("surroundings", facts, lambda: Surroundings(found, unseen, unserved, frozenset(claims), frozenset(strangers)))

@@ -8,9 +8,10 @@ from engine import world
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
+from engine.observed import live
 from engine.operation import Plan
 from engine.tick import survey
-from resources import kinds
+from resources import kinds, labels
 from resources.registry import BLUEPRINTS
 from tests.builders import claim_template, clique, group, podcliqueset, share
 from tests.laws.toy import SETUP, START, Toy
@@ -84,13 +85,13 @@ def test_a_claim_says_whose_it_is_and_for_which_replica() -> None:
         },
         "spec": {"devices": {"requests": [{"name": "device", "exactly": {"deviceClassName": "gpu.example.com"}}]}},
     }
-    labels = {name: made[f"ResourceClaim/{name}"].body["metadata"]["labels"] for name in ("d-all-wide", "d-0-each", "d-0-dec-0-ld-0-seat")}
-    assert labels == {
+    marks = {name: made[f"ResourceClaim/{name}"].body["metadata"]["labels"] for name in ("d-all-wide", "d-0-each", "d-0-dec-0-ld-0-seat")}
+    assert marks == {
         "d-all-wide": told,
         "d-0-each": {**told, "grove.io/podcliqueset-replica-index": "0"},
         "d-0-dec-0-ld-0-seat": {**told, "grove.io/podclique": "d-0-dec-0-ld", "grove.io/podclique-pod-index": "0"},
     }
-    owners = {key: [one.owner.id.kind for one in made[f"ResourceClaim/{key}"].references] for key in labels}
+    owners = {key: [one.owner.id.kind for one in made[f"ResourceClaim/{key}"].references] for key in marks}
     assert owners == {"d-all-wide": ["PodCliqueSet"], "d-0-each": ["PodCliqueSet"], "d-0-dec-0-ld-0-seat": ["PodClique"]}
     assert [one.owner.id.kind for one in claim.references] == ["PodCliqueScalingGroup"]
 
@@ -344,3 +345,30 @@ def test_what_is_wrong_with_sharing_is_said_with_its_path(over: dict[str, Any], 
     manifest = podcliqueset("demo", clique("fe"), clique("a"), **{"resourceClaimTemplates": TEMPLATES, **over})
 
     assert f"spec.template{problem}" in plan(manifest).problems
+
+
+def test_a_pod_is_not_given_the_claim_of_a_stranger_that_has_its_name() -> None:
+    manifest = podcliqueset("demo", clique("a", resourceSharing=[share("own")]), clique("b"), resourceClaimTemplates=TEMPLATES)
+    stranger = {"name": "demo-0-a-all-own", "namespace": "default", "labels": labels.child("demo", "resource-claim")}
+    toy = Toy()
+    toy.put(manifest)
+    toy.put({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": stranger, "spec": {}})
+    for _ in range(2):
+        (made,) = toy.plans()
+        toy.apply(made.operations)
+        toy.live()
+
+    assert [pod.name.startswith("demo-0-b-") for pod in toy.pods()] == [True]
+    told = {held.id.kind: held.why for held in toy.plans()[0].held}
+    assert "already exists but is not controlled by" in told["ResourceClaim"]
+    assert told["Pod"] == "needs demo-0-a-all-own: a claim of that name belongs to somebody else"
+
+
+def test_where_claims_were_not_seen_pods_that_would_use_them_are_held() -> None:
+    toy = Toy()
+    toy.put(podcliqueset("demo", clique("a", resourceSharing=[share("own")]), clique("b"), resourceClaimTemplates=TEMPLATES))
+    seen = world.assemble(BLUEPRINTS, [live(body) for body in toy.objects.values()], [], {"ResourceClaim": "403"})
+    (made,) = survey(BLUEPRINTS, seen, START, SETUP, Memo(), Limits()).plans
+
+    assert [one.id.name.startswith("demo-0-b-") for one in made.operations if one.id.kind == "Pod"] == [True]
+    assert "needs demo-0-a-all-own: ResourceClaim objects were not seen completely" in {held.why for held in made.held}
