@@ -19,6 +19,8 @@ class Desired:
     graph: Graph
     waiting: tuple[Held, ...] = ()
     """What the cluster has still to do before all is as wanted."""
+    held: tuple[Held, ...] = ()
+    """What is due and not done now, beside what the graph holds."""
     problems: tuple[str, ...] = ()
     """Faults in what the user asked for."""
     notes: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from engine.ids import OwnerRef, ResourceId
+from engine.operation import Trouble
 from engine.resource import Body
 
 
@@ -116,6 +117,8 @@ class Observed:
     """Objects of others that roots may refer to: the same map for all roots of a world."""
     unserved: frozenset[str] = frozenset()
     """Kinds that the cluster does not have: there is none of them, and none can be made."""
+    troubles: tuple[Trouble, ...] | None = None
+    """What failed when it was last tried; None where nobody remembers having tried anything."""
 
     def slice(self, key: str) -> Slice:
         """That part, or an empty one."""

@@ -153,6 +153,16 @@ class Result:
     error: Exception | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Trouble:
+    """A call that failed the last time it was made, and since when it has. Compared by identity: as long as it lasts it is the same."""
+
+    operation: Operation
+    error: Exception | None
+    """None while it has not been tried: then nobody knows."""
+    since: datetime
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:
     """A fault of a root as it is stored: nothing is done about that root before its user mends it."""

@@ -76,7 +76,7 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
     return Plan(
         root=observed.root.id,
         operations=_ordered(operations, desired),
-        held=tuple(held for step in steps for held in step.held),
+        held=(*(held for step in steps for held in step.held), *desired.held),
         waiting=desired.waiting,
         problems=desired.problems,
         notes=desired.notes,

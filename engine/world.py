@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from engine.blueprint import Blueprint
 from engine.ids import ResourceId
 from engine.observed import EMPTY, Live, Observed, Slice, World, live, slice_of
+from engine.operation import Trouble
 from engine.paths import overlay
 from engine.resource import Body
 
 Claims = Mapping[ResourceId, Sequence[Live]]
+Troubles = Mapping[ResourceId, tuple[Trouble, ...]]
 
 
 def empty() -> World:
@@ -26,16 +29,18 @@ def assemble(
     *,
     neighbours: Iterable[Live] = (),
     unserved: frozenset[str] = frozenset(),
+    troubles: Troubles = MappingProxyType({}),
 ) -> World:
     """Each root with what is its own.
 
     A child belongs to the root that its labels name, if the chain of its controllers leads there by uid. One that only bears the
     labels is a neighbour: its name is taken, and it is never touched. Objects of `previous` that have not changed are kept, and so
-    are slices in which nothing has changed: what was computed from them need not be computed again.
+    are slices in which nothing has changed: what was computed from them need not be computed again. `troubles` is what is remembered
+    of each root; one that is absent from it has not been dealt with.
     """
     before = {observed.root.id: observed for observed in previous.roots} if previous else {}
     known = {old.id: old for observed in before.values() for old in observed.lives()}
-    around = _around(neighbours, unserved, frozenset(incomplete), previous)
+    around = _Around(_around(neighbours, previous), unserved, frozenset(incomplete), troubles)
     claims, orphans = _by_root(blueprints, (_familiar(child, known) for child in children))
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
     found = []
@@ -52,11 +57,12 @@ class _Around:
     neighbours: Slice
     unserved: frozenset[str]
     incomplete: frozenset[str]
+    troubles: Troubles
 
 
-def _around(neighbours: Iterable[Live], unserved: frozenset[str], incomplete: frozenset[str], previous: World | None) -> _Around:
+def _around(neighbours: Iterable[Live], previous: World | None) -> Slice:
     before = previous.neighbours if previous else EMPTY
-    return _Around(_familiar_slice([_familiar(one, before.objects) for one in neighbours], before), unserved, incomplete)
+    return _familiar_slice([_familiar(one, before.objects) for one in neighbours], before)
 
 
 def _familiar(seen: Live, known: Mapping[ResourceId, Live]) -> Live:
@@ -85,7 +91,15 @@ def _observe(blueprint: Blueprint, root: Live, claimed: Sequence[Live], around: 
     slices = {key: _familiar_slice(parts[key], before.slice(key) if before else EMPTY) for key in sorted(parts)}
     context = _familiar_slice(strangers, Slice(before.context) if before else EMPTY).objects
     beyond = around.neighbours.objects
-    now = Observed(root, slices, context=context, incomplete=around.incomplete, neighbours=beyond, unserved=around.unserved)
+    now = Observed(
+        root,
+        slices,
+        context=context,
+        incomplete=around.incomplete,
+        neighbours=beyond,
+        unserved=around.unserved,
+        troubles=around.troubles.get(root.id),
+    )
     return before if before is not None and _is_unchanged(before, now) else now
 
 
@@ -95,6 +109,7 @@ def _is_unchanged(before: Observed, now: Observed) -> bool:
         and before.context is now.context
         and before.neighbours is now.neighbours
         and before.unserved == now.unserved
+        and before.troubles is now.troubles
         and before.proposal is None
         and before.incomplete == now.incomplete
         and before.slices.keys() == now.slices.keys()

@@ -7,7 +7,7 @@ from datetime import datetime
 from engine.duration import spell
 from engine.graph import Part, part
 from engine.observed import Slice
-from engine.operation import Held
+from engine.operation import Held, Trouble
 from engine.resource import Stance
 from engine.verdict import Verdict
 from resources.parts import PARTS
@@ -16,6 +16,7 @@ from resources.policies.leftovers import leftovers
 from resources.policies.rollout import Leave, Stage, is_old, is_stale, moves, stage
 from resources.policies.termination import Sentence, judge, spelled
 from resources.setup import Setup
+from resources.status import errors
 from resources.status.podclique import trouble
 from resources.status.podcliqueset import Standing, standing
 from resources.template import Template
@@ -29,6 +30,7 @@ class Replica:
     part: Part
     standing: Standing
     waiting: tuple[Held, ...]
+    held: tuple[Held, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,13 +48,14 @@ def look(template: Template, index: int, lives: Slice, taken: Collection[str], s
     return Seen(seen, stage(seen), judge(seen, template.termination_delay, now))
 
 
-def replica(seen: Seen, leave: Leave, has_token: bool) -> Replica:
-    """What is to become of a replica, given how far it may move, and whether pods that wait for others have the means to."""
-    view = replace(seen.view, moves=_decided(seen, leave), has_token=has_token)
+def replica(seen: Seen, leave: Leave, has_token: bool, troubles: tuple[Trouble, ...] | None) -> Replica:
+    """What is to become of a replica, given how far it may move, whether pods that wait for others have the means to, and what failed."""
+    view = replace(seen.view, moves=_decided(seen, leave), has_token=has_token, troubles=troubles)
     wanted = [resource for kind in PARTS for resource in kind.render(view)]
     going = list(leftovers(view, {resource.id for resource in wanted}))
     complete = not going and all(resource.id in view.lives.objects for resource in wanted if resource.stance is not Stance.DROP)
-    return Replica(part(str(view.index), [*wanted, *going]), standing(view, complete), tuple(_waiting(view, seen.verdict.until)))
+    waiting = tuple(_waiting(view, seen.verdict.until))
+    return Replica(part(str(view.index), [*wanted, *going]), standing(view, complete), waiting, tuple(_unexplained(view)))
 
 
 def _decided(seen: Seen, leave: Leave) -> Moves:
@@ -65,6 +68,13 @@ def _decided(seen: Seen, leave: Leave) -> Moves:
             recycled=any(sentence.whole for sentence in sentences),
         )
     return moves(seen.view, leave) if seen.stage.stale else STILL
+
+
+def _unexplained(view: View) -> Iterator[Held]:
+    """The cliques and groups that tell of errors of an earlier process."""
+    if view.troubles is None:
+        told = [*((one.live, one.going) for one in view.groups), *((one.live, one.going) for one in view.cliques)]
+        yield from errors.unexplained(live for live, going in told if live is not None and not going)
 
 
 def _waiting(view: View, until: datetime | None) -> Iterator[Held]:

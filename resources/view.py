@@ -8,6 +8,7 @@ from engine.diff import covers
 from engine.errors import GraphError
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Slice
+from engine.operation import Trouble
 from engine.paths import get
 from resources import env, kinds, labels, names
 from resources.facts import PodFacts, facts_of
@@ -139,6 +140,8 @@ class View:
     moves: Moves = STILL
     has_token: bool = True
     """Whether the token is there with which pods see others start."""
+    troubles: tuple[Trouble, ...] | None = None
+    """What failed in the replica when it was last tried; None where nobody remembers having tried anything."""
 
     @property
     def root(self) -> str:

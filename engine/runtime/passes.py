@@ -21,6 +21,7 @@ from engine.runtime.clock import Clock
 from engine.runtime.debounce import Debounce
 from engine.runtime.provider import Provider, Scope, Sighting
 from engine.runtime.refusals import Refusals, is_collision
+from engine.runtime.troubles import Troubles
 from engine.tick import Survey, survey
 from engine.verdict import earliest
 from engine.world import assemble, beside, propose
@@ -71,6 +72,7 @@ class Memory:
     refusals: Refusals = field(default_factory=Refusals)
     strangers: dict[ResourceId, set[ResourceId]] = field(default_factory=dict)
     """Root -> names that it wants and that others turned out to hold."""
+    troubles: Troubles = field(default_factory=Troubles)
     faults: frozenset[Fault] = frozenset()
     """The faults that people have been told of."""
 
@@ -140,6 +142,7 @@ def _think(
         memory.world,
         neighbours=sighting.neighbours,
         unserved=sighting.unserved,
+        troubles=memory.troubles.known,
     )
     memory.world = seen
     unchanged = frozenset(each.root.id for each in seen.roots if _is_same(each, before.get(each.root.id)))
@@ -216,6 +219,8 @@ async def act(
         results.append(in_vain)
         on_result(in_vain)
     _meet(memory, plans, results)
+    if not seen.survey.objections:
+        memory.troubles.note(seen.survey.plans, results, engine.clock.now(), complete=not seen.world.incomplete)
     await tell(engine.provider, engine.narrate(_news(seen, memory), results))
     return results
 

@@ -11,7 +11,7 @@ from engine.graph import Part, graph, part
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
-from engine.operation import Held
+from engine.operation import Held, Trouble
 from engine.paths import overlay
 from engine.resource import Body, Policy, Resource, Stance
 from engine.verdict import earliest
@@ -23,6 +23,7 @@ from resources.policies.startup import is_filled
 from resources.policies.teardown import FINALIZERS, depart
 from resources.replica import Replica, Seen, look, replica
 from resources.setup import Setup
+from resources.status import errors
 from resources.status import podcliqueset as status
 from resources.surroundings import Surroundings, surroundings
 from resources.template import Template, read, references
@@ -76,10 +77,7 @@ class PodCliqueSetBlueprint:
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
         """The replica that the child's name tells, or what the set has once."""
-        if child == root:
-            return ROOT
-        index = names.replica_of(root, child)
-        return SET if index is None else str(index)
+        return _part_of(root, child)
 
     def desire(self, observed: Observed, now: datetime, settings: Setup, memo: Memo) -> Desired:
         """Everything that the set should have now."""
@@ -97,6 +95,13 @@ class PodCliqueSetBlueprint:
             return _desired(observed, asked, template, settings, now, memo)
         except GraphError as error:
             return Desired(graph(()), problems=(str(error),))
+
+
+def _part_of(root: ResourceId, child: ResourceId) -> str:
+    if child == root:
+        return ROOT
+    index = names.replica_of(root, child)
+    return SET if index is None else str(index)
 
 
 def _asked(observed: Observed) -> tuple[Body, bytes]:
@@ -125,7 +130,7 @@ def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, 
     stages = [one.stage for one in seen]
     turns = leaves(stages, _turn(root))
     has_token = _has_token(observed, template, memo)
-    replicas = [_replica(one, turns.get(one.stage.index, Leave.NOTHING), has_token, memo) for one in seen]
+    replicas = [_replica(observed, one, turns.get(one.stage.index, Leave.NOTHING), has_token, memo) for one in seen]
     excess = list(_excess(observed, count, memo))
     complete = (
         not excess
@@ -136,10 +141,13 @@ def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, 
     standing = status.of(template, count, root, [one.standing for one in replicas], rollout) if root.uid else None
     if standing and complete:
         standing = {**standing, "observedGeneration": root.generation}
+    if standing:
+        standing = {**standing, **errors.of(root.id, observed.troubles, root.body.get("status") or {})}
     itself = part(ROOT, [_root(observed, asked, standing)])
     return Desired(
         graph([itself, shared, *(one.part for one in replicas), *excess]),
         waiting=tuple(held for one in replicas for held in one.waiting),
+        held=(*errors.unexplained([root] if observed.troubles is None else ()), *(held for one in replicas for held in one.held)),
         notes=template.topology.notes,
         wake_at=earliest(one.verdict.until for one in seen),
     )
@@ -187,9 +195,18 @@ def _has_token(observed: Observed, template: Template, memo: Memo) -> bool:
     return memo.recall("token", (secret,), lambda: is_filled(secret))
 
 
-def _replica(seen: Seen, leave: Leave, has_token: bool, memo: Memo) -> Replica:
-    facts = (seen, leave.value, has_token)
-    return memo.recall(("replica", seen.stage.index), facts, lambda: replica(seen, leave, has_token))
+def _replica(observed: Observed, seen: Seen, leave: Leave, has_token: bool, memo: Memo) -> Replica:
+    troubles = _troubles(observed, str(seen.stage.index), memo)
+    facts = (seen, leave.value, has_token, troubles)
+    return memo.recall(("replica", seen.stage.index), facts, lambda: replica(seen, leave, has_token, troubles))
+
+
+def _troubles(observed: Observed, key: str, memo: Memo) -> tuple[Trouble, ...] | None:
+    """What failed in one part of the set."""
+    known, root = observed.troubles, observed.root.id
+    if known is None:
+        return None
+    return memo.recall("troubles", (known,), lambda: errors.in_parts(known, lambda id: _part_of(root, id))).get(key, ())
 
 
 def _excess(observed: Observed, count: int, memo: Memo) -> Iterator[Part]:

@@ -9,7 +9,7 @@ from resources import labels
 from resources.facts import PodFacts
 from resources.policies.availability import BREACHED, SCHEDULED, breach, ready, scheduled
 from resources.policies.rollout import is_stale
-from resources.status import update
+from resources.status import errors, update
 from resources.view import CliqueView, View
 
 
@@ -39,7 +39,7 @@ def of(view: View, clique: CliqueView) -> Body | None:
         body["observedGeneration"] = clique.live.generation
     if is_settled(clique) or "observedGeneration" in old:
         body["conditions"] = _conditions(clique, old.get("conditions") or (), in_progress)
-    return body
+    return {**body, **errors.of(clique.id, view.troubles, old)}
 
 
 def _conditions(clique: CliqueView, old: Sequence[Mapping[str, Any]], in_progress: bool) -> Sequence[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ from engine.conditions import condition, keep
 from engine.resource import Body
 from resources import labels
 from resources.policies.availability import BREACHED, breach, is_enough_scheduled
-from resources.status import podclique, update
+from resources.status import errors, podclique, update
 from resources.view import CliqueView, GroupView, View
 
 TERMINATING = "GangTerminationInProgress"
@@ -37,7 +37,7 @@ def of(view: View, group: GroupView) -> Body | None:
         body["currentPodCliqueSetGenerationHash"] = view.template.hash
     if all(map(_is_complete, replicas)):
         body["observedGeneration"] = group.live.generation
-    return body
+    return {**body, **errors.of(group.id, view.troubles, old)}
 
 
 def _conditions(view: View, old: Sequence[Mapping[str, Any]], breached: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

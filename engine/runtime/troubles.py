@@ -1,0 +1,64 @@
+"""Troubles: which calls failed the last time, remembered from pass to pass as facts for the next look.
+
+Memory of one process, and a function of what it has tried: whoever has tried nothing knows of no trouble, and claims no health either.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from engine.ids import ResourceId
+from engine.operation import Operation, Outcome, Plan, Result, Trouble, Verb
+
+
+class Troubles:
+    """What is known of the calls of each root."""
+
+    def __init__(self) -> None:
+        self._known: dict[ResourceId, tuple[Trouble, ...]] = {}
+
+    @property
+    def known(self) -> Mapping[ResourceId, tuple[Trouble, ...]]:
+        """Root -> its troubles, by verb and object; the same tuple as long as they are the same. A root that is absent was never tried."""
+        return self._known
+
+    def note(self, plans: Sequence[Plan], results: Iterable[Result], at: datetime, *, complete: bool) -> None:
+        """Learn from a pass over these plans; `complete` says whether everything was seen for it.
+
+        A call that has been done, or is no longer planned, is no trouble; one that has not been tried again is as it was. Plans
+        that nobody would carry out teach nothing.
+        """
+        answers = {id(result.operation): result for result in results}
+        for plan in plans:
+            before = self._known.get(plan.root)
+            if plan.problems or plan.objections or (before is None and not complete):
+                continue
+            after = tuple(sorted(_after(plan, before, answers, at), key=lambda trouble: trouble.operation.key))
+            if before is None or not _are_the_same(before, after):
+                self._known[plan.root] = after
+        for root in self._known.keys() - {plan.root for plan in plans}:
+            del self._known[root]
+
+
+def _after(plan: Plan, before: Sequence[Trouble] | None, answers: Mapping[int, Result], at: datetime) -> Iterator[Trouble]:
+    known = {trouble.operation.key: trouble for trouble in before or ()}
+    for operation in plan.operations:
+        if operation.verb is Verb.STATUS:
+            continue  # A state that says that it cannot be written could not be written.
+        old, answer = known.get(operation.key), answers.get(id(operation))
+        if answer is not None and answer.outcome is Outcome.FAILED:
+            yield _failed(operation, answer.error, old, at)
+        elif answer is None or answer.outcome is not Outcome.DONE:
+            if old is not None:
+                yield old
+            elif before is None:
+                yield Trouble(operation, None, at)
+
+
+def _failed(operation: Operation, error: Exception | None, old: Trouble | None, at: datetime) -> Trouble:
+    """One situation is one trouble, in the words in which it was met first: texts that count or time would never come to rest."""
+    same = old is not None and old.error is not None and type(old.error) is type(error)
+    return old if old is not None and same else Trouble(operation, error, at)
+
+
+def _are_the_same(before: Sequence[Trouble], after: Sequence[Trouble]) -> bool:
+    return len(before) == len(after) and all(old is new for old, new in zip(before, after, strict=True))

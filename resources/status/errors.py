@@ -1,0 +1,100 @@
+"""Errors: what could not be done for an object the last time it was tried, as its status tells it (`lastErrors`)."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.operation import Held, Operation, Trouble, Verb
+from engine.resource import Body
+
+MOST = 20
+"""Entries of one object: a clique of a thousand pods that are refused is not told pod by pod."""
+
+LONGEST = 1024
+"""Characters of a description: servers quote what they were sent."""
+
+
+class Codes(NamedTuple):
+    """The words for what could not be made, changed, or taken away."""
+
+    make: str
+    change: str
+    take: str
+
+
+def _synced(what: str) -> Codes:
+    return Codes(f"ERR_SYNC_{what}", f"ERR_SYNC_{what}", f"ERR_DELETE_{what}")
+
+
+CODES: Mapping[tuple[str, str], Codes] = {
+    ("PodCliqueSet", "PodClique"): Codes("ERR_CREATE_OR_UPDATE_PODCLIQUE", "ERR_CREATE_OR_UPDATE_PODCLIQUE", "ERR_DELETE_PODCLIQUE"),
+    ("PodCliqueSet", "PodCliqueScalingGroup"): Codes(
+        "ERR_CREATE_PODCLIQUESCALINGGROUP", "ERR_SYNC_PODCLIQUESCALINGGROUP", "ERR_DELETE_PODCLIQUESCALINGGROUP"
+    ),
+    ("PodCliqueSet", "PodGang"): Codes("ERR_CREATE_PODGANG", "ERR_CREATE_OR_PATCH_PODGANG", "ERR_DELETE_EXCESS_PODGANG"),
+    ("PodCliqueSet", "Service"): _synced("PODCLIQUESET_SERVICE"),
+    ("PodCliqueSet", "HorizontalPodAutoscaler"): _synced("HPA"),
+    ("PodCliqueSet", "ServiceAccount"): _synced("SERVICEACCOUNT"),
+    ("PodCliqueSet", "Role"): _synced("ROLE"),
+    ("PodCliqueSet", "RoleBinding"): _synced("ROLEBINDING"),
+    ("PodCliqueSet", "Secret"): Codes("ERR_CREATE_SECRET", "ERR_CREATE_SECRET", "ERR_DELETE_SECRET"),
+    ("PodCliqueSet", "ResourceClaim"): _synced("PCS_RESOURCE_CLAIM"),
+    ("PodCliqueScalingGroup", "PodClique"): Codes("ERR_CREATE_PODCLIQUE", "ERR_CREATE_OR_UPDATE_PODCLIQUES", "ERR_DELETE_PODCLIQUE"),
+    ("PodCliqueScalingGroup", "ResourceClaim"): Codes(*["ERR_SYNC_PCSG_RESOURCE_CLAIM"] * 3),
+    ("PodClique", "Pod"): Codes("ERR_CREATE_POD", "ERR_REMOVE_POD_SCHEDULING_GATE", "ERR_DELETE_POD"),
+    ("PodClique", "ResourceClaim"): _synced("PCLQ_RESOURCE_CLAIM"),
+}
+"""Parent and child -> the codes. What is not here is not told: what is done to a parent itself, and states."""
+
+
+def of(parent: ResourceId, troubles: Sequence[Trouble] | None, old: Body) -> Body:
+    """The field `lastErrors` of an object, taken away when there are none; nothing at all as long as nobody has tried what is to be done.
+
+    `troubles` are those of everything around the object, None where nobody remembers any; `old` is the status as it is: an error
+    that it tells already was seen when it says.
+    """
+    if troubles is None:
+        return {}
+    seen = {(entry.get("code"), entry.get("description")): entry.get("observedAt") for entry in old.get("lastErrors") or ()}
+    mine = [trouble for trouble in troubles if _is_about(parent, trouble.operation)]
+    told = [_told(parent, trouble, seen) for trouble in mine if trouble.error is not None]
+    return {} if mine and not told else {"lastErrors": told[:MOST] or None}
+
+
+def unexplained(lives: Iterable[Live]) -> Iterator[Held]:
+    """Those objects that tell of errors, for when nobody remembers any: they do so until somebody has tried again."""
+    for live in lives:
+        if (live.body.get("status") or {}).get("lastErrors"):
+            yield Held(live.id, "tells of errors of an earlier process; they are taken back once a pass has gone well")
+
+
+def in_parts(troubles: Iterable[Trouble], part_of: Callable[[ResourceId], str]) -> Mapping[str, tuple[Trouble, ...]]:
+    """The troubles by the part of the root that they are in."""
+    parts: dict[str, list[Trouble]] = {}
+    for trouble in troubles:
+        parts.setdefault(part_of(trouble.operation.id), []).append(trouble)
+    return {key: tuple(found) for key, found in parts.items()}
+
+
+def _is_about(parent: ResourceId, operation: Operation) -> bool:
+    """Whether the call is made for that object, being about one that it controls."""
+    if (parent.kind, operation.id.kind) not in CODES:
+        return False
+    if operation.controller is not None:
+        return (operation.controller.kind, operation.controller.name) == (parent.kind, parent.name)
+    return any(reference.owner.id == parent for reference in operation.references[:1])
+
+
+def _told(parent: ResourceId, trouble: Trouble, seen: Mapping[tuple[str, str], str]) -> Body:
+    operation = trouble.operation
+    word, code = _words(operation.verb, CODES[parent.kind, operation.id.kind])
+    what = f"failed to sync {operation.id.kind}: [Operation: {word}, Code: {code}]"
+    text = f"{what} message: {operation.verb} {operation.id}, cause: {trouble.error}"[:LONGEST]
+    return {"code": code, "description": text, "observedAt": seen.get((code, text)) or trouble.since.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def _words(verb: Verb, codes: Codes) -> tuple[str, str]:
+    if verb in (Verb.DELETE, Verb.RELEASE):
+        return "Delete", codes.take
+    return "Sync", codes.make if verb is Verb.CREATE else codes.change
