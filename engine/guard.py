@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.observed import World
+from engine.observed import Live, World
 from engine.operation import Objection, Operation, Plan, Verb
 
 
@@ -39,9 +39,12 @@ def within_budget(plans: Sequence[Plan], world: World, limits: Limits) -> tuple[
 
 
 def refuse_to_wipe(world: World) -> tuple[Objection, ...]:
-    """No root in sight while children exist: more likely a wrong place or a missing CRD than a wish to be rid of all."""
-    children = [child for child in world.orphans if child.deleting_since is None]
-    if world.roots or not children:
+    """No root in sight while children exist: more likely a wrong place or a missing CRD than a wish to be rid of all.
+
+    What somebody has deleted, and what that owns, is on its way out: it does not speak of a mistake.
+    """
+    children = () if world.roots else _staying(world.orphans)
+    if not children:
         return ()
     return (
         Objection(
@@ -50,3 +53,14 @@ def refuse_to_wipe(world: World) -> tuple[Objection, ...]:
             "check the cluster, the namespace and that the CRDs are installed",
         ),
     )
+
+
+def _staying(lives: Sequence[Live]) -> Sequence[Live]:
+    """Those that neither are being deleted nor belong to something that is."""
+    staying = [live for live in lives if live.deleting_since is None]
+    going = {live.uid for live in lives if live.deleting_since is not None}
+    while going:
+        leaving = [live for live in staying if any(owner.uid in going for owner in live.owners)]
+        going = {live.uid for live in leaving}
+        staying = [live for live in staying if live.uid not in going]
+    return staying

@@ -4,7 +4,7 @@ import pytest
 
 from engine.guard import Limits, refuse_to_wipe, within_budget
 from engine.ids import ResourceId
-from engine.observed import Observed, World, live, slice_of
+from engine.observed import Live, Observed, World, live, slice_of
 from engine.operation import Cause, Operation, Plan, Verb
 
 
@@ -63,3 +63,18 @@ def test_children_without_any_root_are_a_wrong_place_not_a_wish() -> None:
     assert "no root is seen, but 2 of their objects are" in objection.message
     assert refuse_to_wipe(world_of(2)) == ()
     assert refuse_to_wipe(World(())) == ()
+
+
+def test_what_somebody_has_deleted_and_what_that_owns_is_no_sign_of_a_wrong_place() -> None:
+    def child(name: str, owner: str = "", **metadata: str) -> Live:
+        owners = [{"apiVersion": "v1", "kind": "Service", "name": owner, "uid": owner}] if owner else []
+        body = {"name": name, "namespace": "default", "uid": name, "ownerReferences": owners, **metadata}
+        return live({"apiVersion": "v1", "kind": "Service", "metadata": body})
+
+    gone = child("group", deletionTimestamp="2026-01-01T00:00:00Z")
+    below = (child("clique", "group"), child("pod", "clique"))
+    circle = (child("a", "b"), child("b", "a"))
+
+    assert refuse_to_wipe(World((), (gone, *below))) == ()
+    assert "1 of their objects" in refuse_to_wipe(World((), (gone, *below, child("other"))))[0].message
+    assert "2 of their objects" in refuse_to_wipe(World((), (gone, *circle)))[0].message

@@ -1,0 +1,110 @@
+"""What `engine diff` tells of an update that is under way: the next step, and why the others are held."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from engine.report.json import document
+from engine.report.model import Report, compose
+from engine.report.text import text
+from resources.registry import BLUEPRINTS
+from tests.builders import clique, group, podcliqueset
+from tests.stories.pods import running
+from tests.stories.stage import Stage, stage
+
+pytestmark = pytest.mark.anyio
+
+FIRST = "another replica is updated first"
+NEXT = "one at a time"
+AGAIN = "the last one replaced is not ready yet"
+
+
+def workload(version: int) -> dict[str, Any]:
+    """Two replicas of a clique of two, and a group of two."""
+    slow = {"sandbox.grove.io/ready-after": "5s"}
+    cliques = [clique(name, replicas, pod_spec=running(version), annotations=slow) for name, replicas in (("router", 2), ("worker", 1))]
+    return podcliqueset("llm", *cliques, groups=(group("pool", "worker", replicas=2),), replicas=2)
+
+
+async def told(cluster: Stage) -> Report:
+    """What `engine diff` reports now."""
+    seen = await cluster.look()
+    return compose(seen.survey.plans, BLUEPRINTS[0].part_of, objections=seen.survey.objections, incomplete=seen.world.incomplete)
+
+
+def waits(report: Report) -> Mapping[str, str]:
+    """What waits for its turn, and why, by clique, as JSON has it."""
+    (root,) = document(report)["roots"]
+    return {one["object"]["name"]: one["why"] for one in root["waiting"] if "of an old template" in one["why"]}
+
+
+def deletes(report: Report) -> list[tuple[str, str]]:
+    """What would be deleted, and why, as JSON has it."""
+    (root,) = document(report)["roots"]
+    return [(one["object"]["name"], one["why"]) for one in root["operations"] if one["verb"] == "delete"]
+
+
+def lines(report: Report) -> list[str]:
+    """The report as people read it."""
+    return [line.text for line in text(report)]
+
+
+async def test_before_it_begins_the_first_unit_is_named_and_everything_else_waits_behind_it() -> None:
+    async with stage() as cluster:
+        await cluster.apply(workload(1))
+        await cluster.sync()
+
+        await cluster.apply(workload(2))
+        report = await told(cluster)
+
+        ((pod, why),) = deletes(report)
+        assert pod.startswith("llm-0-router-") and why == "the template has changed"
+        left = waits(report)
+        assert left["llm-0-router"] == f"1 of 2 pods are of an old template: {NEXT}"
+        assert left["llm-1-router"] == f"2 of 2 pods are of an old template: {FIRST}"
+        assert {name: why.partition(": ")[2] for name, why in left.items() if "-pool-" in name} == {
+            "llm-0-pool-0-worker": NEXT,
+            "llm-0-pool-1-worker": NEXT,
+            "llm-1-pool-0-worker": FIRST,
+            "llm-1-pool-1-worker": FIRST,
+        }
+
+        printed = lines(report)
+        assert any(line.startswith(f"  - delete   Pod/{pod} ") and line.endswith("the template has changed (intent)") for line in printed)
+        assert any("PodClique/llm-0-router " in line and line.endswith(NEXT) for line in printed)
+        assert any("PodClique/llm-1-" in line and line.endswith(FIRST) for line in printed)
+        assert '      spec.podSpec.containers[main].image: "example/worker:1" → "example/worker:2"' in printed
+
+
+async def test_while_a_unit_is_replaced_no_other_is_named_and_all_wait_for_it() -> None:
+    async with stage() as cluster:
+        await cluster.apply(workload(1))
+        await cluster.sync()
+        async with cluster.running():
+            await cluster.apply(workload(2))
+            await cluster.clock.advance(4)
+
+            report = await told(cluster)
+            assert deletes(report) == []
+            assert waits(report)["llm-0-router"] == f"1 of 2 pods are of an old template: {AGAIN}"
+            assert waits(report)["llm-0-pool-1-worker"] == f"1 of 1 pods are of an old template: {AGAIN}"
+            assert waits(report)["llm-1-router"] == f"2 of 2 pods are of an old template: {FIRST}"
+            assert any("PodClique/llm-0-router" in line and "1 of 2 pods ready" in line for line in lines(report))
+            assert any("PodClique/llm-0-router" in line and line.endswith(AGAIN) for line in lines(report))
+
+
+async def test_what_waits_grows_less_from_step_to_step_until_nothing_is_left_to_tell() -> None:
+    async with stage() as cluster:
+        await cluster.apply(workload(1))
+        await cluster.sync()
+        left = []
+        async with cluster.running():
+            await cluster.apply(workload(2))
+            for _ in range(120):
+                await cluster.clock.advance(1)
+                left.append(len(waits(await told(cluster))))
+
+        assert left == sorted(left, reverse=True)
+        assert (left[0], left[-1]) == (6, 0)
+        assert lines(await told(cluster))[-1] == "No operations."
