@@ -71,6 +71,8 @@ def _in_gang(view: View, clique: CliqueView, pod: Resource) -> Resource:
 
 def _sharing(pod: Resource, claims: Sequence[Use]) -> Resource:
     """A pod that uses claims: it comes after them, and is held as long as one of them cannot be made."""
+    if not claims:
+        return pod
     needing = replace(pod, after=pod.after.union(use.id for use in claims))
     trouble = next((f"needs {use.id.name}: {use.trouble}" for use in claims if use.trouble), "")
     return replace(needing, stance=Stance.HOLD, why=trouble) if trouble else needing

@@ -61,6 +61,8 @@ def shared(template: Template) -> Iterator[Resource]:
 
 def render(view: View) -> Iterator[Resource]:
     """What is claimed within a replica, whoever of its pods uses it."""
+    if view.template.sharing.is_empty:
+        return
     for share in view.template.sharing.of_set:
         if share.per_replica:
             yield _of_replica(view, of_set(view.template), share, view.index)
@@ -75,8 +77,6 @@ def render(view: View) -> Iterator[Resource]:
 def _of_clique(view: View, clique: CliqueView) -> Iterator[Resource]:
     """One claim for each seat that is taken. Whoever leaves a seat that nobody takes keeps its claim until it is gone."""
     level = of_clique(view, clique)
-    if not level.shares:
-        return
     seats = {pod.seat for pod in clique.seating.kept} | {seat.index for seat in clique.seating.fresh}
     yield from _for_each(view, level, sorted(seat for seat in seats if seat is not None))
     vacated = {pod.seat: pod for pod in clique.pods if pod.seat is not None and pod.seat not in seats}
@@ -116,6 +116,8 @@ class Use:
 
 def uses(view: View, clique: CliqueView, seat: int) -> tuple[Use, ...]:
     """The claims that the pod of a seat uses, in the order in which it names them."""
+    if view.template.sharing.is_empty:
+        return ()
     of_group = clique.group.group.name if clique.group else ""
     return tuple(
         _use(view, level, share, index)

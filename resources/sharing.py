@@ -41,6 +41,11 @@ class Sharing:
     strangers: frozenset[str]
     """Names of claims that belong to others."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody shares anything, as in most sets."""
+        return not (self.of_set or any(self.of_groups.values()) or any(self.of_cliques.values()))
+
 
 def read(root: ResourceId, inner: Body, around: Surroundings) -> Sharing:
     """The entries of a template whose shape is sound."""
