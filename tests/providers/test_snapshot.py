@@ -14,7 +14,7 @@ from engine.operation import Cause, Operation, Verb
 from engine.runtime.provider import Scope
 from providers.documents import read_documents
 from providers.snapshot import EMPTY, as_yaml, read, written
-from resources.kinds import POD, PODCLIQUESET, SECRET
+from resources.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE, SECRET, TOPOLOGY_BINDING
 
 TEXT = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 
@@ -153,3 +153,15 @@ def test_what_is_no_snapshot_is_told_with_its_place(tmp_path: Path, text: str, m
 def test_a_snapshot_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read(tmp_path / "gone.yaml")
+
+
+@pytest.mark.anyio
+async def test_neighbours_are_there_whatever_their_labels(tmp_path: Path) -> None:
+    template, binding = body("ResourceClaimTemplate", "gpu"), body("ClusterTopologyBinding", "hall")
+    template["apiVersion"], binding["apiVersion"] = RESOURCE_CLAIM_TEMPLATE.api_version, TOPOLOGY_BINDING.api_version
+    snapshot = read(stored(tmp_path, template, binding, body("Pod", "p")))
+
+    seen = await snapshot.observe(Scope((), (POD,), "managed=us", neighbours=(RESOURCE_CLAIM_TEMPLATE, TOPOLOGY_BINDING)))
+
+    assert sorted(one.id.name for one in seen.neighbours) == ["gpu", "hall"]
+    assert seen.children == ()
