@@ -1,6 +1,7 @@
 """Teardown: what goes, in the order in which nothing is taken from under a pod that still runs."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -13,6 +14,13 @@ AT_ONCE = frozenset({"Pod", "HorizontalPodAutoscaler"})
 """What goes first: nobody may scale what is leaving, and everything else waits for the pods."""
 
 
+RELIES_ON: Mapping[str, frozenset[str]] = {
+    "Secret": frozenset({"ServiceAccount"}),
+    "RoleBinding": frozenset({"Role", "ServiceAccount"}),
+}
+"""Who goes before whom among those without an owner in common: a token goes with its account, if we are not quicker."""
+
+
 def depart(
     lives: Iterable[Live], why: str, *, asked: bool = True, last: Collection[str] = (), occasion: Occasion | None = None
 ) -> Iterator[Resource]:
@@ -21,29 +29,53 @@ def depart(
     The cliques named in `last` go after the others, and resource claims after the cliques that share them. The cliques are what the
     occasion consists of.
     """
-    listed = list(lives)
-    witnesses = frozenset(live.id for live in listed if live.id.kind == "PodClique" and live.id.name in last)
-    claims = frozenset(live.id for live in listed if live.id.kind == "ResourceClaim" and not _is_of_one_clique(live))
-    pods = sum(live.id.kind == "Pod" for live in listed)
-    for live in listed:
+    party = _party(lives, last)
+    pods = sum(live.id.kind == "Pod" for live in party.lives)
+    for live in party.lives:
         if live.id.kind == "ResourceClaim" and live.deleting_since is not None:
             yield Resource(live.id, {}, f"{why}; its devices are being released", stance=Stance.HOLD)
         elif live.id.kind in AT_ONCE or not pods:
-            survivors = claims | (witnesses if live.id not in witnesses else frozenset()) if live.id.kind == "PodClique" else frozenset()
-            after = _owners(live, listed) | survivors
-            yield _drop(live, why, asked, after, occasion if live.id.kind == "PodClique" else None)
+            yield _drop(live, why, asked, party.survivors(live), occasion if live.id.kind == "PodClique" else None)
         else:
             yield Resource(live.id, {}, f"{why}; waits for {'1 pod' if pods == 1 else f'{pods} pods'} to be gone", stance=Stance.HOLD)
 
 
+@dataclass(frozen=True, slots=True)
+class _Party:
+    """Objects that go together."""
+
+    lives: tuple[Live, ...]
+    by_uid: Mapping[str, ResourceId]
+    by_kind: Mapping[str, frozenset[ResourceId]]
+    witnesses: frozenset[ResourceId]
+    shared_claims: frozenset[ResourceId]
+
+    def survivors(self, live: Live) -> frozenset[ResourceId]:
+        """Those that go only after it: its owners, and what relies on it to be gone."""
+        later = {self.by_uid[owner.uid] for owner in live.owners if owner.uid in self.by_uid}
+        later.update(id for kind in RELIES_ON.get(live.id.kind, ()) for id in self.by_kind.get(kind, ()))
+        if live.id.kind == "PodClique":
+            later |= self.shared_claims
+            later |= self.witnesses if live.id not in self.witnesses else frozenset()
+        return frozenset(later)
+
+
+def _party(lives: Iterable[Live], last: Collection[str]) -> _Party:
+    listed = tuple(lives)
+    by_kind: dict[str, set[ResourceId]] = {}
+    for live in listed:
+        by_kind.setdefault(live.id.kind, set()).add(live.id)
+    return _Party(
+        listed,
+        {live.uid: live.id for live in listed},
+        {kind: frozenset(ids) for kind, ids in by_kind.items()},
+        witnesses=frozenset(id for id in by_kind.get("PodClique", ()) if id.name in last),
+        shared_claims=frozenset(live.id for live in listed if live.id.kind == "ResourceClaim" and not _is_of_one_clique(live)),
+    )
+
+
 def _is_of_one_clique(claim: Live) -> bool:
     return claim.controller is not None and claim.controller.kind == "PodClique"
-
-
-def _owners(live: Live, lives: Sequence[Live]) -> frozenset[ResourceId]:
-    """Its owners among those that go as well: they were there before it and go after it."""
-    uids = {owner.uid for owner in live.owners}
-    return frozenset(one.id for one in lives if one.uid in uids)
 
 
 def _drop(live: Live, why: str, asked: bool, after: frozenset[ResourceId], occasion: Occasion | None) -> Resource:

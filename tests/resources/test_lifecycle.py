@@ -207,3 +207,20 @@ def test_what_is_made_for_a_new_number_is_intent_and_what_somebody_took_away_is_
     del toy.objects[kinds.SERVICE.id("default", "demo-0")]
     (plan,) = toy.plans()
     assert [(operation.id.kind, operation.cause) for operation in plan.operations] == [("Service", Cause.DRIFT)]
+
+
+def test_a_token_goes_before_its_account_and_a_binding_before_its_role() -> None:
+    toy = up(podcliqueset("demo"))
+    toy.delete(ROOT)
+    order: list[str] = []
+    for _ in range(8):
+        for plan in toy.plans():
+            order.extend(operation.id.kind for operation in plan.operations)
+            edges = {operation.id.kind: operation.after for operation in plan.operations}
+            if "ServiceAccount" in edges:
+                assert {key.split()[1].split("/")[1] for key in edges["ServiceAccount"]} == {"Secret", "RoleBinding"}
+            toy.apply(plan.operations)
+        toy.live()
+
+    assert order.index("Secret") < order.index("ServiceAccount")
+    assert order.index("RoleBinding") < order.index("Role")
