@@ -161,11 +161,13 @@ def _bound(operation: Operation) -> dict[str, Any]:
 
 
 def _released(operation: Operation) -> list[dict[str, Any]]:
-    """A JSON patch that takes our finalizers off, if the object and its finalizers are as they were judged."""
-    seen = operation.body["of"]
-    kept = [finalizer for finalizer in seen if finalizer not in operation.body["finalizers"]]
-    return [
-        {"op": "test", "path": "/metadata/uid", "value": operation.expect.uid},
-        {"op": "test", "path": "/metadata/finalizers", "value": seen},
-        {"op": "replace", "path": "/metadata/finalizers", "value": kept},
-    ]
+    """A JSON patch that takes our finalizers off if they are where they were judged to be, the last one first.
+
+    What others add or take off behind them, as the garbage collector does in the middle of a deletion, is no conflict.
+    """
+    patch = [{"op": "test", "path": "/metadata/uid", "value": operation.expect.uid}]
+    for place, finalizer in reversed(list(enumerate(operation.body["of"]))):
+        if finalizer in operation.body["finalizers"]:
+            path = f"/metadata/finalizers/{place}"
+            patch += [{"op": "test", "path": path, "value": finalizer}, {"op": "remove", "path": path}]
+    return patch

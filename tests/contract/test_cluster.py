@@ -152,6 +152,19 @@ async def test_our_finalizer_is_released_and_others_stay(client: KubernetesClien
     await client.patch(SERVICE, namespace, "one", {"metadata": {"finalizers": None}})
 
 
+async def test_what_others_do_to_their_finalizers_meanwhile_is_no_conflict(
+    client: KubernetesClient, cluster: Cluster, namespace: str
+) -> None:
+    id, theirs = SERVICE.id(namespace, "one"), "example.com/theirs"
+    made = await client.create(SERVICE, namespace, service(namespace, "one", finalizers=[KEPT, theirs]))
+    await cluster.execute(operation(Verb.DELETE, id, expect=Expect(judged(made).uid)), {})
+    await client.patch(SERVICE, namespace, "one", {"metadata": {"finalizers": [KEPT]}})
+
+    await cluster.execute(operation(Verb.RELEASE, id, {"finalizers": [KEPT], "of": [KEPT, theirs]}, expect=Expect(judged(made).uid)), {})
+
+    assert await cluster.look(id) is None
+
+
 async def test_the_last_finalizer_lets_an_object_go_and_to_release_it_again_is_no_fault(
     client: KubernetesClient, cluster: Cluster, namespace: str
 ) -> None:
