@@ -63,7 +63,10 @@ class Engine:
 
 @dataclass(slots=True, eq=False)
 class Memory:
-    """What one process remembers from pass to pass: all of it makes passes cheaper, or writes fewer; none of it is needed."""
+    """What one process remembers from pass to pass: it makes passes cheaper, or writes fewer; none of it is needed.
+
+    What failed under its hands is more than that: a fact, which goes into what is seen.
+    """
 
     memo: Memo = field(default_factory=Memo)
     world: World | None = None

@@ -60,8 +60,11 @@ def leaves(stages: Sequence[Stage], current: int | None) -> dict[int, Leave]:
 
 def is_stale(clique: CliqueView) -> bool:
     """Whether the clique, or a pod that serves in it, is from another template, and not for its user to replace."""
-    if clique.on_delete or clique.live is None:
-        return False
+    return not clique.on_delete and clique.live is not None and has_old(clique)
+
+
+def has_old(clique: CliqueView) -> bool:
+    """Whether the clique, or a pod that serves in it, is from another template, whoever is to replace it."""
     return clique.outdated or any(is_old(clique, pod) for pod in clique.seating.kept)
 
 

@@ -8,7 +8,7 @@ from engine.resource import NOW, Body
 from resources import labels
 from resources.facts import PodFacts
 from resources.policies.availability import BREACHED, SCHEDULED, breach, ready, scheduled
-from resources.policies.rollout import is_stale
+from resources.policies.rollout import has_old
 from resources.status import errors, update
 from resources.view import CliqueView, View
 
@@ -34,7 +34,7 @@ def of(view: View, clique: CliqueView) -> Body | None:
     in_progress = update.is_in_progress(progress)
     if not in_progress and target == clique.clique.hash and body["updatedReplicas"] == body["replicas"]:
         body["currentPodTemplateHash"] = target
-        body["currentPodCliqueSetGenerationHash"] = view.template.hash
+        body["currentPodCliqueSetGenerationHash"] = progress["podCliqueSetGenerationHash"] if progress else view.template.hash
     if is_settled(clique):
         body["observedGeneration"] = clique.live.generation
     if is_settled(clique) or "observedGeneration" in old:
@@ -66,16 +66,16 @@ def is_available(clique: CliqueView) -> bool:
 
 
 def is_updated(clique: CliqueView) -> bool:
-    """Whether it is available and its minimum comes from the template of today."""
-    return is_available(clique) and not is_stale(clique) and made_from(clique, clique.clique.hash) >= clique.clique.min_available
+    """Whether it is available and all that serves in it comes from the template of today, its minimum at least."""
+    return is_available(clique) and not has_old(clique) and made_from(clique, clique.clique.hash) >= clique.clique.min_available
 
 
 def _scheduled(clique: CliqueView, at: Any) -> dict[str, Any]:
     minimum, found = clique.clique.min_available, scheduled(clique)
-    told = f"scheduled pods found. expected at least: {minimum}, found: {found}"
+    told = f"expected at least: {minimum}, found: {found}"
     if found >= minimum:
-        return condition(SCHEDULED, True, "SufficientScheduledPods", f"Sufficient {told}", at=at)
-    return condition(SCHEDULED, False, "InsufficientScheduledPods", f"Insufficient {told}", at=at)
+        return condition(SCHEDULED, True, "SufficientScheduledPods", f"Sufficient scheduled pods found. {told}", at=at)
+    return condition(SCHEDULED, False, "InsufficientScheduledPods", f"Insufficient scheduled pods. {told}", at=at)
 
 
 def _breached(clique: CliqueView, at: Any) -> dict[str, Any]:

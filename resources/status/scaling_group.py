@@ -29,19 +29,27 @@ def of(view: View, group: GroupView) -> Body | None:
         "availableReplicas": sum(is_available(members) for members in replicas),
         "updatedReplicas": sum(is_updated(members) for members in replicas),
         "selector": labels.selector({**labels.default(view.root), labels.SCALING_GROUP: group.name}),
-        "conditions": _conditions(view, old.get("conditions") or (), breached),
+        "conditions": _conditions(view, group, old.get("conditions") or (), breached),
     }
     if progress:
         body["updateProgress"] = progress
     if not in_progress and is_current(replicas):
         body["currentPodCliqueSetGenerationHash"] = view.template.hash
-    if all(map(_is_complete, replicas)):
+    if all(map(_is_complete, replicas)) and not _has_excess(view, group):
         body["observedGeneration"] = group.live.generation
     return {**body, **errors.of(group.id, view.troubles, old)}
 
 
-def _conditions(view: View, old: Sequence[Mapping[str, Any]], breached: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """That the gang is being recycled is told until the group is without breach again."""
+def _has_excess(view: View, group: GroupView) -> bool:
+    """Whether cliques of the group are left that it should no longer have."""
+    expected = {clique.id for clique in view.cliques}
+    return any(live.labels.get(labels.SCALING_GROUP) == group.name and live.id not in expected for live in view.lives.of("PodClique"))
+
+
+def _conditions(view: View, group: GroupView, old: Sequence[Mapping[str, Any]], breached: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """How a group began is told as of its creation (Q16). That the gang is being recycled is told until it is without breach again."""
+    if not old and group.live is not None:
+        breached = {**breached, "lastTransitionTime": group.live.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")}
     if view.moves.recycled:
         message = (
             f"Gang termination fired at PCS-replica scope for PCS replica {view.index}; "

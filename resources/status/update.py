@@ -6,7 +6,7 @@ from typing import Any
 from engine.conditions import condition
 from engine.resource import NOW
 from resources.policies.availability import ready
-from resources.policies.rollout import is_old, is_stale, is_whole
+from resources.policies.rollout import has_old, is_old, is_stale, is_whole
 from resources.view import CliqueView, GroupView, View
 
 Progress = dict[str, Any]
@@ -58,21 +58,25 @@ def _next(before: Mapping[str, Any] | None, chosen: Any) -> Mapping[str, Any] | 
 
 
 def of_group(view: View, group: GroupView, replicas: Sequence[Sequence[CliqueView]], known: Mapping[str, Any] | None) -> Progress | None:
-    """The progress of a scaling group: it begins when the turn comes to its replica of the set."""
+    """The progress of a scaling group: it begins when the turn comes to its replica of the set.
+
+    Where people replace what is old, it has ended as it begins.
+    """
     generation = view.template.hash
     stale = any(is_stale(clique) for members in replicas for clique in members)
     if not known or known.get("podCliqueSetGenerationHash") != generation:
-        if not view.moves.updating and not (known and not stale):
+        if not view.moves.updating and not view.template.on_delete and not (known and not stale):
             return dict(known) if known else None
         known = None
-    updated = sum(not is_stale(clique) and clique.live is not None and not clique.going for members in replicas for clique in members)
+    updated = sum(not has_old(clique) and clique.live is not None and not clique.going for members in replicas for clique in members)
     progress: Progress = {
         "updateStartedAt": (known or {}).get("updateStartedAt") or NOW,
         "podCliqueSetGenerationHash": generation,
         "updatedPodCliquesCount": updated,
         "totalPodCliquesCount": sum(map(len, replicas)),
     }
-    if not stale and updated == progress["totalPodCliquesCount"] and (not is_in_progress(known) or all(map(_serve, replicas))):
+    all_new = not stale and updated == progress["totalPodCliquesCount"]
+    if view.template.on_delete or (all_new and (not is_in_progress(known) or all(map(_serve, replicas)))):
         ended = (known or {}).get("updateEndedAt") or NOW
         return {**progress, "updateEndedAt": ended, "readyReplicaIndicesSelectedToUpdate": None}
     return {**progress, "updateEndedAt": None, "readyReplicaIndicesSelectedToUpdate": _selected_replica(view, replicas, known)}
