@@ -1,0 +1,58 @@
+"""What is told where a real server says no: errors in the state of who lacks something, events on it, and nothing of either afterwards."""
+
+from typing import Any
+
+import pytest
+
+from engine.ids import Kind
+from engine.runtime.session import Ending
+from providers.kubernetes.client import KubernetesClient
+from resources import kinds
+from tests.builders import clique, podcliqueset
+from tests.controlplane.cluster import ControlPlane
+from tests.stories.test_control_plane import Audit, connection, define, synced
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+NAMESPACE = "told"
+QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas", status=True)
+LONG = "w" * 30
+
+
+async def allow(admin: KubernetesClient, pods: int) -> None:
+    """So many pods and no more: what the controller of quotas would find, and admission goes by."""
+    hard = {"pods": str(pods)}
+    await admin.create(QUOTA, NAMESPACE, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
+    await admin.patch(QUOTA, NAMESPACE, "few", {"status": {"hard": hard, "used": {"pods": "0"}}}, subresource="status")
+
+
+async def errors(admin: KubernetesClient) -> list[dict[str, Any]]:
+    """What the clique tells."""
+    status = (await admin.get(kinds.PODCLIQUE, NAMESPACE, f"web-0-{LONG}"))["status"]
+    return list(status.get("lastErrors", ()))
+
+
+async def test_what_a_quota_refuses_is_told_and_taken_back_when_there_is_room(control_plane: ControlPlane) -> None:
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, NAMESPACE)
+        await allow(admin, 1)
+        await admin.create(kinds.PODCLIQUESET, NAMESPACE, podcliqueset("web", clique(LONG, 3), namespace=NAMESPACE))
+        assert (await synced(control_plane, NAMESPACE)).ending is Ending.FAILED
+
+        told = await errors(admin)
+        events = [event for event in (await admin.list(kinds.EVENT, NAMESPACE)).items if event["reason"] == "PodCreateFailed"]
+        assert [entry["code"] for entry in told] == ["ERR_CREATE_POD"] * 2
+        assert all("exceeded quota: few" in entry["description"] for entry in told)
+        assert {(event["type"], event["involvedObject"]["name"]) for event in events} == {("Warning", f"web-0-{LONG}")}
+        assert {event["source"]["component"] for event in events} == {"podclique-controller"}
+
+        audit = Audit(control_plane)
+        assert (await synced(control_plane, NAMESPACE)).ending is Ending.FAILED
+        assert (await errors(admin), audit.read().writes) == (told, {"create pods": 2})
+
+        await admin.delete(QUOTA, NAMESPACE, "few")
+        assert (await synced(control_plane, NAMESPACE)).ending is Ending.DONE
+        assert await errors(admin) == []
+        audit = Audit(control_plane)
+        assert (await synced(control_plane, NAMESPACE)).ending is Ending.DONE
+        assert audit.read().writes.total() == 0
