@@ -48,9 +48,13 @@ def child(root: str, component: str, name: str | None = None) -> dict[str, str]:
     return labels if name is None else {**labels, NAME: name}
 
 
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""kubectl's book-keeping about one object, of no use on another."""
+
+
 def without_grove(keys: Mapping[str, str]) -> dict[str, str]:
     """The labels or annotations that a set hands on to its gangs."""
-    return {key: value for key, value in keys.items() if not key.startswith(GROVE)}
+    return {key: value for key, value in keys.items() if not key.startswith(GROVE) and key != LAST_APPLIED}
 
 
 def selector(labels: Mapping[str, str]) -> str:

@@ -139,7 +139,7 @@ def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, 
     )
     rollout = status.Rollout(next(iter(turns), None), done=not any(one.stale or one.away for one in stages))
     standing = status.of(template, count, root, [one.standing for one in replicas], rollout) if root.uid else None
-    if standing and complete:
+    if standing and complete and not turns:
         standing = {**standing, "observedGeneration": root.generation}
     if standing:
         standing = {**standing, **errors.of(root.id, observed.troubles, root.body.get("status") or {})}
