@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from engine.conditions import find
+from engine.errors import Forbidden
 from engine.runtime.session import Ending
 from resources import kinds
 from resources.policies.availability import BREACHED
@@ -156,13 +157,16 @@ async def test_it_is_told_since_when_and_until_when_and_afterwards_that_it_has_h
         assert events["PodCliqueSetReplicaDeleteSuccessful"] == "PodCliqueSet replica 0 deleted"
 
 
-SHORTLY = "1m"
+FRONT, LEADER = "llm-0-front", "llm-0-pool-1-leader"
+"""The witnesses: by name each comes before those that go with it, so that it is no chance when it goes last."""
+MEMBERS = {FRONT: ("worker",), LEADER: ("leader", "worker")}
 
 
 async def breached(cluster: Stage, victim: str) -> None:
     """A small set whose time has come while nobody of us was there to see it."""
-    cliques, groups = (clique("router"), clique("worker")), (group("pool", "worker", replicas=2),)
-    await cluster.apply(podcliqueset("llm", *cliques, groups=groups, terminationDelay=SHORTLY))
+    members = MEMBERS[victim]
+    groups = (group("pool", *members, replicas=2),)
+    await cluster.apply(podcliqueset("llm", clique("front"), *map(clique, members), groups=groups, terminationDelay="1m"))
     await cluster.sync()
     fail(cluster, victim)
     async with cluster.running():
@@ -170,7 +174,22 @@ async def breached(cluster: Stage, victim: str) -> None:
     await cluster.clock.advance(MINUTES)
 
 
-@pytest.mark.parametrize(("victim", "doomed"), [("llm-0-router", 3), ("llm-0-pool-1-worker", 1)], ids=["set scope", "group scope"])
+@pytest.mark.parametrize("victim", [FRONT, LEADER], ids=["set scope", "group scope"])
+async def test_the_witness_stays_as_long_as_one_that_should_go_with_it_cannot_go(victim: str) -> None:
+    async with stage(nodes=2) as cluster:
+        await breached(cluster, victim)
+        before, ours = uids(cluster), cluster.start()
+        ours.refuses = lambda call: Forbidden("not yet") if call == ("delete", kinds.PODCLIQUE, "llm-0-pool-1-worker") else None
+
+        assert (await cluster.sync(ours)).ending is Ending.FAILED
+        assert uids(cluster)[victim] == before[victim]
+        assert "deletionTimestamp" not in cluster.there(kinds.PODCLIQUE)[victim]["metadata"]
+
+        await cluster.sync()
+        assert {victim, "llm-0-pool-1-worker"} <= replaced(cluster, before)
+
+
+@pytest.mark.parametrize(("victim", "doomed"), [(FRONT, 3), (LEADER, 2)], ids=["set scope", "group scope"])
 async def test_killed_at_any_write_of_a_recycling_the_next_process_completes_it_and_makes_nothing_twice(victim: str, doomed: int) -> None:
     async with stage(nodes=2) as cluster:
         await breached(cluster, victim)
