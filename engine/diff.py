@@ -89,8 +89,10 @@ class _Comparison:
 
     def at(self, path: Path, wanted: Any, live: Any, fields: Fields) -> None:
         """Compare what is at a path; `fields` is what we own around it."""
+        if wanted is live or (_is_labelled(path) and wanted == live):
+            return  # Labels and annotations are strings: Python's equality is theirs.
         policy = self.rules.policy
-        if path in policy.seeded or wanted is live:
+        if path in policy.seeded:
             return
         if wanted is MISSING:
             self._unspoken(path, live, fields)
