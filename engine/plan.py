@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from engine.blueprint import Desired
 from engine.diff import Difference, Rules, compare, compare_status, touches
@@ -112,7 +113,7 @@ def _unwanted(desired: Desired, observed: Observed, memo: Memo) -> Iterable[Part
     """An empty part for every slice that no part of the graph speaks for."""
     wanted = {part.key for part in desired.graph.parts}
     for key in observed.slices.keys() - wanted:
-        yield memo.recall(("unwanted", key), (), lambda key=key: Part(key, {}, frozenset()))  # type: ignore[misc]
+        yield memo.recall(("unwanted", key), (), partial(Part, key, {}, frozenset()))
 
 
 def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]], absent: Cause, memo: Memo) -> Step:

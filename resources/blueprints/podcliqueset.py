@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from engine.blueprint import Desired
@@ -214,7 +215,7 @@ def _excess(observed: Observed, count: int, memo: Memo) -> Iterator[Part]:
     for key, lives in sorted(observed.slices.items()):
         if key not in (ROOT, SET) and int(key) >= count:
             why = f"replica {key} goes: {observed.root.id.name} is scaled to {count}"
-            yield memo.recall(("excess", key), (lives, why), lambda: _departing(key, lives, why))  # noqa: B023
+            yield memo.recall(("excess", key), (lives, why), partial(_departing, key, lives, why))
 
 
 def _departing(key: str, lives: Slice, why: str) -> Part:
@@ -226,7 +227,7 @@ def _teardown(observed: Observed, memo: Memo) -> Desired:
     root = observed.root
     why = f"{root.id.name} is being deleted"
     parts = [
-        memo.recall(("teardown", key), (lives,), lambda: _departing(key, lives, why))  # noqa: B023
+        memo.recall(("teardown", key), (lives,), partial(_departing, key, lives, why))
         for key, lives in observed.slices.items()
         if key != SET and lives.objects
     ]
