@@ -90,7 +90,8 @@ async def test_an_update_of_three_levels_takes_one_unit_at_a_time_and_few_writes
         await admin.delete(kinds.PODCLIQUESET, namespace, "llm", propagation="Background")
         assert (await synced(control_plane, namespace)).ending is Ending.DONE
         assert await pods_of(admin, namespace) == {}
-        assert audit.read().refused == []
+        # The garbage collector deletes as well: whoever comes second finds nothing, and that is all that may be refused.
+        assert {code for _, code in audit.read().refused} <= {404}
 
 
 async def test_a_gang_that_is_without_its_minimum_for_too_long_is_recycled(control_plane: ControlPlane) -> None:
@@ -118,7 +119,8 @@ async def test_a_gang_that_is_without_its_minimum_for_too_long_is_recycled(contr
         await admin.delete(kinds.PODCLIQUESET, namespace, "llm", propagation="Foreground")
         assert (await synced(control_plane, namespace)).ending is Ending.DONE
         assert await pods_of(admin, namespace) == {}
-        assert audit.read().refused == []
+        # The garbage collector deletes as well: whoever comes second finds nothing, and that is all that may be refused.
+        assert {code for _, code in audit.read().refused} <= {404}
 
 
 def unready(pod: dict[str, Any]) -> dict[str, Any]:
