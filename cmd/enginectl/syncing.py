@@ -73,7 +73,8 @@ def told(report: Report, *, verbose: bool) -> Iterator[Line]:
         yield Line(f"Interrupted: {len(report.undone)} operations of the last plan were not begun; run it again to go on.", "bad")
     elif report.timed_out:
         yield Line("Not settled in time; this is left:", "bad")
-    if not settled:
+    # After an interruption the last plan speaks of what has been done as well: what is left is for the next look to say.
+    if not settled and not report.interrupted:
         yield from text(left, verbose=verbose)
 
 
