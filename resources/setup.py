@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.version import VERSION
-from resources.ports import Scheduler
+from resources.ports import Fabric, Scheduler
 
 WAITER = f"grove-initc:{VERSION}"
 """The image of this release."""
@@ -23,6 +23,9 @@ class Setup:
 
     topology: bool = False
     """Whether topology constraints are acted on."""
+
+    fabrics: tuple[Fabric, ...] = ()
+    """The vendors' fabrics whose domains workloads may be in."""
 
     def scheduler(self, name: str) -> Scheduler:
         """The back end that a pod asks for. Raises `KeyError` when it is not enabled."""
