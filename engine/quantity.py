@@ -24,3 +24,8 @@ def is_same_quantity(one: Any, other: Any) -> bool:
     """Whether two spellings (strings or whole numbers) are the same amount."""
     amounts = [amount(str(value)) for value in (one, other) if isinstance(value, str | int) and not isinstance(value, bool)]
     return len(amounts) == 2 and amounts[0] is not None and amounts[0] == amounts[1]
+
+
+def is_zero(value: Any) -> bool:
+    """Whether it is some spelling of nothing at all."""
+    return amount(str(value)) == 0

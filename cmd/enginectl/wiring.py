@@ -27,7 +27,7 @@ from enginectl.running import Misuse
 from providers.documents import read_documents
 from providers.kubernetes.kubeconfig import Source, target
 from providers.looking import Looking
-from providers.registry import SCHEDULERS
+from providers.registry import SCHEDULERS, fabrics
 from providers.snapshot import EMPTY, Snapshot, read
 from resources import settings
 from resources.admission.issues import Issue, Rejected
@@ -85,7 +85,7 @@ def setup(chosen: settings.Settings) -> Setup:
             output.tell(f"the scheduler {name} is configured, but there is no back end for it here: workloads that name it are refused")
     there = {name: SCHEDULERS[name] for name in schedulers.names if name in SCHEDULERS}
     topology = chosen.topology_aware_scheduling.enabled
-    return Setup(there, schedulers.default_profile_name, waiter(chosen.init_container.image), topology)
+    return Setup(there, schedulers.default_profile_name, waiter(chosen.init_container.image), topology, fabrics(chosen))
 
 
 def waiter(configured: str) -> str:

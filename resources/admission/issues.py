@@ -12,6 +12,13 @@ from engine.report.printable import clipped
 Path = tuple[str | int, ...]
 """The way to a field: keys, and indices of lists."""
 
+
+class Child(str):
+    """A key that is written behind a dot even where it is no plain word, as upstream writes `metadata.annotations.<key>`."""
+
+    __slots__ = ()
+
+
 SHOWN: Final = 20
 """How many issues one error tells; the rest is counted."""
 WIDTH: Final = 80
@@ -76,8 +83,8 @@ class Rejected(InputError):
 
 
 def spelled(path: Path) -> str:
-    """A path as people write it; a key that is no plain word stands in brackets."""
-    parts = (f"[{part}]" if isinstance(part, int) or not _is_word(part) else f".{part}" for part in path)
+    """A path as people write it; a key that is no plain word stands in brackets, unless it is a `Child`."""
+    parts = (f"[{part}]" if isinstance(part, int) or not (isinstance(part, Child) or _is_word(part)) else f".{part}" for part in path)
     return clipped("".join(parts).removeprefix("."), LONGEST)
 
 

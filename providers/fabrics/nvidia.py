@@ -1,0 +1,236 @@
+"""NVIDIA: multi-node NVLink through ComputeDomains, one for each replica of a set, or by name."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from engine.ids import Kind
+from engine.observed import Live
+from engine.paths import get, overlay
+from engine.quantity import is_zero
+from engine.resource import Body
+from resources.admission.issues import Child, Fault, Issue, Path
+from resources.ports import INDEX, Wish
+from resources.settings import Settings
+
+COMPUTE_DOMAIN: Final = Kind("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains", status=True)
+
+AUTO: Final = "grove.io/auto-mnnvl"
+ENABLED, DISABLED = "enabled", "disabled"
+NAMED: Final = "nvidia.com/computedomain"
+GPU: Final = "nvidia.com/gpu"
+CLAIM: Final = "mnnvl-claim"
+"""What the claim is called within a pod."""
+DRIVER: Final = "compute-domain.nvidia.com"
+DOMAIN_LABEL: Final = "resource.nvidia.com/computeDomain"
+"""On a claim template of the driver's: the uid of the domain that it leads into."""
+TARGET_LABEL: Final = "resource.nvidia.com/computeDomainTarget"
+WORKLOAD: Final = "Workload"
+
+AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
+CLIQUES: Final[Path] = ("spec", "template", "cliques")
+OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
+OPT_OUT: Final = (
+    "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
+    'automatic injection (set grove.io/auto-mnnvl: "disabled")'
+)
+TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDomain"
+SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+LONGEST_NAME: Final = 253
+
+
+class Nvidia:
+    """`resources.ports.Fabric` for NVIDIA's DRA driver.
+
+    `auto` says whether new sets with GPUs are enrolled (R2, R6). What is enrolled stays so, whatever becomes of that (R39).
+    """
+
+    name = "nvidia"
+    kind = COMPUTE_DOMAIN
+    finalizer = "grove.io/computedomain-finalizer"
+
+    def __init__(self, *, auto: bool = False) -> None:
+        self.auto = auto
+
+    def enrolled(self, body: Body) -> Body:
+        """R6, R7: a new set with GPUs that says nothing gets the annotation; whatever it says is left alone (R14, R36)."""
+        if (
+            not self.auto
+            or not isinstance(body.get("metadata"), Mapping)
+            or AUTO in _annotations(body)
+            or not any(_has_gpus(clique) for clique in _cliques(body))
+        ):
+            return body
+        return overlay(body, {"metadata": {"annotations": {AUTO: ENABLED}}})
+
+    def creation_issues(self, body: Body) -> Iterator[Issue]:
+        """R15, R38, R49, N14, N18."""
+        said = _annotations(body).get(AUTO)
+        if AUTO in _annotations(body):
+            if said not in (ENABLED, DISABLED):
+                yield Issue(AUTO_PATH, Fault.INVALID, f'must be "{ENABLED}" or "{DISABLED}"', said)
+            elif said == ENABLED and not self.auto:
+                yield Issue(AUTO_PATH, Fault.INVALID, OFF, said)
+        for number, clique in enumerate(_cliques(body)):
+            yield from self._named_issues((*CLIQUES, number), clique, said)
+            if self._is_member(clique, said):
+                yield from _claim_issues((*CLIQUES, number, "spec", "podSpec", "resourceClaims"), clique)
+
+    def _named_issues(self, path: Path, clique: Body, said: Any) -> Iterator[Issue]:
+        annotations = _mapping(clique.get("annotations"))
+        if NAMED not in annotations:
+            return
+        here = (*path, "annotations", NAMED)
+        named = annotations[NAMED]
+        if self.auto and said != DISABLED:
+            yield Issue(here, Fault.INVALID, OPT_OUT, named)
+        if fault := _name_fault(named):
+            yield Issue(here, Fault.INVALID, fault, named)
+
+    def _is_member(self, clique: Body, said: Any) -> bool:
+        return NAMED in _mapping(clique.get("annotations")) or (said == ENABLED and _has_gpus(clique))
+
+    def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
+        """R16–R18, N13: cliques are told apart by name, so that their order may change."""
+        yield from _unchangeable(AUTO_PATH, AUTO, _annotations(old), _annotations(new))
+        before = {_name(clique): clique for clique in _cliques(old)}
+        for number, clique in enumerate(_cliques(new)):
+            if _name(clique) in before:
+                annotations = _mapping(before[_name(clique)].get("annotations")), _mapping(clique.get("annotations"))
+                yield from _unchangeable((*CLIQUES, number, "annotations", NAMED), NAMED, *annotations)
+
+    def warnings(self, body: Body) -> Iterator[str]:
+        """N1: a name in the wrong place."""
+        if NAMED in _annotations(body):
+            yield f"metadata.annotations[{NAMED}] has no effect: it is read from spec.template.cliques[].annotations"
+        for number, group in enumerate(_maps(get(body, ("spec", "template", "podCliqueScalingGroups"), ()))):
+            if NAMED in _mapping(group.get("annotations")):
+                path = f"spec.template.podCliqueScalingGroups[{number}].annotations[{NAMED}]"
+                yield f"{path} has no effect: it is read from spec.template.cliques[].annotations"
+
+    def wishes(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[Wish, ...]:
+        """R8–R10: one domain for each replica of an enrolled set; R40–R45: one for each name, for all pods of the cliques that bear it."""
+        if annotations.get(AUTO) == ENABLED:
+            return (Wish(f"{root}-{INDEX}", frozenset(name for name, clique in cliques.items() if _has_gpus(clique)), shared=False),)
+        named: dict[str, set[str]] = {}
+        for name, clique in cliques.items():
+            domain = _mapping(clique.get("annotations")).get(NAMED)
+            if domain is not None and not _name_fault(domain):
+                named.setdefault(domain, set()).add(name)
+        return tuple(Wish(domain, frozenset(members), shared=True) for domain, members in named.items())
+
+    def inherited(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
+        """The scaling groups of an enrolled set say so; those of one that has opted out say nothing (R14)."""
+        return {AUTO: ENABLED} if annotations.get(AUTO) == ENABLED else {}
+
+    def component(self, wish: Wish) -> str:
+        """N6: domains with a name are told apart from those of replicas."""
+        return "pcs-named-computedomain" if wish.shared else "pcs-computedomain"
+
+    def spec(self, name: str) -> Body:
+        """Elastic: never any other number of nodes than 0 (T5). The number is always said, for older drivers require it."""
+        return {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}}
+
+    def template(self, domain: Live | None, name: str) -> str:
+        """N5: what the domain says, which a user may have made with another name."""
+        told = get(domain.body, ("spec", "channel", "resourceClaimTemplate", "name"), "") if domain is not None else ""
+        return told or name
+
+    def unready(self, domain: Live, template: Live) -> str:
+        """D4: the template must be the driver's answer to this very domain; the domain's state means nothing (R32)."""
+        told = template.labels.get(DOMAIN_LABEL, "")
+        if told == domain.uid and template.labels.get(TARGET_LABEL, WORKLOAD) == WORKLOAD:
+            return ""
+        return "belongs to another ComputeDomain" if told else "was not made by the DRA driver"
+
+    def domain_of(self, claim: Live) -> str:
+        """What the driver has put into the claim."""
+        for config in _maps(get(claim.body, ("spec", "devices", "config"), ())):
+            opaque = _mapping(config.get("opaque"))
+            if opaque.get("driver") == DRIVER:
+                return str(_mapping(opaque.get("parameters")).get("domainID") or "")
+        return ""
+
+    def dressed(self, spec: Body, template: str) -> dict[str, Any]:
+        """N4: the GPU containers use the claim; where there are none, but the pod is in a domain by name, all containers do."""
+        claims = [*(spec.get("resourceClaims") or ()), {"name": CLAIM, "resourceClaimTemplateName": template}]
+        fields = [field for field in ("containers", "initContainers") if spec.get(field)]
+        has_gpus = any(_wants_gpus(container) for field in fields for container in spec[field])
+        using = {
+            field: [
+                _using(container) if _wants_gpus(container) or (not has_gpus and field == "containers") else container
+                for container in spec[field]
+            ]
+            for field in fields
+        }
+        return {**spec, "resourceClaims": claims, **using}
+
+
+def configured(settings: Settings) -> Nvidia:
+    """The fabric as things are configured."""
+    return Nvidia(auto=settings.network.auto_mnnvl_enabled)
+
+
+def _using(container: Body) -> Body:
+    resources = _mapping(container.get("resources"))
+    return {**container, "resources": {**resources, "claims": [*(resources.get("claims") or ()), {"name": CLAIM}]}}
+
+
+def _unchangeable(path: Path, key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Issue]:
+    match key in old, key in new:
+        case False, True:
+            yield Issue(path, Fault.FORBIDDEN, f"annotation {key} cannot be added after PodCliqueSet creation")
+        case True, False:
+            yield Issue(path, Fault.FORBIDDEN, f"annotation {key} cannot be removed after PodCliqueSet creation")
+        case True, True if old[key] != new[key]:
+            told = f'annotation {key} is immutable and cannot be changed from "{old[key]}" to "{new[key]}"'
+            yield Issue(path, Fault.INVALID, told, new[key])
+
+
+def _claim_issues(path: Path, clique: Body) -> Iterator[Issue]:
+    """N18: an entry of that name would stand in the way of ours."""
+    for number, claim in enumerate(_maps(get(clique, ("spec", "podSpec", "resourceClaims"), ()))):
+        if claim.get("name") == CLAIM:
+            yield Issue((*path, number, "name"), Fault.INVALID, TAKEN, CLAIM)
+
+
+def _name_fault(named: Any) -> str:
+    """N14: what the API server would say of a ComputeDomain of that name; with the index of a replica put in, where it is asked for."""
+    if not isinstance(named, str) or not named:
+        return "the name of a ComputeDomain must not be empty"
+    name = named.replace(INDEX, "0")
+    if len(name) > LONGEST_NAME or not SUBDOMAIN.fullmatch(name):
+        return "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
+    return ""
+
+
+def _has_gpus(clique: Body) -> bool:
+    spec = _mapping(get(clique, ("spec", "podSpec"), {}))
+    return any(_wants_gpus(container) for field in ("containers", "initContainers") for container in _maps(spec.get(field)))
+
+
+def _wants_gpus(container: Body) -> bool:
+    """T10: a request or a limit that is not zero, under exactly this key."""
+    resources = _mapping(container.get("resources"))
+    amounts = (_mapping(resources.get(kind)).get(GPU) for kind in ("limits", "requests"))
+    return any(amount is not None and not is_zero(amount) for amount in amounts)
+
+
+def _annotations(body: Body) -> Mapping[str, Any]:
+    return _mapping(_mapping(body.get("metadata")).get("annotations"))
+
+
+def _cliques(body: Body) -> list[Body]:
+    return _maps(get(body, ("spec", "template", "cliques"), ()))
+
+
+def _name(clique: Body) -> Any:
+    return str(clique.get("name"))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _maps(value: Any) -> list[Body]:
+    return [_mapping(entry) for entry in value] if isinstance(value, list | tuple) else []
