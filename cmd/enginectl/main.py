@@ -19,6 +19,7 @@ from enginectl.exits import Exit, Stopped, meaning
 from enginectl.manifests import manifests
 from enginectl.options import declare, everywhere
 from enginectl.render import render
+from enginectl.review import review
 from enginectl.run import run
 from enginectl.sandbox import sandbox
 from enginectl.snapshot import snapshot
@@ -35,7 +36,7 @@ commands = typer.Typer(
     no_args_is_help=True,
     callback=declare,
 )
-for command in (diff, sync, run, render, status, snapshot, demo):
+for command in (diff, sync, run, render, review, status, snapshot, demo):
     commands.command()(command)
 for group in (sandbox, manifests):
     commands.add_typer(group)

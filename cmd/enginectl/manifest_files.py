@@ -18,7 +18,7 @@ from resources.admission.issues import Issue, shown
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 TOLD = 20
-"""Faults told of one call; a manifest that has more is told so."""
+"""Faults told of one call; where there are more, that is told."""
 
 Check = Callable[[Kind, Body], Sequence[Issue]]
 """What is wrong with a manifest."""
@@ -44,6 +44,8 @@ class Wanted:
 
     roots: tuple[Body, ...]
     notes: tuple[str, ...]
+    manifests: tuple[Manifest, ...] = ()
+    """Where each root was read from."""
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -71,7 +73,7 @@ def wanted(found: Iterable[Manifest], kinds: Sequence[Kind], check: Check, *, na
     bodies = [placed(manifest, kind, namespace, forced) for manifest, kind in roots]
     refuse_twins(zip((manifest for manifest, _ in roots), bodies, strict=True))
     refuse_faults(roots, check)
-    return Wanted(tuple(bodies), tuple(notes))
+    return Wanted(tuple(bodies), tuple(notes), tuple(manifest for manifest, _ in roots))
 
 
 def manifests(paths: Iterable[Path]) -> Iterator[Manifest]:
@@ -160,7 +162,11 @@ def refuse_twins(found: Iterable[tuple[Manifest, Body]]) -> None:
 
 def refuse_faults(roots: Iterable[tuple[Manifest, Kind]], check: Check) -> None:
     """Raise `InputError` with every fault of every manifest, each with the line of its field."""
-    faults = [f"{manifest.place(*issue.path)}: {issue}" for manifest, kind in roots for issue in check(kind, manifest.body)]
+    refuse([f"{manifest.place(*issue.path)}: {issue}" for manifest, kind in roots for issue in check(kind, manifest.body)])
+
+
+def refuse(faults: Sequence[str]) -> None:
+    """Raise `InputError` with the faults, if there are any."""
     if faults:
         rest = [f"and {len(faults) - TOLD} more faults"] if len(faults) > TOLD else []
-        raise InputError("\n".join(faults[:TOLD] + rest))
+        raise InputError("\n".join([*faults[:TOLD], *rest]))

@@ -7,6 +7,7 @@ from engine.report.text import text
 from engine.runtime.passes import Engine, Look
 from engine.runtime.session import preview as look_once
 from enginectl import output, wiring
+from enginectl.admitting import admitted
 from enginectl.exits import Exit, worst
 from enginectl.manifest_files import NO_FILES, Wanted
 from enginectl.options import Output
@@ -17,8 +18,9 @@ async def preview(wired: Wiring, wanted: Wanted, against: str, form: Output, *, 
     """Look, report, and answer with the exit code. The same look as that of a sync, and nothing else."""
     async with wiring.world(wired, against) as (provider, otherwise):
         where = wiring.namespaces(wired, wanted, otherwise=otherwise)
-        look = await look_at(wiring.engine_of(wired, provider, where, limits), wanted)
-    found = report_of(look)
+        asked = await admitted(wired, wanted, provider, against, where)
+        look = await look_at(wiring.engine_of(wired, provider, where, limits), asked.wanted)
+    found = report_of(asked.answered(look))
     code = verdict(found, detailed=detailed)
     if form is Output.JSON:
         output.say_document(document(found))

@@ -9,6 +9,7 @@ from engine.operation import Reference, Unknown
 from engine.report.json import with_owners
 from engine.resource import Resource, Stance
 from engine.world import empty, propose
+from enginectl.admitting import admitted_beside
 from enginectl.manifest_files import Wanted
 from enginectl.wiring import Wiring
 from resources.registry import BLUEPRINTS
@@ -18,11 +19,12 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def rendered(wired: Wiring, wanted: Wanted) -> tuple[list[dict[str, Any]], list[str]]:
-    """The objects in the order in which they would be made, and the faults of roots that cannot be understood."""
+    """The objects in the order in which they would be made, and the faults of roots that cannot be accepted."""
     blueprints = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
+    asked = admitted_beside(wired, wanted)
     objects: list[dict[str, Any]] = []
-    problems: list[str] = []
-    for observed in propose(empty(), wanted.roots).roots:
+    problems = [fault for faults in asked.rejected.values() for fault in faults]
+    for observed in propose(empty(), asked.wanted.roots).roots:
         desired = blueprints[observed.root.id.kind].desire(observed, EPOCH, wired.setup, Memo())
         problems += [f"{observed.root.id}: {problem}" for problem in desired.problems]
         objects += [manifest(resource) for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP]

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,6 +24,7 @@ sandbox = typer.Typer(
 
 @sandbox.command()
 def up(
+    ctx: typer.Context,
     dir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the kubeconfig goes; otherwise a folder that goes away again.")
     ] = None,
@@ -32,22 +33,32 @@ def up(
     without: Annotated[
         str, typer.Option(metavar="ACTOR,…", help="Actors to leave out; their work is left to whoever patches the API.")
     ] = "",
+    admission: Annotated[
+        bool, typer.Option("--admission/--no-admission", help="Whether our webhooks stand before every write, as --config has them.")
+    ] = True,
 ) -> Exit:
     """Start a cluster and hold it up.
 
-    It stays in the foreground until Ctrl-C, answers on loopback alone, and serves kubectl and any other client.
+    It stays in the foreground until Ctrl-C, answers on loopback alone, and serves kubectl and any other client. What the webhooks of
+    a real cluster would fill in or refuse is filled in or refused.
     """
     from anyio import CancelScope
 
+    from enginectl import wiring
+    from enginectl.options import options
     from enginectl.running import run
+    from enginectl.trust import protection
     from providers.sandbox.actors import ACTORS
+    from providers.sandbox.webhooks import Rules
 
+    wired = wiring.wired(options(ctx))
+    rules = Rules(wired.setup, protection(wired.settings)) if admission else None
     left_out = _actors(without, "--without")
     chosen = tuple(name for name in ACTORS if name not in left_out)
 
     async def work(stop: CancelScope) -> Exit:
         with stop, _folder(dir) as folder:
-            await _up(folder, port, chosen, nodes)
+            await _up(folder, port, chosen, nodes, rules)
         return Exit.DONE
 
     return run(work)
@@ -111,7 +122,7 @@ def _folder(given: Path | None) -> Iterator[Path]:
     yield given.resolve()
 
 
-async def _up(folder: Path, port: int, chosen: tuple[str, ...], nodes: int) -> None:
+async def _up(folder: Path, port: int, chosen: tuple[str, ...], nodes: int, rules: Any) -> None:
     """Hold the cluster up until called off."""
     import anyio
 
@@ -122,7 +133,7 @@ async def _up(folder: Path, port: int, chosen: tuple[str, ...], nodes: int) -> N
     from providers.sandbox.process import sandbox as cluster
 
     try:
-        async with cluster(SystemClock(), folder, port=port, actors=chosen, settings=Settings(nodes=nodes)) as box:
+        async with cluster(SystemClock(), folder, port=port, actors=chosen, settings=Settings(nodes=nodes), rules=rules) as box:
             output.tell(f"the sandbox answers at {box.url}; Ctrl-C ends it")
             output.say_raw(f"export KUBECONFIG={shlex.quote(str(box.kubeconfig))}\n")
             sys.stdout.flush()

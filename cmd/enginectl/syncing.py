@@ -16,6 +16,7 @@ from engine.report.printable import clipped, printable
 from engine.report.text import text
 from engine.runtime.session import Ending, Report, sync
 from enginectl import output, wiring
+from enginectl.admitting import admitted
 from enginectl.exits import Exit
 from enginectl.manifest_files import Wanted
 from enginectl.options import Output
@@ -47,9 +48,13 @@ async def synced(wired: Wiring, wanted: Wanted, form: Output, limits: Limits, pa
     where = wiring.namespaces(wired, wanted, otherwise=(wiring.home(wired),))
     async with wiring.cluster(wired) as (client, provider):
         await wiring.require_roots(provider)
+        asked = await admitted(wired, wanted, provider, wiring.LIVE, where)
+        asked.require_all()
         engine, lease = wiring.engine_of(wired, provider, where, limits), wiring.lease(wired, client)
         with showing(wired) as progress:
-            report = await sync(engine, lease, wanted.roots, wait=patience.wait, patience=patience.seconds, stop=stop, progress=progress)
+            report = await sync(
+                engine, lease, asked.wanted.roots, wait=patience.wait, patience=patience.seconds, stop=stop, progress=progress
+            )
     code = Exit.NOT_LEADER if isinstance(report.error, LeaseLost) else CODES[report.ending]
     if form is Output.JSON:
         output.say_document(told_as_document(report))

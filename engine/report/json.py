@@ -1,5 +1,6 @@
 """A report as one versioned JSON document: complete, in a fixed order, safe to print."""
 
+import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -113,6 +114,11 @@ def printed(value: Any) -> str:
     """A document as text: sorted keys, indented, ASCII wherever a terminal might obey what it reads."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
     return STEERING.sub(escaped, orjson.dumps(value, default=placeholder, option=options).decode())
+
+
+def in_a_line(value: Any) -> str:
+    """A document as one line of ASCII, its members in the order that they have."""
+    return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
 
 
 def escaped(found: re.Match[str]) -> str:

@@ -18,6 +18,8 @@ Operation = Literal["CREATE", "UPDATE", "DELETE"]
 Admission = Callable[[Operation, Request, Body | None, Body | None], tuple[Body | None, tuple[str, ...]]]
 """A link of the admission chain: from the operation, the request, the new and the old object to the object to go on with (None: as it
 is) and warnings. It refuses by raising `StatusError`."""
+Validation = Callable[[Operation, Request, Body | None, Body | None], tuple[str, ...]]
+"""A link that comes after the API's own validation and changes nothing: it answers with warnings, or refuses by raising `StatusError`."""
 
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -25,12 +27,15 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 class Core:
     """The parts that verbs share."""
 
-    def __init__(self, clock: Clock, *, history: int, seed: int | None, admission: tuple[Admission, ...]) -> None:
+    def __init__(
+        self, clock: Clock, *, history: int, seed: int | None, admission: tuple[Admission, ...], validation: tuple[Validation, ...]
+    ) -> None:
         self.clock = clock
         self.catalogue = Catalogue()
         self.store = Store(history)
         self.random = Random(seed)
         self.admission = admission
+        self.validation = validation
 
     def now(self, after: float = 0) -> str:
         """The time as the API writes it, or that of `after` seconds later."""
@@ -67,6 +72,10 @@ class Core:
             made, told = link(operation, request, new, old)
             new, warnings = new if made is None else made, warnings + told
         return new, warnings
+
+    def validate(self, operation: Operation, request: Request, new: Body | None, old: Body | None) -> tuple[str, ...]:
+        """What the links say of a write that is as it will be stored. Raises their refusals."""
+        return tuple(warning for link in self.validation for warning in link(operation, request, new, old))
 
 
 def rules_of(served: Served) -> Rules:

@@ -70,6 +70,7 @@ def finish(core: Core, request: Request, draft: Draft, warnings: tuple[str, ...]
     rules.create(draft, scene)
     if found := faults(request, draft, None):
         raise status.invalid(served.kind, draft["metadata"].get("name", ""), found)
+    told += core.validate("CREATE", request, draft, None)
     if (other := core.collection(request).objects.get(key_of(request.namespace, draft["metadata"]["name"]))) is not None:
         dying = "deletionTimestamp" in other.metadata
         raise status.already_exists(served.kind, draft["metadata"]["name"], dying=dying)

@@ -20,6 +20,7 @@ def delete(core: Core, request: Request, deletion: Deletion) -> Answer:
     _check_preconditions(request, live, deletion)
     served = request.served
     _, warnings = core.admit("DELETE", request, None, live.body)
+    warnings += core.validate("DELETE", request, None, live.body)
     doomed = _doomed(core, request, live, deletion)
     if doomed == live.body:
         return answer_with(200, served, live, warnings)

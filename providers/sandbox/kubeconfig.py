@@ -3,21 +3,36 @@
 import base64
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 CONTEXT = "sandbox"
 
 
-def write(path: Path, *, server: str, authority: bytes, token: str, user: str) -> None:
-    """Write a kubeconfig that only its owner can read. Whoever reads the path meanwhile sees the old file or the new one, whole."""
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user, and the token that lets them in."""
+
+    user: str
+    token: str = field(repr=False)
+
+
+def write(path: Path, *, server: str, authority: bytes, logins: Mapping[str, Login]) -> None:
+    """Write a kubeconfig with a context for each login, the first the current one, that only its owner can read.
+
+    Whoever reads the path meanwhile sees the old file or the new one, whole.
+    """
     cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "current-context": CONTEXT,
+        "current-context": next(iter(logins)),
         "clusters": [{"name": CONTEXT, "cluster": cluster}],
-        "users": [{"name": user, "user": {"token": token}}],
-        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": user, "namespace": "default"}}],
+        "users": [{"name": login.user, "user": {"token": login.token}} for login in logins.values()],
+        "contexts": [
+            {"name": name, "context": {"cluster": CONTEXT, "user": login.user, "namespace": "default"}} for name, login in logins.items()
+        ],
     }
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)

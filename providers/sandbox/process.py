@@ -21,11 +21,16 @@ from providers.sandbox.request import Request
 from providers.sandbox.server import listening
 from providers.sandbox.tls import LOOPBACK, loopback_identity
 from providers.sandbox.verbs import Api
+from providers.sandbox.webhooks import Rules, install
 from providers.sandbox.world import World
 from resources.kinds import CRD
 from resources.schema.crds import crds
 
 ADMINISTRATOR = "sandbox-admin"
+OPERATOR = "operator"
+"""The context for the engine itself, where managed objects are protected from everybody else."""
+ACCOUNT = "system:serviceaccount:default:grove-operator"
+"""Who that is, unless the configuration says."""
 USUAL = Settings()
 
 
@@ -74,21 +79,35 @@ async def sandbox(
     actors: Collection[str] = tuple(ACTORS),
     settings: Settings = USUAL,
     definitions: Collection[Mapping[str, Any]] | None = None,
+    rules: Rules | None = None,
 ) -> AsyncIterator[Sandbox]:
     """A cluster on a loopback port, its kubeconfig in `folder`; our own kinds (or those `definitions`) are served from the start.
 
-    It goes away with the block: watches end, connections close, actors are called off. Raises `OSError` when the port is taken.
+    With `rules`, our webhooks stand before every write. It goes away with the block: watches end, connections close, actors are called
+    off. Raises `OSError` when the port is taken.
     """
     world = World(Api(clock), clock)
-    token = secrets.token_urlsafe(32)
-    world.access.grant(token, ADMINISTRATOR)
+    logins = {kubeconfig.CONTEXT: _login(world, ADMINISTRATOR)}
+    if rules is not None:
+        protection = rules.protection
+        if protection.enabled:
+            protection = replace(protection, operator=protection.operator or ACCOUNT)
+            logins[OPERATOR] = _login(world, protection.operator)
+        install(world.api, replace(rules, protection=protection))
     identity = loopback_identity()
     _define(world.api, _ours() if definitions is None else definitions)
     known = replace(settings, certificate_authority=identity.authority.decode())
     async with listening(world, identity.context(), port=port) as bound, _playing(world, actors, known):
         url, path = f"https://{LOOPBACK}:{bound}", folder / "kubeconfig"
-        kubeconfig.write(path, server=url, authority=identity.authority, token=token, user=ADMINISTRATOR)
-        yield Sandbox(url, token, identity.authority, path, world)
+        kubeconfig.write(path, server=url, authority=identity.authority, logins=logins)
+        yield Sandbox(url, logins[kubeconfig.CONTEXT].token, identity.authority, path, world)
+
+
+def _login(world: World, user: str) -> kubeconfig.Login:
+    """A token for somebody, known from now on."""
+    login = kubeconfig.Login(user, secrets.token_urlsafe(32))
+    world.access.grant(login.token, user)
+    return login
 
 
 @asynccontextmanager

@@ -31,7 +31,7 @@ def document(body: Any, code: int = 200, *, yaml_: bool = False, media_type: str
 def refusal(error: StatusError) -> Response:
     """A Status with its code, and `Retry-After` where there is one."""
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else None
-    return Response(orjson.dumps(error.body), error.code, headers, JSON)
+    return _warned(Response(orjson.dumps(error.body), error.code, headers, JSON), error.warnings)
 
 
 def one(answer: Answer, served: Served, form: Form, include: str, now: datetime.datetime) -> Response:
@@ -46,7 +46,11 @@ def one(answer: Answer, served: Served, form: Form, include: str, now: datetime.
         response = document(partial(body), answer.code, yaml_=form.yaml)
     else:
         raise not_acceptable(f"you requested {form.shape}, but the requested object is not a list ({served.kind.name})")
-    for warning in answer.warnings:
+    return _warned(response, answer.warnings)
+
+
+def _warned(response: Response, warnings: Iterable[str]) -> Response:
+    for warning in warnings:
         response.headers.append("Warning", f"299 - {_quoted(warning)}")
     return response
 

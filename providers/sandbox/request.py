@@ -11,6 +11,9 @@ from providers.sandbox.served import Served
 Strictness = Literal["Strict", "Warn", "Ignore"]
 PatchHow = Literal["merge", "json", "strategic", "apply"]
 
+ITSELF = "system:admin"
+"""The user behind what the server does of its own accord, and behind who uses it without HTTP. No token stands for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -28,7 +31,7 @@ class Request:
     dry_run: bool = False
     force: bool = False
     """Take fields over from other managers; apply patches only."""
-    user: str = "system:admin"
+    user: str = ITSELF
 
 
 @dataclass(frozen=True, slots=True)

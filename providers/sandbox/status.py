@@ -26,7 +26,8 @@ class Cause:
 
 
 class StatusError(Exception):
-    """The API refuses; `body` is the whole Status, `code` its HTTP code, `retry_after` whole seconds for the header of that name."""
+    """The API refuses; `body` is the whole Status, `code` its HTTP code, `retry_after` whole seconds and `warnings` texts for the
+    headers of those names."""
 
     def __init__(
         self,
@@ -37,12 +38,14 @@ class StatusError(Exception):
         details: Mapping[str, Any] | None = None,
         retry_after: int | None = None,
         metadata: Mapping[str, Any] | None = None,
+        warnings: tuple[str, ...] = (),
     ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
+        self.warnings = warnings
         self.body: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",

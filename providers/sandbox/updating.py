@@ -140,6 +140,7 @@ def _write(core: Core, request: Request, live: Stored, draft: Draft, warnings: t
     _prepare(core, request, draft, old)
     if found := creating.faults(request, draft, old):
         raise status.invalid(served.kind, request.name, found)
+    warnings += core.validate("UPDATE", request, draft, old)
     draft = _without_mere_times(draft, old)
     warnings += metadata.warnings(draft, old) if served.custom else ()
     if draft == old:

@@ -5,12 +5,13 @@ stored: answers share them, and nobody changes what an answer holds.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from engine.ids import Kind
 from engine.runtime.clock import Clock
 from providers.sandbox import causes, creating, deleting, faces, listing, patches, scale, status, strategic, subresources, updating
-from providers.sandbox.core import Admission, Core
+from providers.sandbox.core import Admission, Core, Validation
 from providers.sandbox.request import EVERYTHING, PLAINLY, Answer, Deletion, Item, Page, PatchHow, Request, Selection, answer
 from providers.sandbox.served import Catalogue
 from providers.sandbox.store import Stored
@@ -23,10 +24,18 @@ FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 class Api:
     """The whole API. `history` is how many events of each resource watches and paged lists can look back; `seed` fixes uids and
-    generated names; `admission` is asked in turn before every write."""
+    generated names; before every write `admission` is asked in turn, and `validation` about what has come of that."""
 
-    def __init__(self, clock: Clock, *, history: int = 10_000, seed: int | None = None, admission: tuple[Admission, ...] = ()) -> None:
-        self.core = Core(clock, history=history, seed=seed, admission=admission)
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        history: int = 10_000,
+        seed: int | None = None,
+        admission: tuple[Admission, ...] = (),
+        validation: tuple[Validation, ...] = (),
+    ) -> None:
+        self.core = Core(clock, history=history, seed=seed, admission=admission, validation=validation)
         namespaces = self.catalogue.find("", "v1", "namespaces")
         for name in FIRST_NAMESPACES:
             self.create(Request(namespaces, manager="sandbox"), {"metadata": {"name": name}})
@@ -107,9 +116,7 @@ class Api:
 
     def _delete_item(self, request: Request, item: Item, deletion: Deletion) -> Item:
         metadata = item.body["metadata"]
-        one = Request(
-            request.served, namespace=metadata.get("namespace", ""), name=metadata["name"], manager=request.manager, dry_run=request.dry_run
-        )
+        one = replace(request, namespace=metadata.get("namespace", ""), name=metadata["name"])
         deleting.delete(self.core, one, deletion)
         return item
 

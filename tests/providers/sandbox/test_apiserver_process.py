@@ -78,7 +78,7 @@ def test_a_kubeconfig_replaces_the_one_before_and_stays_private(tmp_path: Path) 
     path.write_text("old")
     path.chmod(0o644)
 
-    kubeconfig.write(path, server="https://127.0.0.1:1", authority=b"pem", token="secret", user="ann")
+    kubeconfig.write(path, server="https://127.0.0.1:1", authority=b"pem", logins={"c": kubeconfig.Login("ann", "secret")})
 
     assert 0o600 == path.stat().st_mode & 0o777
     assert "secret" in path.read_text()
