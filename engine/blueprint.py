@@ -9,7 +9,8 @@ from engine.graph import Graph
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.operation import Held
+from engine.operation import Alarm, Held
+from engine.resource import Policy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +25,8 @@ class Desired:
     problems: tuple[str, ...] = ()
     """Faults in what the user asked for."""
     notes: tuple[str, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
+    """What people must be told of, and what nothing that is done will tell."""
     wake_at: datetime | None = None
 
 
@@ -35,13 +38,12 @@ class Blueprint(Protocol):
         """The kind of root."""
         ...
 
-    @property
-    def children(self) -> tuple[Kind, ...]:
-        """Every kind that it may make: what is listed, watched and allowed is computed from it."""
+    def children(self, settings: Any) -> tuple[Kind, ...]:
+        """Every kind that it may make, as things are configured: what is listed, watched and allowed is computed from it."""
         ...
 
     def neighbours(self, settings: Any) -> tuple[Kind, ...]:
-        """Kinds of others that it reads and never touches, as things are configured."""
+        """Kinds of which it reads all objects, whosever they are, as things are configured."""
         ...
 
     @property
@@ -49,14 +51,12 @@ class Blueprint(Protocol):
         """The label selector that all its children carry."""
         ...
 
-    @property
-    def reads(self) -> Mapping[str, frozenset[str]]:
+    def reads(self, settings: Any) -> Mapping[str, frozenset[str]]:
         """Kind of child -> the kinds whose live objects shape it: if those were not seen completely, it is not judged."""
         ...
 
-    @property
-    def finalizers(self) -> Mapping[str, tuple[str, ...]]:
-        """Kind of child -> the finalizers that we put on it, and that only we take off."""
+    def policies(self, settings: Any) -> Mapping[str, Policy]:
+        """Kind of child -> the finalizers that we put on it, and that only we take off; nothing for a kind that has none."""
         ...
 
     def root_of(self, child: Live) -> ResourceId | None:

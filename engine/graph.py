@@ -17,6 +17,8 @@ class Part:
     resources: Mapping[ResourceId, Resource]
     needs: frozenset[ResourceId]
     """What its resources come after, outside of the part."""
+    shared: tuple[ResourceId, ...] = ()
+    """Those that other roots may want as well: they are found among the neighbours."""
 
 
 def part(key: str, resources: Iterable[Resource]) -> Part:
@@ -33,7 +35,7 @@ def part(key: str, resources: Iterable[Resource]) -> Part:
     inside = {id: [need for need in needs if need in by_id] for id, needs in edges.items()}
     order = _sorted(inside)
     outside = frozenset(need for needs in edges.values() for need in needs if need not in by_id)
-    return Part(key, {id: by_id[id] for id in order}, outside)
+    return Part(key, {id: by_id[id] for id in order}, outside, tuple(id for id in order if by_id[id].policy.shared))
 
 
 def edges_of(resource: Resource) -> frozenset[ResourceId]:

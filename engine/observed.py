@@ -1,16 +1,18 @@
 """Observed: what is there, as seen at one moment."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import orjson
 
 from engine.ids import OwnerRef, ResourceId
 from engine.operation import Trouble
 from engine.resource import Body
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,10 +84,17 @@ class Slice:
 
     objects: Mapping[ResourceId, Live]
     by_kind: Mapping[str, tuple[Live, ...]] = field(default_factory=dict)
+    _indices: dict[str, Any] = field(default_factory=dict)
 
     def of(self, kind: str) -> tuple[Live, ...]:
         """The objects of that kind, ordered by name."""
         return self.by_kind.get(kind, ())
+
+    def index(self, name: str, make: Callable[["Slice"], T]) -> T:
+        """What can be said of these objects as a whole, computed when it is first asked for."""
+        if name not in self._indices:
+            self._indices[name] = make(self)
+        return cast(T, self._indices[name])
 
 
 def slice_of(lives: Iterable[Live]) -> Slice:
@@ -113,8 +122,8 @@ class Observed:
     """Objects that bear the root's labels and are not its own: their names are taken."""
     incomplete: frozenset[str] = frozenset()
     """Kinds whose listing failed or was cut: what was not seen may still be there, so nothing of them is deleted."""
-    neighbours: Mapping[ResourceId, Live] = field(default_factory=dict)
-    """Objects of others that roots may refer to: the same map for all roots of a world."""
+    neighbours: Slice = EMPTY
+    """Objects that roots may refer to, whosever they are: the same for all roots of a world."""
     unserved: frozenset[str] = frozenset()
     """Kinds that the cluster does not have: there is none of them, and none can be made."""
     troubles: tuple[Trouble, ...] | None = None
@@ -149,6 +158,6 @@ class World:
     incomplete: Mapping[str, str] = field(default_factory=dict)
     """Kind -> why its listing is not complete."""
     neighbours: Slice = EMPTY
-    """Objects of others that roots may refer to."""
+    """Objects that roots may refer to, whosever they are."""
     unserved: frozenset[str] = frozenset()
     """Kinds that the cluster does not have."""

@@ -115,6 +115,17 @@ class Objection:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something that people must be told of although no call of the plan will tell it."""
+
+    reason: str
+    """One word, as Events have it."""
+    text: str
+    blocking: bool = False
+    """Whether it stays until people do something about it: then there is nothing to wait for."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """What a pass would do to one root and its objects, in an order that respects every edge."""
@@ -129,6 +140,7 @@ class Plan:
     problems: tuple[str, ...] = ()
     """Faults in what the user asked for; nothing is planned where it cannot be understood."""
     notes: tuple[str, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
     wake_at: datetime | None = None
 
 
@@ -165,12 +177,14 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:
-    """A fault of a root as it is stored: nothing is done about that root before its user mends it."""
+    """A fault of a root as it is stored: nothing is done about that root before its user mends it. Or an alarm about it."""
 
     root: ResourceId
     uid: str
     generation: int
     text: str
+    reason: str = ""
+    """The alarm's; empty for a fault of the root itself."""
 
 
 @dataclass(frozen=True, slots=True)

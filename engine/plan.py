@@ -36,10 +36,12 @@ class Judging:
     unseen: frozenset[str]
     reads: Mapping[str, frozenset[str]]
     absent: Cause
+    shared: Mapping[ResourceId, Live]
+    """What is there of what other roots may want as well."""
 
     def find(self, id: ResourceId) -> Live | None:
-        """The root or an object of the part."""
-        return self.root if id == self.root.id else self.lives.objects.get(id)
+        """The root, an object of the part, or one that it shares."""
+        return self.root if id == self.root.id else self.lives.objects.get(id) or self.shared.get(id)
 
     def cause(self) -> Cause:
         """Why something of this part is not there: it is new, a new number asks for it, or somebody has taken it away."""
@@ -81,6 +83,7 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
         waiting=desired.waiting,
         problems=desired.problems,
         notes=desired.notes,
+        alarms=desired.alarms,
         wake_at=desired.wake_at,
     )
 
@@ -119,8 +122,10 @@ def _unwanted(desired: Desired, observed: Observed, memo: Memo) -> Iterable[Part
 def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]], absent: Cause, memo: Memo) -> Step:
     lives = observed.slice(part.key)
     root = observed.root
-    facts = (part, lives, root if root.id in part.resources else root.uid, observed.context, *sorted(observed.incomplete), absent)
-    judging = Judging(root, lives, observed.context, observed.incomplete, reads, absent)
+    shared = {id: there for id in part.shared if (there := observed.neighbours.objects.get(id)) is not None}
+    whole = root if root.id in part.resources else root.uid
+    facts = (part, lives, whole, observed.context, absent, *sorted(observed.incomplete), *shared.values())
+    judging = Judging(root, lives, observed.context, observed.incomplete, reads, absent, shared)
     return memo.recall(("step", part.key), facts, lambda: _step(part, judging))
 
 
@@ -281,7 +286,7 @@ def _leave(resource: Resource, live: Live, judging: Judging) -> Iterable[Answer]
     """Drop it, or, where others want it too, no more than our part in it."""
     ours = {reference.uid for reference in _references(resource, judging)}
     if not resource.policy.shared or all(owner.uid in ours for owner in live.owners):
-        return _drop(resource, live)
+        return _drop(resource, live, _references(resource, judging))
     old = live.body["metadata"]["ownerReferences"]
     kept = [entry for entry in old if entry["uid"] not in ours]
     if len(kept) == len(old):
@@ -291,18 +296,23 @@ def _leave(resource: Resource, live: Live, judging: Judging) -> Iterable[Answer]
     return (_patch(Verb.PATCH, resource, live, difference),)
 
 
-def _drop(resource: Resource, live: Live) -> Iterable[Answer]:
-    """Delete it unless that has happened, then take our finalizers off."""
+def _drop(resource: Resource, live: Live, references: tuple[Reference, ...]) -> Iterable[Answer]:
+    """Delete it unless that has happened, then take our finalizers off; at once, or when those of others have fallen."""
     if live.deleting_since is None:
-        yield _going(Verb.DELETE, resource, live, {})
-    if resource.policy.finalizers:
-        has = live.body["metadata"].get("finalizers") or ()
-        ours = [finalizer for finalizer in resource.policy.finalizers if finalizer in has]
-        if ours:
-            yield _going(Verb.RELEASE, resource, live, {"finalizers": ours, "of": list(has)})
+        yield _going(Verb.DELETE, resource, live, {}, references)
+    policy = resource.policy
+    if not policy.finalizers or (policy.last and live.deleting_since is None):
+        return
+    has = live.body["metadata"].get("finalizers") or ()
+    ours = [finalizer for finalizer in policy.finalizers if finalizer in has]
+    others = [finalizer for finalizer in has if finalizer not in ours]
+    if policy.last and others:
+        yield Held(live.id, f"{resource.why}; waits for {', '.join(others)} to let go of it")
+    elif ours:
+        yield _going(Verb.RELEASE, resource, live, {"finalizers": ours, "of": list(has)}, references)
 
 
-def _going(verb: Verb, resource: Resource, live: Live, body: Body) -> Operation:
+def _going(verb: Verb, resource: Resource, live: Live, body: Body, references: tuple[Reference, ...]) -> Operation:
     cause = Cause.INTENT if resource.asked else Cause.DRIFT
     expect = Expect(live.uid)
     return Operation(
@@ -311,6 +321,7 @@ def _going(verb: Verb, resource: Resource, live: Live, body: Body) -> Operation:
         resource.why,
         cause,
         body=body,
+        references=references,
         expect=expect,
         asked=resource.asked,
         controller=live.controller,

@@ -49,6 +49,8 @@ class Policy:
     """Several roots want it: each adds and takes away its own owner reference only, and the last one deletes."""
     finalizers: tuple[str, ...] = ()
     """Ours: put on at creation, released by us when the object goes."""
+    last: bool = False
+    """Whether ours fall only when nobody else's are left: then they are the proof that the others have finished."""
 
 
 PLAIN = Policy()

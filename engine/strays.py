@@ -1,60 +1,83 @@
 """Strays: objects that somebody has deleted, whose root is gone or is another by now, and that only our finalizer still holds."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.blueprint import Blueprint
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.operation import Cause, Expect, Operation, Plan, Verb
+from engine.resource import Policy
 
 WHY = "is being deleted, and the root that it belonged to is gone"
 
 
-def with_strays(plans: Sequence[Plan], blueprints: Sequence[Blueprint], world: World) -> tuple[Plan, ...]:
+def with_strays(plans: Sequence[Plan], blueprints: Sequence[Blueprint], world: World, settings: Any) -> tuple[Plan, ...]:
     """The plans, and what becomes of strays: what they own goes first, then our finalizers fall.
 
-    Strays of a root that is not there get a plan of their own.
+    Strays of a root that is not there get a plan of their own. What a root's plan does already is no stray.
     """
     if world.incomplete:
         return tuple(plans)
-    farewells = _farewells(blueprints, world)
-    widened = [
-        replace(plan, operations=(*plan.operations, *farewells.pop(plan.root))) if plan.root in farewells else plan for plan in plans
-    ]
+    farewells = _farewells(blueprints, world, settings)
+    lasting = {kind for blueprint in blueprints for kind, policy in blueprint.policies(settings).items() if policy.last}
+    widened = [_widened(plan, farewells.pop(plan.root), lasting) if plan.root in farewells else plan for plan in plans]
     return (*widened, *(Plan(root, operations) for root, operations in sorted(farewells.items())))
 
 
-def _farewells(blueprints: Sequence[Blueprint], world: World) -> dict[ResourceId, tuple[Operation, ...]]:
+def _widened(plan: Plan, farewells: Sequence[Operation], lasting: Set[str]) -> Plan:
+    """What outlasts its users is the business of the root that holds it."""
+    held = (held.id for held in plan.held if held.id.kind in lasting)
+    spoken_of = {*(operation.id for operation in plan.operations), *held}
+    return replace(plan, operations=(*plan.operations, *(farewell for farewell in farewells if farewell.id not in spoken_of)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Estate:
+    """What is left of roots that are gone: who owns what, and how much of each root there is beside what is shared."""
+
+    owned: Mapping[str, Sequence[Live]]
+    users: Mapping[ResourceId, int]
+
+
+def _farewells(blueprints: Sequence[Blueprint], world: World, settings: Any) -> dict[ResourceId, tuple[Operation, ...]]:
     lives = [*world.orphans, *(one for observed in world.roots for one in observed.context.values())]
     strays = [live for live in lives if live.deleting_since is not None]
     if not strays:
         return {}
-    property: dict[str, list[Live]] = {}
+    owned: dict[str, list[Live]] = {}
     for live in lives:
         for owner in live.owners:
-            property.setdefault(owner.uid, []).append(live)
+            owned.setdefault(owner.uid, []).append(live)
     found: dict[ResourceId, tuple[Operation, ...]] = {}
     for blueprint in blueprints:
+        policies = blueprint.policies(settings)
+        users: dict[ResourceId, int] = {}
+        for live in lives:
+            root = blueprint.root_of(live)
+            if root is not None and not policies.get(live.id.kind, Policy()).last:
+                users[root] = users.get(root, 0) + 1
         for live in strays:
             root = blueprint.root_of(live)
-            operations = tuple(_farewell(blueprint, live, property)) if root is not None else ()
+            operations = tuple(_farewell(live, policies.get(live.id.kind), _Estate(owned, users), root)) if root is not None else ()
             if root is not None and operations:
                 found[root] = (*found.get(root, ()), *operations)
     return found
 
 
-def _farewell(blueprint: Blueprint, live: Live, property: Mapping[str, Sequence[Live]]) -> Iterator[Operation]:
-    ours = blueprint.finalizers.get(live.id.kind, ())
-    if not ours:
+def _farewell(live: Live, policy: Policy | None, estate: _Estate, root: ResourceId) -> Iterator[Operation]:
+    if policy is None:
         return
-    owned = property.get(live.uid, ())
+    owned = estate.owned.get(live.uid, ())
     for one in owned:
         if one.deleting_since is None:
             why = f"its owner {live.id} {WHY}"
             yield Operation(Verb.DELETE, one.id, why, Cause.INTENT, expect=Expect(one.uid), controller=one.controller)
     has = live.body["metadata"].get("finalizers") or ()
-    held = [finalizer for finalizer in ours if finalizer in has]
-    if held and not owned:
+    held = [finalizer for finalizer in policy.finalizers if finalizer in has]
+    # What must outlast its users waits for all else that its root has left behind, and for others to let go of it.
+    too_early = bool(owned) or (policy.last and (len(held) < len(has) or estate.users.get(root, 0) > 0))
+    if held and not too_early:
         body = {"finalizers": held, "of": list(has)}
         yield Operation(Verb.RELEASE, live.id, f"it {WHY}", Cause.INTENT, body=body, expect=Expect(live.uid), controller=live.controller)

@@ -29,7 +29,7 @@ def tick(blueprint: Blueprint, observed: Observed, now: datetime, settings: Any,
     def make() -> Plan:
         parts = memo.scope("parts")
         desired = blueprint.desire(observed, now, settings, parts)
-        made = plan(desired, observed, blueprint.reads, parts)
+        made = plan(desired, observed, blueprint.reads(settings), parts)
         parts.forget_unused()
         return made
 
@@ -39,7 +39,7 @@ def tick(blueprint: Blueprint, observed: Observed, now: datetime, settings: Any,
 def survey(blueprints: Sequence[Blueprint], world: World, now: datetime, settings: Any, memo: Memo, limits: Limits) -> Survey:
     """The plans of every root, each made alone, and the guards' objections."""
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
-    plans = with_strays(tuple(_plans(by_kind, world, now, settings, memo)), blueprints, world)
+    plans = with_strays(tuple(_plans(by_kind, world, now, settings, memo)), blueprints, world, settings)
     memo.forget_unused()
     unseen_roots = by_kind.keys() & world.incomplete.keys()
     return Survey(guard.within_budget(plans, world, limits), () if unseen_roots else guard.refuse_to_wipe(world))

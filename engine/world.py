@@ -1,6 +1,6 @@
 """World: a sighting sorted by roots, sharing with the sighting before it whatever has not changed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -34,17 +34,20 @@ def assemble(
     """Each root with what is its own.
 
     A child belongs to the root that its labels name, if the chain of its controllers leads there by uid. One that only bears the
-    labels is a neighbour: its name is taken, and it is never touched. Objects of `previous` that have not changed are kept, and so
+    labels is a neighbour: its name is taken, and it is never touched. One that roots own together, and none controls, is nobody's
+    own: they find it among the neighbours. Objects of `previous` that have not changed are kept, and so
     are slices in which nothing has changed: what was computed from them need not be computed again. `troubles` is what is remembered
     of each root; one that is absent from it has not been dealt with.
     """
     before = {observed.root.id: observed for observed in previous.roots} if previous else {}
     known = {old.id: old for observed in before.values() for old in observed.lives()}
     around = _Around(_around(neighbours, previous), unserved, frozenset(incomplete), troubles)
-    claims, orphans = _by_root(blueprints, (_familiar(child, known) for child in children))
+    familiar = sorted((_familiar(root, known) for root in roots), key=lambda root: root.id)
+    uids = {root.uid for root in familiar}
+    claims, orphans = _by_root(blueprints, (_familiar(child, known) for child in children if not _is_shared(child, uids)))
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
     found = []
-    for root in sorted((_familiar(root, known) for root in roots), key=lambda root: root.id):
+    for root in familiar:
         found.append(_observe(by_kind[root.id.kind], root, claims.pop(root.id, []), around, before.get(root.id)))
     orphans.extend(child for abandoned in claims.values() for child in abandoned)
     return World(tuple(found), tuple(sorted(orphans, key=lambda child: child.id)), incomplete, around.neighbours, unserved)
@@ -63,6 +66,10 @@ class _Around:
 def _around(neighbours: Iterable[Live], previous: World | None) -> Slice:
     before = previous.neighbours if previous else EMPTY
     return _familiar_slice([_familiar(one, before.objects) for one in neighbours], before)
+
+
+def _is_shared(child: Live, roots: Set[str]) -> bool:
+    return child.controller is None and any(owner.uid in roots for owner in child.owners)
 
 
 def _familiar(seen: Live, known: Mapping[ResourceId, Live]) -> Live:
@@ -90,13 +97,12 @@ def _observe(blueprint: Blueprint, root: Live, claimed: Sequence[Live], around: 
         parts.setdefault(blueprint.part_of(root.id, child.id), []).append(child)
     slices = {key: _familiar_slice(parts[key], before.slice(key) if before else EMPTY) for key in sorted(parts)}
     context = _familiar_slice(strangers, Slice(before.context) if before else EMPTY).objects
-    beyond = around.neighbours.objects
     now = Observed(
         root,
         slices,
         context=context,
         incomplete=around.incomplete,
-        neighbours=beyond,
+        neighbours=around.neighbours,
         unserved=around.unserved,
         troubles=around.troubles.get(root.id),
     )
@@ -200,8 +206,7 @@ def propose(world: World, manifests: Iterable[Body]) -> World:
 
 def _imaginary(world: World, root: Live, manifest: Body) -> Observed:
     """A root that a manifest asks for, in its surroundings."""
-    around = world.neighbours.objects
-    return Observed(root, {}, manifest, incomplete=frozenset(world.incomplete), neighbours=around, unserved=world.unserved)
+    return Observed(root, {}, manifest, incomplete=frozenset(world.incomplete), neighbours=world.neighbours, unserved=world.unserved)
 
 
 def _imagined(manifest: Body) -> Live:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import anyio
 
-from engine.errors import ClusterError, Conflict, Invalid, NotFound, Unauthorized, Unreachable
+from engine.errors import ClusterError, Conflict, Forbidden, Invalid, NotFound, Unauthorized, Unreachable
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
 from engine.observed import Live, live
@@ -17,6 +17,7 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Scope, Sighting
 from providers.recorder import Recorder
+from providers.scoping import children_among
 from resources import kinds
 
 KINDS: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
@@ -36,20 +37,25 @@ class Cluster:
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
+        self._kinds = dict(KINDS)
         self._recorder = Recorder(client, clock)
 
     async def observe(self, scope: Scope) -> Sighting:
         """List all kinds of the scope at once. Raises `Unauthorized`, and `Unreachable` when no list at all is answered."""
         look = _Look(self._client)
+        # Plug-ins bring kinds of their own; whatever is written has been looked at before.
+        self._kinds.update({(kind.group, kind.name): kind for kind in (*scope.children, *scope.neighbours)})
         async with anyio.create_task_group() as lists:
             for namespace in scope.namespaces or ("",):
                 for kind in scope.roots:
                     lists.start_soon(look.at, kind, namespace, "", look.roots)
                 for kind in scope.children:
-                    lists.start_soon(look.at, kind, namespace, scope.selector, look.children)
+                    if kind not in scope.neighbours:
+                        lists.start_soon(look.at, kind, namespace, scope.selector, look.children)
             for kind in scope.neighbours:
                 for namespace in (scope.namespaces if kind.namespaced else ()) or ("",):
                     lists.start_soon(look.at, kind, namespace, "", look.neighbours)
+        look.children += children_among(look.neighbours, scope)
         return look.sighting()
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
@@ -58,7 +64,7 @@ class Cluster:
         return masked(answer) if answer is not None else None
 
     async def _call(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
-        kind = KINDS[operation.id.group, operation.id.kind]
+        kind = self._kinds[operation.id.group, operation.id.kind]
         namespace, name = operation.id.namespace, operation.id.name
         match operation.verb:
             case Verb.CREATE:
@@ -99,7 +105,7 @@ class Cluster:
     async def look(self, id: ResourceId) -> Live | None:
         """That one object, if it is there."""
         try:
-            return live(masked(await self._client.get(KINDS[id.group, id.kind], id.namespace, id.name)))
+            return live(masked(await self._client.get(self._kinds[id.group, id.kind], id.namespace, id.name)))
         except NotFound:
             return None
 
@@ -109,7 +115,12 @@ class Cluster:
 
     async def serves(self, kind: Kind) -> bool:
         """Whether the cluster serves that kind."""
-        return any((served.group, served.name) == (kind.group, kind.name) for served in await self._client.kinds())
+        return await serves(self._client, kind)
+
+
+async def serves(client: Client, kind: Kind) -> bool:
+    """Whether the server says that it has that kind."""
+    return any((served.group, served.name) == (kind.group, kind.name) for served in await client.kinds())
 
 
 class _Look:
@@ -132,8 +143,21 @@ class _Look:
         except NotFound:
             self._answers += 1
             self._unserved.add(kind.name)
+        except Forbidden as error:
+            await self._forbidden(kind, error)
         except ClusterError as error:
             self._troubles[kind.name] = error
+
+    async def _forbidden(self, kind: Kind, error: Forbidden) -> None:
+        """Servers forbid before they look whether there is such a kind at all: what is not served is no hole."""
+        try:
+            served = await serves(self._client, kind)
+        except ClusterError:
+            served = True
+        if served:
+            self._troubles[kind.name] = error
+        else:
+            self._unserved.add(kind.name)
 
     def sighting(self) -> Sighting:
         """All of it. Raises what makes it worthless."""

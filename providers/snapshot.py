@@ -17,6 +17,7 @@ from engine.report.printable import clipped, printable
 from engine.resource import Body
 from engine.runtime.provider import Scope, Sighting
 from providers.documents import Document, meaning, read_documents
+from providers.scoping import children_among, is_of
 
 LARGEST = 1 << 30
 """Bytes of a snapshot that are read: a cluster with a hundred thousand pods has less."""
@@ -79,10 +80,9 @@ class Snapshot:
     async def observe(self, scope: Scope) -> Sighting:
         """What a look at the cluster would have brought."""
         inside = [one for one in self.lives if not scope.namespaces or one.id.namespace in ("", *scope.namespaces)]
-        labels = wanted_labels(scope.selector)
         return Sighting(
             tuple(one for one in inside if is_of(one, scope.roots)),
-            tuple(one for one in inside if is_of(one, scope.children) and labels.items() <= one.labels.items()),
+            children_among(inside, scope),
             neighbours=tuple(one for one in inside if is_of(one, scope.neighbours)),
         )
 
@@ -104,16 +104,6 @@ class Snapshot:
 
 EMPTY = Snapshot()
 """A cluster with nothing in it."""
-
-
-def is_of(one: Live, kinds: Sequence[Kind]) -> bool:
-    """Whether the object is of one of the kinds."""
-    return any((kind.group, kind.name) == (one.id.group, one.id.kind) for kind in kinds)
-
-
-def wanted_labels(selector: str) -> Mapping[str, str]:
-    """The labels of a selector made of equalities."""
-    return dict(part.split("=", 1) for part in selector.replace("==", "=").split(",") if "=" in part)
 
 
 def read(path: Path) -> Snapshot:

@@ -1,12 +1,14 @@
 """Narration: what was done, told to people as Kubernetes Events on the parent of what it was done to."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from engine.ids import ResourceId
 from engine.operation import Event, Fault, Operation, Outcome, Result, Verb
 from engine.resource import Occasion
-from resources import kinds
+from resources import kinds, labels
+from resources.setup import Setup
 
 MOST = 100
 """Events of one pass, failures first: a bring-up of a thousand pods is not told pod by pod."""
@@ -88,13 +90,21 @@ REFUSED = "ValidationFailed"
 """The reason of what is told about a set that cannot be accepted as it is."""
 
 
-def narrate(faults: Sequence[Fault], results: Sequence[Result]) -> tuple[Event, ...]:
-    """The events of a pass, on the objects that the calls were made for; what goes as part of something bigger is told as that."""
+def narrator(setup: Setup) -> Callable[[Sequence[Fault], Sequence[Result]], tuple[Event, ...]]:
+    """`narrate` for these fabrics."""
+    return partial(narrate, domains=frozenset(fabric.kind.name for fabric in setup.fabrics))
+
+
+def narrate(faults: Sequence[Fault], results: Sequence[Result], *, domains: frozenset[str] = frozenset()) -> tuple[Event, ...]:
+    """The events of a pass, on the objects that the calls were made for; what goes as part of something bigger is told as that.
+
+    `domains` are the kinds of fabric domains.
+    """
     uids = {result.operation.id: _uid(result) for result in results}
     told = [
-        *(Event(fault.root, fault.uid, REFUSED, fault.text, warning=True) for fault in faults),
+        *(Event(fault.root, fault.uid, fault.reason or REFUSED, fault.text, warning=True) for fault in faults),
         *_of_occasions(results),
-        *(event for result in results for event in _told(result, uids)),
+        *(event for result in results for event in _told(result, uids, domains)),
     ]
     return tuple(sorted(dict.fromkeys(told), key=lambda event: not event.warning)[:MOST])
 
@@ -122,14 +132,14 @@ def _uid(result: Result) -> str:
     return str(result.live["metadata"]["uid"]) if result.live else result.operation.expect.uid
 
 
-def _told(result: Result, uids: Mapping[ResourceId, str]) -> Iterator[Event]:
+def _told(result: Result, uids: Mapping[ResourceId, str], domains: frozenset[str]) -> Iterator[Event]:
     operation = result.operation
     if operation.verb is Verb.STATUS:
         yield from _lost(result)
     if _occasion(operation):
         return
     about = _parent(operation, uids)
-    telling = TELLINGS.get((about[0].kind, operation.id.kind, operation.verb)) if about else None
+    telling = _telling(about[0], operation, domains) if about else None
     if about is None or telling is None or result.outcome not in (Outcome.DONE, Outcome.FAILED):
         return
     words = {"key": f"{operation.id.namespace}/{operation.id.name}", "name": operation.id.name, "error": result.error}
@@ -137,6 +147,19 @@ def _told(result: Result, uids: Mapping[ResourceId, str]) -> Iterator[Event]:
         yield Event(*about, telling.done, telling.done_text.format(**words))
     else:
         yield Event(*about, telling.failed, telling.failed_text.format(**words), warning=True)
+
+
+def _telling(about: ResourceId, operation: Operation, domains: frozenset[str]) -> Telling | None:
+    kind = operation.id.kind
+    if kind not in domains:
+        return TELLINGS.get((about.kind, kind, operation.verb))
+    if operation.verb is Verb.CREATE:
+        index = operation.body["metadata"]["labels"].get(labels.REPLICA_INDEX)
+        whose = f"for replica {index}" if index is not None else "{name}"
+        return Telling(f"{kind}Created", f"{kind} {{name}} created", f"{kind}Failed", f"Failed to create {kind} {whose}: {{error}}")
+    if operation.verb is Verb.DELETE:
+        return Telling(f"{kind}Deleted", f"{kind} {{name}} deleted", f"{kind}DeleteFailed", f"Failed to delete {kind} {{name}}: {{error}}")
+    return None
 
 
 def _lost(result: Result) -> Iterator[Event]:

@@ -6,7 +6,8 @@ from typing import Any
 
 from engine.ids import Owner
 from engine.resource import Body, Resource, Stance
-from resources import env, kinds, labels, names, resource_claim
+from resources import env, fabric, kinds, labels, names, resource_claim
+from resources.domain import Domain
 from resources.facts import PodFacts
 from resources.manifest import manifest
 from resources.podclique import labels_of, our_labels, pod_spec_of
@@ -58,7 +59,17 @@ def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, s
         spec={**spec, "hostname": names.hostname(clique.name, seat.index)},
     )
     body["metadata"]["generateName"] = f"{clique.name}-"
-    return _in_gang(view, clique, _sharing(_pod(view, clique, body, f"seat {seat.index} of {clique.name} is free"), claims))
+    pod = _sharing(_pod(view, clique, body, f"seat {seat.index} of {clique.name} is free"), claims)
+    return _in_gang(view, clique, _in_domains(pod, tuple(fabric.domains_of(view, clique))))
+
+
+def _in_domains(pod: Resource, domains: Sequence[Domain]) -> Resource:
+    """A pod that is to be in fabric domains: it comes after them, and is held as long as one of them cannot take it in (D4)."""
+    if not domains:
+        return pod
+    needing = replace(pod, after=pod.after.union(domain.id for domain in domains if domain.resource is not None))
+    trouble = next((domain.trouble for domain in domains if domain.trouble), "")
+    return replace(needing, stance=Stance.HOLD, why=trouble) if trouble else needing
 
 
 def _in_gang(view: View, clique: CliqueView, pod: Resource) -> Resource:
@@ -125,7 +136,7 @@ def _spec(view: View, clique: CliqueView, open_gate: bool) -> dict[str, Any]:
     """What all new pods of a clique share: the clique's pod spec, dressed by its scheduler and told where it stands."""
     scheduler = view.setup.scheduler(clique.clique.scheduler)
     address = names.service_address(view.root, view.index, view.namespace)
-    spec = scheduler.dress(pod_spec_of(clique))
+    spec = scheduler.dress(pod_spec_of(view, clique))
     spec = env.in_front(spec, env.of_pod(view.root, view.index, clique.name, address))
     spec["subdomain"] = names.headless_service(view.root, view.index)
     spec.pop("schedulingGates", None)

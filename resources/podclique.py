@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.resource import Policy, Resource
-from resources import kinds, labels
+from resources import fabric, kinds, labels
 from resources.manifest import manifest
 from resources.policies.startup import parents
 from resources.status import podclique as status
@@ -76,7 +76,7 @@ def _spec(view: View, clique: CliqueView) -> dict[str, Any]:
         "roleName": template.role,
         "replicas": template.replicas,
         "minAvailable": template.min_available,
-        "podSpec": pod_spec_of(clique),
+        "podSpec": pod_spec_of(view, clique),
     }
     if after := parents(view, clique):
         spec["startsAfter"] = [parent.name for parent in after]
@@ -85,11 +85,11 @@ def _spec(view: View, clique: CliqueView) -> dict[str, Any]:
     return spec
 
 
-def pod_spec_of(clique: CliqueView) -> dict[str, Any]:
-    """The pod spec of a clique; an outdated one keeps its own."""
+def pod_spec_of(view: View, clique: CliqueView) -> dict[str, Any]:
+    """The pod spec of a clique, with its claims on fabric domains; an outdated one keeps its own."""
     if clique.outdated and clique.live is not None:
         return dict(clique.live.body["spec"]["podSpec"])
-    return template_spec(clique.clique, clique.group.group if clique.group else None)
+    return fabric.dressed(view, clique, template_spec(clique.clique, clique.group.group if clique.group else None))
 
 
 def _hash(clique: CliqueView) -> str:

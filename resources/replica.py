@@ -10,6 +10,8 @@ from engine.observed import Slice
 from engine.operation import Held, Trouble
 from engine.resource import Stance
 from engine.verdict import Verdict
+from resources import fabric
+from resources.fabric import Fabrics
 from resources.parts import PARTS
 from resources.policies.availability import breached_since, ready
 from resources.policies.leftovers import leftovers
@@ -48,13 +50,15 @@ def look(template: Template, index: int, lives: Slice, taken: Collection[str], s
     return Seen(seen, stage(seen), judge(seen, template.termination_delay, now))
 
 
-def replica(seen: Seen, leave: Leave, has_token: bool, troubles: tuple[Trouble, ...] | None) -> Replica:
-    """What is to become of a replica, given how far it may move, whether pods that wait for others have the means to, and what failed."""
-    view = replace(seen.view, moves=_decided(seen, leave), has_token=has_token, troubles=troubles)
+def replica(seen: Seen, leave: Leave, has_token: bool, fabrics: Fabrics, troubles: tuple[Trouble, ...] | None) -> Replica:
+    """What is to become of a replica, given how far it may move, whether pods that wait for others have the means to, the domains that
+    its pods are to be in or not any more, and what failed."""
+    view = replace(seen.view, moves=_decided(seen, leave), has_token=has_token, domains=fabrics.domains, troubles=troubles)
     wanted = [resource for kind in PARTS for resource in kind.render(view)]
-    going = list(leftovers(view, {resource.id for resource in wanted}))
+    going = [*leftovers(view, {resource.id for resource in wanted}), *fabrics.leaving.resources]
     complete = not going and all(resource.id in view.lives.objects for resource in wanted if resource.stance is not Stance.DROP)
-    waiting = tuple(_waiting(view, seen.verdict.until))
+    own = (domain for domain in fabrics.domains if not domain.wish.shared)
+    waiting = (*fabric.waiting(own), *_waiting(view, seen.verdict.until))
     return Replica(part(str(view.index), [*wanted, *going]), standing(view, complete), waiting, tuple(_unexplained(view)))
 
 

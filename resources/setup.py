@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from engine.version import VERSION
 from resources.ports import Fabric, Scheduler
@@ -26,6 +27,8 @@ class Setup:
 
     fabrics: tuple[Fabric, ...] = ()
     """The vendors' fabrics whose domains workloads may be in."""
+    drain: timedelta = timedelta(minutes=5)
+    """For how long what uses a domain may take to go before the domain goes without waiting for it any longer."""
 
     def scheduler(self, name: str) -> Scheduler:
         """The back end that a pod asks for. Raises `KeyError` when it is not enabled."""

@@ -40,7 +40,7 @@ def surroundings(observed: Observed, wanted: tuple[ResourceId, ...], part: str, 
     """What there is of what is wanted; the same as before if it is as before. `part` is the slice of what the set has once."""
     unseen, unserved = observed.incomplete & MATTERS, observed.unserved & MATTERS
     claims = [live.id.name for live in observed.slice(part).of(kinds.RESOURCE_CLAIM.name)]
-    found = {id: live for id in wanted if (live := observed.neighbours.get(id)) is not None}
+    found = {id: live for id in wanted if (live := observed.neighbours.objects.get(id)) is not None}
     strangers = [id.name for id in observed.context if id.kind == kinds.RESOURCE_CLAIM.name]
     facts = (wanted, *found.values(), *(" ".join(sorted(names)) for names in (unseen, unserved, claims, strangers)))
     return memo.recall("surroundings", facts, lambda: Surroundings(found, unseen, unserved, frozenset(claims), frozenset(strangers)))

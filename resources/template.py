@@ -10,6 +10,7 @@ from engine.duration import parse
 from engine.ids import ResourceId
 from engine.resource import Body
 from resources import labels, sharing, topology
+from resources.ports import Fabric, Wish
 from resources.setup import Setup
 from resources.sharing import Sharing
 from resources.surroundings import Surroundings
@@ -78,6 +79,8 @@ class Template:
     gang_annotations: Mapping[str, str]
     sharing: Sharing
     topology: Topology
+    wishes: tuple[tuple[Fabric, Wish], ...]
+    """The fabric domains that its pods are to be in."""
 
     @property
     def is_ordered(self) -> bool:
@@ -110,22 +113,31 @@ def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: Surr
     order = _order(inner.get("cliqueStartupType") or ANY_ORDER, inner["cliques"])
     cliques = {entry["name"]: _clique(entry, priority, after) for entry, after in zip(inner["cliques"], order, strict=True)}
     configs = inner.get("podCliqueScalingGroups") or ()
+    annotations = metadata.get("annotations") or {}
+    inherited = {key: value for fabric in setup.fabrics for key, value in fabric.inherited(annotations).items()}
     members = {name for config in configs for name in config["cliqueNames"]}
     return Template(
         id=id,
         identity=identity,
         standalone=tuple(clique for name, clique in cliques.items() if name not in members),
-        groups=tuple(_group(config, cliques) for config in configs),
+        groups=tuple(_group(config, cliques, inherited) for config in configs),
         hash=_hash({name: clique.hash for name, clique in cliques.items()}),
         priority_class=priority,
         publish_not_ready=bool((inner.get("headlessServiceConfig") or {}).get("publishNotReadyAddresses", False)),
         termination_delay=parse(inner["terminationDelay"]),
         on_delete=(spec.get("updateStrategy") or {}).get("type") == "OnDelete",
         gang_labels=labels.without_grove(metadata.get("labels") or {}),
-        gang_annotations=labels.without_grove(metadata.get("annotations") or {}),
+        gang_annotations=labels.without_grove(annotations),
         sharing=sharing.read(id, inner, around),
         topology=topology.read(inner, around, enabled=setup.topology),
+        wishes=tuple(_wishes(id.name, annotations, inner["cliques"], setup)),
     )
+
+
+def _wishes(root: str, annotations: Body, entries: Sequence[Body], setup: Setup) -> Iterator[tuple[Fabric, Wish]]:
+    by_name = {entry["name"]: entry for entry in entries}
+    for fabric in setup.fabrics:
+        yield from ((fabric, wish) for wish in fabric.wishes(root, annotations, by_name))
 
 
 def _order(startup_type: str, entries: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
@@ -155,13 +167,13 @@ def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ..
     )
 
 
-def _group(config: Mapping[str, Any], cliques: Mapping[str, Clique]) -> Group:
+def _group(config: Mapping[str, Any], cliques: Mapping[str, Clique], inherited: Mapping[str, str]) -> Group:
     return Group(
         name=config["name"],
         cliques=tuple(cliques[name] for name in config["cliqueNames"]),
         replicas=config["replicas"],
         min_available=config["minAvailable"],
-        annotations=config.get("annotations") or {},
+        annotations={**(config.get("annotations") or {}), **inherited},
         autoscaling=config.get("scaleConfig"),
     )
 

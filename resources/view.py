@@ -11,6 +11,7 @@ from engine.observed import Live, Slice
 from engine.operation import Trouble
 from engine.paths import get
 from resources import env, kinds, labels, names
+from resources.domain import Domain
 from resources.facts import PodFacts, facts_of
 from resources.policies.seating import Seating, seat_pods
 from resources.setup import Setup
@@ -140,6 +141,8 @@ class View:
     moves: Moves = STILL
     has_token: bool = True
     """Whether the token is there with which pods see others start."""
+    domains: tuple[Domain, ...] = ()
+    """The fabric domains that pods of the replica are to be in."""
     troubles: tuple[Trouble, ...] | None = None
     """What failed in the replica when it was last tried; None where nobody remembers having tried anything."""
 

@@ -31,7 +31,7 @@ from providers.registry import SCHEDULERS, fabrics
 from providers.snapshot import EMPTY, Snapshot, read
 from resources import settings
 from resources.admission.issues import Issue, Rejected
-from resources.narrate import narrate
+from resources.narrate import narrator
 from resources.registry import BLUEPRINTS
 from resources.schema.parse import faults
 from resources.setup import WAITER, Setup, pinned
@@ -136,7 +136,7 @@ def namespaces(wiring: Wiring, files: Wanted, *, otherwise: Iterable[str] = ()) 
 
 def scope(setup: Setup, wanted_namespaces: Sequence[str] = ()) -> Scope:
     """Roots, children and what tells them, and what they refer to, as the blueprints have it."""
-    children = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.children))
+    children = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.children(setup)))
     neighbours = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.neighbours(setup)))
     (selector,) = {blueprint.selector for blueprint in BLUEPRINTS}
     return Scope(ROOTS, children, selector, tuple(wanted_namespaces), neighbours)
@@ -144,7 +144,7 @@ def scope(setup: Setup, wanted_namespaces: Sequence[str] = ()) -> Scope:
 
 def engine_of(wiring: Wiring, provider: Provider, where: Sequence[str], limits: Limits = USUAL) -> Engine:
     """What passes need."""
-    return Engine(provider, wiring.clock, scope(wiring.setup, where), BLUEPRINTS, wiring.setup, limits, narrate=narrate)
+    return Engine(provider, wiring.clock, scope(wiring.setup, where), BLUEPRINTS, wiring.setup, limits, narrate=narrator(wiring.setup))
 
 
 def part_of(root: ResourceId, child: ResourceId) -> str:

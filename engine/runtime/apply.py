@@ -236,7 +236,13 @@ async def _look_who_is_there(
         return Result(operation, otherwise, error=error)
     if _is_what_was_asked_for(found, operation, uids):
         return Result(operation, Outcome.DONE, found.body)
-    return Result(operation, Outcome.STALE, found.body, AlreadyExists(f"{operation.id} {_held_by(found)}"))
+    taken = AlreadyExists(f"{operation.id} {_held_by(found)}")
+    # What roots share is made by whichever of them comes first: the others look again, and join.
+    return Result(operation, Outcome.STALE, None if _is_shared(operation) else found.body, taken)
+
+
+def _is_shared(operation: Operation) -> bool:
+    return bool(operation.references) and not any(reference.owner.controller for reference in operation.references)
 
 
 def _is_what_was_asked_for(found: Live, operation: Operation, uids: Mapping[ResourceId, str]) -> bool:

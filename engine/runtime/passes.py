@@ -1,7 +1,7 @@
 """Passes: look, think, choose, act. `sync` and `run` make the same ones; they differ in when the next begins and when it is the last."""
 
 import gc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -234,10 +234,16 @@ def _news(seen: Look, memory: Memory) -> list[Fault]:
     Those of a manifest that is only proposed are for whoever proposes it.
     """
     roots = {observed.root.id: observed.root for observed in seen.world.roots if observed.root.uid and observed.proposal is None}
-    faulty = ((roots[plan.root], plan.problems) for plan in seen.survey.plans if plan.problems and plan.root in roots)
-    found = frozenset(Fault(root.id, root.uid, root.generation, problem) for root, problems in faulty for problem in problems)
+    found = frozenset(fault for plan in seen.survey.plans if plan.root in roots for fault in _faults(roots[plan.root], plan))
     news, memory.faults = sorted(found - memory.faults), found
     return news
+
+
+def _faults(root: Live, plan: Plan) -> Iterator[Fault]:
+    for problem in plan.problems:
+        yield Fault(root.id, root.uid, root.generation, problem)
+    for alarm in plan.alarms:
+        yield Fault(root.id, root.uid, root.generation, alarm.text, alarm.reason)
 
 
 def _meet(memory: Memory, plans: Sequence[Plan], results: Iterable[Result]) -> None:

@@ -19,7 +19,7 @@ class Scope:
     """Label selector that our children carry; roots are listed without one."""
     namespaces: tuple[str, ...] = ()
     neighbours: tuple[Kind, ...] = ()
-    """Kinds that are read and never touched, listed without a selector."""
+    """Kinds of which everything is read, listed without a selector; one that is among the children as well is listed once, for both."""
 
 
 @dataclass(frozen=True, slots=True)

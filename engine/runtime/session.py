@@ -8,7 +8,7 @@ import anyio
 
 from engine.errors import EngineError, ServerFault, Throttled, Unreachable
 from engine.observed import Observed
-from engine.operation import Held, Objection, Operation, Outcome, Plan, Result
+from engine.operation import Alarm, Held, Objection, Operation, Outcome, Plan, Result
 from engine.resource import Body
 from engine.runtime.lease import Lease, held
 from engine.runtime.passes import SHORTEST_PAUSE, Engine, Look, Memory, Pace, act, choose, look, spare_the_collector
@@ -56,7 +56,7 @@ class Report:
         """How it ended: the worst that can be said of it."""
         if self.interrupted:
             return Ending.INTERRUPTED
-        if self.error or self.timed_out or self.problems or self.failures or self.collisions:
+        if self.error or self.timed_out or self.problems or self.failures or self.collisions or self.blocked:
             return Ending.FAILED
         if self.objections:
             return Ending.DENIED
@@ -91,6 +91,11 @@ class Report:
     def collisions(self) -> tuple[Held, ...]:
         """Objects that cannot be made because others have their names."""
         return tuple(held for plan, observed in _pairs(self.seen) for held in plan.held if _is_collision(held, observed))
+
+    @property
+    def blocked(self) -> tuple[Alarm, ...]:
+        """What stays as it is until people do something about it."""
+        return tuple(alarm for plan in self.plans for alarm in plan.alarms if alarm.blocking)
 
     @property
     def failures(self) -> tuple[Result, ...]:
@@ -225,7 +230,9 @@ def _awaited(plan: Plan, observed: Observed) -> bool:
 
     Where something was refused, objected to, not understood, or has a name that others hold, waiting for the rest is no use.
     """
-    if plan.operations or plan.objections or plan.problems or any(_is_collision(held, observed) for held in plan.held):
+    if plan.operations or plan.objections or plan.problems or any(alarm.blocking for alarm in plan.alarms):
+        return False
+    if any(_is_collision(held, observed) for held in plan.held):
         return False
     return bool(plan.waiting) or any(_is_passing(held, observed) for held in plan.held)
 
@@ -238,5 +245,5 @@ def _is_collision(held: Held, observed: Observed) -> bool:
 
 def _is_passing(held: Held, observed: Observed) -> bool:
     """Whether it is held only for now: until a certain time, or until an object of that name has gone."""
-    there = observed.find(held.id) or observed.context.get(held.id)
+    there = observed.find(held.id) or observed.context.get(held.id) or observed.neighbours.objects.get(held.id)
     return held.until is not None or (there is not None and there.deleting_since is not None)

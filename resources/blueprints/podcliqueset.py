@@ -1,9 +1,7 @@
 """PodCliqueSet: identical replicas of cliques and scaling groups of cliques, gang by gang."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import partial
-from typing import Any
 
 from engine.blueprint import Desired
 from engine.canonical import canonical
@@ -12,16 +10,19 @@ from engine.graph import Part, graph, part
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
-from engine.operation import Held, Trouble
+from engine.operation import Alarm, Trouble
 from engine.paths import overlay
-from engine.resource import Body, Policy, Resource, Stance
+from engine.resource import Body, Policy, Resource
 from engine.verdict import earliest
-from resources import identity, kinds, labels, names, resource_claim
+from resources import fabric, identity, kinds, labels, names, resource_claim
 from resources.admission.defaults import defaulted
 from resources.admission.soundness import faults
+from resources.departure import ROOT, SET, excess, teardown
+from resources.domain import Domain
+from resources.fabric import Fabrics, Leaving, policy_of
 from resources.policies.rollout import Leave, leaves
 from resources.policies.startup import is_filled
-from resources.policies.teardown import FINALIZERS, depart
+from resources.policies.teardown import POLICIES
 from resources.replica import Replica, Seen, look, replica
 from resources.setup import Setup
 from resources.status import errors
@@ -30,46 +31,62 @@ from resources.surroundings import Surroundings, surroundings
 from resources.template import Template, read, references
 from resources.view import MOST_REPLICAS
 
-ROOT, SET = "root", "set"
-"""The keys of the parts that are no replica: the set itself, and what it has once."""
-
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.SET_FINALIZER,))
 PROPOSED = Policy(exact=(("spec",),), finalizers=(labels.SET_FINALIZER,))
+
+CHILDREN = (
+    kinds.SERVICE_ACCOUNT,
+    kinds.ROLE,
+    kinds.ROLE_BINDING,
+    kinds.SECRET,
+    kinds.SERVICE,
+    kinds.AUTOSCALER,
+    kinds.SCALING_GROUP,
+    kinds.PODCLIQUE,
+    kinds.PODGANG,
+    kinds.RESOURCE_CLAIM,
+    kinds.POD,
+)
+
+READS = {
+    "PodCliqueSet": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang", "ClusterTopologyBinding"}),
+    "PodCliqueScalingGroup": frozenset({"Pod", "PodClique"}),
+    "PodClique": frozenset({"Pod", "PodCliqueScalingGroup"}),
+    "PodGang": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "ClusterTopologyBinding"}),
+    "Pod": frozenset({"PodClique", "PodCliqueScalingGroup", "PodGang"}),
+    "ResourceClaim": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup"}),
+    "HorizontalPodAutoscaler": frozenset({"PodClique", "PodCliqueScalingGroup"}),
+}
+"""Kind -> those whose live objects shape it."""
 
 
 class PodCliqueSetBlueprint:
     """What a PodCliqueSet means."""
 
     kind: Kind = kinds.PODCLIQUESET
-    children: tuple[Kind, ...] = (
-        kinds.SERVICE_ACCOUNT,
-        kinds.ROLE,
-        kinds.ROLE_BINDING,
-        kinds.SECRET,
-        kinds.SERVICE,
-        kinds.AUTOSCALER,
-        kinds.SCALING_GROUP,
-        kinds.PODCLIQUE,
-        kinds.PODGANG,
-        kinds.RESOURCE_CLAIM,
-        kinds.POD,
-    )
     selector: str = labels.SELECTOR
-    reads: Mapping[str, frozenset[str]] = {
-        "PodCliqueSet": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang", "ClusterTopologyBinding"}),
-        "PodCliqueScalingGroup": frozenset({"Pod", "PodClique"}),
-        "PodClique": frozenset({"Pod", "PodCliqueScalingGroup"}),
-        "PodGang": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "ClusterTopologyBinding"}),
-        "Pod": frozenset({"PodClique", "PodCliqueScalingGroup", "PodGang"}),
-        "ResourceClaim": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup"}),
-        "HorizontalPodAutoscaler": frozenset({"PodClique", "PodCliqueScalingGroup"}),
-    }
+
+    def children(self, settings: Setup) -> tuple[Kind, ...]:
+        """Everything of which a set is made, and the domains of fabrics."""
+        return (*CHILDREN, *(fabric.kind for fabric in settings.fabrics))
 
     def neighbours(self, settings: Setup) -> tuple[Kind, ...]:
-        """Templates of resource claims and, where they are acted on, the bindings that topology constraints name."""
-        return (kinds.RESOURCE_CLAIM_TEMPLATE, kinds.TOPOLOGY_BINDING) if settings.topology else (kinds.RESOURCE_CLAIM_TEMPLATE,)
+        """What resource claims are made from and, where topology constraints are acted on, the bindings that they name.
 
-    finalizers: Mapping[str, tuple[str, ...]] = FINALIZERS
+        Of domains it matters who else has any, and of claims which domain they lead into.
+        """
+        domains = (*(fabric.kind for fabric in settings.fabrics), kinds.RESOURCE_CLAIM) if settings.fabrics else ()
+        bindings = (kinds.TOPOLOGY_BINDING,) if settings.topology else ()
+        return (kinds.RESOURCE_CLAIM_TEMPLATE, *domains, *bindings)
+
+    def reads(self, settings: Setup) -> Mapping[str, frozenset[str]]:
+        """Which kinds must be seen for which to be judged."""
+        used = frozenset({"Pod", "PodClique", "ResourceClaim"})
+        return READS | {fabric.kind.name: used for fabric in settings.fabrics}
+
+    def policies(self, settings: Setup) -> Mapping[str, Policy]:
+        """The finalizers of cliques, groups and domains."""
+        return POLICIES | {fabric.kind.name: policy_of(fabric) for fabric in settings.fabrics}
 
     def root_of(self, child: Live) -> ResourceId | None:
         """The set that the child's labels name."""
@@ -84,8 +101,8 @@ class PodCliqueSetBlueprint:
         """Everything that the set should have now."""
         root = observed.root
         if root.deleting_since is not None:
-            return _teardown(observed, memo)
-        asked, gist = memo.recall("asked", (root, observed.proposal), lambda: _asked(observed))
+            return teardown(observed, KNOWN, settings, now, memo)
+        asked, gist = memo.recall("asked", (root, observed.proposal, settings), lambda: _asked(observed, settings))
         problems = memo.recall("faults", (gist, settings), lambda: faults(asked.get("spec") or {}, settings))
         if problems:
             return Desired(graph(()), problems=problems)
@@ -105,13 +122,24 @@ def _part_of(root: ResourceId, child: ResourceId) -> str:
     return SET if index is None else str(index)
 
 
-def _asked(observed: Observed) -> tuple[Body, bytes]:
+def _is_new(observed: Observed) -> bool:
+    """Whether nobody has dealt with the set yet: it is enrolled now or never (R20, R21)."""
+    root = observed.root
+    if not root.uid:
+        return True
+    is_admitted = labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ())
+    return not is_admitted and "observedGeneration" not in (root.body.get("status") or {})
+
+
+def _asked(observed: Observed, setup: Setup) -> tuple[Body, bytes]:
     """The set as it is asked for, as it is or as a manifest proposes it, with its defaults; and the gist by which an edit is told."""
     body = observed.root.body
     if observed.proposal is not None:
         metadata = overlay(body["metadata"], observed.proposal.get("metadata") or {})
         body = {**observed.proposal, "metadata": metadata}
     asked = defaulted(body)
+    if _is_new(observed):
+        asked = fabric.enrolled(asked, setup)
     metadata = asked["metadata"]
     spec = asked.get("spec") or {}
     return asked, canonical([spec.get("template"), spec.get("updateStrategy"), metadata.get("labels"), metadata.get("annotations")])
@@ -126,18 +154,20 @@ def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, 
     count = asked["spec"].get("replicas", 0)
     if count * template.pods > MOST_REPLICAS:
         raise GraphError(f"spec.replicas: {count} replicas of {template.pods} pods are more than {MOST_REPLICAS} pods")
-    shared = memo.recall(SET, (template,), lambda: part(SET, [*identity.render(template), *resource_claim.shared(template)]))
+    fabrics = [fabric.look(observed, template, index, setup, now, memo) for index in range(count)]
+    named = fabric.shared(fabrics)
+    parting = _parting(observed, named, setup, now)
+    shared = _shared(template, named, parting, memo)
     seen = list(_seen(observed, template, count, setup, now, memo))
     stages = [one.stage for one in seen]
     turns = leaves(stages, _turn(root))
     has_token = _has_token(observed, template, memo)
-    replicas = [_replica(observed, one, turns.get(one.stage.index, Leave.NOTHING), has_token, memo) for one in seen]
-    excess = list(_excess(observed, count, memo))
-    complete = (
-        not excess
-        and all(one.standing.complete for one in replicas)
-        and all(resource in observed.slice(SET).objects for resource in shared.resources)
-    )
+    replicas = [
+        _replica(observed, one, turns.get(one.stage.index, Leave.NOTHING), has_token, own, memo)
+        for one, own in zip(seen, fabrics, strict=True)
+    ]
+    beyond = list(excess(observed, count, setup, now, memo))
+    complete = not beyond and all(one.standing.complete for one in replicas) and all(_is_there(observed, id) for id in shared.resources)
     rollout = status.Rollout(next(iter(turns), None), done=not any(one.stale or one.away for one in stages))
     standing = status.of(template, count, root, [one.standing for one in replicas], rollout) if root.uid else None
     if standing and complete and not turns:
@@ -146,12 +176,43 @@ def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, 
         standing = {**standing, **errors.of(root.id, observed.troubles, root.body.get("status") or {})}
     itself = part(ROOT, [_root(observed, asked, standing)])
     return Desired(
-        graph([itself, shared, *(one.part for one in replicas), *excess]),
-        waiting=tuple(held for one in replicas for held in one.waiting),
+        graph([itself, shared, *(one.part for one in replicas), *(one.part for one in beyond)]),
+        waiting=(*fabric.waiting(named.values()), *(held for one in replicas for held in one.waiting)),
         held=(*errors.unexplained([root] if observed.troubles is None else ()), *(held for one in replicas for held in one.held)),
         notes=template.topology.notes,
-        wake_at=earliest(one.verdict.until for one in seen),
+        alarms=tuple(dict.fromkeys(_alarms(fabrics, [parting, *(one.domains for one in beyond)]))),
+        wake_at=earliest((*(one.verdict.until for one in seen), parting.until, *(one.domains.until for one in beyond))),
     )
+
+
+def _shared(template: Template, named: Mapping[ResourceId, Domain], parting: Leaving, memo: Memo) -> Part:
+    """What the set has once, and its part in the domains that it shares."""
+    wanted = [domain.resource for domain in named.values() if domain.resource is not None]
+
+    def make() -> Part:
+        return part(SET, [*identity.render(template), *resource_claim.shared(template), *wanted, *parting.resources])
+
+    return memo.recall(SET, (template, *wanted, *parting.resources), make)
+
+
+def _parting(observed: Observed, named: Mapping[ResourceId, Domain], setup: Setup, now: datetime) -> Leaving:
+    """The shared domains that the set has a part in, and asks for no more."""
+    lives = [live for live in fabric.owned(observed, setup) if live.id not in named]
+    if not lives:
+        return Leaving()
+    return fabric.leaving(observed, lives, setup, f"{observed.root.id.name} asks for it no more", now, observed.slices.values())
+
+
+def _is_there(observed: Observed, id: ResourceId) -> bool:
+    return id in observed.slice(SET).objects or id in observed.neighbours.objects
+
+
+def _alarms(fabrics: Iterable[Fabrics], leaving: Iterable[Leaving]) -> Iterator[Alarm]:
+    for found in fabrics:
+        yield from (domain.alarm for domain in found.domains if domain.alarm is not None)
+        yield from found.leaving.alarms
+    for gone in leaving:
+        yield from gone.alarms
 
 
 def _turn(root: Live) -> int | None:
@@ -166,14 +227,16 @@ def _root(observed: Observed, asked: Body, standing: Body | None) -> Resource:
     metadata = {"name": root.id.name, "namespace": root.id.namespace}
     frame = {"apiVersion": kinds.PODCLIQUESET.api_version, "kind": kinds.PODCLIQUESET.name, "metadata": metadata}
     if observed.proposal is not None:
-        proposed = observed.proposal.get("metadata") or {}
+        proposed = asked["metadata"] if _is_new(observed) else observed.proposal.get("metadata") or {}
         given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
         finalizers = {} if root.uid else {"finalizers": [labels.SET_FINALIZER]}
         body = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": asked["spec"]}
         return Resource(root.id, body, "a manifest asks for it", policy=PROPOSED, status=standing)
     if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
         return Resource(root.id, frame, "is looked after", policy=KNOWN, status=standing)
-    return Resource(root.id, {**frame, "spec": asked["spec"]}, "is new: gets its defaults and our finalizer", policy=KNOWN, status=standing)
+    enrolled = asked["metadata"].get("annotations") or {}
+    body = {**frame, "metadata": {**metadata, **({"annotations": enrolled} if enrolled else {})}, "spec": asked["spec"]}
+    return Resource(root.id, body, "is new: gets its defaults and our finalizer", policy=KNOWN, status=standing)
 
 
 def _seen(observed: Observed, template: Template, count: int, setup: Setup, now: datetime, memo: Memo) -> Iterator[Seen]:
@@ -196,10 +259,10 @@ def _has_token(observed: Observed, template: Template, memo: Memo) -> bool:
     return memo.recall("token", (secret,), lambda: is_filled(secret))
 
 
-def _replica(observed: Observed, seen: Seen, leave: Leave, has_token: bool, memo: Memo) -> Replica:
+def _replica(observed: Observed, seen: Seen, leave: Leave, has_token: bool, fabrics: Fabrics, memo: Memo) -> Replica:
     troubles = _troubles(observed, str(seen.stage.index), memo)
-    facts = (seen, leave.value, has_token, troubles)
-    return memo.recall(("replica", seen.stage.index), facts, lambda: replica(seen, leave, has_token, troubles))
+    facts = (seen, leave.value, has_token, fabrics, troubles)
+    return memo.recall(("replica", seen.stage.index), facts, lambda: replica(seen, leave, has_token, fabrics, troubles))
 
 
 def _troubles(observed: Observed, key: str, memo: Memo) -> tuple[Trouble, ...] | None:
@@ -208,43 +271,3 @@ def _troubles(observed: Observed, key: str, memo: Memo) -> tuple[Trouble, ...] |
     if known is None:
         return None
     return memo.recall("troubles", (known,), lambda: errors.in_parts(known, lambda id: _part_of(root, id))).get(key, ())
-
-
-def _excess(observed: Observed, count: int, memo: Memo) -> Iterator[Part]:
-    """Replicas beyond the number asked for."""
-    for key, lives in sorted(observed.slices.items()):
-        if key not in (ROOT, SET) and int(key) >= count:
-            why = f"replica {key} goes: {observed.root.id.name} is scaled to {count}"
-            yield memo.recall(("excess", key), (lives, why), partial(_departing, key, lives, why))
-
-
-def _departing(key: str, lives: Slice, why: str) -> Part:
-    return part(key, depart(lives.objects.values(), why))
-
-
-def _teardown(observed: Observed, memo: Memo) -> Desired:
-    """Everything goes, the replicas first; when nothing is left, our finalizer falls."""
-    root = observed.root
-    why = f"{root.id.name} is being deleted"
-    parts = [
-        memo.recall(("teardown", key), (lives,), partial(_departing, key, lives, why))
-        for key, lives in observed.slices.items()
-        if key != SET and lives.objects
-    ]
-    shared = observed.slice(SET).objects
-    if shared:
-        parts.insert(0, _shared_departing(shared.values(), why, len(parts)))
-    left = observed.count()
-    itself = Resource(root.id, {}, why, stance=Stance.DROP, policy=KNOWN)
-    if left:
-        itself = Resource(root.id, {}, f"{why}; waits for {left} objects to be gone", stance=Stance.HOLD)
-    going = (live for lives in observed.slices.values() for live in lives.of("Pod") if live.deleting_since)
-    return Desired(graph([part(ROOT, [itself]), *parts]), waiting=tuple(Held(live.id, "is being deleted") for live in going))
-
-
-def _shared_departing(lives: Any, why: str, replicas: int) -> Part:
-    listed: Sequence[Live] = list(lives)
-    if not replicas:
-        return part(SET, depart(listed, why))
-    held = f"{why}; waits for the replicas to be gone"
-    return part(SET, [Resource(live.id, {}, held, stance=Stance.HOLD) for live in listed])

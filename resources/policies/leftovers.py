@@ -21,11 +21,12 @@ class Bunch:
 
 
 def leftovers(view: View, wanted: Collection[ResourceId]) -> Iterator[Resource]:
-    """Everything of our making in the replica that is not wanted, as what it is to become."""
+    """Everything of our making in the replica that is not wanted, as what it is to become; fabric domains apart."""
     bunches: dict[Bunch, list[Live]] = {}
     cliques = {live.uid: live for live in view.lives.of("PodClique")}
+    domains = {fabric.kind.name for fabric in view.setup.fabrics}
     for live in view.lives.objects.values():
-        if live.id not in wanted:
+        if live.id not in wanted and live.id.kind not in domains:
             bunch = _bunch(view, live, cliques)
             if bunch is not None:
                 bunches.setdefault(bunch, []).append(live)

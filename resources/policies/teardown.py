@@ -5,10 +5,14 @@ from dataclasses import dataclass
 
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.resource import Occasion, Policy, Resource, Stance
+from engine.resource import PLAIN, Occasion, Policy, Resource, Stance
 from resources import labels
 
-FINALIZERS = {"PodClique": (labels.CLIQUE_FINALIZER,), "PodCliqueScalingGroup": (labels.GROUP_FINALIZER,)}
+POLICIES = {
+    "PodClique": Policy(finalizers=(labels.CLIQUE_FINALIZER,)),
+    "PodCliqueScalingGroup": Policy(finalizers=(labels.GROUP_FINALIZER,)),
+}
+"""The kinds of children that bear a finalizer of ours, fabric domains apart."""
 
 AT_ONCE = frozenset({"Pod", "HorizontalPodAutoscaler"})
 """What goes first: nobody may scale what is leaving, and everything else waits for the pods."""
@@ -79,5 +83,5 @@ def _is_of_one_clique(claim: Live) -> bool:
 
 
 def _drop(live: Live, why: str, asked: bool, after: frozenset[ResourceId], occasion: Occasion | None) -> Resource:
-    policy = Policy(finalizers=FINALIZERS.get(live.id.kind, ()))
+    policy = POLICIES.get(live.id.kind, PLAIN)
     return Resource(live.id, {}, why, stance=Stance.DROP, policy=policy, after=after, asked=asked, occasion=occasion)

@@ -7,6 +7,7 @@ from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import Held, Operation, Trouble, Verb
 from engine.resource import Body
+from resources import kinds
 
 MOST = 20
 """Entries of one object: a clique of a thousand pods that are refused is not told pod by pod."""
@@ -58,7 +59,9 @@ def of(parent: ResourceId, troubles: Sequence[Trouble] | None, old: Body) -> Bod
         return {}
     seen = {(entry.get("code"), entry.get("description")): entry.get("observedAt") for entry in old.get("lastErrors") or ()}
     mine = [trouble for trouble in troubles if _is_about(parent, trouble.operation)]
-    told = [_told(parent, trouble, seen) for trouble in mine if trouble.error is not None]
+    told = [
+        _told(codes, trouble, seen) for trouble in mine if trouble.error is not None and (codes := _codes(parent, trouble.operation.id))
+    ]
     return {} if mine and not told else {"lastErrors": told[:MOST] or None}
 
 
@@ -77,18 +80,23 @@ def in_parts(troubles: Iterable[Trouble], part_of: Callable[[ResourceId], str]) 
     return {key: tuple(found) for key, found in parts.items()}
 
 
+def _codes(parent: ResourceId, child: ResourceId) -> Codes | None:
+    """The codes for what is done to a child. For a kind of a plug-in's, which only sets have, they are spelled out."""
+    return CODES.get((parent.kind, child.kind)) or (_synced(child.kind.upper()) if parent.kind == kinds.PODCLIQUESET.name else None)
+
+
 def _is_about(parent: ResourceId, operation: Operation) -> bool:
     """Whether the call is made for that object, being about one that it controls."""
-    if (parent.kind, operation.id.kind) not in CODES:
+    if _codes(parent, operation.id) is None:
         return False
     if operation.controller is not None:
         return (operation.controller.kind, operation.controller.name) == (parent.kind, parent.name)
     return any(reference.owner.id == parent for reference in operation.references[:1])
 
 
-def _told(parent: ResourceId, trouble: Trouble, seen: Mapping[tuple[str, str], str]) -> Body:
+def _told(codes: Codes, trouble: Trouble, seen: Mapping[tuple[str, str], str]) -> Body:
     operation = trouble.operation
-    word, code = _words(operation.verb, CODES[parent.kind, operation.id.kind])
+    word, code = _words(operation.verb, codes)
     what = f"failed to sync {operation.id.kind}: [Operation: {word}, Code: {code}]"
     text = f"{what} message: {operation.verb} {operation.id}, cause: {trouble.error}"[:LONGEST]
     return {"code": code, "description": text, "observedAt": seen.get((code, text)) or trouble.since.strftime("%Y-%m-%dT%H:%M:%SZ")}

@@ -7,6 +7,7 @@ from engine.observed import Live, World, live
 from engine.operation import Plan, Verb
 from engine.strays import with_strays
 from resources.registry import BLUEPRINTS
+from tests.laws.toy import SETUP
 
 CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
 
@@ -24,13 +25,13 @@ def stray(kind: str, name: str, *, owner: str = "", deleted: bool = True, **meta
 
 def farewells(*orphans: Live, incomplete: dict[str, str] | None = None) -> list[tuple[Verb, str]]:
     """What becomes of them."""
-    plans = with_strays((), BLUEPRINTS, World((), orphans, incomplete or {}))
+    plans = with_strays((), BLUEPRINTS, World((), orphans, incomplete or {}), SETUP)
     return [(operation.verb, operation.id.name) for plan in plans for operation in plan.operations]
 
 
 def test_a_clique_that_nothing_relies_on_loses_our_finalizer_and_keeps_those_of_others() -> None:
     clique = stray("PodClique", "c", finalizers=["theirs", CLIQUE_FINALIZER])
-    (plan,) = with_strays((), BLUEPRINTS, World((), (clique,)))
+    (plan,) = with_strays((), BLUEPRINTS, World((), (clique,)), SETUP)
     (operation,) = plan.operations
 
     assert plan.root == ResourceId("grove.io", "PodCliqueSet", "default", "gone")
@@ -58,6 +59,6 @@ def test_nothing_is_let_go_while_not_everything_is_seen() -> None:
 
 def test_what_there_is_to_say_of_a_root_that_is_there_stands_in_its_plan() -> None:
     root = ResourceId("grove.io", "PodCliqueSet", "default", "gone")
-    plans = with_strays((Plan(root),), BLUEPRINTS, World((), (stray("PodClique", "c", finalizers=[CLIQUE_FINALIZER]),)))
+    plans = with_strays((Plan(root),), BLUEPRINTS, World((), (stray("PodClique", "c", finalizers=[CLIQUE_FINALIZER]),)), SETUP)
 
     assert [len(plan.operations) for plan in plans] == [1]

@@ -12,6 +12,7 @@ from providers.sandbox.faults import Fault
 from providers.sandbox.process import Sandbox
 from resources.kinds import PODCLIQUESET
 from resources.registry import BLUEPRINTS
+from resources.setup import Setup
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Box:
     def revisions(self) -> dict[str, str]:
         """The revision of every workload and all that is of it: equal twice means that nothing was written between."""
         found = {}
-        for kind in (PODCLIQUESET, *BLUEPRINTS[0].children):
+        for kind in (PODCLIQUESET, *BLUEPRINTS[0].children(Setup({}, ""))):
             for body in self.all(kind):
                 if kind is PODCLIQUESET or "app.kubernetes.io/managed-by" in body["metadata"].get("labels", {}):
                     found[f"{kind.name}/{body['metadata']['name']}"] = body["metadata"]["resourceVersion"]

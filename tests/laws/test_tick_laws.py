@@ -229,7 +229,7 @@ def test_neutrality_fields_of_others_are_never_spoken_of(manifest: dict[str, Any
 def test_an_incomplete_listing_never_leads_to_a_delete_of_what_was_not_seen(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     disturb(toy, chance)
-    unseen = chance.choice([kind.name for kind in BLUEPRINTS[0].children])
+    unseen = chance.choice([kind.name for kind in BLUEPRINTS[0].children(SETUP)])
     lives = [live(body) for body in toy.objects.values()]
     roots = [one for one in lives if one.id == ROOT]
     children = [one for one in lives if one.id != ROOT and one.id.kind != unseen]

@@ -1,6 +1,6 @@
 """The cluster behind a client that is not at its best: what could not be seen is told, and the rest is seen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,11 @@ class Lists:
         self.asked.append((kind.name, namespace, labels))
         if kind in self.refused:
             raise self.refused[kind]
-        return Listing([{"metadata": {"name": kind.plural, "namespace": namespace or "lab", "uid": kind.name}}], "1")
+        told = {"a": "b"} if labels or not namespace else {}
+        return Listing([{"metadata": {"name": kind.plural, "namespace": namespace or "lab", "uid": kind.name, "labels": told}}], "1")
+
+    async def kinds(self) -> Sequence[Kind]:
+        return (PODCLIQUESET, PODCLIQUE, POD)
 
 
 async def look(refused: Mapping[Kind, ClusterError], scope: Scope = SCOPE) -> tuple[Sighting, Lists]:
@@ -70,6 +74,24 @@ async def test_a_kind_that_is_not_served_is_no_hole() -> None:
 
     assert seen.incomplete == {}
     assert seen.unserved == frozenset({"Pod"})
+
+
+async def test_what_a_server_forbids_and_does_not_have_is_no_hole() -> None:
+    seen, _ = await look({SERVICE: Forbidden("services is forbidden")})
+
+    assert seen.incomplete == {}
+    assert seen.unserved == frozenset({"Service"})
+
+
+async def test_a_kind_of_children_of_which_everything_is_read_is_listed_once_for_both() -> None:
+    seen, client = await look({}, Scope((), (POD, SERVICE), "a=b", ("one",), (SERVICE,)))
+
+    assert sorted(client.asked) == [("Pod", "one", "a=b"), ("Service", "one", "")]
+    assert [live.id.kind for live in seen.children] == ["Pod"]
+    assert [live.id.kind for live in seen.neighbours] == ["Service"]
+
+    everywhere, _ = await look({}, Scope((), (SERVICE,), "a=b", (), (SERVICE,)))
+    assert everywhere.children == everywhere.neighbours
 
 
 async def test_who_is_not_known_sees_nothing() -> None:

@@ -30,7 +30,7 @@ def seen(previous: World | None = None, revision: str = "1", unserved: frozenset
 def test_neighbours_are_seen_by_every_root_and_are_nobody_s_own() -> None:
     world = seen()
 
-    assert [[id.name for id in observed.neighbours] for observed in world.roots] == [["gpu"], ["gpu"]]
+    assert [[id.name for id in observed.neighbours.objects] for observed in world.roots] == [["gpu"], ["gpu"]]
     assert world.roots[0].neighbours is world.roots[1].neighbours
     assert world.orphans == ()
     assert all(not observed.context and not observed.slices for observed in world.roots)
@@ -53,7 +53,7 @@ def test_a_root_that_a_manifest_proposes_has_the_same_neighbours() -> None:
     world = propose(seen(unserved=frozenset({"x"})), [podcliqueset("three")])
 
     assert [observed.unserved for observed in world.roots] == [frozenset({"x"})] * 3
-    assert {id.name for observed in world.roots for id in observed.neighbours} == {"gpu"}
+    assert {id.name for observed in world.roots for id in observed.neighbours.objects} == {"gpu"}
     assert world.roots[1].root.id == kinds.PODCLIQUESET.id("default", "three")
 
 

@@ -18,7 +18,7 @@ from engine.runtime.passes import Engine, Look
 from engine.runtime.provider import Scope
 from engine.runtime.session import Report, preview, sync
 from providers.cluster import Cluster
-from providers.registry import SCHEDULERS
+from providers.registry import SCHEDULERS, fabrics
 from providers.sandbox.actors import ACTORS, run_actors
 from providers.sandbox.actors.script import FAIL
 from providers.sandbox.actors.settings import Settings
@@ -26,8 +26,8 @@ from providers.sandbox.clock import VirtualClock
 from providers.sandbox.inprocess import InProcessClient
 from providers.sandbox.request import Request, Selection
 from providers.sandbox.verbs import Api
-from resources import kinds
-from resources.narrate import narrate
+from resources import kinds, settings
+from resources.narrate import narrator
 from resources.registry import BLUEPRINTS
 from resources.schema.crds import crds
 from resources.setup import Setup
@@ -35,8 +35,8 @@ from tests.stories.process import Process
 
 definitions = cache(crds)
 
-CHILDREN = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.children))
-SETUP = Setup(dict(SCHEDULERS), next(iter(SCHEDULERS)))
+SETUP = Setup(dict(SCHEDULERS), next(iter(SCHEDULERS)), fabrics=fabrics(settings.Settings()))
+CHILDREN = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.children(SETUP)))
 
 
 def scope(setup: Setup) -> Scope:
@@ -99,7 +99,9 @@ class Stage:
         return await sync(self._engine(ours, limits or Limits()), self._lease(ours), **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
-        return Engine(Cluster(ours, self.clock), self.clock, scope(self.setup), BLUEPRINTS, self.setup, limits, narrate=narrate)
+        return Engine(
+            Cluster(ours, self.clock), self.clock, scope(self.setup), BLUEPRINTS, self.setup, limits, narrate=narrator(self.setup)
+        )
 
     def _lease(self, ours: Process) -> Lease:
         return Lease(ours, self.clock, "default", "engine", f"process-{self._started}")

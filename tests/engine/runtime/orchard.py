@@ -10,7 +10,7 @@ from engine.ids import Kind, Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.operation import Held
-from engine.resource import NOW, Resource, Stance
+from engine.resource import NOW, Policy, Resource, Stance
 from engine.runtime.clock import Clock
 from tests.engine.runtime.fakes import LEAF, ROOT, Shelf, body
 
@@ -19,10 +19,19 @@ class Orchard:
     """A `Blueprint`."""
 
     kind: Kind = ROOT
-    children: tuple[Kind, ...] = (LEAF,)
     selector = "app=ours"
-    reads: Mapping[str, frozenset[str]] = {}
-    finalizers: Mapping[str, tuple[str, ...]] = {}
+
+    def children(self, settings: Any) -> tuple[Kind, ...]:
+        """Leaves."""
+        return (LEAF,)
+
+    def reads(self, settings: Any) -> Mapping[str, frozenset[str]]:
+        """A leaf is judged by itself."""
+        return {}
+
+    def policies(self, settings: Any) -> Mapping[str, Policy]:
+        """Nothing holds a leaf."""
+        return {}
 
     def neighbours(self, settings: Any) -> tuple[Kind, ...]:
         """It reads nothing of others."""

@@ -1,0 +1,290 @@
+"""Fabric domains: within them accelerators of several nodes reach one another; made before the pods that are in them, gone after them.
+
+What has an order here is the same for all vendors: the domain is made with our finalizer on it; the vendor's driver answers with a
+ResourceClaimTemplate; then the pods are made that claim it. On the way out the pods and their claims go first, then the domain is
+deleted, then the driver takes down what it has built, and our finalizer falls last.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from engine.ids import Owner, ResourceId
+from engine.memo import Memo
+from engine.observed import Live, Observed, Slice
+from engine.operation import Alarm, Held
+from engine.resource import Body, Policy, Resource, Stance
+from engine.verdict import Verdict
+from resources import kinds, labels
+from resources.domain import Domain
+from resources.manifest import manifest
+from resources.policies import drain
+from resources.policies.drain import User
+from resources.ports import INDEX, Fabric, Wish
+from resources.setup import Setup
+from resources.template import Template
+from resources.view import CliqueView, View
+
+LONGEST_LABEL = 63
+
+
+def enrolled(body: Body, setup: Setup) -> Body:
+    """A set that is new, with what every fabric gives it that it does not speak of itself."""
+    for fabric in setup.fabrics:
+        body = fabric.enrolled(body)
+    return body
+
+
+def render(view: View) -> Iterator[Resource]:
+    """The domains that are a replica's own."""
+    return (domain.resource for domain in view.domains if domain.resource is not None and not domain.wish.shared)
+
+
+def waiting(domains: Iterable[Domain]) -> Iterator[Held]:
+    """What the cluster owes them."""
+    return (Held(domain.id, domain.waiting) for domain in domains if domain.waiting)
+
+
+def policy_of(fabric: Fabric, *, shared: bool = False) -> Policy:
+    """How differences of a domain are treated: what it is, is said once; the driver has the last word before ours on its way out."""
+    return Policy(seeded=(("spec",),), finalizers=(fabric.finalizer,), last=True, shared=shared)
+
+
+def domains_of(view: View, clique: CliqueView) -> Iterator[Domain]:
+    """The domains that the pods of a clique are to be in."""
+    return (domain for domain in view.domains if clique.clique.name in domain.wish.cliques)
+
+
+def dressed(view: View, clique: CliqueView, spec: Body) -> dict[str, Any]:
+    """The pod spec of a clique with its claims on the domains that it is to be in."""
+    for domain in domains_of(view, clique):
+        spec = domain.fabric.dressed(spec, domain.template)
+    return dict(spec)
+
+
+def _domain(observed: Observed, template: Template, fabric: Fabric, wish: Wish, index: int, setup: Setup, memo: Memo) -> Domain:
+    name = wish.name.replace(INDEX, str(index))
+    own = observed.slice(str(index))
+    id = fabric.kind.id(template.id.namespace, name)
+    live = own.objects.get(id) or observed.neighbours.objects.get(id)
+    source = observed.neighbours.objects.get(
+        kinds.RESOURCE_CLAIM_TEMPLATE.id(template.id.namespace, fabric.template(live, name)) if live else id
+    )
+    users = _users(observed, fabric, live, observed.slices.values() if wish.shared else (own,)) if live and live.deleting_since else ()
+    gaps = observed.incomplete, observed.unserved
+    facts = (template, live, source, *(user.live for user in users), *(" ".join(sorted(gap)) for gap in gaps), setup)
+
+    def make() -> Domain:
+        looking = _Looking(observed, template, fabric, wish, id, index)
+        return looking.domain(live, source, users)
+
+    return memo.recall(("domain", fabric.name, name), facts, make)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Looking:
+    """What a look at one domain needs."""
+
+    observed: Observed
+    template: Template
+    fabric: Fabric
+    wish: Wish
+    id: ResourceId
+    index: int
+
+    def domain(self, live: Live | None, source: Live | None, users: Sequence[User]) -> Domain:
+        """The domain, given what there is of it."""
+        found = Domain(self.id, self.fabric, self.wish, self.fabric.template(live, self.id.name), None)
+        kind = self.fabric.kind
+        if live is None and kind.name in self.observed.unserved:
+            return self._blocked(found, f"the cluster does not serve {kind.name} of {kind.api_version}")
+        if kind.name in self.observed.incomplete:
+            return replace(found, resource=self._held("", live), trouble=f"{kind.name} objects were not seen completely")
+        if live is None:
+            # Of a set that is not there yet, all that it will be is shown.
+            trouble = f"{kind.name} {self.id.name} is not made yet" if self.observed.root.uid else ""
+            return replace(found, resource=self._resource(live), trouble=trouble)
+        if self._is_foreign(live):
+            root, where = self.template.id, self.id.namespace
+            taken = f"{kind.name} {where}/{self.id.name} already exists but is not controlled by {root.kind} {where}/{root.name}"
+            return self._blocked(found, taken)
+        ours = not self.wish.shared or is_made_here(live, self.fabric)
+        if live.deleting_since is not None:
+            return self._going(found, live, users) if ours else replace(found, trouble=f"{kind.name} {self.id.name} is being deleted")
+        return self._standing(replace(found, resource=self._resource(live) if ours else None), live, source)
+
+    def _is_foreign(self, live: Live) -> bool:
+        """Whether it is not the replica's own, though it has that name; or is another's own, though we would share it."""
+        if self.wish.shared:
+            return live.controller is not None
+        return live.controller is None or live.controller.uid != self.observed.root.uid
+
+    def _blocked(self, found: Domain, why: str) -> Domain:
+        whose = self.id.name if self.wish.shared else f"for replica {self.index}"
+        told = f"Failed to create {self.fabric.kind.name} {whose}: {why}"
+        return replace(found, resource=self._held(why), trouble=why, alarm=Alarm(f"{self.fabric.kind.name}Failed", told, blocking=True))
+
+    def _going(self, found: Domain, live: Live, users: Sequence[User]) -> Domain:
+        """Deleted by somebody: it stays as long as it is in use, and is made again once it is gone (R26, N10)."""
+        verdict = drain.judge(users, None)
+        trouble = f"{live.id.kind} {live.id.name} is being deleted"
+        if verdict.value:
+            alarm = Alarm(f"{live.id.kind}Terminating", f"{trouble}, and stays until what uses it is gone: {verdict.value}")
+            return replace(found, resource=self._held(f"is being deleted; {verdict.value}", live), trouble=trouble, alarm=alarm)
+        gone = replace(self._resource(live), stance=Stance.DROP, why="is being deleted; it is made again once it is gone")
+        return replace(found, resource=gone, trouble=trouble, waiting="is being deleted; it is made again once it is gone")
+
+    def _standing(self, found: Domain, live: Live, source: Live | None) -> Domain:
+        """There, and whether the driver has answered."""
+        what = f"{kinds.RESOURCE_CLAIM_TEMPLATE.name} {found.template}"
+        for gap, told in ((self.observed.unserved, "is not served by the cluster"), (self.observed.incomplete, "cannot be seen")):
+            if source is None and kinds.RESOURCE_CLAIM_TEMPLATE.name in gap:
+                return replace(found, trouble=f"{what} of {live.id.kind} {live.id.name} {told}")
+        if source is None:
+            why = f"{what} of {live.id.kind} {live.id.name} is not made yet by its driver"
+        elif source.deleting_since is not None:
+            why = f"{what} of {live.id.kind} {live.id.name} is being deleted"
+        elif unready := self.fabric.unready(live, source):
+            why = f"{what} does not lead into {live.id.kind} {live.id.name}: it {unready}"
+        else:
+            return found
+        return replace(found, trouble=why, waiting=why)
+
+    def _held(self, why: str, live: Live | None = None) -> Resource:
+        return replace(self._resource(live), stance=Stance.HOLD, why=why or f"{self.fabric.kind.name} objects were not seen completely")
+
+    def _resource(self, live: Live | None) -> Resource:
+        root, shared = self.template.id, self.wish.shared
+        owner = Owner(root, kinds.PODCLIQUESET.api_version, controller=not shared)
+        policy = policy_of(self.fabric, shared=shared)
+        told = labels.child(_part_of(root.name, live) if shared else root.name, self.fabric.component(self.wish))
+        if len(self.id.name) <= LONGEST_LABEL:
+            told[labels.NAME] = self.id.name
+        if not shared:
+            told[labels.REPLICA_INDEX] = str(self.index)
+        spec = self.fabric.spec(self.id.name)
+        body = manifest(self.fabric.kind, self.id.namespace, self.id.name, told, finalizers=policy.finalizers, spec=spec)
+        why = f"pods of {root.name} ask for it by name" if shared else f"the {self.fabric.name} domain of replica {self.index}"
+        return Resource(self.id, body, why, (owner,), policy=policy)
+
+
+def is_made_here(live: Live, fabric: Fabric) -> bool:
+    """Whether a domain is of our making; a user's is used and never touched (N9)."""
+    return live.labels.get(labels.MANAGED_BY) == labels.MANAGER or fabric.finalizer in (live.body["metadata"].get("finalizers") or ())
+
+
+def _part_of(root: str, live: Live | None) -> str:
+    """The set that a shared domain is listed with: whoever made it, as long as it is in it, then another (N8)."""
+    told = live.labels.get(labels.PART_OF, "") if live is not None else ""
+    stays = live is not None and any(owner.name == told and owner.kind == kinds.PODCLIQUESET.name for owner in live.owners)
+    return told if stays else root
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaving:
+    """Domains that are not wanted any more, as what they are to become, until when, and what people must know."""
+
+    resources: tuple[Resource, ...] = ()
+    until: datetime | None = None
+    alarms: tuple[Alarm, ...] = ()
+
+
+def leaving(observed: Observed, lives: Iterable[Live], setup: Setup, why: str, now: datetime, slices: Iterable[Slice]) -> Leaving:
+    """What becomes of these domains, whose pods are in those slices: they go when what uses them has gone, or has had time enough."""
+    by_kind = {fabric.kind.name: fabric for fabric in setup.fabrics}
+    within = tuple(slices)
+    found = [_left(observed, live, by_kind[live.id.kind], setup, why, now, within) for live in lives]
+    untils = [verdict.until for _, verdict in found if verdict.until is not None]
+    alarms = tuple(_forced(resource, verdict) for resource, verdict in found if resource.stance is Stance.DROP and verdict.why)
+    return Leaving(tuple(resource for resource, _ in found), min(untils, default=None), alarms)
+
+
+def _left(
+    observed: Observed, live: Live, fabric: Fabric, setup: Setup, why: str, now: datetime, slices: Sequence[Slice]
+) -> tuple[Resource, Verdict[str]]:
+    shared = live.controller is None
+    owner = Owner(observed.root.id, kinds.PODCLIQUESET.api_version, controller=not shared)
+    others = shared and any(one.uid != observed.root.uid for one in live.owners)
+    users = _users(observed, fabric, live, slices, claims=not others)
+    verdict = drain.judge(users, setup.drain, now)
+    resource = Resource(live.id, {}, why, (owner,), stance=Stance.DROP, policy=policy_of(fabric, shared=shared))
+    if verdict.value:
+        resource = replace(resource, stance=Stance.HOLD, why=f"{why}; {verdict.value}")
+    return resource, verdict
+
+
+def _forced(resource: Resource, verdict: Verdict[str]) -> Alarm:
+    kind, name = resource.id.kind, resource.id.name
+    return Alarm(f"{kind}DrainTimedOut", f"{kind} {name} goes although it is in use: {verdict.why}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fabrics:
+    """The domains of a replica: those that its pods are to be in, and those that are not asked for any more."""
+
+    domains: tuple[Domain, ...] = ()
+    leaving: Leaving = Leaving()
+
+
+NONE = Fabrics()
+
+
+def look(observed: Observed, template: Template, index: int, setup: Setup, now: datetime, memo: Memo) -> Fabrics:
+    """The domains of a replica; the same as before where nothing about them has changed."""
+    slice = observed.slice(str(index))
+    there = [live for fabric in setup.fabrics for live in slice.of(fabric.kind.name)]
+    if not there and not template.wishes:
+        return NONE
+    domains = tuple(_domain(observed, template, fabric, wish, index, setup, memo) for fabric, wish in template.wishes)
+    wanted = {domain.id for domain in domains}
+    unwanted = [live for live in there if live.id not in wanted]
+    why = f"nothing asks for it in replica {index}"
+    gone = leaving(observed, unwanted, setup, why, now, (slice,)) if unwanted else Leaving()
+    return memo.recall(("fabrics", index), (*domains, *gone.resources), lambda: Fabrics(domains, gone))
+
+
+def shared(fabrics: Iterable[Fabrics]) -> Mapping[ResourceId, Domain]:
+    """The domains that replicas share, each once."""
+    return {domain.id: domain for found in fabrics for domain in found.domains if domain.wish.shared}
+
+
+def owned(observed: Observed, setup: Setup) -> tuple[Live, ...]:
+    """The shared domains that the set is an owner of."""
+    kinds_of_domains = [fabric.kind.name for fabric in setup.fabrics]
+    if not any(observed.neighbours.of(kind) for kind in kinds_of_domains):
+        return ()
+
+    def by_owner(around: Slice) -> Mapping[str, tuple[Live, ...]]:
+        found: dict[str, list[Live]] = {}
+        for live in (live for kind in kinds_of_domains for live in around.of(kind) if live.controller is None):
+            for owner in live.owners:
+                found.setdefault(owner.uid, []).append(live)
+        return {uid: tuple(lives) for uid, lives in found.items()}
+
+    return observed.neighbours.index("domains by owner", by_owner).get(observed.root.uid, ())
+
+
+def claims(observed: Observed, domains: Iterable[Live], setup: Setup) -> Iterator[Live]:
+    """The claims that lead into these domains."""
+    by_kind = {fabric.kind.name: fabric for fabric in setup.fabrics}
+    return (claim for domain in domains for claim in _led(observed, by_kind[domain.id.kind], domain))
+
+
+def _users(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Slice], *, claims: bool = True) -> tuple[User, ...]:
+    """What uses a domain: our pods that claim it, and the claims that lead into it."""
+    template = fabric.template(domain, domain.id.name)
+    pods = (User(pod, "pod") for part in slices for pod in part.of(kinds.POD.name) if drain.claims(pod, template))
+    led = _led(observed, fabric, domain) if claims else ()
+    return (*pods, *(User(claim, "claim") for claim in led))
+
+
+def _led(observed: Observed, fabric: Fabric, domain: Live) -> tuple[Live, ...]:
+    def by_domain(around: Slice) -> Mapping[str, tuple[Live, ...]]:
+        found: dict[str, list[Live]] = {}
+        for claim in around.of(kinds.RESOURCE_CLAIM.name):
+            if uid := fabric.domain_of(claim):
+                found.setdefault(uid, []).append(claim)
+        return {uid: tuple(led) for uid, led in found.items()}
+
+    return observed.neighbours.index(f"claims of {fabric.name}", by_domain).get(domain.uid, ())

@@ -1,0 +1,76 @@
+"""A rack: the toy cluster with a DRA driver, which answers to ComputeDomains with templates, and gives pods claims."""
+
+from typing import Any
+
+from engine.ids import ResourceId
+from providers.fabrics.nvidia import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, TARGET_LABEL
+from resources import kinds
+from tests.laws.toy import Toy
+
+DRIVERS_FINALIZER = "resource.nvidia.com/computeDomain"
+Body = dict[str, Any]
+
+
+class Rack(Toy):
+    """A cluster whose driver can be switched off."""
+
+    driver = True
+
+    def domain(self, name: str) -> ResourceId:
+        """The ComputeDomain of that name."""
+        return COMPUTE_DOMAIN.id("default", name)
+
+    def domains(self) -> dict[str, Body]:
+        """All of them, by name."""
+        return {id.name: body for id, body in sorted(self.objects.items()) if id.kind == COMPUTE_DOMAIN.name}
+
+    def live(self) -> None:
+        """Time passes: the driver acts, claims follow their pods, pods come and go."""
+        if self.driver:
+            for id in [id for id in self.objects if id.kind == COMPUTE_DOMAIN.name]:
+                self._serve(id)
+        super().live()
+        self._claim()
+
+    def _serve(self, id: ResourceId) -> None:
+        body = self.objects[id]
+        name = body["spec"]["channel"]["resourceClaimTemplate"]["name"]
+        template = kinds.RESOURCE_CLAIM_TEMPLATE.id(id.namespace, name)
+        finalizers = body["metadata"].get("finalizers") or []
+        if body["metadata"].get("deletionTimestamp"):
+            self.objects.pop(template, None)
+            if DRIVERS_FINALIZER in finalizers:
+                self.write(id, {"metadata": {"finalizers": [one for one in finalizers if one != DRIVERS_FINALIZER]}})
+        elif template not in self.objects:
+            if DRIVERS_FINALIZER not in finalizers:
+                self.write(id, {"metadata": {"finalizers": [*finalizers, DRIVERS_FINALIZER]}})
+            self.put(self._template(name, body["metadata"]["uid"]))
+
+    def _template(self, name: str, uid: str) -> Body:
+        parameters = {"kind": "ComputeDomainChannelConfig", "domainID": uid}
+        return {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": name, "namespace": "default", "labels": {DOMAIN_LABEL: uid, TARGET_LABEL: "Workload"}},
+            "spec": {"spec": {"devices": {"config": [{"opaque": {"driver": DRIVER, "parameters": parameters}}]}}},
+        }
+
+    def _claim(self) -> None:
+        pods = {id.name: body for id, body in self.objects.items() if id.kind == "Pod"}
+        for name, pod in pods.items():
+            for claim in pod["spec"].get("resourceClaims") or ():
+                template = self.objects.get(kinds.RESOURCE_CLAIM_TEMPLATE.id("default", claim.get("resourceClaimTemplateName", "")))
+                made = kinds.RESOURCE_CLAIM.id("default", f"{name}-{claim['name']}")
+                if template is not None and made not in self.objects:
+                    metadata = {"name": made.name, "namespace": "default", "annotations": {"pod": name}}
+                    self.put(
+                        {
+                            "apiVersion": "resource.k8s.io/v1",
+                            "kind": "ResourceClaim",
+                            "metadata": metadata,
+                            "spec": template["spec"]["spec"],
+                        }
+                    )
+        for id, body in list(self.objects.items()):
+            if id.kind == "ResourceClaim" and (body["metadata"].get("annotations") or {}).get("pod", id.name) not in (*pods, id.name):
+                del self.objects[id]
