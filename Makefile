@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check e2e bench clean
+.PHONY: help demo test check e2e bench pod-spec clean
 
 bin := .venv/bin
 runtime := .venv/runtime.stamp
@@ -50,6 +50,10 @@ e2e: $(dev) ## the contract and the stories on a real API server (KUBEBUILDER_AS
 
 bench: $(runtime) ## every benchmark, one JSON line per figure
 	@for file in benchmarks/[a-z]*.py; do $(bin)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+pod-spec: $(dev) ## read the types of pod specs off a real API server again, and write the definitions that hold them
+	@assets=$$(tests/controlplane/build) && KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m tests.controlplane.pod_spec
+	@$(bin)/engine manifests crds --dir deploy/crds
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

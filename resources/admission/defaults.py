@@ -6,7 +6,7 @@ left alone; `resources.schema.parse` has the words for them.
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from engine import duration
@@ -23,32 +23,48 @@ Fill = Callable[[Any], Any]
 
 def defaulted(body: Body) -> Body:
     """The set with its defaults. Doing it again changes nothing, and returns the very same body."""
-    body = _each(body, {"spec": lambda spec: _filled(spec, _spec_schema())})
+    body = _each(body, {"spec": _spec()})
     filled: Body = _each(body, {"metadata": _metadata, "spec": lambda spec: _each(spec, {"template": _template})})
     return filled
 
 
 @lru_cache(maxsize=1)
-def _spec_schema() -> Schema:
-    found: Schema = schema(PodCliqueSet)["properties"]["spec"]
-    return found
+def _spec() -> Fill:
+    return _filling(schema(PodCliqueSet)["properties"]["spec"])
 
 
-def _filled(value: Any, schema: Schema) -> Any:
-    """The value with the defaults of its schema; as on a server, a null of a known field counts as absent."""
+def _filling(schema: Schema) -> Fill:
+    """What fills in the defaults of a schema, made once; as on a server, a null of a known field counts as absent."""
     if "items" in schema:
-        return _every(value, lambda item: _filled(item, schema["items"]))
-    if not isinstance(value, Mapping) or "properties" not in schema:
-        return value
-    fields: Mapping[str, Schema] = schema["properties"]
-    said = {key: entry for key, entry in value.items() if entry is not None or key not in fields}
-    unsaid = {key: field["default"] for key, field in fields.items() if key not in said and "default" in field}
-    filled = _each(value if len(said) == len(value) else said, {key: _filler(field) for key, field in fields.items()})
-    return _with(filled, unsaid)
+        return partial(_every, fill=_filling(schema["items"]))
+    fields = {key: _filling(field) for key, field in schema.get("properties", {}).items()}
+    other = _filling(schema["additionalProperties"]) if "additionalProperties" in schema else None
+    if not fields and not other:
+        return _as_it_is
+    defaults = {key: field["default"] for key, field in schema.get("properties", {}).items() if "default" in field}
+
+    def fill(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        changes: dict[str, Any] = {key: default for key, default in defaults.items() if value.get(key) is None}
+        nulls = False
+        for key, entry in value.items():
+            inner = fields.get(key, other)
+            if inner is None:
+                continue
+            if entry is None:
+                nulls = True
+            elif (filled := inner(entry)) is not entry:
+                changes[key] = filled
+        if nulls:
+            value = {key: entry for key, entry in value.items() if entry is not None or fields.get(key, other) is None}
+        return _with(value, changes)
+
+    return fill
 
 
-def _filler(schema: Schema) -> Fill:
-    return lambda value: _filled(value, schema)
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _metadata(metadata: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from engine.ids import Kind
+from resources.admission import pod_spec
 from resources.admission.issues import Fault, Issue, Rejected, shown
 from resources.kinds import PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema.meta import Root
@@ -29,15 +30,20 @@ MODELS: Final[Mapping[Kind, type[Root]]] = {
 def parse(kind: Kind, body: Any, *, strict: bool = True) -> Root:
     """The model of a body. Raises `Rejected` with everything that is wrong with it.
 
-    Strict, for manifests that somebody wrote: unknown fields are issues, and the object must say which kind it is.
+    Strict, for manifests that somebody wrote: unknown fields are issues, the object must say which kind it is, and every field of a pod spec
+    has its type; only what is not known in there is left to `unknown`.
     Otherwise, for live objects: a newer version of the CRD may have added fields, which are not looked at.
     """
     if strict and (wrong := tuple(_mistaken(kind, body))):
         raise Rejected(wrong)
+    deeper = tuple(issue for issue in pod_spec.judged(kind, body) if issue.kind is not Fault.UNKNOWN) if strict else ()
     try:
-        return MODELS[kind].model_validate(body, extra="forbid" if strict else "ignore")
+        model = MODELS[kind].model_validate(body, extra="forbid" if strict else "ignore")
     except ValidationError as error:
-        raise rejection(error) from None
+        raise Rejected((*_beside(rejection(error).issues, deeper), *deeper)) from None
+    if deeper:
+        raise Rejected(deeper)
+    return model
 
 
 def faults(kind: Kind, body: Any, *, strict: bool = True) -> tuple[Issue, ...]:
@@ -47,6 +53,17 @@ def faults(kind: Kind, body: Any, *, strict: bool = True) -> tuple[Issue, ...]:
     except Rejected as rejected:
         return rejected.issues
     return ()
+
+
+def unknown(kind: Kind, body: Any) -> tuple[Issue, ...]:
+    """Fields in the pod specs of a body that are not known: kept, for a newer Kubernetes may have them, but worth a warning."""
+    return tuple(issue for issue in pod_spec.judged(kind, body) if issue.kind is Fault.UNKNOWN)
+
+
+def _beside(issues: tuple[Issue, ...], deeper: tuple[Issue, ...]) -> Iterator[Issue]:
+    """The issues without those that are told better: the model looks at the little of a pod spec that we read ourselves."""
+    told = {issue.path for issue in deeper}
+    return (issue for issue in issues if issue.path not in told)
 
 
 def _mistaken(kind: Kind, body: Any) -> Iterator[Issue]:

@@ -1,11 +1,11 @@
-"""Pod specs pass through whole; here is only the shape of the little in them that we read."""
+"""Pod specs pass through whole; here is the shape of the little in them that we read, and the name of the type that a CRD takes them by."""
 
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from resources.schema.wire import OPAQUE, Int64, Seq, Wire
+from resources.schema.wire import PUBLISHED, Int64, Seq, Wire
 
 
 class _Shape(Wire):
@@ -55,5 +55,5 @@ def _shaped(value: Any) -> Any:
     return value
 
 
-PodSpec = Annotated[dict[str, Any], PlainValidator(_shaped), WithJsonSchema(OPAQUE | {"required": ["containers"]})]
-"""A core/v1 PodSpec, opaque, never copied."""
+PodSpec = Annotated[dict[str, Any], PlainValidator(_shaped), WithJsonSchema({PUBLISHED: "PodSpec"})]
+"""A core/v1 PodSpec, never copied. `resources.admission.pod_spec` judges the whole of it, for those who write one."""

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from resources.schema.wire import LIST_KEYS, REQUIRED
+from resources.schema import published
+from resources.schema.wire import LIST_KEYS, PUBLISHED, REQUIRED
 
 Schema = Mapping[str, Any]
 
 REBUILT: Final = frozenset("properties items additionalProperties anyOf const default".split())
 """Keys that are written anew below."""
-DROPPED: Final = frozenset({"title", "$ref", "$defs", REQUIRED})
+DROPPED: Final = frozenset({"title", "$ref", "$defs", REQUIRED, PUBLISHED})
 """Keys that say nothing to a server."""
 EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 """Defaults that stand for absence."""
@@ -39,6 +40,8 @@ def _structural(schema: Schema, definitions: Mapping[str, Schema], within: tuple
         plain["additionalProperties"] = _structural(schema["additionalProperties"], definitions, within)
     if "properties" in schema:
         plain |= _properties(schema, definitions, within)
+    if PUBLISHED in schema:
+        plain |= published.structural(schema[PUBLISHED])
     return plain
 
 

@@ -18,10 +18,12 @@ from engine import duration
 
 T = TypeVar("T")
 
-_QUANTITY: Final = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+QUANTITY: Final = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 
 REQUIRED: Final = "x-required"
 """Marks a field that the CRD requires although the model has a default for it; it goes no further than `crds`."""
+PUBLISHED: Final = "x-published"
+"""Names a type of Kubernetes' own whose schema stands here in the CRD; it goes no further than `crds`."""
 RULES: Final = "x-kubernetes-validations"
 LIST_TYPE: Final = "x-kubernetes-list-type"
 LIST_KEYS: Final = "x-kubernetes-list-map-keys"
@@ -116,7 +118,7 @@ def _untouched(value: Any) -> Any:
 
 
 def _quantity(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | str) or not re.fullmatch(_QUANTITY, str(value)):
+    if isinstance(value, bool) or not isinstance(value, int | str) or not re.fullmatch(QUANTITY, str(value)):
         raise PydanticCustomError("quantity", "must be a quantity such as 2, 500m or 4Gi")
     return value
 
@@ -132,7 +134,7 @@ Opaque = Annotated[Mapping[str, Any], PlainValidator(_untouched), WithJsonSchema
 Quantity = Annotated[
     int | str,
     PlainValidator(_quantity),
-    WithJsonSchema({"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}], "pattern": _QUANTITY}),
+    WithJsonSchema({"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}], "pattern": QUANTITY}),
 ]
 """An amount such as 2, 500m or 4Gi."""
 Seq = Annotated[tuple[T, ...], Field(strict=False)]

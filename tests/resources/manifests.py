@@ -6,6 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from resources.schema.published import definitions
+
 
 def clique(name: str = "a", **spec: Any) -> dict[str, Any]:
     """A clique template."""
@@ -50,3 +52,31 @@ WHOLE = pcs(
     terminationDelay="1h",
     topologyConstraint={"pack": {"required": "rack"}},
 )
+
+SCALARS: Mapping[tuple[str, str], Any] = {
+    ("string", ""): "x",
+    ("string", "date-time"): "2026-01-02T03:04:05Z",
+    ("integer", "int32"): 1,
+    ("integer", "int64"): 2,
+    ("boolean", ""): True,
+}
+
+
+def whole_pod_spec(**novel: Any) -> dict[str, Any]:
+    """A pod spec that says every field that Kubernetes publishes; with fields that it does not know in every object, if there are any."""
+    made: dict[str, Any] = _whole(definitions()["PodSpec"], novel)
+    return made
+
+
+def _whole(schema: Mapping[str, Any], novel: Mapping[str, Any]) -> Any:
+    if "$ref" in schema:
+        return _whole(definitions()[schema["$ref"]], novel)
+    if "oneOf" in schema:
+        return "500m" if {"type": "number"} in schema["oneOf"] else "http"
+    if "items" in schema:
+        return [_whole(schema["items"], novel), _whole(schema["items"], novel)]
+    if "additionalProperties" in schema:
+        return {"a.b/c": _whole(schema["additionalProperties"], novel)}
+    if schema["type"] == "object":
+        return {name: _whole(field, novel) for name, field in schema.get("properties", {}).items()} | dict(novel)
+    return schema["enum"][0] if "enum" in schema else SCALARS[schema["type"], schema.get("format", "")]

@@ -110,6 +110,16 @@ def test_a_pod_spec_keeps_what_it_says() -> None:
     assert spec(podSpec=said)["podSpec"] is said
 
 
+def test_a_null_of_a_known_field_of_a_pod_spec_is_dropped_as_a_server_drops_it() -> None:
+    container = {"name": "c", "env": None, "resources": {"limits": {"cpu": None, "memory": "1Gi"}}, "novel": None}
+
+    filled = spec(podSpec={"containers": [container], "nodeSelector": {"a": None, "b": "c"}, "novel": {"a": None}})["podSpec"]
+
+    assert filled["containers"] == [{"name": "c", "resources": {"limits": {"memory": "1Gi"}}, "novel": None}]
+    assert filled["nodeSelector"] == {"b": "c"}
+    assert filled["novel"] == {"a": None}
+
+
 def test_false_is_not_taken_for_zero_pods() -> None:
     assert spec(replicas=False)["replicas"] is False
 

@@ -49,7 +49,7 @@ def test_a_pod_spec_is_not_copied_and_may_hold_what_nobody_knows_yet() -> None:
         (pcs(clique(replicas=2**31)), "spec.template.cliques[0].spec.replicas: must fit 32 bits, got 2147483648"),
         (pcs(clique(startsAfter="a")), 'spec.template.cliques[0].spec.startsAfter: must be a list, got "a"'),
         (pcs(clique(startsAfter=["a", 1])), "spec.template.cliques[0].spec.startsAfter[1]: must be a string, got 1"),
-        (pcs(clique(podSpec=[])), "spec.template.cliques[0].spec.podSpec: must be an object, got a list"),
+        (pcs(clique(podSpec=[])), 'spec.template.cliques[0].spec.podSpec: Invalid value: a list: must be of type object: "array"'),
         (pcs(clique(podSpec={})), "spec.template.cliques[0].spec.podSpec.containers: Required value"),
         (
             pcs(clique(podSpec={"containers": [{"name": "c", "env": [{"value": "x"}]}]})),

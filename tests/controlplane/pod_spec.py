@@ -1,0 +1,102 @@
+"""Writes resources/schema/pod_spec.json: the types of a pod spec, as a real API server's OpenAPI states them.
+
+    export KUBEBUILDER_ASSETS=$(tests/controlplane/build)
+    python -m tests.controlplane.pod_spec
+
+Types refer to one another as in the original. Prose, defaults and hints about patches are left out: a server fills in and merges by them,
+and in what is only handed on to it, that would be read as somebody's change.
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tests.controlplane.cluster import Broken, ControlPlane, Missing, running
+
+FILE: Final = Path(__file__).parents[2] / "resources" / "schema" / "pod_spec.json"
+ROOT: Final = "io.k8s.api.core.v1.PodSpec"
+KEPT: Final = ("type", "format", "enum")
+"""What is copied as it is; whatever leads to other types is followed."""
+
+Schema = Mapping[str, Any]
+
+
+def stripped(schema: Schema) -> dict[str, Any]:
+    """The type alone: what a value must be, and nothing about it."""
+    (*_, reference) = ("", *(one["$ref"] for one in (schema, *schema.get("allOf", ())) if "$ref" in one))
+    if reference:
+        return {"$ref": short(reference)}
+    plain: dict[str, Any] = {key: schema[key] for key in KEPT if key in schema}
+    if "required" in schema:
+        plain["required"] = sorted(schema["required"])
+    if "oneOf" in schema:
+        plain["oneOf"] = [stripped(one) for one in schema["oneOf"]]
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            plain[key] = stripped(schema[key])
+    if "properties" in schema:
+        plain["properties"] = {name: stripped(field) for name, field in schema["properties"].items()}
+    return plain
+
+
+def short(name: str) -> str:
+    """The last word of a type's name: `Container`."""
+    return name.rpartition(".")[2]
+
+
+def references(schema: Any) -> Iterator[str]:
+    """Every type that a schema speaks of, by its full name."""
+    if isinstance(schema, Mapping):
+        if isinstance(schema.get("$ref"), str):
+            yield schema["$ref"].rpartition("/")[2]
+        for inner in schema.values():
+            yield from references(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from references(inner)
+
+
+def closure(schemas: Mapping[str, Schema], root: str) -> dict[str, Schema]:
+    """The type and everything that it leads to. Raises `ValueError` where two of them would get one name."""
+    found: dict[str, Schema] = {}
+    ahead = [root]
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found[name] = schemas[name]
+            ahead += references(schemas[name])
+    if len({short(name) for name in found}) < len(found):
+        raise ValueError("two types of different groups have the same last word")
+    return found
+
+
+def written(schemas: Mapping[str, Schema], release: str) -> str:
+    """The file: JSON with one type a line, in order, so that a new release shows as a difference that can be read."""
+    types = {short(name): stripped(schema) for name, schema in closure(schemas, ROOT).items()}
+    lines = ",\n".join(f"{json.dumps(name)}:{json.dumps(types[name], sort_keys=True, separators=(',', ':'))}" for name in sorted(types))
+    return f'{{"definitions":{{\n{lines}\n}},"release":{json.dumps(release)}}}\n'
+
+
+def asked(plane: ControlPlane, path: str) -> Any:
+    """What the server answers to a GET."""
+    code, answer = plane.call(path)
+    if code != 200:
+        raise Broken(f"{path}: {code} {answer.decode(errors='replace')[:200]}")
+    return json.loads(answer)
+
+
+def main() -> None:
+    """Start a control plane, ask it, and write down what it says."""
+    try:
+        with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as plane:
+            schemas = asked(plane, "/openapi/v3/api/v1")["components"]["schemas"]
+            FILE.write_text(written(schemas, asked(plane, "/version")["gitVersion"]), encoding="ascii")
+    except (Missing, Broken) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
