@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from engine.ids import Kind
 from engine.observed import Live
 from engine.resource import Body
 from resources.admission.issues import Issue
+from resources.admission.request import Neighbourhood
 
 INDEX = "$(GROVE_PCS_INDEX)"
 """In the name of a domain: the index of the replica. No Kubernetes name has such characters, so nothing else can be meant."""
@@ -23,6 +24,29 @@ class Scheduler(Protocol):
 
     def dress(self, spec: dict[str, Any]) -> dict[str, Any]:
         """A pod spec as this scheduler wants it."""
+        ...
+
+
+@runtime_checkable
+class Exacting(Protocol):
+    """What a scheduler back end may offer beside `Scheduler`: rules of its own about the workloads that name it."""
+
+    def issues(self, body: Body, around: Neighbourhood) -> Iterator[Issue]:
+        """Why it cannot take a set that has its defaults, whether the set is new or not. What `around` does not know is not judged."""
+        ...
+
+    def warnings(self, body: Body, around: Neighbourhood) -> Iterator[str]:
+        """What about the set was not judged, or is hardly meant."""
+        ...
+
+
+@runtime_checkable
+class TopologyAware(Protocol):
+    """What a scheduler back end may offer beside `Scheduler`: a topology of its own, which follows a ClusterTopologyBinding."""
+
+    @property
+    def topology(self) -> Kind:
+        """The kind of the objects in which it keeps its topology."""
         ...
 
 

@@ -3,8 +3,8 @@
 import unicodedata
 from functools import lru_cache
 
-UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Unicode categories that move the cursor, reorder what is read, or are not seen at all."""
+UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
+"""Unicode categories that move the cursor, reorder what is read, or are not seen for what they are."""
 
 
 def printable(text: str) -> str:
@@ -15,7 +15,7 @@ def printable(text: str) -> str:
 @lru_cache(maxsize=4096)
 def spelled(character: str) -> str:
     """One character, or its code where showing it would do more than show it."""
-    if unicodedata.category(character) not in UNSAFE:
+    if character == " " or unicodedata.category(character) not in UNSAFE:
         return character
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

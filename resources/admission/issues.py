@@ -1,7 +1,7 @@
 """Issues: what is wrong with a manifest, field by field, in words that are safe to show."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -25,6 +25,8 @@ WIDTH: Final = 80
 """How much of a value is shown, in characters."""
 LONGEST: Final = 400
 """How long a path or a message may get, in characters."""
+WIDEST: Final = 1024
+"""Numbers of more bits than these are not written out."""
 
 
 class Fault(StrEnum):
@@ -82,6 +84,15 @@ class Rejected(InputError):
         super().__init__("\n".join(lines + ([f"and {more} more"] if more > 0 else [])))
 
 
+def duplicates(values: Iterable[tuple[Path, Hashable]]) -> Iterator[Issue]:
+    """Every value that was there before, where it comes again."""
+    seen: set[Hashable] = set()
+    for path, value in values:
+        if value in seen:
+            yield Issue(path, Fault.DUPLICATE, value=value)
+        seen.add(value)
+
+
 def spelled(path: Path) -> str:
     """A path as people write it; a key that is no plain word stands in brackets, unless it is a `Child`."""
     parts = (f"[{part}]" if isinstance(part, int) or not (isinstance(part, Child) or _is_word(part)) else f".{part}" for part in path)
@@ -92,6 +103,8 @@ def shown(value: Any) -> str:
     """A value as JSON would have it, short and harmless; of lists and objects only that they are such."""
     if isinstance(value, str):
         return clipped(json.dumps(value[: WIDTH * 2], ensure_ascii=False), WIDTH)
+    if isinstance(value, int) and value.bit_length() > WIDEST:
+        return f"a number of {value.bit_length()} bits"
     if value is None or isinstance(value, bool | int | float):
         return clipped(json.dumps(value), WIDTH)
     return "a list" if isinstance(value, list | tuple) else "an object"

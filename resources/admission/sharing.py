@@ -1,68 +1,73 @@
 """Sharing: what a set must not get wrong about the resource claims that its pods share."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from typing import Final
 
-Entry = Mapping[str, Any]
+from engine.paths import get
+from resources.admission.issues import Fault, Issue, Path, duplicates
+from resources.schema.podcliqueset import Template
+from resources.schema.sharing import CliqueFilter, Filter, GroupResourceSharing, ResourceClaimTemplate, ResourceSharing, SetResourceSharing
 
-SCOPES: Final = ("AllReplicas", "PerReplica")
+TEMPLATE: Final[Path] = ("spec", "template")
+BY_CLIQUE: Final = "childCliqueNames"
+BY_GROUP: Final = "childScalingGroupNames"
 
-
-def faults(inner: Mapping[str, Any], path: str) -> Iterator[str]:
-    """What is wrong with `resourceClaimTemplates` and `resourceSharing` of a template whose cliques and groups have names."""
-    templates = inner.get("resourceClaimTemplates") or ()
-    own = {template.get("name") for template in templates}
-    cliques = {clique["name"] for clique in inner["cliques"]}
-    groups = inner.get("podCliqueScalingGroups") or ()
-    yield from _templates(templates, f"{path}.resourceClaimTemplates")
-    yield from _shares(inner, own, path)
-    yield from _filters(inner, path, {"childCliqueNames": cliques, "childScalingGroupNames": {group["name"] for group in groups}})
-    for number, group in enumerate(groups):
-        yield from _shares(group, own, f"{path}.podCliqueScalingGroups[{number}]")
-        yield from _filters(group, f"{path}.podCliqueScalingGroups[{number}]", {"childCliqueNames": group["cliqueNames"]})
-    for number, clique in enumerate(inner["cliques"]):
-        yield from _shares(clique, own, f"{path}.cliques[{number}]")
+Filtered = SetResourceSharing | GroupResourceSharing
+Known = Mapping[str, Collection[str]]
+"""The fields of a filter, each with the names that it may hold."""
 
 
-def _templates(templates: Iterable[Entry], path: str) -> Iterator[str]:
+def issues(template: Template) -> Iterator[Issue]:
+    """What is wrong with `resourceClaimTemplates` and with `resourceSharing` of the set, its groups and its cliques."""
+    own = frozenset(one.name for one in template.resource_claim_templates)
+    cliques = frozenset(clique.name for clique in template.cliques)
+    groups = frozenset(group.name for group in template.pod_clique_scaling_groups)
+    yield from _templates(template.resource_claim_templates, (*TEMPLATE, "resourceClaimTemplates"))
+    yield from _shares(template.resource_sharing, own, TEMPLATE)
+    yield from _filters(template.resource_sharing, TEMPLATE, {BY_CLIQUE: cliques, BY_GROUP: groups})
+    for number, group in enumerate(template.pod_clique_scaling_groups):
+        path = (*TEMPLATE, "podCliqueScalingGroups", number)
+        yield from _shares(group.resource_sharing, own, path)
+        yield from _filters(group.resource_sharing, path, {BY_CLIQUE: frozenset(group.clique_names)})
+    for number, clique in enumerate(template.cliques):
+        yield from _shares(clique.resource_sharing, own, (*TEMPLATE, "cliques", number))
+
+
+def _templates(templates: Sequence[ResourceClaimTemplate], path: Path) -> Iterator[Issue]:
     for number, template in enumerate(templates):
-        if not template.get("name"):
-            yield f"{path}[{number}].name: template name is required"
-        spec = (template.get("templateSpec") or {}).get("spec") or {}
-        if not (spec.get("devices") or {}).get("requests"):
-            yield f"{path}[{number}].templateSpec.spec.devices.requests: at least one device request is required"
-    for name in _repeated(templates):
-        yield f"{path}.name: Duplicate value: {name!r}"
+        if not template.name:
+            yield Issue((*path, number, "name"), Fault.REQUIRED, "template name is required")
+        requests = get(template.template_spec.spec, ("devices", "requests"))
+        if not isinstance(requests, list | tuple) or not requests:
+            where = (*path, number, "templateSpec", "spec", "devices", "requests")
+            yield Issue(where, Fault.REQUIRED, "at least one device request is required")
+    yield from duplicates(((*path, number, "name"), one.name) for number, one in enumerate(templates) if one.name)
 
 
-def _shares(holder: Entry, own: Collection[str], path: str) -> Iterator[str]:
-    entries = holder.get("resourceSharing") or ()
+def _shares(entries: Sequence[ResourceSharing], own: Set[str], holder: Path) -> Iterator[Issue]:
+    path = (*holder, "resourceSharing")
     for number, entry in enumerate(entries):
-        here = f"{path}.resourceSharing[{number}]"
-        if not entry.get("name"):
-            yield f"{here}.name: reference name is required"
-        if entry.get("namespace") and entry.get("name") in own:
-            yield f"{here}.namespace: namespace must be empty when name matches an internal resourceClaimTemplate"
-        if entry.get("scope") not in SCOPES:
-            yield f"{here}.scope: Unsupported value: {entry.get('scope')!r}: supported values: {', '.join(map(repr, SCOPES))}"
-    for name in _repeated(entries):
-        yield f"{path}.resourceSharing.name: Duplicate value: {name!r}"
+        if not entry.name:
+            yield Issue((*path, number, "name"), Fault.REQUIRED, "reference name is required")
+        if entry.namespace and entry.name in own:
+            message = "namespace must be empty when name matches an internal resourceClaimTemplate"
+            yield Issue((*path, number, "namespace"), Fault.INVALID, message, entry.namespace)
+    yield from duplicates(((*path, number, "name"), entry.name) for number, entry in enumerate(entries) if entry.name)
 
 
-def _filters(holder: Entry, path: str, known: Mapping[str, Collection[str]]) -> Iterator[str]:
+def _filters(entries: Sequence[Filtered], holder: Path, known: Known) -> Iterator[Issue]:
     """A filter that is there names somebody, and nobody who is not there."""
-    for number, entry in enumerate(holder.get("resourceSharing") or ()):
-        here = f"{path}.resourceSharing[{number}].filter"
-        only = entry.get("filter")
-        if only is not None and not any(only.get(field) for field in known):
-            yield f"{here}: filter must specify at least one {' or '.join(known)} entry"
-        for field, names in known.items():
-            for place, name in enumerate((only or {}).get(field) or ()):
-                if name not in names:
-                    yield f"{here}.{field}[{place}]: Not found: {name!r}"
+    for number, entry in enumerate(entries):
+        path = (*holder, "resourceSharing", number, "filter")
+        named = _named(entry.filter) if entry.filter is not None else {}
+        if entry.filter is not None and not any(named.values()):
+            yield Issue(path, Fault.REQUIRED, f"filter must specify at least one {' or '.join(known)} entry")
+        for field, names in named.items():
+            for place, name in enumerate(names):
+                if name not in known[field]:
+                    yield Issue((*path, field, place), Fault.NOT_FOUND, value=name)
 
 
-def _repeated(entries: Iterable[Entry]) -> list[str]:
-    names = Counter(entry.get("name") for entry in entries)
-    return [name for name, count in names.items() if name and count > 1]
+def _named(filter: CliqueFilter) -> Mapping[str, Sequence[str]]:
+    by_clique = {BY_CLIQUE: filter.child_clique_names}
+    return by_clique | {BY_GROUP: filter.child_scaling_group_names} if isinstance(filter, Filter) else by_clique

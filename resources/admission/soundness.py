@@ -1,122 +1,108 @@
-"""Soundness: what a set must not get wrong for its objects to be computed at all; everything finer is the business of admission."""
+"""Soundness: what a set must not get wrong for its objects to be computed at all; everything finer is the business of admission.
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Set
-from typing import Any
+A set that is known already is judged by nothing else, so whatever could make the computing of its objects fail is a rule here.
+"""
 
-from resources.admission import sharing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from engine.resource import Body
+from resources.admission import dependency_rules, plain, sharing
+from resources.admission.issues import Fault, Issue, Path, Rejected, duplicates
+from resources.kinds import PODCLIQUESET
+from resources.schema.parse import parse
+from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, Template
 from resources.setup import Setup
-from resources.template import EXPLICIT
 
-TEMPLATE = "spec.template"
+CLIQUES: Final[Path] = ("spec", "template", "cliques")
+GROUPS: Final[Path] = ("spec", "template", "podCliqueScalingGroups")
+POSITIVE: Final = "must be greater than 0"
+TOO_FEW: Final = "minAvailable must not be greater than replicas"
 
 
 def faults(spec: Mapping[str, Any], setup: Setup) -> tuple[str, ...]:
     """What is wrong with a set whose defaults are filled in: each fault with its field path; none if it can be computed."""
-    inner = spec.get("template")
-    if not isinstance(inner, Mapping) or not inner.get("cliques"):
-        return (f"{TEMPLATE}.cliques: at least one PodClique must be defined",)
-    cliques = inner["cliques"]
-    order = _order(cliques) if inner.get("cliqueStartupType") == EXPLICIT else ()
-    shared = sharing.faults(inner, TEMPLATE)
-    return (*_pod_specs(cliques), *_names(cliques), *order, *_groups(inner), *shared, *_schedulers(cliques, setup))
+    return tuple(map(str, _of_spec(spec, setup)))
 
 
-def _pod_specs(cliques: Any) -> Iterator[str]:
-    for number, clique in enumerate(cliques):
-        path = f"{TEMPLATE}.cliques[{number}].spec.podSpec"
-        pod_spec = clique["spec"].get("podSpec")
-        if not isinstance(pod_spec, Mapping):
-            yield f"{path}: must be an object"
-            continue
-        if not pod_spec.get("containers"):
-            yield f"{path}.containers: at least one container must be defined"
-        for field in ("containers", "initContainers"):
-            yield from _containers(f"{path}.{field}", pod_spec.get(field) or [])
+def _of_spec(spec: Mapping[str, Any], setup: Setup) -> tuple[Issue, ...]:
+    if strange := tuple(plain.issues(spec, ("spec",))):
+        return strange
+    try:
+        return tuple(issues(read({"spec": spec}).spec.template, setup))
+    except Rejected as rejected:
+        return rejected.issues
 
 
-def _containers(path: str, containers: Any) -> Iterator[str]:
-    if not isinstance(containers, list | tuple):
-        yield f"{path}: must be a list"
-        return
-    for number, container in enumerate(containers):
-        if not isinstance(container, Mapping):
-            yield f"{path}[{number}]: must be an object"
-        elif not _is_list_of_maps(container.get("env") or []):
-            yield f"{path}[{number}].env: must be a list of objects"
+def read(body: Body) -> PodCliqueSet:
+    """The model of a set; what it says beyond the model is not looked at. Raises `Rejected` where it has not the shape of a set."""
+    return cast(PodCliqueSet, parse(PODCLIQUESET, body, strict=False))
 
 
-def _is_list_of_maps(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value)
+def issues(template: Template, setup: Setup) -> Iterator[Issue]:
+    """What is wrong with a template that has the right shape and its defaults."""
+    if not template.cliques:
+        yield Issue(CLIQUES, Fault.REQUIRED, "at least one PodClique must be defined")
+    for number, clique in enumerate(template.cliques):
+        yield from _clique((*CLIQUES, number), clique)
+    yield from duplicates(((*CLIQUES, number, "name"), clique.name) for number, clique in enumerate(template.cliques))
+    yield from dependency_rules.issues(template)
+    yield from _groups(template)
+    yield from sharing.issues(template)
+    yield from _schedulers(template.cliques, setup)
 
 
-def _names(cliques: Any) -> Iterator[str]:
-    for name in _repeated(clique["name"] for clique in cliques):
-        yield f"{TEMPLATE}.cliques: Duplicate value: {name!r}"
+def _clique(path: Path, clique: CliqueTemplate) -> Iterator[Issue]:
+    if not clique.spec.pod_spec["containers"]:
+        yield Issue((*path, "spec", "podSpec", "containers"), Fault.REQUIRED, "at least one container must be defined")
+    minimum = clique.spec.replicas if clique.spec.min_available is None else clique.spec.min_available
+    yield from _numbers((*path, "spec"), clique.spec.replicas, minimum)
 
 
-def _order(cliques: Any) -> Iterator[str]:
-    """What is wrong with cliques that say themselves which others they start after."""
-    named = {clique["name"]: tuple(clique["spec"].get("startsAfter") or ()) for clique in cliques}
-    for number, (name, after) in enumerate((clique["name"], named[clique["name"]]) for clique in cliques):
-        path = f"{TEMPLATE}.cliques[{number}].spec.startsAfter"
-        if "" in after:
-            yield f"{path}: clique dependency must not be empty"
-        if name in after:
-            yield f"{path}: clique dependency cannot refer to itself: {name!r}"
-        for repeated in _repeated(after):
-            yield f"{path}: Duplicate value: {repeated!r}"
-        if unknown := [other for other in dict.fromkeys(after) if other and other not in named]:
-            yield f"{path}: unknown clique names found, all clique dependencies must be defined as cliques: {','.join(unknown)}"
-    for circle in _circles({name: set(after) & named.keys() - {name} for name, after in named.items()}):
-        yield f"{TEMPLATE}.cliques: clique must not have circular dependencies: {', '.join(sorted(circle))}"
+def _numbers(path: Path, replicas: int, minimum: int) -> Iterator[Issue]:
+    for field, number in (("replicas", replicas), ("minAvailable", minimum)):
+        if number <= 0:
+            yield Issue((*path, field), Fault.INVALID, POSITIVE, number)
+    if minimum > replicas:
+        yield Issue((*path, "minAvailable"), Fault.INVALID, TOO_FEW, minimum)
 
 
-def _circles(arrows: Mapping[str, Set[str]]) -> Iterator[Set[str]]:
-    """Names that lead to one another, circle by circle."""
-    reached = {name: _reached(name, arrows) for name in arrows}
-    told: set[str] = set()
-    for name, others in reached.items():
-        if name in others and name not in told:
-            circle = {other for other in others if name in reached[other]}
-            told |= circle
-            yield circle
-
-
-def _reached(start: str, arrows: Mapping[str, Set[str]]) -> Set[str]:
-    """Everything that the arrows lead to from there."""
-    found: set[str] = set()
-    ahead = list(arrows[start])
-    while ahead:
-        name = ahead.pop()
-        if name not in found:
-            found.add(name)
-            ahead += arrows[name]
-    return found
-
-
-def _groups(inner: Mapping[str, Any]) -> Iterator[str]:
-    known = {clique["name"] for clique in inner["cliques"]}
-    groups = inner.get("podCliqueScalingGroups") or ()
-    path = f"{TEMPLATE}.podCliqueScalingGroups"
+def _groups(template: Template) -> Iterator[Issue]:
+    groups = template.pod_clique_scaling_groups
+    known = frozenset(clique.name for clique in template.cliques)
     for number, group in enumerate(groups):
-        unknown = [name for name in group["cliqueNames"] if name not in known]
-        if unknown:
-            yield f"{path}[{number}].cliqueNames: unidentified PodClique names found: {','.join(unknown)}"
-    for name in _repeated(group["name"] for group in groups):
-        yield f"{path}: Duplicate value: {name!r}"
-    for name in _repeated(name for group in groups for name in group["cliqueNames"]):
-        yield f"{path}.cliqueNames: Duplicate value: {name!r}"
+        path = (*GROUPS, number)
+        if not group.clique_names:
+            yield Issue((*path, "cliqueNames"), Fault.REQUIRED, "at least one PodClique must be named")
+        if unknown := [name for name in dict.fromkeys(group.clique_names) if name not in known]:
+            yield Issue((*path, "cliqueNames"), Fault.INVALID, "unidentified PodClique names found", ",".join(unknown))
+        yield from _numbers(path, group.replicas, group.min_available)
+    yield from duplicates(((*GROUPS, number, "name"), group.name) for number, group in enumerate(groups))
+    yield from duplicates(members(groups))
 
 
-def _schedulers(cliques: Any, setup: Setup) -> Iterator[str]:
-    named = sorted({(clique["spec"].get("podSpec") or {}).get("schedulerName") or setup.default_scheduler for clique in cliques})
-    path = f"{TEMPLATE}.cliques.spec.podSpec.schedulerName"
-    if len(named) > 1:
-        yield f"{path}: the schedulerName for all pods have to be the same: {', '.join(named)}"
-    elif named[0] not in setup.schedulers:
-        yield f"{path}: schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
+def members(groups: Sequence[ScalingGroupConfig]) -> Iterator[tuple[Path, str]]:
+    """Every clique that is named by a group, and where."""
+    for number, group in enumerate(groups):
+        for place, name in enumerate(group.clique_names):
+            yield (*GROUPS, number, "cliqueNames", place), name
 
 
-def _repeated(values: Any) -> list[str]:
-    return [value for value, count in Counter(values).items() if count > 1]
+def _schedulers(cliques: Sequence[CliqueTemplate], setup: Setup) -> Iterator[Issue]:
+    """All pods of a set have the same scheduler, and it is one of those that are enabled."""
+    asked = [((*CLIQUES, number, "spec", "podSpec", "schedulerName"), _scheduler(clique)) for number, clique in enumerate(cliques)]
+    # Where each of them is named first: the second of these places is where somebody begins to differ.
+    meant = {name or setup.default_scheduler: path for path, name in reversed(asked)}
+    if len(meant) > 1:
+        message = "the schedulerName for all pods have to be the same"
+        yield Issue(sorted(meant.values())[1], Fault.INVALID, message, ", ".join(sorted(meant)))
+    for name in dict.fromkeys(name for _, name in asked):
+        if name and name not in setup.schedulers:
+            message = "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
+            yield Issue(meant[name], Fault.INVALID, message, name)
+        elif setup.default_scheduler not in setup.schedulers and not name:
+            yield Issue(("spec",), Fault.INVALID, "default scheduler backend is not configured")
+
+
+def _scheduler(clique: CliqueTemplate) -> str:
+    return clique.spec.pod_spec.get("schedulerName") or ""

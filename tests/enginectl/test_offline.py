@@ -164,7 +164,7 @@ def test_a_set_that_contradicts_itself_is_told_and_the_others_are_planned(engine
     answer = engine("diff", "-f", file, "--against", "empty")
 
     assert answer.code == Exit.FAILED
-    assert "problem: spec.template.podCliqueScalingGroups[0].cliqueNames: unidentified PodClique names found: nobody" in answer.out
+    assert 'spec.template.podCliqueScalingGroups[0].cliqueNames: Invalid value: "nobody": unidentified PodClique names found' in answer.out
     assert "+ create   PodCliqueSet/z" in answer.out and "+ create   PodCliqueSet/x" not in answer.out
 
 

@@ -194,9 +194,11 @@ def test_a_set_that_cannot_be_understood_says_where_and_makes_nothing() -> None:
 
     assert plan.operations == ()
     assert plan.problems == (
-        "spec.template.podCliqueScalingGroups[0].cliqueNames: unidentified PodClique names found: nobody",
-        "spec.template.cliques.spec.podSpec.schedulerName: "
-        "the schedulerName for all pods have to be the same: default-scheduler, elsewhere",
+        'spec.template.podCliqueScalingGroups[0].cliqueNames: Invalid value: "nobody": unidentified PodClique names found',
+        'spec.template.cliques[1].spec.podSpec.schedulerName: Invalid value: "default-scheduler, elsewhere": '
+        "the schedulerName for all pods have to be the same",
+        'spec.template.cliques[0].spec.podSpec.schedulerName: Invalid value: "elsewhere": '
+        "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration",
     )
 
 

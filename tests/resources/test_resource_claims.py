@@ -304,40 +304,44 @@ def test_a_claim_that_is_being_released_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("over", "problem"),
     [
-        ({"resourceSharing": [share("")]}, ".resourceSharing[0].name: reference name is required"),
-        ({"resourceSharing": [share("wide"), share("wide")]}, ".resourceSharing.name: Duplicate value: 'wide'"),
+        ({"resourceSharing": [share("")]}, ".resourceSharing[0].name: Required value: reference name is required"),
+        ({"resourceSharing": [share("wide"), share("wide")]}, '.resourceSharing[1].name: Duplicate value: "wide"'),
         (
             {"resourceSharing": [share("wide", namespace="ml")]},
-            ".resourceSharing[0].namespace: namespace must be empty when name matches an internal resourceClaimTemplate",
+            '.resourceSharing[0].namespace: Invalid value: "ml": '
+            "namespace must be empty when name matches an internal resourceClaimTemplate",
         ),
         (
             {"resourceSharing": [share("wide", "Some")]},
-            ".resourceSharing[0].scope: Unsupported value: 'Some': supported values: 'AllReplicas', 'PerReplica'",
+            '.resourceSharing[0].scope: Unsupported value: "Some": supported values: "AllReplicas", "PerReplica"',
         ),
         (
             {"resourceSharing": [share("wide", filter={})]},
-            ".resourceSharing[0].filter: filter must specify at least one childCliqueNames or childScalingGroupNames entry",
+            ".resourceSharing[0].filter: Required value: filter must specify at least one childCliqueNames or childScalingGroupNames entry",
         ),
         (
             {"resourceSharing": [share("wide", filter={"childCliqueNames": ["fe", "no"]})]},
-            ".resourceSharing[0].filter.childCliqueNames[1]: Not found: 'no'",
+            '.resourceSharing[0].filter.childCliqueNames[1]: Not found: "no"',
         ),
         (
             {"groups": (group("g", "a", resourceSharing=[share("wide", filter={"childCliqueNames": ["fe"]})]),)},
-            ".podCliqueScalingGroups[0].resourceSharing[0].filter.childCliqueNames[0]: Not found: 'fe'",
+            '.podCliqueScalingGroups[0].resourceSharing[0].filter.childCliqueNames[0]: Not found: "fe"',
         ),
         (
             {"groups": (group("g", "a", resourceSharing=[share("wide", filter={})]),)},
-            ".podCliqueScalingGroups[0].resourceSharing[0].filter: filter must specify at least one childCliqueNames entry",
+            ".podCliqueScalingGroups[0].resourceSharing[0].filter: Required value: filter must specify at least one childCliqueNames entry",
         ),
-        ({"resourceClaimTemplates": [*TEMPLATES, claim_template("wide")]}, ".resourceClaimTemplates.name: Duplicate value: 'wide'"),
+        (
+            {"resourceClaimTemplates": [*TEMPLATES, claim_template("wide")]},
+            f'.resourceClaimTemplates[{len(TEMPLATES)}].name: Duplicate value: "wide"',
+        ),
         (
             {"resourceClaimTemplates": [{"name": "", "templateSpec": {"spec": {}}}]},
-            ".resourceClaimTemplates[0].name: template name is required",
+            ".resourceClaimTemplates[0].name: Required value: template name is required",
         ),
         (
             {"resourceClaimTemplates": [{"name": "x", "templateSpec": {"spec": {}}}]},
-            ".resourceClaimTemplates[0].templateSpec.spec.devices.requests: at least one device request is required",
+            ".resourceClaimTemplates[0].templateSpec.spec.devices.requests: Required value: at least one device request is required",
         ),
     ],
 )

@@ -294,15 +294,18 @@ def faults(*after: list[str]) -> tuple[str, ...]:
     [
         (
             [[], ["x", "y", "a"]],
-            ["[1].spec.startsAfter: unknown clique names found, all clique dependencies must be defined as cliques: x,y"],
+            ['[1].spec.startsAfter: Invalid value: "x,y": unknown clique names found, all clique dependencies must be defined as cliques'],
         ),
-        ([[], ["b"]], ["[1].spec.startsAfter: clique dependency cannot refer to itself: 'b'"]),
-        ([[], ["a", "a"]], ["[1].spec.startsAfter: Duplicate value: 'a'"]),
-        ([[], [""]], ["[1].spec.startsAfter: clique dependency must not be empty"]),
-        ([["c"], ["a"], ["b"], ["c"]], [": clique must not have circular dependencies: a, b, c"]),
+        ([[], ["b"]], ['[1].spec.startsAfter[0]: Invalid value: "b": clique dependency cannot refer to itself']),
+        ([[], ["a", "a"]], ['[1].spec.startsAfter[1]: Duplicate value: "a"']),
+        ([[], [""]], ["[1].spec.startsAfter[0]: Required value: clique dependency must not be empty"]),
+        ([["c"], ["a"], ["b"], ["c"]], [': Invalid value: "a, b, c": clique must not have circular dependencies']),
         (
             [["b"], ["a"], ["d"], ["c"]],
-            [": clique must not have circular dependencies: a, b", ": clique must not have circular dependencies: c, d"],
+            [
+                ': Invalid value: "a, b": clique must not have circular dependencies',
+                ': Invalid value: "c, d": clique must not have circular dependencies',
+            ],
         ),
     ],
 )
