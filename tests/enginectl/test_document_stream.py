@@ -1,0 +1,98 @@
+"""A stream of documents: each is handed on as soon as it has ended, and one that is broken does not take others along."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from enginectl.document_stream import Entry, entries
+
+
+def read(text: str | bytes, limit: int = 1000) -> list[Entry]:
+    """The documents in a text."""
+    return list(entries(io.BytesIO(text.encode() if isinstance(text, str) else text), limit=limit))
+
+
+def values(text: str) -> list[Any]:
+    """The values of the documents in a text in which nothing is wrong."""
+    found = read(text)
+    assert not any(entry.fault for entry in found)
+    return [entry.value for entry in found]
+
+
+ONE: Any = {"a": [1, {"b": "}{"}], "c": '\\" {'}
+TWO: Any = {"d": {}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{json.dumps(ONE)}\n{json.dumps(TWO)}\n",
+        f"{json.dumps(ONE)}\n\n{json.dumps(TWO)}",
+        f"{json.dumps(ONE, indent=2)}\n{json.dumps(TWO, indent=2)}\n",
+        f"  {json.dumps(ONE)}\r\n{json.dumps(TWO)}\r\n",
+        f"\ufeff{json.dumps(ONE)}\n---\n{json.dumps(TWO)}\n",
+        "# first\na: [1, {b: '}{'}]\nc: '\\\" {'\n---\nd: {}\n",
+        f"a: [1, {{b: '}}{{'}}]\nc: '\\\" {{'\n{json.dumps(TWO)}\n",
+    ],
+)
+def test_documents_are_told_apart_however_they_are_written(text: str) -> None:
+    assert values(text) == [ONE, TWO]
+
+
+def test_a_document_is_handed_on_before_the_next_has_come() -> None:
+    class Slow(io.BytesIO):
+        """A stream that must not be read on."""
+
+        lines = [b'{"a": 1}\n', b"{\n", b' "b": 2\n', b"}\n"]
+
+        def readline(self, size: int | None = -1, /) -> bytes:
+            return self.lines.pop(0)
+
+    found = entries(Slow(), limit=100)
+
+    assert [next(found).value, next(found).value] == [{"a": 1}, {"b": 2}]
+
+
+def test_every_document_knows_its_line() -> None:
+    found = read(f"\n{json.dumps(ONE)}\n{json.dumps(TWO, indent=1)}\n# note\na: 1\n")
+
+    assert [entry.line for entry in found] == [2, 3, 7]
+
+
+@pytest.mark.parametrize(
+    ("broken", "line", "fault"),
+    [
+        ('{"a": 1', 1, "not JSON: "),
+        ('{"a": 1}}', 1, "not JSON: Extra data"),
+        ('{\n "a": 1,\n "b" 2\n}', 3, "not JSON: Expecting ':' delimiter"),
+        ('{"a": NaN}', 1, "not JSON: "),
+        ('{"a": "\\ud800"}', 1, "not JSON: "),
+        ("a: 1\nb: [", 3, "not JSON, and as YAML: not YAML"),
+        ("a: 1\na: 2", 2, "not JSON, and as YAML: the key a stands twice"),
+        ("a: .nan", 1, "not JSON, and as YAML: .nan is not a JSON number"),
+        ("null", 1, "nothing but null"),
+        ('{"a": "' + "x" * 1000 + '"}', 1, "more than the 1000 bytes that are read"),
+        ("{\n" + ' "a": 1,\n' * 200 + "}", 1, "more than the 1000 bytes that are read"),
+        ('{"a":' * 1500, 1, "more than the 1000 bytes that are read"),
+    ],
+)
+def test_what_is_broken_is_told_with_its_line_and_what_follows_is_read(broken: str, line: int, fault: str) -> None:
+    bad, good = read(f'{broken}\n{{"good": true}}\n')
+
+    assert (bad.line, bad.value, good.value) == (line, None, {"good": True})
+    assert bad.fault.startswith(fault)
+
+
+def test_a_line_that_never_closes_anything_is_an_error_and_no_recursion() -> None:
+    (bad,) = read("{" + '"a":{' * 5000, limit=1 << 20)
+
+    assert bad.fault.startswith("not JSON")
+
+
+def test_bytes_that_are_no_text_are_told() -> None:
+    bad, good = read(b'{"a": "\xff"}\n{"b": 1}')
+
+    assert bad.fault.startswith("not JSON")
+    assert good.value == {"b": 1}
