@@ -1,6 +1,7 @@
 """Admit: one door for everybody who asks whether something may be done to an object: the webhook, the preview and the sandbox."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final, cast
 
@@ -8,7 +9,7 @@ from engine.ids import Kind
 from engine.paths import get
 from engine.report.printable import clipped
 from engine.resource import Body
-from resources.admission import binding_rules, create_rules, managed_rules, plain, topology_rules, update_rules
+from resources.admission import binding_rules, create_rules, managed_rules, plain, pod_spec, topology_rules, update_rules
 from resources.admission.defaults import defaulted
 from resources.admission.issues import LONGEST, Fault, Issue, Rejected
 from resources.admission.managed_rules import Protection
@@ -16,8 +17,8 @@ from resources.admission.request import Act, Decision, Neighbourhood, Request, U
 from resources.admission.soundness import read
 from resources.kinds import PODCLIQUESET, TOPOLOGY_BINDING
 from resources.ports import Exacting
-from resources.schema.parse import faults, parse
-from resources.schema.podcliqueset import PodCliqueSet
+from resources.schema.parse import faults, mistaken, parse
+from resources.schema.podcliqueset import PodCliqueSet, Template
 from resources.schema.topology import ClusterTopologyBinding
 from resources.setup import Setup
 
@@ -25,7 +26,6 @@ UNSEEN: Final = Unseen()
 UNPROTECTED: Final = Protection()
 
 Judge = Callable[[Request, Setup, Neighbourhood], Decision]
-Found = Iterable[Issue]
 
 
 def admit(request: Request, setup: Setup, around: Neighbourhood = UNSEEN, protection: Protection = UNPROTECTED) -> Decision:
@@ -43,94 +43,117 @@ def admit(request: Request, setup: Setup, around: Neighbourhood = UNSEEN, protec
     return Decision(decision.issues, warnings, clipped(decision.denial, LONGEST), decision.body)
 
 
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A PodCliqueSet with its defaults, as JSON and as its model."""
+
+    body: Body
+    model: PodCliqueSet
+
+    @property
+    def template(self) -> Template:
+        """What its replicas are made of."""
+        return self.model.spec.template
+
+
+def _version(body: Any) -> Version:
+    """The set that a body is. Raises `Rejected` for what has not the shape of one."""
+    filled = defaulted(body)
+    return Version(filled, read(filled))
+
+
 def _set(request: Request, setup: Setup, around: Neighbourhood) -> Decision:
     """A PodCliqueSet. One that is on its way out is not judged: nothing is made of it any more, and its finalizers must be able to go."""
-    if request.act is Act.DELETE or request.body is None or _is_going(request.old):
+    if request.act is Act.DELETE or _is_going(request.old):
         return Decision(body=request.body)
-    if strange := tuple(plain.issues(request.body)):
+    if strange := _strange(PODCLIQUESET, request.body):
         return Decision(strange, body=request.body)
-    body = defaulted(request.body)
-    unknown = _unknown_fields(PODCLIQUESET, body)
     try:
-        asked = read(body)
+        new = _version(request.body)
     except Rejected as rejected:
-        return Decision(rejected.issues, unknown, body=body)
+        return Decision(rejected.issues, _unknown_fields(PODCLIQUESET, request.body), body=request.body)
+    old = _stored(request.old) if request.act is Act.UPDATE else None
+    pods = pod_spec.judged(PODCLIQUESET, new.body, old.body if old else None)
     if request.act is Act.CREATE:
-        body = reduce(lambda enrolled, fabric: fabric.enrolled(enrolled), setup.fabrics, body)
-        issues = tuple(_creation(body, asked, setup, around))
-        advice = topology_rules.warnings(asked.spec.template, around, enabled=setup.topology)
+        new = replace(new, body=reduce(lambda body, fabric: fabric.enrolled(body), setup.fabrics, new.body))
+        found = _creation(new, setup, around)
+        advice = topology_rules.warnings(new.template, around, enabled=setup.topology)
     else:
-        issues = tuple(_update(request.old, body, asked, setup, around))
-        advice = update_rules.warnings(asked.spec.template)
-    warnings = (*unknown, *create_rules.warnings(asked.spec.template), *advice, *_plug_in_warnings(body, asked, setup, around))
-    return Decision(issues, warnings, body=body)
+        found = _update(old, new, setup, around)
+        advice = update_rules.warnings(new.template)
+    issues = (*(finding for finding in pods if finding.kind is not Fault.UNKNOWN), *found)
+    if old and not issues:
+        issues = tuple(update_rules.issues(old.template, new.template, around, topology=setup.topology))
+    unknown = (pod_spec.warning(finding) for finding in pods if finding.kind is Fault.UNKNOWN)
+    warnings = (*_unknown_fields(PODCLIQUESET, request.body), *unknown, *create_rules.warnings(new.template), *advice)
+    return Decision(issues, (*warnings, *_plug_in_warnings(new, setup, around)), body=new.body)
 
 
-def _creation(body: Body, asked: PodCliqueSet, setup: Setup, around: Neighbourhood) -> Iterator[Issue]:
-    yield from topology_rules.issues(asked.spec.template, around, enabled=setup.topology)
-    yield from create_rules.issues(asked, setup)
-    yield from create_rules.newcomer_issues(asked.spec.template)
-    for fabric in setup.fabrics:
-        yield from fabric.creation_issues(body)
-    for scheduler in _exacting(asked, setup):
-        yield from scheduler.issues(body, around)
-
-
-def _update(old: Body | None, body: Body, asked: PodCliqueSet, setup: Setup, around: Neighbourhood) -> Found:
-    """What is wrong with the new version in itself; if nothing is, what it changes and must not."""
-    was = _stored(old)
-    found = tuple(create_rules.issues(asked, setup))
-    if was is not None:
-        found += tuple(issue for fabric in setup.fabrics for issue in fabric.update_issues(was[0], body))
-    found += tuple(issue for scheduler in _exacting(asked, setup) for issue in scheduler.issues(body, around))
-    if found or was is None:
-        return found
-    return update_rules.issues(was[1].spec.template, asked.spec.template, around, topology=setup.topology)
-
-
-def _stored(old: Body | None) -> tuple[Body, PodCliqueSet] | None:
-    """The set as it was, with its defaults; None where it was nothing that an update could be held against."""
-    if old is None or any(plain.issues(old)):
+def _stored(old: Any) -> Version | None:
+    """What an update is held against; None where that was no set."""
+    if not isinstance(old, Mapping) or any(plain.issues(old)):
         return None
-    body = defaulted(old)
     try:
-        return body, read(body)
+        return _version(old)
     except Rejected:
         return None
+
+
+def _creation(new: Version, setup: Setup, around: Neighbourhood) -> Iterator[Issue]:
+    """What is wrong with a new set."""
+    yield from topology_rules.issues(new.template, around, enabled=setup.topology)
+    yield from create_rules.issues(new.model, setup)
+    yield from create_rules.newcomer_issues(new.template)
+    for fabric in setup.fabrics:
+        yield from fabric.creation_issues(new.body)
+    for scheduler in _exacting(new, setup):
+        yield from scheduler.issues(new.body, around)
+
+
+def _update(old: Version | None, new: Version, setup: Setup, around: Neighbourhood) -> Iterator[Issue]:
+    """What is wrong with a new version in itself, and what the fabrics let nobody change."""
+    yield from create_rules.issues(new.model, setup)
+    if old is not None:
+        for fabric in setup.fabrics:
+            yield from fabric.update_issues(old.body, new.body)
+    for scheduler in _exacting(new, setup):
+        yield from scheduler.issues(new.body, around)
+
+
+def _strange(kind: Kind, body: Any) -> tuple[Issue, ...]:
+    """What keeps anybody from reading an object as one of that kind."""
+    return tuple(plain.issues(body)) or tuple(mistaken(kind, body))
 
 
 def _is_going(old: Any) -> bool:
     return isinstance(old, Mapping) and bool(get(old, ("metadata", "deletionTimestamp")))
 
 
-def _exacting(asked: PodCliqueSet, setup: Setup) -> Iterator[Exacting]:
+def _exacting(new: Version, setup: Setup) -> Iterator[Exacting]:
     """The back end that the set names, if it has rules of its own."""
-    name = next((clique.spec.pod_spec.get("schedulerName") or "" for clique in asked.spec.template.cliques), "")
+    name = next((clique.spec.pod_spec.get("schedulerName") or "" for clique in new.template.cliques), "")
     scheduler: object = setup.schedulers.get(name or setup.default_scheduler)
     if isinstance(scheduler, Exacting):
         yield scheduler
 
 
-def _plug_in_warnings(body: Body, asked: PodCliqueSet, setup: Setup, around: Neighbourhood) -> Iterator[str]:
+def _plug_in_warnings(new: Version, setup: Setup, around: Neighbourhood) -> Iterator[str]:
     for fabric in setup.fabrics:
-        yield from fabric.warnings(body)
-    for scheduler in _exacting(asked, setup):
-        yield from scheduler.warnings(body, around)
+        yield from fabric.warnings(new.body)
+    for scheduler in _exacting(new, setup):
+        yield from scheduler.warnings(new.body, around)
 
 
 def _unknown_fields(kind: Kind, body: Any) -> tuple[str, ...]:
     """What nobody reads, in the words of an API server."""
-    if not isinstance(body, Mapping):
-        return ()
-    framed = {**body, "apiVersion": kind.api_version, "kind": kind.name}
-    return tuple(f'unknown field "{issue.field}"' for issue in faults(kind, framed) if issue.kind is Fault.UNKNOWN)
+    return tuple(f'unknown field "{issue.field}"' for issue in faults(kind, body) if issue.kind is Fault.UNKNOWN)
 
 
 def _binding(request: Request, setup: Setup, _: Neighbourhood) -> Decision:
     """A ClusterTopologyBinding."""
-    if request.act is Act.DELETE or request.body is None or _is_going(request.old):
+    if request.act is Act.DELETE or _is_going(request.old):
         return Decision(body=request.body)
-    if strange := tuple(plain.issues(request.body)):
+    if strange := _strange(TOPOLOGY_BINDING, request.body):
         return Decision(strange, body=request.body)
     unknown = _unknown_fields(TOPOLOGY_BINDING, request.body)
     try:

@@ -34,7 +34,7 @@ def parse(kind: Kind, body: Any, *, strict: bool = True) -> Root:
     has its type; only what is not known in there is left to `unknown`.
     Otherwise, for live objects: a newer version of the CRD may have added fields, which are not looked at.
     """
-    if strict and (wrong := tuple(_mistaken(kind, body))):
+    if strict and (wrong := tuple(mistaken(kind, body))):
         raise Rejected(wrong)
     deeper = tuple(issue for issue in pod_spec.judged(kind, body) if issue.kind is not Fault.UNKNOWN) if strict else ()
     try:
@@ -66,7 +66,7 @@ def _beside(issues: tuple[Issue, ...], deeper: tuple[Issue, ...]) -> Iterator[Is
     return (issue for issue in issues if issue.path not in told)
 
 
-def _mistaken(kind: Kind, body: Any) -> Iterator[Issue]:
+def mistaken(kind: Kind, body: Any) -> Iterator[Issue]:
     """Whether the object says that it is something else; then no other complaint makes sense."""
     if isinstance(body, Mapping):
         for field, expected in (("apiVersion", kind.api_version), ("kind", kind.name)):

@@ -1,0 +1,187 @@
+"""Asking: requests of admission in as few words as a test needs, and a set that uses everything there is."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final
+
+from engine.ids import Kind, ResourceId
+from engine.observed import Live, live
+from providers.fabrics.nvidia import Nvidia
+from providers.schedulers.kube import KubeScheduler
+from resources.admission.admit import UNPROTECTED, UNSEEN, admit
+from resources.admission.managed_rules import Protection
+from resources.admission.neighbours import Neighbours, neighbours
+from resources.admission.request import Act, Decision, Neighbourhood, Request
+from resources.kinds import KINDS, PODCLIQUESET
+from resources.setup import Setup
+
+Body = dict[str, Any]
+
+SCHEDULERS: Final = {"default-scheduler": KubeScheduler()}
+SETUP: Final = Setup(SCHEDULERS, "default-scheduler", fabrics=(Nvidia(auto=True),))
+TOPOLOGY: Final = Setup(SCHEDULERS, "default-scheduler", topology=True, fabrics=(Nvidia(auto=True),))
+GONE: Final = object()
+"""In place of a value: the field is taken away."""
+
+
+def decided(
+    act: Act, body: Any, old: Any = None, setup: Setup = SETUP, around: Neighbourhood = UNSEEN, kind: Kind = PODCLIQUESET
+) -> Decision:
+    """What is decided about an object."""
+    metadata = body.get("metadata") if isinstance(body, Mapping) else None
+    said = metadata if isinstance(metadata, Mapping) else {}
+    names = [name if isinstance(name := said.get(key), str) else "" for key in ("namespace", "name")]
+    return admit(Request(act, kind.id(*names), body, old), setup, around)
+
+
+def created(body: Any, setup: Setup = SETUP, around: Neighbourhood = UNSEEN, kind: Kind = PODCLIQUESET) -> Decision:
+    """What is decided about a new object."""
+    return decided(Act.CREATE, body, None, setup, around, kind)
+
+
+def updated(old: Any, new: Any, setup: Setup = SETUP, around: Neighbourhood = UNSEEN, kind: Kind = PODCLIQUESET) -> Decision:
+    """What is decided about a new version of an object."""
+    return decided(Act.UPDATE, new, old, setup, around, kind)
+
+
+def done_by(
+    user: str, act: Act, body: Body, around: Neighbourhood, protection: Protection = UNPROTECTED, subresource: str = ""
+) -> Decision:
+    """What is decided about something that a user does to an object of whatever kind."""
+    id = live(body).id
+    new, old = (None if act is Act.DELETE else body), (None if act is Act.CREATE else body)
+    return admit(Request(act, id, new, old, user, subresource), SETUP, around, protection)
+
+
+def told(decision: Decision) -> list[str]:
+    """Everything that is wrong, as it is shown."""
+    return [str(issue) for issue in decision.issues]
+
+
+def put(body: Body, changes: Mapping[str, Any]) -> Body:
+    """The body with other values at these paths, such as `spec.template.cliques.0.name`; at the end of a list `+` adds an entry."""
+    changed = copy.deepcopy(body)
+    for path, value in changes.items():
+        *way, last = (int(part) if part.isdigit() else part for part in path.split("."))
+        at: Any = changed
+        for part in way:
+            at = at.setdefault(part, {}) if isinstance(at, dict) else at[part]
+        if last == "+":
+            at.append(copy.deepcopy(value))
+        elif value is GONE:
+            del at[last]
+        else:
+            at[last] = copy.deepcopy(value)
+    return changed
+
+
+def around(*bodies: Body, kinds: tuple[Kind, ...] = KINDS) -> Neighbours:
+    """A neighbourhood in which these objects are all that there is of these kinds."""
+    return neighbours([live(body) for body in bodies], [kind.name for kind in kinds])
+
+
+def binding(*domains: str, name: str = "racks") -> Body:
+    """A binding with these levels, the broadest first."""
+    levels = [{"domain": domain, "key": f"example.com/{domain}"} for domain in domains]
+    return {"apiVersion": "grove.io/v1alpha1", "kind": "ClusterTopologyBinding", "metadata": {"name": name}, "spec": {"levels": levels}}
+
+
+def pod_spec(**more: Any) -> Body:
+    """A pod spec with one container."""
+    return {"containers": [{"name": "main", "image": "example/worker:1"}], **more}
+
+
+def clique(name: str, **more: Any) -> Body:
+    """A clique with its defaults."""
+    spec = {"roleName": name, "replicas": 2, "minAvailable": 1, "podSpec": pod_spec(), **more.pop("spec", {})}
+    return {"name": name, "spec": spec, **more}
+
+
+def small(**template: Any) -> Body:
+    """A set of one clique, `a`."""
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "web", "namespace": "ml"},
+        "spec": {"replicas": 1, "template": {"cliques": [clique("a")], **template}},
+    }
+
+
+CPU: Final = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+
+
+def whole() -> Body:
+    """A set that uses everything there is: `front` stands alone, `lead` and `work` are in the group `model`."""
+    claims = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
+    environment = [{"name": "MODEL", "value": "x"}, {"name": "_my.own-NAME1"}]
+    leader, worker = (
+        {"containers": [{"name": "main", "image": "example/worker:1", "env": environment}], "initContainers": [{"name": "first"}]}
+        for _ in range(2)
+    )
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {
+            "name": "web",
+            "namespace": "ml",
+            "labels": {"app": "web", "example.com/team": "serving"},
+            "annotations": {"Example.com/Note": "anything \u00e0 la carte", "grove.io/auto-mnnvl": "disabled"},
+            "creationTimestamp": None,
+        },
+        "spec": {
+            "replicas": 2,
+            "updateStrategy": {"type": "OnDelete"},
+            "template": {
+                "cliqueStartupType": "CliqueStartupTypeExplicit",
+                "priorityClassName": "high",
+                "terminationDelay": "90s",
+                "headlessServiceConfig": {"publishNotReadyAddresses": False},
+                "topologyConstraint": {"topologyName": "racks", "pack": {"required": "zone", "preferred": "rack"}},
+                "resourceClaimTemplates": [{"name": "own", "templateSpec": {"spec": claims}}],
+                "resourceSharing": [
+                    {"name": "own", "scope": "AllReplicas", "filter": {"childCliqueNames": ["front"], "childScalingGroupNames": ["model"]}},
+                    {"name": "theirs", "namespace": "other", "scope": "PerReplica"},
+                ],
+                "cliques": [
+                    clique(
+                        "front",
+                        labels={"tier": "front"},
+                        annotations={"example.com/x": ""},
+                        resourceSharing=[{"name": "own", "scope": "PerReplica"}],
+                        topologyConstraint={"pack": {"required": "rack"}},
+                        spec={"autoScalingConfig": {"minReplicas": 1, "maxReplicas": 5, "metrics": [CPU]}},
+                    ),
+                    clique("lead", spec={"podSpec": leader, "replicas": 1}),
+                    clique("work", spec={"podSpec": worker, "startsAfter": ["lead", "front"]}),
+                ],
+                "podCliqueScalingGroups": [
+                    {
+                        "name": "model",
+                        "cliqueNames": ["lead", "work"],
+                        "annotations": {"example.com/y": "z"},
+                        "replicas": 2,
+                        "minAvailable": 1,
+                        "scaleConfig": {"minReplicas": 1, "maxReplicas": 4, "metrics": [CPU]},
+                        "resourceSharing": [{"name": "own", "scope": "AllReplicas", "filter": {"childCliqueNames": ["work"]}}],
+                        "topologyConstraint": {"pack": {"required": "rack", "preferred": "host"}},
+                    }
+                ],
+            },
+        },
+    }
+
+
+RACKS: Final = around(binding("zone", "rack", "host"))
+"""Where the binding of that set is."""
+
+
+class Alone:
+    """A neighbourhood that knows every kind, and in which there is nothing."""
+
+    def find(self, id: ResourceId) -> Live | None:
+        """Nothing."""
+        return None
+
+    def knows(self, kind: str) -> bool:
+        """Everything."""
+        return True
