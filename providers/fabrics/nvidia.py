@@ -1,6 +1,5 @@
 """NVIDIA: multi-node NVLink through ComputeDomains, one for each replica of a set, or by name."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -9,6 +8,17 @@ from engine.observed import Live
 from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
+from resources.admission.annotations import (
+    CLIQUES,
+    annotations_of,
+    cliques_of,
+    mapping,
+    mappings,
+    misplaced,
+    unchangeable,
+    unchangeable_on_cliques,
+)
+from resources.admission.formats import subdomain_faults
 from resources.admission.issues import Child, Fault, Issue, Path
 from resources.ports import INDEX, Wish
 from resources.settings import Settings
@@ -28,15 +38,12 @@ TARGET_LABEL: Final = "resource.nvidia.com/computeDomainTarget"
 WORKLOAD: Final = "Workload"
 
 AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
-CLIQUES: Final[Path] = ("spec", "template", "cliques")
 OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
 OPT_OUT: Final = (
     "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
     'automatic injection (set grove.io/auto-mnnvl: "disabled")'
 )
 TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDomain"
-SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-LONGEST_NAME: Final = 253
 
 
 class Nvidia:
@@ -57,27 +64,27 @@ class Nvidia:
         if (
             not self.auto
             or not isinstance(body.get("metadata"), Mapping)
-            or AUTO in _annotations(body)
-            or not any(_has_gpus(clique) for clique in _cliques(body))
+            or AUTO in annotations_of(body)
+            or not any(_has_gpus(clique) for clique in cliques_of(body))
         ):
             return body
         return overlay(body, {"metadata": {"annotations": {AUTO: ENABLED}}})
 
     def creation_issues(self, body: Body) -> Iterator[Issue]:
         """R15, R38, R49, N14, N18."""
-        said = _annotations(body).get(AUTO)
-        if AUTO in _annotations(body):
+        said = annotations_of(body).get(AUTO)
+        if AUTO in annotations_of(body):
             if said not in (ENABLED, DISABLED):
                 yield Issue(AUTO_PATH, Fault.INVALID, f'must be "{ENABLED}" or "{DISABLED}"', said)
             elif said == ENABLED and not self.auto:
                 yield Issue(AUTO_PATH, Fault.INVALID, OFF, said)
-        for number, clique in enumerate(_cliques(body)):
+        for number, clique in enumerate(cliques_of(body)):
             yield from self._named_issues((*CLIQUES, number), clique, said)
             if self._is_member(clique, said):
                 yield from _claim_issues((*CLIQUES, number, "spec", "podSpec", "resourceClaims"), clique)
 
     def _named_issues(self, path: Path, clique: Body, said: Any) -> Iterator[Issue]:
-        annotations = _mapping(clique.get("annotations"))
+        annotations = mapping(clique.get("annotations"))
         if NAMED not in annotations:
             return
         here = (*path, "annotations", NAMED)
@@ -88,25 +95,16 @@ class Nvidia:
             yield Issue(here, Fault.INVALID, fault, named)
 
     def _is_member(self, clique: Body, said: Any) -> bool:
-        return NAMED in _mapping(clique.get("annotations")) or (said == ENABLED and _has_gpus(clique))
+        return NAMED in mapping(clique.get("annotations")) or (said == ENABLED and _has_gpus(clique))
 
     def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
-        """R16–R18, N13: cliques are told apart by name, so that their order may change."""
-        yield from _unchangeable(AUTO_PATH, AUTO, _annotations(old), _annotations(new))
-        before = {_name(clique): clique for clique in _cliques(old)}
-        for number, clique in enumerate(_cliques(new)):
-            if _name(clique) in before:
-                annotations = _mapping(before[_name(clique)].get("annotations")), _mapping(clique.get("annotations"))
-                yield from _unchangeable((*CLIQUES, number, "annotations", NAMED), NAMED, *annotations)
+        """R16–R18, N13."""
+        yield from unchangeable(AUTO, old, new)
+        yield from unchangeable_on_cliques(NAMED, old, new)
 
     def warnings(self, body: Body) -> Iterator[str]:
         """N1: a name in the wrong place."""
-        if NAMED in _annotations(body):
-            yield f"metadata.annotations[{NAMED}] has no effect: it is read from spec.template.cliques[].annotations"
-        for number, group in enumerate(_maps(get(body, ("spec", "template", "podCliqueScalingGroups"), ()))):
-            if NAMED in _mapping(group.get("annotations")):
-                path = f"spec.template.podCliqueScalingGroups[{number}].annotations[{NAMED}]"
-                yield f"{path} has no effect: it is read from spec.template.cliques[].annotations"
+        yield from misplaced(NAMED, body)
 
     def wishes(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[Wish, ...]:
         """R8–R10: one domain for each replica of an enrolled set; R40–R45: one for each name, for all pods of the cliques that bear it."""
@@ -114,7 +112,7 @@ class Nvidia:
             return (Wish(f"{root}-{INDEX}", frozenset(name for name, clique in cliques.items() if _has_gpus(clique)), shared=False),)
         named: dict[str, set[str]] = {}
         for name, clique in cliques.items():
-            domain = _mapping(clique.get("annotations")).get(NAMED)
+            domain = mapping(clique.get("annotations")).get(NAMED)
             if domain is not None and not _name_fault(domain):
                 named.setdefault(domain, set()).add(name)
         return tuple(Wish(domain, frozenset(members), shared=True) for domain, members in named.items())
@@ -134,7 +132,7 @@ class Nvidia:
     def template(self, domain: Live | None, name: str) -> str:
         """N5: what the domain says, which a user may have made with another name."""
         told = get(domain.body, ("spec", "channel", "resourceClaimTemplate", "name"), "") if domain is not None else ""
-        return told or name
+        return told if isinstance(told, str) and told else name
 
     def unready(self, domain: Live, template: Live) -> str:
         """D4: the template must be the driver's answer to this very domain; the domain's state means nothing (R32)."""
@@ -145,10 +143,10 @@ class Nvidia:
 
     def domain_of(self, claim: Live) -> str:
         """What the driver has put into the claim."""
-        for config in _maps(get(claim.body, ("spec", "devices", "config"), ())):
-            opaque = _mapping(config.get("opaque"))
+        for config in mappings(get(claim.body, ("spec", "devices", "config"), ())):
+            opaque = mapping(config.get("opaque"))
             if opaque.get("driver") == DRIVER:
-                return str(_mapping(opaque.get("parameters")).get("domainID") or "")
+                return str(mapping(opaque.get("parameters")).get("domainID") or "")
         return ""
 
     def dressed(self, spec: Body, template: str) -> dict[str, Any]:
@@ -172,24 +170,13 @@ def configured(settings: Settings) -> Nvidia:
 
 
 def _using(container: Body) -> Body:
-    resources = _mapping(container.get("resources"))
+    resources = mapping(container.get("resources"))
     return {**container, "resources": {**resources, "claims": [*(resources.get("claims") or ()), {"name": CLAIM}]}}
-
-
-def _unchangeable(path: Path, key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Issue]:
-    match key in old, key in new:
-        case False, True:
-            yield Issue(path, Fault.FORBIDDEN, f"annotation {key} cannot be added after PodCliqueSet creation")
-        case True, False:
-            yield Issue(path, Fault.FORBIDDEN, f"annotation {key} cannot be removed after PodCliqueSet creation")
-        case True, True if old[key] != new[key]:
-            told = f'annotation {key} is immutable and cannot be changed from "{old[key]}" to "{new[key]}"'
-            yield Issue(path, Fault.INVALID, told, new[key])
 
 
 def _claim_issues(path: Path, clique: Body) -> Iterator[Issue]:
     """N18: an entry of that name would stand in the way of ours."""
-    for number, claim in enumerate(_maps(get(clique, ("spec", "podSpec", "resourceClaims"), ()))):
+    for number, claim in enumerate(mappings(get(clique, ("spec", "podSpec", "resourceClaims"), ()))):
         if claim.get("name") == CLAIM:
             yield Issue((*path, number, "name"), Fault.INVALID, TAKEN, CLAIM)
 
@@ -199,38 +186,18 @@ def _name_fault(named: Any) -> str:
     if not isinstance(named, str) or not named:
         return "the name of a ComputeDomain must not be empty"
     name = named.replace(INDEX, "0")
-    if len(name) > LONGEST_NAME or not SUBDOMAIN.fullmatch(name):
+    if subdomain_faults(name):
         return "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
     return ""
 
 
 def _has_gpus(clique: Body) -> bool:
-    spec = _mapping(get(clique, ("spec", "podSpec"), {}))
-    return any(_wants_gpus(container) for field in ("containers", "initContainers") for container in _maps(spec.get(field)))
+    spec = mapping(get(clique, ("spec", "podSpec"), {}))
+    return any(_wants_gpus(container) for field in ("containers", "initContainers") for container in mappings(spec.get(field)))
 
 
 def _wants_gpus(container: Body) -> bool:
     """T10: a request or a limit that is not zero, under exactly this key."""
-    resources = _mapping(container.get("resources"))
-    amounts = (_mapping(resources.get(kind)).get(GPU) for kind in ("limits", "requests"))
+    resources = mapping(container.get("resources"))
+    amounts = (mapping(resources.get(kind)).get(GPU) for kind in ("limits", "requests"))
     return any(amount is not None and not is_zero(amount) for amount in amounts)
-
-
-def _annotations(body: Body) -> Mapping[str, Any]:
-    return _mapping(_mapping(body.get("metadata")).get("annotations"))
-
-
-def _cliques(body: Body) -> list[Body]:
-    return _maps(get(body, ("spec", "template", "cliques"), ()))
-
-
-def _name(clique: Body) -> Any:
-    return str(clique.get("name"))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _maps(value: Any) -> list[Body]:
-    return [_mapping(entry) for entry in value] if isinstance(value, list | tuple) else []
