@@ -12,11 +12,13 @@ from engine.runtime.passes import Look
 from engine.runtime.provider import Provider
 from enginectl import output
 from enginectl.around import UNKNOWN, neighbours_in
-from enginectl.manifest_files import Manifest, Wanted, refuse
+from enginectl.manifest_files import Manifest, Wanted, identity, refuse
 from enginectl.wiring import ROOTS, Wiring
+from resources.admission import pod_spec
 from resources.admission.admit import admit
 from resources.admission.neighbours import Neighbours
 from resources.admission.request import Act, Request
+from resources.schema.parse import unknown
 
 KINDS = {(kind.group, kind.name): kind for kind in ROOTS}
 
@@ -54,8 +56,9 @@ def admitted_beside(wired: Wiring, wanted: Wanted, around: Neighbours = UNKNOWN)
     for root, manifest in zip(wanted.roots, wanted.manifests, strict=True):
         request = request_for(root, around)
         decision = admit(request, wired.setup, around)
+        places = {pod_spec.warning(issue): manifest.place(*issue.path) for issue in unknown(KINDS[identity(manifest)], root)}
         for warning in decision.warnings:
-            output.tell(f"warning: {manifest.place()}: {printable(warning)}")
+            output.tell(f"warning: {places.get(warning) or manifest.place()}: {printable(warning)}")
         if decision.issues:
             rejected[request.id] = tuple(f"{manifest.place(*issue.path)}: {issue}" for issue in decision.issues)
         else:

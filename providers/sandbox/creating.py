@@ -25,7 +25,8 @@ def create(core: Core, request: Request, body: Any) -> Answer:
     if draft["metadata"].get("resourceVersion"):
         raise status.StatusError(500, "", "resourceVersion should not be set on objects to be created")
     draft = managers.updated(drafts.nothing_yet(request.served), draft, writer(core, request))
-    return finish(core, request, draft, warnings)
+    with status.warned(warnings):
+        return finish(core, request, draft, warnings)
 
 
 def meet_namespace(request: Request, meta: Draft) -> None:

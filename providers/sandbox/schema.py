@@ -36,7 +36,8 @@ class Validator:
         found: list[Cause] = []
         if not self._compiled.is_valid(bare):
             errors = self._compiled.iter_errors(bare)
-            found = [_worded(error, status_alone) for error in errors if not status_alone or error.instance_path[:1] == ["status"]]
+            relevant = (error for error in errors if not status_alone or error.instance_path[:1] == ["status"])
+            found = [cause for error in relevant for cause in _causes(error, status_alone)]
         found += _duplicates(bare, self._shape, "")
         return [*found, _UNCHECKED] if found and self._has_rules else found
 
@@ -97,10 +98,37 @@ def _field(path: Sequence[str | int]) -> str:
     return text
 
 
+def _causes(error: jsonschema_rs.ValidationError, status_alone: bool) -> Iterator[Cause]:
+    """One finding of the compiled schema, as the server says it: of alternatives, also what is wrong with the first."""
+    if error.kind.name not in _COMBINED:
+        yield _worded(error, status_alone)
+        return
+    alternatives: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context", None) or []
+    valid = sum(not failures for failures in alternatives)
+    detail = _COMBINED[error.kind.name].format(found=f"{valid} valid alternatives" if valid else "none valid")
+    # So the server puts it: about no field, without a value, and with the path in quotes.
+    yield causes.invalid("<nil>", "", f'"{_spoken(error, status_alone)}" {detail}')
+    if alternatives and not valid:
+        yield from (_worded(failure, status_alone) for failure in alternatives[0])
+
+
+_COMBINED = {
+    "anyOf": "must validate at least one schema (anyOf)",
+    "oneOf": "must validate one and only one schema (oneOf). Found {found}",
+    "not": "must not validate the schema (not)",
+}
+
+
+def _spoken(error: jsonschema_rs.ValidationError, status_alone: bool) -> str:
+    """The field in the server's sentence. A status that comes alone is spoken of without its own name."""
+    field = _field(error.instance_path)
+    return field.removeprefix("status.") if status_alone else field
+
+
 def _worded(error: jsonschema_rs.ValidationError, status_alone: bool) -> Cause:
-    """One finding of the compiled schema, as the server says it. A status that comes alone is spoken of without its own name."""
+    """One finding about one value, as the server says it."""
     field, value, word = _field(error.instance_path), error.instance, error.kind.name
-    spoken = field.removeprefix("status.") if status_alone else field
+    spoken = _spoken(error, status_alone)
     limit = getattr(error.kind, "value", None)
     if word == "required":
         return causes.required(_field([*error.instance_path, str(limit)]))
@@ -132,9 +160,6 @@ _DETAILS = {
     "minItems": "should have at least {limit} items",
     "minProperties": "should have at least {limit} properties",
     "uniqueItems": "shouldn't contain duplicates",
-    "anyOf": "must validate at least one schema (anyOf)",
-    "oneOf": "must validate one and only one schema (oneOf)",
-    "not": "must not validate the schema (not)",
 }
 _WORDS: tuple[tuple[Any, str], ...] = (
     (bool, "boolean"), (str, "string"), (Mapping, "object"), (list, "array"), (int, "integer"), (float, "number"),

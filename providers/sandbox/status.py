@@ -1,6 +1,7 @@
 """StatusError: a refusal of the API, carrying the Status body that a real API server would send."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +57,16 @@ class StatusError(Exception):
             **({"details": dict(details)} if details is not None else {}),
             "code": code,
         }
+
+
+@contextmanager
+def warned(warnings: tuple[str, ...]) -> Iterator[None]:
+    """What was to be warned about is told with a refusal as well."""
+    try:
+        yield
+    except StatusError as error:
+        error.warnings = (*warnings, *error.warnings)
+        raise
 
 
 def details_of(kind: Kind, name: str, **more: Any) -> dict[str, Any]:

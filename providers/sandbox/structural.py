@@ -59,7 +59,8 @@ def pruned(value: Any, shape: Shape, unknown: list[str], path: str = "") -> Any:
 
 
 def _pruned_map(value: Mapping[str, Any], shape: Shape, unknown: list[str], path: str) -> Any:
-    if shape.type not in ("object", "any") or (shape.open and not shape.fields and shape.values is None):
+    # An object in place of something else is not known either, field by field.
+    if shape.type == "any" or (shape.open and not shape.fields and shape.values is None):
         return value
     kept: dict[str, Any] = {}
     changed = False
@@ -101,7 +102,11 @@ def _defaulted_map(value: Mapping[str, Any], shape: Shape) -> Any:
             changed[key] = made
     if shape.values is not None:
         for key, item in value.items():
-            if key not in shape.fields and (made := defaulted(item, shape.values)) is not item:
+            if key in shape.fields:
+                continue
+            if item is None and shape.values is not ANY and not shape.values.nullable:
+                nulls.add(key)
+            elif (made := defaulted(item, shape.values)) is not item:
                 changed[key] = made
     if not changed and not nulls:
         return value

@@ -26,7 +26,8 @@ def put(core: Core, request: Request, body: Any) -> Answer:
             raise status.not_found(request.served.kind, request.name)
         return creating.create(core, request, draft)
     _check_identity(request, draft, live, needs_revision=not rules.unconditional)
-    return _write(core, request, live, _managed(core, request, live, draft), warnings)
+    with status.warned(warnings):
+        return _write(core, request, live, _managed(core, request, live, draft), warnings)
 
 
 def change(core: Core, request: Request, make: Callable[[Body], Any]) -> Answer:
@@ -40,7 +41,8 @@ def change(core: Core, request: Request, make: Callable[[Body], Any]) -> Answer:
         raise status.invalid(nameless, "", [causes.invalid("patch", causes.shown(made), fault.why)]) from None
     _meet_url(request, draft["metadata"])
     _check_revision(request, draft, live)
-    return _write(core, request, live, _managed(core, request, live, draft), warnings)
+    with status.warned(warnings):
+        return _write(core, request, live, _managed(core, request, live, draft), warnings)
 
 
 def apply(core: Core, request: Request, config: Any) -> Answer:

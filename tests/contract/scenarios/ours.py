@@ -77,4 +77,91 @@ OURS = Scenario(
     ),
 )
 
-SCENARIOS = (OURS,)
+
+def _clique(name: str, **spec: Any) -> dict[str, Any]:
+    """A PodClique with this in its pod spec, beside one container."""
+    pod_spec = {"containers": [{"name": "main"}], **spec}
+    return {**_CLIQUE, "metadata": {"name": name}, "spec": {"roleName": "c", "replicas": 1, "podSpec": pod_spec}}
+
+
+_MISTAKEN = _clique(
+    "wrong",
+    hostNetwork="true",
+    restartPolicy="Sometimes",
+    activeDeadlineSeconds=30.5,
+    nodeSelector={"gpu": True, "rack": 1},
+    tolerations=[{"effect": "None", "tolerationSeconds": []}, None],
+    imagePullSecrets={"name": "x"},
+    containers=[
+        {
+            "name": 5,
+            "image": {},
+            "command": "run",
+            "args": [1, None, "ok"],
+            "ports": [{"containerPort": "80"}, {"name": "x"}],
+            "env": [{"value": "x"}, {"name": "y", "value": 1}],
+            "livenessProbe": {"httpGet": {"port": True}, "periodSeconds": 1.5},
+            "resources": {"limits": {"a": True, "b": {}, "c": [], "d": [1], "e": {"x": 1}, "f": "2 cores"}},
+        },
+        {"image": "i:1"},
+    ],
+    volumes=[
+        {"ephemeral": {"volumeClaimTemplate": {"metadata": {"creationTimestamp": "x"}, "spec": {"accessModes": ["All"]}}}},
+        {"name": "e", "emptyDir": {"sizeLimit": False}},
+    ],
+)
+_NOVEL = _clique(
+    "novel",
+    future={"a": None, "b": [1, None, {"c": 0.5}]},
+    securityContext={"future": True, "seLinuxOptions": {"future": "x"}},
+    containers=[
+        {
+            "name": "main",
+            "future": [],
+            "ports": [{"containerPort": 80, "future": 1}],
+            "livenessProbe": {"httpGet": {"port": "http", "future": 1}},
+            "env": [{"name": "a", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name", "future": None}}}],
+        }
+    ],
+    affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"future": {}}]}}},
+)
+_LENIENT = _clique(
+    "lenient",
+    restartPolicy="",
+    hostNetwork=None,
+    nodeSelector={"a": None, "b": "c"},
+    tolerations=[{"effect": "", "future": None}],
+    containers=[
+        {
+            "name": "main",
+            "env": None,
+            "ports": [{"containerPort": 80.0}],
+            "resources": {"limits": {"a": 0.5, "b": 1000, "c": "1e3", "d": None, "e": "-.5Ki"}},
+        }
+    ],
+)
+POD_SPECS = Scenario(
+    "pod-specs",
+    (
+        *DEFINED,
+        Step("", "AWAIT", "/apis/grove.io/v1alpha1"),
+        Step("", "AWAIT", CLIQUES),
+        Step("", "AWAIT", SETS),
+        Step("nothing has its type", "POST", CLIQUES, _MISTAKEN),
+        Step("no containers", "POST", CLIQUES, _clique("wrong", containers=None)),
+        Step("no pod spec", "POST", CLIQUES, {**_CLIQUE, "spec": {"roleName": "c", "replicas": 1, "podSpec": "x"}}),
+        Step("a mistake in a set", "POST", SETS, _set(cliques=[{"name": "a", "spec": _MISTAKEN["spec"]}])),
+        Step("what a newer Kubernetes may know", "POST", f"{CLIQUES}?fieldValidation=Strict", _NOVEL),
+        Step("of which nothing is lost", "GET", f"{CLIQUES}/novel"),
+        Step("what a pod may say", "POST", f"{CLIQUES}?fieldValidation=Strict", _LENIENT),
+        Step("a fault comes in by a patch", "PATCH", f"{CLIQUES}/lenient", {"spec": {"podSpec": {"hostPID": 1}}}, "merge"),
+        Step(
+            "and more of what is new", "PATCH", f"{CLIQUES}/lenient", {"spec": {"podSpec": {"hostPID": True, "future": {"x": 1}}}}, "merge"
+        ),
+        applied("applied", f"{CLIQUES}/applied", _clique("applied", nodeSelector={"a": "b"}, future={"x": 1}), "one"),
+        applied("a key of a map by another", f"{CLIQUES}/applied", _clique("applied", nodeSelector={"c": "d"}, future={"y": 2}), "two"),
+        applied("a list by another", f"{CLIQUES}/applied", _clique("applied", containers=[{"name": "other"}]), "two"),
+    ),
+)
+
+SCENARIOS = (OURS, POD_SPECS)
