@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPResponse
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 import yaml
 
 from enginectl.exits import Exit
 from tests.enginectl.calling import Engine, started
+from tests.resources.manifests import clique, pcs
 
 
 @contextmanager
@@ -33,12 +36,14 @@ def up(*words: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
 
 
 @contextmanager
-def asked(kubeconfig: Path, path: str) -> Iterator[HTTPResponse]:
-    """The answer to a GET with the credentials that the file holds."""
+def asked(kubeconfig: Path, path: str, body: Any = None) -> Iterator[HTTPResponse]:
+    """The answer to a GET, or to a POST of the body, with the credentials that the file holds."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, token = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
     context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
-    request = urllib.request.Request(cluster["server"] + path, headers={"Authorization": f"Bearer {token}"})
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(cluster["server"] + path, data, headers)
     with urllib.request.urlopen(request, context=context, timeout=20) as answer:
         yield answer
 
@@ -77,6 +82,38 @@ def test_it_answers_on_the_port_that_was_asked_for(tmp_path: Path) -> None:
 
     with up("--dir", str(tmp_path), "--port", str(port)) as (_, kubeconfig):
         assert f"https://127.0.0.1:{port}" == yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+
+
+SETS = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets"
+
+
+def a_set(**spec: Any) -> dict[str, Any]:
+    """A set of pods with accelerators."""
+    container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    return {**pcs(clique("a", podSpec={"containers": [container]}, **spec)), "metadata": {"name": "d"}}
+
+
+def test_it_has_the_webhooks_of_a_real_cluster_as_they_are_configured(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("apiVersion: operator.config.grove.io/v1alpha1\nkind: OperatorConfiguration\nnetwork: {autoMNNVLEnabled: true}\n")
+
+    with up("--dir", str(tmp_path), "--config", str(config)) as (_, kubeconfig):
+        with pytest.raises(HTTPError) as refused, asked(kubeconfig, SETS, a_set(minAvailable=2)):
+            pass
+        with asked(kubeconfig, SETS, a_set()) as made:
+            stored = json.load(made)
+
+    assert refused.value.code == 422
+    assert 'admission webhook "pcs.validating.webhooks.grove.io" denied the request' in json.load(refused.value)["message"]
+    assert stored["metadata"]["annotations"] == {"grove.io/auto-mnnvl": "enabled"}
+
+
+def test_it_does_without_webhooks_where_that_is_asked_for(tmp_path: Path) -> None:
+    with up("--dir", str(tmp_path), "--no-admission") as (_, kubeconfig):
+        with asked(kubeconfig, SETS, a_set(minAvailable=2)) as made:
+            stored = json.load(made)
+
+    assert "terminationDelay" not in stored["spec"]["template"]
 
 
 def test_actors_play_on_the_cluster_that_the_kubeconfig_names(tmp_path: Path) -> None:
