@@ -14,7 +14,10 @@ from engine.runtime.clock import Clock
 from providers.sandbox import kubeconfig
 from providers.sandbox.access import Access
 from providers.sandbox.actors import ACTORS, run_actors
+from providers.sandbox.actors.nodes import node_names
 from providers.sandbox.actors.settings import Settings
+from providers.sandbox.driver.installation import installation, slice_of
+from providers.sandbox.driver.kinds import RESOURCE_SLICE
 from providers.sandbox.faults import Faults
 from providers.sandbox.inprocess import InProcessClient
 from providers.sandbox.request import Request
@@ -81,7 +84,8 @@ async def sandbox(
     definitions: Collection[Mapping[str, Any]] | None = None,
     rules: Rules | None = None,
 ) -> AsyncIterator[Sandbox]:
-    """A cluster on a loopback port, its kubeconfig in `folder`; our own kinds (or those `definitions`) are served from the start.
+    """A cluster on a loopback port, its kubeconfig in `folder`; our own kinds are served from the start (or those `definitions`), and
+    the DRA driver for ComputeDomains is installed (unless definitions are given): without its actor it is merely down.
 
     With `rules`, our webhooks stand before every write. It goes away with the block: watches end, connections close, actors are called
     off. Raises `OSError` when the port is taken.
@@ -95,7 +99,11 @@ async def sandbox(
             logins[OPERATOR] = _login(world, protection.operator)
         install(world.api, replace(rules, protection=protection))
     identity = loopback_identity()
-    _define(world.api, _ours() if definitions is None else definitions)
+    if definitions is None:
+        _define(world.api, _ours())
+        _install(world.api, settings)
+    else:
+        _define(world.api, definitions)
     known = replace(settings, certificate_authority=identity.authority.decode())
     async with listening(world, identity.context(), port=port) as bound, _playing(world, actors, known):
         url, path = f"https://{LOOPBACK}:{bound}", folder / "kubeconfig"
@@ -137,3 +145,11 @@ def _define(api: Api, definitions: Collection[Mapping[str, Any]]) -> None:
     kind = api.catalogue.find(CRD.group, CRD.version, CRD.plural)
     for definition in definitions:
         api.create(Request(kind, manager="sandbox"), definition)
+
+
+def _install(api: Api, settings: Settings) -> None:
+    """The driver, and the devices of the nodes that there will be."""
+    slices = [(RESOURCE_SLICE, slice_of(name)) for name in node_names(settings)]
+    for kind, body in (*installation(settings.driver.namespace), *slices):
+        served = api.catalogue.find(kind.group, kind.version, kind.plural)
+        api.create(Request(served, body["metadata"].get("namespace", ""), manager="sandbox"), body)

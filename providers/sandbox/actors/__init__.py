@@ -12,12 +12,12 @@ import anyio
 
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from providers.sandbox.actors import autoscaler, claims, garbage, kubelet, namespace, scheduler, token
+from providers.sandbox.actors import autoscaler, claims, driver, garbage, kubelet, namespace, scheduler, token
 from providers.sandbox.actors.settings import Settings
 
 Actor = Callable[[Client, Clock, Settings], Coroutine[Any, Any, None]]
 
-ACTORS: Final[Mapping[str, Actor | None]] = {
+ACTORS: Final[Mapping[str, Actor]] = {
     "scheduler": scheduler.run,
     "kubelet": kubelet.run,
     "garbage": garbage.run,
@@ -25,10 +25,9 @@ ACTORS: Final[Mapping[str, Actor | None]] = {
     "token": token.run,
     "autoscaler": autoscaler.run,
     "claims": claims.run,
-    # The name is part of the command line's closed list; there are no simulated devices that a DRA driver could serve yet.
-    "driver": None,
+    "driver": driver.run,
 }
-"""Every actor by the name that users know it by; None: it has nothing to do."""
+"""Every actor by the name that users know it by."""
 
 
 async def run_actors(client: Client, clock: Clock, names: Iterable[str], settings: Settings) -> None:
@@ -36,5 +35,4 @@ async def run_actors(client: Client, clock: Clock, names: Iterable[str], setting
     chosen = [ACTORS[name] for name in dict.fromkeys(names)]
     async with anyio.create_task_group() as tasks:
         for actor in chosen:
-            if actor is not None:
-                tasks.start_soon(actor, client, clock, settings)
+            tasks.start_soon(actor, client, clock, settings)

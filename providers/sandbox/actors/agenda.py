@@ -22,8 +22,9 @@ FIRST_RETRY, LAST_RETRY = 0.05, 30.0
 class Agenda(Generic[K]):
     """A de-duplicated, timed queue. No key is looked at twice at once; one added meanwhile is looked at again."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, first: float = FIRST_RETRY, last: float = LAST_RETRY) -> None:
         self._clock = clock
+        self._first, self._last = first, last
         self._due: deque[K] = deque()
         self._queued: set[K] = set()
         self._busy: set[K] = set()
@@ -90,7 +91,7 @@ class Agenda(Generic[K]):
 
     def _next_pause(self, key: K) -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        return min(FIRST_RETRY * (1 << min(failures - 1, 16)), LAST_RETRY)
+        return min(self._first * (1 << min(failures - 1, 32)), self._last)
 
     async def _ring(self) -> None:
         """Move keys whose time has come to what is due; sleep exactly until the next one."""

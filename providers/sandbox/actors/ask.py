@@ -22,6 +22,10 @@ class Ask:
     """Required node affinity: one of these must hold; none: anything does."""
     tolerations: tuple[Body, ...]
     shape: str
+    node: str = ""
+    """The only node that will do, because devices of it are the pod's already; empty: any."""
+    beside: str = ""
+    """The uid of a pod that is placed before this one, on the same node, because they share devices; empty: none."""
 
 
 def ask_of(pod: Body) -> Ask:

@@ -1,4 +1,7 @@
-"""Claims: ResourceClaims made from templates for the pods that ask, allocated where the pods run, and taken back when they are gone."""
+"""Claims: ResourceClaims made from templates for the pods that ask, gated or not, and taken back when those are gone.
+
+Devices that a driver has published are allocated by the scheduler; those that nobody publishes are made up here, where the pods run.
+"""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -6,20 +9,32 @@ from typing import Any, Final
 
 import anyio
 
-from engine.errors import AlreadyExists, NotFound
+from engine.errors import AlreadyExists, ClusterError, NotFound
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
-from providers.sandbox.actors.allocation import allocation
+from providers.sandbox.actors.allocation import is_simulated, made_up
 from providers.sandbox.actors.body import Body, Key, is_deleting, is_finished, key_of, status_of, uid_of
+from providers.sandbox.actors.claimed import claims_of, is_allocated, reservation
+from providers.sandbox.actors.claiming import PROTECTION
+from providers.sandbox.actors.inventory import Inventory
 from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.telling import warn
 from resources.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 
 FOR: Final = "resource.kubernetes.io/pod-claim-name"
 """On a claim made from a template: which of the pod's claims it is."""
-PROTECTION: Final = "resource.kubernetes.io/delete-protection"
-"""Keeps a claim while it is allocated."""
+FAILED_CREATION: Final = "FailedResourceClaimCreation"
+FIRST_RETRY, LAST_RETRY = 0.005, 1000.0
+"""Seconds until a pod whose template is missing is tried again, at first and at most, unless it changes itself."""
+LONGEST_BASE: Final = 57
+"""What of a generated name the server leaves to whoever asks for it, the last hyphen included."""
+NOTHING: Final = {"allocation": None, "devices": None}
+
+
+class NoTemplate(ClusterError):
+    """A pod asks for a claim that there is no template for."""
 
 
 async def run(client: Client, clock: Clock, settings: Settings) -> None:
@@ -32,27 +47,26 @@ class Claims:
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
-        self._pod_agenda: Agenda[Key] = Agenda(clock)
+        self._pod_agenda: Agenda[Key] = Agenda(clock, first=FIRST_RETRY, last=LAST_RETRY)
         self._claim_agenda: Agenda[Key] = Agenda(clock)
         self._pods = Reflection(POD, self._saw_pod)
         self._claims = Reflection(RESOURCE_CLAIM, lambda key, old, new: self._claim_agenda.add(key))
-        self._templates = Reflection(RESOURCE_CLAIM_TEMPLATE, self._saw_template)
+        self._inventory = Inventory(self._reconsider)
         self._users: dict[Key, dict[Key, None]] = {}
-        self._lacking: dict[Key, dict[Key, None]] = {}
-        """Pods by the template that they wait for."""
 
     async def run(self) -> None:
         """Serve, for ever."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(reflect, self._client, self._clock, self._pods, self._claims, self._templates)
+            followed = (self._pods, self._claims, self._inventory.classes, self._inventory.slices)
+            tasks.start_soon(reflect, self._client, self._clock, *followed)
             # Whether a reservation's pod is gone can only be said once the pods have been listed.
-            for seen in (self._pods, self._claims):
+            for seen in followed:
                 await seen.synced.wait()
             tasks.start_soon(self._pod_agenda.work, self._look_at_pod)
             tasks.start_soon(self._claim_agenda.work, self._look_at_claim)
 
     def _saw_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
-        before, after = _claims_of(old), _claims_of(new)
+        before, after = claims_of(old), claims_of(new)
         for claim in before:
             self._users.get(claim, {}).pop(key, None)
         for claim in after:
@@ -62,9 +76,10 @@ class Claims:
         if new is not None and new["spec"].get("resourceClaims"):
             self._pod_agenda.add(key)
 
-    def _saw_template(self, key: Key, old: Body | None, new: Body | None) -> None:
-        for pod in self._lacking.pop(key, ()):
-            self._pod_agenda.add(pod)
+    def _reconsider(self) -> None:
+        """Devices may be real now that were not before, or the other way round."""
+        for key in self._claims.objects:
+            self._claim_agenda.add(key)
 
     async def _look_at_pod(self, key: Key) -> None:
         """Make the claims that the pod's spec asks for by template, and tell the pod what they are called."""
@@ -81,12 +96,17 @@ class Claims:
         if made:
             patch = {"metadata": {"uid": uid_of(pod)}, "status": {"resourceClaimStatuses": made}}
             self._pods.assume(await self._client.patch(POD, *key, patch, how="strategic", subresource="status"))
+        if len(made) < len([one for one in asked if one["name"] not in told]):
+            raise NoTemplate("a template of claims is missing")
 
     async def _make(self, pod: Body, asked: Body) -> bool:
-        namespace = pod["metadata"]["namespace"]
-        template = self._templates.get(namespace, asked["resourceClaimTemplateName"])
-        if template is None:
-            self._lacking.setdefault((namespace, asked["resourceClaimTemplateName"]), {})[key_of(pod)] = None
+        namespace, name = pod["metadata"]["namespace"], asked["resourceClaimTemplateName"]
+        try:
+            # Asked for each time: nobody watches templates, and one that comes late is found when the pod is tried again.
+            template = await self._client.get(RESOURCE_CLAIM_TEMPLATE, namespace, name)
+        except NotFound:
+            why = f'PodResourceClaim {asked["name"]}: failed to create: resourceclaimtemplate.resource.k8s.io "{name}" not found'
+            await warn(self._client, self._clock, pod, FAILED_CREATION, why, component="resource_claim")
             return False
         try:
             await self._client.create(RESOURCE_CLAIM, namespace, _generated(pod, asked["name"], template))
@@ -103,26 +123,23 @@ class Claims:
             await self._delete(claim)
         reserved = self._reserved(claim)
         status = status_of(claim)
-        if reserved and not status.get("allocation"):
+        if reserved and not status.get("allocation") and is_simulated(claim, self._inventory):
             if not is_deleting(claim):
                 await self._allocate(claim, reserved)
         elif reserved != list(status.get("reservedFor") or ()):
-            await self._patch(claim, {"reservedFor": reserved or None, **({} if reserved else {"allocation": None})}, subresource="status")
+            await self._patch(claim, {"reservedFor": reserved or None, **({} if reserved else NOTHING)}, subresource="status")
         elif not reserved and not status.get("allocation") and PROTECTION in _finalizers(claim):
             await self._protect(claim, [one for one in _finalizers(claim) if one != PROTECTION])
 
     def _reserved(self, claim: Body) -> list[dict[str, Any]]:
         """The pods that use the claim: those it is reserved for and which still live, and those that have been bound since."""
         users = [self._pods.objects[key] for key in self._users.get(key_of(claim), ())]
-        living = {uid_of(pod): pod for pod in users if pod["spec"].get("nodeName") and not is_finished(pod)}
+        living = {uid_of(pod): pod for pod in users if not is_finished(pod)}
         kept = [one for one in status_of(claim).get("reservedFor") or () if one["uid"] in living or one["resource"] != "pods"]
         known = {one["uid"] for one in kept}
-        new = [
-            {"resource": "pods", "name": pod["metadata"]["name"], "uid": uid}
-            for uid, pod in living.items()
-            if uid not in known and not is_deleting(pod)
-        ]
-        return kept + new
+        bound = [pod for uid, pod in living.items() if uid not in known and pod["spec"].get("nodeName") and not is_deleting(pod)]
+        # A bound pod without its devices is nobody's but the scheduler's fault, and only made-up ones can be had here.
+        return kept + [reservation(pod) for pod in bound if is_allocated(claim) or is_simulated(claim, self._inventory)]
 
     def _belongs_to_the_past(self, claim: Body) -> bool:
         """Whether it was made for a pod that has finished. One whose pod is gone is the garbage collector's."""
@@ -137,9 +154,7 @@ class Claims:
             # Protection first: an allocated claim must not go away under its pod. The change brings us back here.
             return await self._protect(claim, [*_finalizers(claim), PROTECTION])
         first = self._pods.objects[claim["metadata"]["namespace"], reserved[0]["name"]]
-        await self._patch(
-            claim, {"allocation": allocation(claim, first["spec"]["nodeName"]), "reservedFor": reserved}, subresource="status"
-        )
+        await self._patch(claim, {"allocation": made_up(claim, first["spec"]["nodeName"]), "reservedFor": reserved}, subresource="status")
 
     async def _protect(self, claim: Body, finalizers: Iterable[str]) -> None:
         metadata = {"resourceVersion": claim["metadata"]["resourceVersion"], "finalizers": list(finalizers) or None}
@@ -156,20 +171,15 @@ class Claims:
             return
 
 
-def _claims_of(pod: Body | None) -> tuple[Key, ...]:
-    """The claims that the pod uses, as far as their names are known."""
-    if pod is None or not pod["spec"].get("resourceClaims"):
-        return ()
-    namespace = pod["metadata"]["namespace"]
-    named = [one.get("resourceClaimName") for one in pod["spec"]["resourceClaims"]]
-    made = [one.get("resourceClaimName") for one in status_of(pod).get("resourceClaimStatuses") or ()]
-    return tuple((namespace, name) for name in (*named, *made) if name)
-
-
 def _claim_name(pod: Body, claim: str) -> str:
-    """A name that a repeated attempt arrives at again, and no other pod."""
+    """Five characters after a base that fits; a repeated attempt arrives at them again, and no other pod does."""
+    name = pod["metadata"]["name"]
     digest = hashlib.sha256(f"{uid_of(pod)}/{claim}".encode()).hexdigest()[:5]
-    return f"{pod['metadata']['name']}-{claim}-{digest}"[-253:]
+    length = len(name) + len(claim) + 2
+    if length <= LONGEST_BASE:
+        return f"{name}-{claim}-{digest}"
+    # Both parts are cut in proportion, and the last hyphen with them.
+    return f"{name[: len(name) * LONGEST_BASE // length]}-{claim[: len(claim) * LONGEST_BASE // length]}{digest}"
 
 
 def _generated(pod: Body, claim: str, template: Body) -> dict[str, Any]:

@@ -12,21 +12,27 @@ from engine import conditions
 from engine.errors import NotFound
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.verdict import Verdict, earliest
 from providers.sandbox.actors.addresses import Addresses
 from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.body import Body, Key, conditions_of, is_deleting, is_finished, key_of, labels_of, status_of, uid_of
+from providers.sandbox.actors.claimed import asks_for_claims, claims_of, users_of
+from providers.sandbox.actors.devices import Devices, has_begun
 from providers.sandbox.actors.life import Scene, departed, differs, life
 from providers.sandbox.actors.moments import read
 from providers.sandbox.actors.nodes import is_simulated, keep_ready
 from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.script import script_of
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import NODE, POD
+from resources.kinds import NODE, POD, RESOURCE_CLAIM
 from resources.labels import PODCLIQUE, PODGANG
 
 WAITER: Final = "grove-initc"
 """The init container that holds a pod back until other cliques of its gang are ready; it is told which on its command line."""
 PARENT: Final = "--podcliques="
+
+
+BEGUN: Final = Verdict(True)
 
 
 class Crew(NamedTuple):
@@ -51,6 +57,9 @@ class Kubelets:
         self._node_agenda: Agenda[str] = Agenda(clock)
         self._pods = Reflection(POD, self._saw_pod)
         self._nodes = Reflection(NODE, self._saw_node)
+        self._claims = Reflection(RESOURCE_CLAIM, self._saw_claim)
+        self._claim_agenda: Agenda[Key] = Agenda(clock)
+        self._devices = Devices(client, clock, self._pods, self._claims)
         self._addresses = Addresses()
         self._ready: Counter[Crew] = Counter()
         self._waiting: dict[Crew, dict[Key, int]] = {}
@@ -58,11 +67,12 @@ class Kubelets:
     async def run(self) -> None:
         """Play, for ever."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(reflect, self._client, self._clock, self._pods, self._nodes)
+            tasks.start_soon(reflect, self._client, self._clock, self._pods, self._nodes, self._claims)
             tasks.start_soon(keep_ready, self._client, self._clock, self._settings, self._nodes, self._node_agenda)
             # Addresses are given out only once those that are taken are known.
             await self._pods.synced.wait()
             tasks.start_soon(self._agenda.work, self._look)
+            tasks.start_soon(self._claim_agenda.work, self._devices.look)
 
     def _saw_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
@@ -71,6 +81,9 @@ class Kubelets:
             self._addresses.hold(uid_of(new), address)
         self._count(old, new)
         self._agenda.add(key)
+        if old is not None and asks_for_claims(old):
+            for claim in claims_of(old):
+                self._claim_agenda.add(claim)
 
     def _saw_node(self, key: Key, old: Body | None, new: Body | None) -> None:
         self._node_agenda.add(key[1])
@@ -78,6 +91,11 @@ class Kubelets:
             for pod_key, pod in self._pods.objects.items():
                 if pod["spec"].get("nodeName") == key[1]:
                     self._agenda.add(pod_key)
+
+    def _saw_claim(self, key: Key, old: Body | None, new: Body | None) -> None:
+        self._claim_agenda.add(key)
+        for pod in dict.fromkeys((*users_of(old), *users_of(new))):
+            self._agenda.add(pod)
 
     def _count(self, old: Body | None, new: Body | None) -> None:
         """Keep the number of ready pods per crew; wake those who waited for exactly that."""
@@ -100,17 +118,28 @@ class Kubelets:
             return None
         if is_deleting(pod):
             return await self._let_go(pod)
-        verdict = life(pod, script_of(pod), self._scene(pod, node))
+        prepared = await self._devices.ready(pod) if asks_for_claims(pod) and not has_begun(pod) else BEGUN
+        verdict = life(pod, script_of(pod), self._scene(pod, node, may_begin=prepared.value))
         if differs(verdict.value, status_of(pod)):
-            await self._write(pod, verdict.value)
+            await self._live_on(pod, verdict.value)
+        until = earliest((verdict.until, prepared.until))
         # Lives go by whole seconds: before the next one there would be nothing new to see.
-        return math.ceil(verdict.until.timestamp()) - self._clock.now().timestamp() if verdict.until else None
+        return math.ceil(until.timestamp()) - self._clock.now().timestamp() if until else None
 
-    def _scene(self, pod: Body, node: Body) -> Scene:
+    async def _live_on(self, pod: Body, status: Mapping[str, Any]) -> None:
+        """Write the status; that a pod is over only once its devices are given back: others would take them for free."""
+        over = status["phase"] in ("Succeeded", "Failed")
+        if not over or not asks_for_claims(pod) or not self._devices.holds_devices(pod):
+            return await self._write(pod, status)
+        await self._devices.give_back(pod)
+
+    def _scene(self, pod: Body, node: Body, *, may_begin: bool) -> Scene:
         addresses = status_of(node).get("addresses") or ()
         host = next((one["address"] for one in addresses if one["type"] == "InternalIP"), "")
         address = host if pod["spec"].get("hostNetwork") else self._addresses.of(uid_of(pod))
-        return Scene(self._clock.now().replace(microsecond=0), address, host, lambda container: self._may_end(pod, container))
+        lost = asks_for_claims(pod) and self._devices.is_lost(pod)
+        now = self._clock.now().replace(microsecond=0)
+        return Scene(now, address, host, lambda container: self._may_end(pod, container), may_begin, lost)
 
     def _may_end(self, pod: Body, container: Mapping[str, Any]) -> bool:
         """Whether all that a waiter waits for is there; if not, the pod is looked at again when it is."""
@@ -134,6 +163,10 @@ class Kubelets:
             return left
         try:
             if not is_finished(pod):
+                if asks_for_claims(pod) and self._devices.holds_devices(pod):
+                    # Devices go back after the containers have stopped and before anybody is told: others would take them for free.
+                    await self._devices.give_back(pod)
+                    return None
                 await self._write(pod, departed(pod, self._clock.now()))
             await self._client.delete(POD, *key_of(pod), uid=uid_of(pod), grace=0)
         except NotFound:

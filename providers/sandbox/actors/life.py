@@ -6,7 +6,7 @@ Everything that has happened to a pod stands in its status; so a kubelet may be 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from engine import conditions
 from engine.verdict import Verdict, earliest
@@ -17,6 +17,8 @@ from providers.sandbox.actors.script import EVICT, EXIT, IMAGE_PULL, UNREADY, Sc
 
 Status = dict[str, Any]
 
+IMEX_LOST: Final = "IMEXLost"
+"""Why a container ended that had no domain any more: the stand-in for the CUDA error that a real one meets when it touches its peers."""
 FIRST_BACKOFF, LAST_BACKOFF = timedelta(seconds=10), timedelta(minutes=5)
 
 
@@ -30,6 +32,10 @@ class Scene:
     host: str
     may_end: Callable[[Body], bool]
     """Whether what an init container waits for has come true."""
+    may_begin: bool = True
+    """Whether the devices are prepared that the pod's first container waits for."""
+    is_lost: bool = False
+    """Whether the domain that the containers talk through has gone from under them."""
 
 
 def life(pod: Body, script: Script, scene: Scene) -> Verdict[Body]:
@@ -81,7 +87,7 @@ def _initialised(pod: Body, script: Script, scene: Scene, born: datetime) -> tup
     """The init containers' statuses, since when the last of them is done with (None: not yet), and until when this holds."""
     old = {one["name"]: one for one in status_of(pod).get("initContainerStatuses") or ()}
     statuses: dict[str, Status] = {}
-    since: datetime | None = born
+    since: datetime | None = born if scene.may_begin else None
     until: datetime | None = None
     for container in pod["spec"].get("initContainers") or ():
         name = container["name"]
@@ -118,21 +124,25 @@ def _played(pod: Body, script: Script, scene: Scene, since: datetime | None) -> 
     runs: dict[str, Run] = {}
     moments: list[datetime | None] = []
     for container in pod["spec"]["containers"]:
-        run = _caught_up(run_of(old.get(container["name"])), script, policy, scene.now, since)
+        run = _caught_up(run_of(old.get(container["name"])), script, policy, scene, since)
         if run.state == NEW:
-            run = run.but(why=_why_not_begun(container, script, since))
+            held = since is None and bool(pod["spec"].get("initContainers"))
+            run = run.but(why=_why_not_begun(container, script, is_initialising=held))
         runs[container["name"]] = run
         moments += _next_moments(run, script, since)
     return runs, earliest(moment for moment in moments if moment and moment > scene.now)
 
 
-def _caught_up(run: Run, script: Script, policy: str, now: datetime, since: datetime | None) -> Run:
+def _caught_up(run: Run, script: Script, policy: str, scene: Scene, since: datetime | None) -> Run:
     """The run after everything that is due by now. It ends because each restart waits longer than the one before."""
+    now = scene.now
     while True:
         if run.state == NEW and since is not None and since <= now and not script.mistake and script.act != IMAGE_PULL:
             run = Run(RUNNING, began=now)
         elif run.state == RUNNING and script.act == EXIT and run.began + script.after <= now:
             run = run.but(state=TERMINATED, ended=now, code=script.exit_code)
+        elif run.state == RUNNING and scene.is_lost:
+            run = run.but(state=TERMINATED, ended=now, code=1, cause=IMEX_LOST)
         elif run.state == TERMINATED and _restarts(run, policy):
             run = Run(BACKOFF, restarts=run.restarts, last=run)
         elif run.state == BACKOFF and _restart_at(run) <= now:
@@ -164,8 +174,8 @@ def _next_moments(run: Run, script: Script, since: datetime | None) -> Iterable[
     return ()
 
 
-def _why_not_begun(container: Body, script: Script, since: datetime | None) -> tuple[str, str]:
-    if since is None:
+def _why_not_begun(container: Body, script: Script, *, is_initialising: bool) -> tuple[str, str]:
+    if is_initialising:
         return "PodInitializing", ""
     if script.mistake:
         return "CreateContainerConfigError", script.mistake

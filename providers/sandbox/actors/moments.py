@@ -1,6 +1,9 @@
 """Moments: times as the API writes them, in whole seconds of UTC."""
 
 from datetime import UTC, datetime
+from typing import Final
+
+LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def written(moment: datetime) -> str:

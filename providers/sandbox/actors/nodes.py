@@ -13,11 +13,15 @@ from providers.sandbox.actors.body import Body, conditions_of, labels_of, status
 from providers.sandbox.actors.moments import written
 from providers.sandbox.actors.reflector import Reflection
 from providers.sandbox.actors.settings import Settings
+from providers.sandbox.driver.kinds import FABRIC
 from resources.kinds import LEASE, NODE
 
 SIMULATED: Final = "sandbox.grove.io/simulated"
 """A node with this label, whoever made it, has a simulated kubelet: its pods are brought to life by us, and by nobody else."""
 NOT_READY: Final = "node.kubernetes.io/not-ready"
+
+CLUSTER: Final = "5a4d8b1e-0c3f-4e57-9b62-7f1d2c3a4e50"
+"""The NVLink fabric that all simulated nodes are in, each rack a clique of its own."""
 
 _INFO: Final = {
     "architecture": "amd64",
@@ -33,12 +37,17 @@ def is_simulated(node: Body | None) -> bool:
     return node is not None and labels_of(node).get(SIMULATED) == "true"
 
 
+def node_names(settings: Settings) -> list[str]:
+    """The nodes that the settings ask for."""
+    return [f"node-{number:04d}" for number in range(settings.nodes)]
+
+
 async def keep_ready(client: Client, clock: Clock, settings: Settings, nodes: Reflection, agenda: Agenda[str]) -> None:
     """Register the nodes that the settings ask for, once; make every simulated node Ready whenever it is not, for ever.
 
     A node that somebody deletes stays deleted until the next start; one that was there before stays as it is.
     """
-    unregistered = {f"node-{number:04d}": number for number in range(settings.nodes)}
+    unregistered = {name: number for number, name in enumerate(node_names(settings))}
 
     async def look(name: str) -> float | None:
         if name in unregistered:
@@ -96,6 +105,7 @@ def _node(name: str, number: int, settings: Settings) -> Body:
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
+        FABRIC: f"{CLUSTER}.{rack}",
         "topology.kubernetes.io/rack": f"rack-{rack}",
         "topology.kubernetes.io/zone": f"zone-{rack // settings.racks_per_zone}",
     }

@@ -1,12 +1,15 @@
 """Pool: the nodes, what is taken of each, and where the next pod fits; kept up to date one placement at a time."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from providers.sandbox.actors.amounts import PODS, Amounts, offered
 from providers.sandbox.actors.ask import Ask, refusal
+
+DEVICES: Final = "device class "
+"""Devices count as a resource of this name and that of their class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class Pool:
         self._nodes: dict[str, Mapping[str, Any]] = {}
         self._order: list[str] = []
         self._offered: dict[str, Amounts] = {}
+        self._devices: Callable[[str], Mapping[str, int]] = lambda node: {}
         self._used: dict[str, Counter[str]] = {}
         self._placed: dict[str, tuple[str, Mapping[str, int]]] = {}
         # Nodes before this index have no room for pods of that shape: what is taken only grows until something is given back.
@@ -41,9 +45,19 @@ class Pool:
             self._nodes.pop(name, None)
         else:
             self._nodes[name] = node
-            self._offered[name] = offered(node)
+            self._offered[name] = self._offer(name)
         self._order = sorted(self._nodes)
         self._first.clear()
+
+    def offer_devices(self, devices: Callable[[str], Mapping[str, int]]) -> None:
+        """The nodes have these devices now: how many of each class."""
+        self._devices = devices
+        self._offered = {name: self._offer(name) for name in self._nodes}
+        self._first.clear()
+
+    def _offer(self, name: str) -> Amounts:
+        devices = {DEVICES + device_class: 1000 * count for device_class, count in self._devices(name).items()}
+        return offered(self._nodes[name]) | devices
 
     def where(self, pod: str) -> str:
         """The node on which the pod of that uid has its place; empty: none yet."""
@@ -80,6 +94,8 @@ class Pool:
 
     def _find(self, ask: Ask) -> str | None:
         """The first node, by name, where the pod fits: nodes fill up one after the other, and whole ones stay free for the greedy."""
+        if ask.node or ask.beside:
+            return next((name for name in self._order if not list(self._lacking(name, ask))), None)
         for index in range(self._first.get(ask.shape, 0), len(self._order)):
             name = self._order[index]
             if not self._short(name, ask) and not refusal(ask, self._nodes[name]):
@@ -96,9 +112,13 @@ class Pool:
         return Counter(lack for name in self._order for lack in self._lacking(name, ask))
 
     def _lacking(self, node: str, ask: Ask) -> Iterable[str]:
+        if {ask.node, self.where(ask.beside)} - {"", node}:
+            return ["resourceclaim not available on the node"]
         against = refusal(ask, self._nodes[node])
         return [against] if against else [_too(resource) for resource in self._short(node, ask)]
 
 
 def _too(resource: str) -> str:
+    if resource.startswith(DEVICES):
+        return "cannot allocate all claims"
     return "Too many pods" if resource == PODS else f"Insufficient {resource}"

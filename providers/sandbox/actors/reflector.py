@@ -23,16 +23,22 @@ FIRST_PAUSE, LAST_PAUSE = 0.1, 30.0
 class Reflection:
     """The objects of one kind by key. Bodies are shared: they are read, never written to."""
 
-    def __init__(self, kind: Kind, *listeners: Listener) -> None:
+    def __init__(self, kind: Kind, *listeners: Listener, labels: str = "") -> None:
         self.kind = kind
+        self.labels = labels
+        """Which of them: a label selector."""
         self.objects: dict[Key, Body] = {}
         self.synced = anyio.Event()
         """Set once the first listing is in, or once it is known that there is nothing to list."""
-        self._listeners = listeners
+        self._listeners = list(listeners)
 
     def get(self, namespace: str, name: str) -> Body | None:
         """The object as last seen."""
         return self.objects.get((namespace, name))
+
+    def tell(self, listener: Listener) -> None:
+        """Tell somebody else too, from now on."""
+        self._listeners.append(listener)
 
     def assume(self, body: Body) -> None:
         """Take a write's answer for what is there, ahead of the watch; one that the watch has overtaken is ignored."""
@@ -86,10 +92,10 @@ async def _follow(client: Client, clock: Clock, seen: Reflection) -> None:
     while True:
         try:
             if not revision:
-                listing = await client.list(seen.kind)
+                listing = await client.list(seen.kind, labels=seen.labels)
                 seen.listed(listing.items)
                 revision = listing.revision
-            async with aclosing(client.watch(seen.kind, since=revision)) as events:
+            async with aclosing(client.watch(seen.kind, since=revision, labels=seen.labels)) as events:
                 async for verb, body in events:
                     revision, pause = body["metadata"]["resourceVersion"], 0.0
                     if verb != "BOOKMARK":

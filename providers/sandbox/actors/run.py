@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
-from providers.sandbox.actors.moments import read, written
+from providers.sandbox.actors.moments import LONG_AGO, read, written
 
 NEW, RUNNING, TERMINATED, BACKOFF = "new", "running", "terminated", "backoff"
-
-LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+PLAIN_CAUSES = "Completed", "Error"
+"""Why a run ended, by whether its exit code is another than 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class Run:
     """The run before, which ended."""
     why: tuple[str, str] = ("ContainerCreating", "")
     """Reason and message of a run that has not begun."""
+    cause: str = ""
+    """Why it ended, where its exit code does not say it."""
 
     def but(self, **changes: Any) -> "Run":
         """The same with some fields changed."""
@@ -47,7 +49,9 @@ def run_of(status: Mapping[str, Any] | None) -> Run:
 
 def _ended(terminated: Mapping[str, Any]) -> Run:
     began, ended = read(terminated.get("startedAt")), read(terminated.get("finishedAt"))
-    return Run(TERMINATED, began=began or LONG_AGO, ended=ended or LONG_AGO, code=terminated.get("exitCode", 0))
+    reason = terminated.get("reason") or ""
+    cause = "" if reason in PLAIN_CAUSES else reason
+    return Run(TERMINATED, began=began or LONG_AGO, ended=ended or LONG_AGO, code=terminated.get("exitCode", 0), cause=cause)
 
 
 def told(container: Mapping[str, Any], run: Run, ready: bool) -> dict[str, Any]:
@@ -78,7 +82,7 @@ def _state(name: str, run: Run) -> dict[str, Any]:
 def _terminated(run: Run) -> dict[str, Any]:
     return {
         "exitCode": run.code,
-        "reason": "Error" if run.code else "Completed",
+        "reason": run.cause or PLAIN_CAUSES[run.code != 0],
         "startedAt": written(run.began),
         "finishedAt": written(run.ended or run.began),
     }

@@ -12,6 +12,8 @@ from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.amounts import PODS, requested
 from providers.sandbox.actors.ask import ask_of
 from providers.sandbox.actors.body import Body, Key, by_age, conditions_of, is_deleting, is_finished, key_of, labels_of, status_of, uid_of
+from providers.sandbox.actors.claimed import asks_for_claims, claims_of
+from providers.sandbox.actors.claiming import Claiming, Lacking
 from providers.sandbox.actors.gang import Unit, muster, unit_of
 from providers.sandbox.actors.moments import written
 from providers.sandbox.actors.pool import Pool, Shortage
@@ -40,6 +42,9 @@ class Scheduler:
         self._pods = Reflection(POD, self._saw_pod)
         self._nodes = Reflection(NODE, self._saw_node)
         self._gangs = Reflection(PODGANG, self._saw_gang)
+        self._claiming = Claiming(client, self._pool, self._freed, self._saw_claim)
+        self._users: dict[Key, dict[Key, None]] = {}
+        """Pods that are yet to be placed, by the claims that they need."""
         self._free: dict[Unit, dict[Key, Body]] = {}
         self._parked: set[Unit] = set()
         self._lacking_since: dict[Unit, float] = {}
@@ -48,9 +53,10 @@ class Scheduler:
     async def run(self) -> None:
         """Schedule, for ever."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(reflect, self._client, self._clock, self._pods, self._nodes, self._gangs)
+            followed = (self._pods, self._nodes, self._gangs, *self._claiming.reflections)
+            tasks.start_soon(reflect, self._client, self._clock, *followed)
             # Room is given out only once it is known what is taken, and by whom.
-            for seen in (self._pods, self._nodes, self._gangs):
+            for seen in followed:
                 await seen.synced.wait()
             tasks.start_soon(self._agenda.work, self._look)
 
@@ -61,9 +67,26 @@ class Scheduler:
             self._forget(unit_of(old), key)
         if new is not None and free:
             self._free.setdefault(unit_of(new), {})[key] = new
-            # Our own words in its status are no reason to try again.
-            if old is None or old["spec"] != new["spec"]:
+            for claim in claims_of(new):
+                self._users.setdefault(claim, {})[key] = None
+            # Our own words in its status are no reason to try again; that its claims have been made is one.
+            if old is None or old["spec"] != new["spec"] or claims_of(old) != claims_of(new):
                 self._agenda.add(unit_of(new))
+
+    def _saw_claim(self, key: Key) -> None:
+        """A claim has come, gone, got its devices or lost them: who waits for it is tried again."""
+        for pod in list(self._users.get(key, ())):
+            live = self._pods.get(*pod)
+            if live is None or not self._is_free(live) or key not in claims_of(live):
+                del self._users[key][pod]
+            else:
+                self._agenda.add(unit_of(live))
+        if not self._users.get(key):
+            self._users.pop(key, None)
+
+    def _freed(self) -> None:
+        """There may be room for what is parked."""
+        self._agenda.later(None, GATHERING)
 
     def _account(self, old: Body | None, new: Body | None) -> None:
         """Take what a bound pod takes; give back what one had that is gone, or will never run again."""
@@ -113,8 +136,13 @@ class Scheduler:
     def _rank(self, unit: Unit) -> tuple[int, tuple[str, str, str]]:
         return min((-(pod["spec"].get("priority") or 0), by_age(pod)) for pod in self._free[unit].values())
 
-    async def _look_alone(self, unit: Unit) -> None:
-        await self._place_each(unit, [pod for pod in self._free[unit].values() if self._is_free(pod)])
+    async def _look_alone(self, unit: Unit) -> float | None:
+        pods = [pod for pod in self._free[unit].values() if self._is_free(pod)]
+        if lacking := self._lacks_claims(pods):
+            return await self._lack(unit, lacking)
+        self._lacking_since.pop(unit, None)
+        await self._place_each(unit, pods)
+        return None
 
     async def _look_gang(self, unit: Unit) -> float | None:
         gang = self._gangs.get(unit.namespace, unit.name)
@@ -123,6 +151,8 @@ class Scheduler:
         called = muster(gang, self._pods.objects, self._is_placed, self._is_free)
         if called.missing:
             return await self._lack(unit, f"gang {unit.namespace}/{unit.name} is incomplete: {called.missing}")
+        if lacking := self._lacks_claims(called.required):
+            return await self._lack(unit, lacking)
         self._lacking_since.pop(unit, None)
         if await self._place_all(unit, called.required):
             await self._place_each(unit, [pod for pod in called.extra if self._is_free(pod)])
@@ -136,6 +166,15 @@ class Scheduler:
             return left
         await self._say(self._free[unit].values(), message)
         return None
+
+    def _lacks_claims(self, pods: Iterable[Body]) -> str:
+        """What of their claims the pods still lack."""
+        try:
+            for pod in pods:
+                self._claiming.check(pod)
+        except Lacking as lacking:
+            return str(lacking)
+        return ""
 
     async def _place_all(self, unit: Unit, pods: Sequence[Body]) -> bool:
         """Bind all of the pods, or none and say why. Whether they have their places."""
@@ -161,17 +200,28 @@ class Scheduler:
     def _placement(self, unit: Unit, pods: Sequence[Body]) -> Mapping[str, str] | str:
         """A node for each of the pods, by uid, taken from now on; or why there is none."""
         try:
-            found = self._pool.place([(uid_of(pod), ask_of(pod)) for pod in pods])
+            found = self._pool.place(self._claiming.asks([(pod, ask_of(pod)) for pod in pods]))
         except ValueError as error:
             return f"the resources of the pod cannot be read: {error}"
+        except Lacking as lacking:
+            return str(lacking)
         if not isinstance(found, Shortage):
+            self._claiming.take(pods, _taken)
             return found
         fitting = f" {found.placed} of {len(pods)} pods of gang {unit.namespace}/{unit.name} would fit." if len(pods) > 1 else ""
         return f"{found}{fitting}"
 
     async def _bind(self, pods: Sequence[Body], nodes: Mapping[str, str]) -> None:
-        """Bind all at once. Raises what went wrong last; whoever was not bound gives its place back."""
+        """Bind all at once, when all have their devices. Raises what went wrong last; whoever was not bound gives its place back."""
         errors: list[ClusterError] = []
+        try:
+            for pod in pods:
+                if asks_for_claims(pod):
+                    await self._claiming.allocate(pod, nodes[uid_of(pod)])
+        except ClusterError:
+            for pod in pods:
+                self._give_back(pod)
+            raise
 
         async def bind(pod: Body) -> None:
             namespace, name = key_of(pod)
@@ -191,6 +241,8 @@ class Scheduler:
     def _give_back(self, pod: Body) -> None:
         """The pod was not bound, unless the watch knows better: then only the answer was lost, or somebody else was faster."""
         seen = self._pods.get(*key_of(pod))
+        if seen is None or not seen["spec"].get("nodeName"):
+            self._claiming.give_back(pod)
         if (seen is None or not seen["spec"].get("nodeName")) and self._pool.remove(uid_of(pod)):
             self._agenda.later(None, GATHERING)
 

@@ -3,9 +3,28 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from providers.sandbox.driver.installation import NAMESPACE_OF_DRIVER
+
 
 def _capacity() -> Mapping[str, str]:
     return {"cpu": "128", "memory": "1Ti", "ephemeral-storage": "1Ti", "nvidia.com/gpu": "8", "pods": "110"}
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """How the DRA driver for ComputeDomains is played."""
+
+    namespace: str = NAMESPACE_OF_DRIVER
+    max_nodes: int = 18
+    """How many nodes of one NVLink clique a domain may have."""
+    imex_start: float = 2.0
+    """Seconds from a daemon's start until it is ready."""
+    imex_loss: float = 5.0
+    """Seconds until containers exit whose domain has gone from under them."""
+    controller: bool = True
+    """Whether the controller is up; without it, plugins and daemons go on."""
+    daemon_sets: bool = True
+    """Whether DaemonSets of the driver are played too; not where a real kube-controller-manager does it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +45,4 @@ class Settings:
     """Seconds between renewals of a Node's Lease, for control planes that watch them; 0: none are written."""
     certificate_authority: str = ""
     """PEM that goes into service account tokens as `ca.crt`; empty: it is left out."""
+    driver: Driver = field(default_factory=Driver)

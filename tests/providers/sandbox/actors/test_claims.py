@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import POD, RESOURCE_CLAIM
+from resources.kinds import EVENT, POD, RESOURCE_CLAIM
 from tests.providers.sandbox.actors.manifests import pod
 from tests.providers.sandbox.actors.stage import playing
 
@@ -43,14 +43,50 @@ async def test_a_claim_is_made_from_the_template_and_the_pod_is_told_its_name() 
         assert "status" not in made or "allocation" not in made["status"]
 
 
-async def test_a_pod_may_be_there_before_its_template() -> None:
+async def test_a_pod_that_is_there_before_its_template_is_tried_again_ever_more_slowly() -> None:
     async with playing(*ACTORS, settings=ONE_NODE) as stage:
         await stage.create(user("p", like="t"))
-        await stage.turn(5)
+        await stage.turn(120)
         await stage.create(template("t"))
+        await stage.turn(40)
+        assert await stage.names(RESOURCE_CLAIM) == set()
+
+        await stage.turn(5)
+        assert len(await stage.names(RESOURCE_CLAIM)) == 1
+
+
+async def test_a_pod_whose_template_is_missing_says_so_and_is_tried_at_once_when_it_changes() -> None:
+    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+        await stage.create(user("p", like="t"))
+        await stage.turn(700)
+        (told,) = (await stage.client.list(EVENT, "ml")).items
+        assert (told["type"], told["reason"], told["involvedObject"]["name"]) == ("Warning", "FailedResourceClaimCreation", "p")
+        assert told["message"].endswith('resourceclaimtemplate.resource.k8s.io "t" not found')
+        assert told["count"] == 18  # After 5 ms, 10 ms, 20 ms, … 655 s.
+
+        await stage.create(template("t"))
+        await stage.annotate(POD, "p", "touched", "yes")
+        await stage.turn(0)
+        assert len(await stage.names(RESOURCE_CLAIM)) == 1
+
+
+async def test_claims_are_made_for_pods_that_are_gated_too() -> None:
+    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+        await stage.create(template("t"), user("p", like="t", schedulingGates=[{"name": "example.com/wait"}]))
         await stage.turn(0)
 
         assert len(await stage.names(RESOURCE_CLAIM)) == 1
+
+
+async def test_both_parts_of_a_name_that_is_too_long_are_cut_in_proportion() -> None:
+    pod_name, claim_name = "p" * 63, "c" * 21
+    asked = [{"name": claim_name, "resourceClaimTemplateName": "t"}]
+    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+        await stage.create(template("t"), pod(pod_name, resourceClaims=asked), user("p", like="t"))
+        await stage.turn(0)
+
+        short, long = sorted(await stage.names(RESOURCE_CLAIM), key=len)
+        assert (short[:-5], long[:-5]) == ("p-g-", f"{'p' * 41}-{'c' * 13}")
 
 
 async def test_a_claim_is_allocated_where_its_pod_runs_and_protected() -> None:

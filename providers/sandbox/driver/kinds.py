@@ -1,0 +1,31 @@
+"""Kinds and keys of the driver, and the built-in kinds that only it touches."""
+
+from typing import Final
+
+from engine.ids import Kind
+
+GROUP: Final = "resource.nvidia.com"
+COMPUTE_DOMAIN: Final = Kind(GROUP, "v1beta1", "ComputeDomain", "computedomains", status=True)
+CLIQUE: Final = Kind(GROUP, "v1beta1", "ComputeDomainClique", "computedomaincliques")
+"""The daemons of one domain in one NVLink clique; named `<uid of the domain>.<clique>`, in the driver's namespace."""
+
+DAEMON_SET: Final = Kind("apps", "v1", "DaemonSet", "daemonsets", status=True)
+DEVICE_CLASS: Final = Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)
+RESOURCE_SLICE: Final = Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False)
+
+DRIVER: Final = "compute-domain.nvidia.com"
+DOMAIN: Final = "resource.nvidia.com/computeDomain"
+"""A label whose value is the uid of a domain, on everything that serves it and on the nodes that are in it; and the driver's finalizer."""
+TARGET: Final = DOMAIN + "Target"
+"""A label on claim templates: whom they are for."""
+DAEMON, WORKLOAD = "Daemon", "Workload"
+CLIQUE_ID: Final = DOMAIN + ".cliqueID"
+"""A label on daemons' pods and on cliques."""
+FABRIC: Final = "nvidia.com/gpu.clique"
+"""A label on nodes: the NVLink clique that the node is in. Without it a node has no fabric."""
+
+CHANNEL_CLASS: Final = "compute-domain-default-channel.nvidia.com"
+DAEMON_CLASS: Final = "compute-domain-daemon.nvidia.com"
+CONFIG_VERSION: Final = GROUP + "/v1beta1"
+CHANNEL_CONFIG, DAEMON_CONFIG = "ComputeDomainChannelConfig", "ComputeDomainDaemonConfig"
+ACCOUNT: Final = "compute-domain-daemon-service-account"
