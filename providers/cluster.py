@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import anyio
 
-from engine.errors import ClusterError, Conflict, Forbidden, Invalid, NotFound, Unauthorized, Unreachable
+from engine.errors import ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
 from engine.observed import Live, live
@@ -16,6 +16,7 @@ from engine.plan import reference
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Scope, Sighting
+from providers.asking import Open
 from providers.recorder import Recorder
 from providers.scoping import children_among
 from resources import kinds
@@ -119,7 +120,12 @@ class Cluster:
 
 
 async def serves(client: Client, kind: Kind) -> bool:
-    """Whether the server says that it has that kind."""
+    """Whether the server says that it has that kind, in that version if it tells versions. Raises `ServerFault` where it does not know."""
+    if isinstance(client, Open):
+        found = await client.discover()
+        if not found.serves(kind) and kind.api_version in found.incomplete:
+            raise ServerFault(f"{kind.api_version}: {found.incomplete[kind.api_version]}")
+        return found.serves(kind)
     return any((served.group, served.name) == (kind.group, kind.name) for served in await client.kinds())
 
 

@@ -1,14 +1,17 @@
 """Ports: what a plug-in may do for a workload. All of it is pure; a plug-in never meets a client."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from engine.ids import Kind
+from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.resource import Body
 from resources.admission.issues import Issue
 from resources.admission.request import Neighbourhood
+from resources.check import Check
+from resources.inquiry import Answers, Offer, Question
 
 INDEX = "$(GROVE_PCS_INDEX)"
 """In the name of a domain: the index of the replica. No Kubernetes name has such characters, so nothing else can be meant."""
@@ -131,4 +134,88 @@ class Fabric(Protocol):
 
     def dressed(self, spec: Body, template: str) -> dict[str, Any]:
         """A pod spec that claims a place in the domain of that template."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """An installation as it was found: what the server offers, what came of the questions, and what is to run there."""
+
+    offer: Offer
+    answers: Answers
+    sets: tuple[Live, ...] | None
+    """The sets that are there; None where they could not be seen."""
+
+
+@runtime_checkable
+class Inspecting(Protocol):
+    """What a fabric may offer beside `Fabric`: what an installation needs for it, and how to see whether it is so."""
+
+    def demands(self) -> Mapping[Kind, str]:
+        """Kinds without which nothing may start, as things are configured; each with what is said where the cluster does not serve it."""
+        ...
+
+    def questions(self) -> tuple[Question, ...]:
+        """What it wants looked at."""
+        ...
+
+    def checks(self, site: Site) -> Iterator[Check]:
+        """What it makes of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A node that is in a domain, as the driver says."""
+
+    node: str
+    island: str
+    """The part of the cluster within which accelerators reach one another; empty where the node has no fabric at all."""
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Something that is seen about a domain, what it comes from, and what to do about it."""
+
+    about: ResourceId
+    observation: str
+    cause: str
+    advice: str = ""
+    bad: bool = True
+    """Whether something is wrong; otherwise it only explains."""
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """What a fabric may offer beside `Fabric`: what its driver says about a domain, and why a domain is as it is."""
+
+    def joined(self, domain: Live) -> tuple[Joined, ...]:
+        """The nodes that are in it."""
+        ...
+
+    def clues(self, domain: ResourceId) -> tuple[Question, ...]:
+        """What it wants looked at."""
+        ...
+
+    def explain(self, domain: ResourceId, answers: Answers, now: datetime) -> Iterator[Diagnosis]:
+        """What it makes of it, the gravest first."""
+        ...
+
+
+@runtime_checkable
+class Confined(Protocol):
+    """What a fabric may offer beside `Fabric`: that a node has one place, which a pod in a domain takes, whichever domain it is."""
+
+    @property
+    def inventory(self) -> Kind:
+        """The kind of the objects in which its driver says what nodes have."""
+        ...
+
+    def places(self, inventory: Iterable[Live]) -> frozenset[str]:
+        """The nodes that have a place."""
+        ...
+
+    def taken(self, claim: Live) -> str:
+        """The node whose place a ResourceClaim has been given; empty if it has none."""
         ...

@@ -3,11 +3,24 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from engine.ids import Kind
 from engine.observed import Live
 from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
+from providers.fabrics.nvidia_words import (
+    AUTO,
+    CLAIM,
+    COMPUTE_DOMAIN,
+    DISABLED,
+    DOMAIN_LABEL,
+    DRIVER,
+    ENABLED,
+    FINALIZER,
+    GPU,
+    NAMED,
+    TARGET_LABEL,
+    WORKLOAD,
+)
 from resources.admission.annotations import (
     CLIQUES,
     annotations_of,
@@ -22,20 +35,6 @@ from resources.admission.formats import subdomain_faults
 from resources.admission.issues import Child, Fault, Issue, Path
 from resources.ports import INDEX, Wish
 from resources.settings import Settings
-
-COMPUTE_DOMAIN: Final = Kind("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains", status=True)
-
-AUTO: Final = "grove.io/auto-mnnvl"
-ENABLED, DISABLED = "enabled", "disabled"
-NAMED: Final = "nvidia.com/computedomain"
-GPU: Final = "nvidia.com/gpu"
-CLAIM: Final = "mnnvl-claim"
-"""What the claim is called within a pod."""
-DRIVER: Final = "compute-domain.nvidia.com"
-DOMAIN_LABEL: Final = "resource.nvidia.com/computeDomain"
-"""On a claim template of the driver's: the uid of the domain that it leads into."""
-TARGET_LABEL: Final = "resource.nvidia.com/computeDomainTarget"
-WORKLOAD: Final = "Workload"
 
 AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
 OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
@@ -54,7 +53,7 @@ class Nvidia:
 
     name = "nvidia"
     kind = COMPUTE_DOMAIN
-    finalizer = "grove.io/computedomain-finalizer"
+    finalizer = FINALIZER
 
     def __init__(self, *, auto: bool = False) -> None:
         self.auto = auto

@@ -175,6 +175,10 @@ class KubernetesClient:
         """All that the server serves, in every version, and what of it nobody can tell."""
         return await discover(self._api.send)
 
+    async def version(self) -> dict[str, Any]:
+        """What the server says of itself."""
+        return await self._ask("GET", "/version")
+
     async def _ask(
         self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON, accept: str = JSON
     ) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from typing import Any
 
 from engine.ids import ResourceId
-from providers.fabrics.nvidia import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, TARGET_LABEL
+from providers.fabrics.nvidia_words import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, TARGET_LABEL
 from resources import kinds
+from resources.policies.drain import ENDED
 from tests.laws.toy import Toy
 
 DRIVERS_FINALIZER = "resource.nvidia.com/computeDomain"
@@ -29,22 +30,38 @@ class Rack(Toy):
         if self.driver:
             for id in [id for id in self.objects if id.kind == COMPUTE_DOMAIN.name]:
                 self._serve(id)
+            self._sweep()
         super().live()
         self._claim()
 
+    def leads_into(self, template: str) -> str:
+        """The uid of the domain that a template of the driver's leads into; empty if there is none of that name, or another's."""
+        body = self.objects.get(kinds.RESOURCE_CLAIM_TEMPLATE.id("default", template))
+        return str((body["metadata"].get("labels") or {}).get(DOMAIN_LABEL, "")) if body else ""
+
     def _serve(self, id: ResourceId) -> None:
+        """What is in the way of the template stays, and then there is none; it is taken down by the uid in its label."""
         body = self.objects[id]
-        name = body["spec"]["channel"]["resourceClaimTemplate"]["name"]
+        name, uid = body["spec"]["channel"]["resourceClaimTemplate"]["name"], body["metadata"]["uid"]
         template = kinds.RESOURCE_CLAIM_TEMPLATE.id(id.namespace, name)
         finalizers = body["metadata"].get("finalizers") or []
         if body["metadata"].get("deletionTimestamp"):
-            self.objects.pop(template, None)
+            if self.leads_into(name) == uid:
+                del self.objects[template]
             if DRIVERS_FINALIZER in finalizers:
                 self.write(id, {"metadata": {"finalizers": [one for one in finalizers if one != DRIVERS_FINALIZER]}})
-        elif template not in self.objects:
-            if DRIVERS_FINALIZER not in finalizers:
-                self.write(id, {"metadata": {"finalizers": [*finalizers, DRIVERS_FINALIZER]}})
-            self.put(self._template(name, body["metadata"]["uid"]))
+            return
+        if DRIVERS_FINALIZER not in finalizers:
+            self.write(id, {"metadata": {"finalizers": [*finalizers, DRIVERS_FINALIZER]}})
+        if template not in self.objects:
+            self.put(self._template(name, uid))
+
+    def _sweep(self) -> None:
+        """Templates of domains that do not exist any more go."""
+        uids = {body["metadata"]["uid"] for body in self.domains().values()}
+        for id in [id for id in self.objects if id.kind == kinds.RESOURCE_CLAIM_TEMPLATE.name]:
+            if (uid := self.leads_into(id.name)) and uid not in uids:
+                del self.objects[id]
 
     def _template(self, name: str, uid: str) -> Body:
         parameters = {"kind": "ComputeDomainChannelConfig", "domainID": uid}
@@ -56,13 +73,14 @@ class Rack(Toy):
         }
 
     def _claim(self) -> None:
-        pods = {id.name: body for id, body in self.objects.items() if id.kind == "Pod"}
+        pods = {id.name: self.objects[id] for id in self.pods() if (self.objects[id].get("status") or {}).get("phase") not in ENDED}
         for name, pod in pods.items():
             for claim in pod["spec"].get("resourceClaims") or ():
                 template = self.objects.get(kinds.RESOURCE_CLAIM_TEMPLATE.id("default", claim.get("resourceClaimTemplateName", "")))
                 made = kinds.RESOURCE_CLAIM.id("default", f"{name}-{claim['name']}")
                 if template is not None and made not in self.objects:
-                    metadata = {"name": made.name, "namespace": "default", "annotations": {"pod": name}}
+                    inherited = template["spec"].get("metadata") or {}
+                    metadata = {**inherited, "name": made.name, "namespace": "default", "annotations": {"pod": name}}
                     self.put(
                         {
                             "apiVersion": "resource.k8s.io/v1",

@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.ids import ResourceId
 from engine.operation import Plan, Verb
-from providers.fabrics.nvidia import AUTO, NAMED
+from providers.fabrics.nvidia_words import AUTO, NAMED
 from resources import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.rack import DRIVERS_FINALIZER, Rack
