@@ -22,6 +22,7 @@ from resources.setup import Setup
 
 SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),))
 START = datetime(2026, 1, 1, tzinfo=UTC)
+NEIGHBOURS = frozenset({kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name, COMPUTE_DOMAIN.name, kinds.RESOURCE_CLAIM.name})
 OTHERS = frozenset({kinds.PODCLIQUESET.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
 Body = dict[str, Any]
 
@@ -63,7 +64,7 @@ class Toy:
         """All of it, as observed."""
         lives = [live(body) for body in self.objects.values()]
         roots = [one for one in lives if one.id.kind == kinds.PODCLIQUESET.name]
-        neighbours = {kinds.TOPOLOGY_BINDING.name, *(kind.name for kind in BLUEPRINTS[0].neighbours(self.settings))}
+        neighbours = NEIGHBOURS.union(kind.name for kind in BLUEPRINTS[0].neighbours(self.settings))
         around = [one for one in lives if one.id.kind in neighbours]
         children = [one for one in lives if one.id.kind not in OTHERS and one.labels.get(labels.MANAGED_BY) == labels.MANAGER]
         self.previous = world.assemble(BLUEPRINTS, roots, children, {}, self.previous, neighbours=around, unserved=self.unserved)
