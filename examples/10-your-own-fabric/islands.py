@@ -1,0 +1,115 @@
+"""Islands: the fabric of Meshworks, a vendor that does not exist. Pods ask for an island by name, or each replica for its own."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine.ids import Kind
+from engine.observed import Live
+from engine.paths import get
+from engine.quantity import is_zero
+from engine.resource import Body
+from resources.admission.annotations import CLIQUES, cliques_of, mapping, misplaced, unchangeable_on_cliques
+from resources.admission.formats import subdomain_faults
+from resources.admission.issues import Fault, Issue
+from resources.ports import INDEX, Fabric, Wish
+from resources.settings import Settings
+
+ISLAND = Kind("mesh.example.com", "v1", "Island", "islands", status=True)
+ASKED = "mesh.example.com/island"
+EACH = "*"
+"""As the name of an island: each replica of the set has one of its own."""
+NPU = "mesh.example.com/npu"
+CLAIM = "island-berth"
+LED = "mesh.example.com/island-uid"
+"""On claims, put there by the driver's template: the uid of the island."""
+
+
+class Islands:
+    """`resources.ports.Fabric` for Meshworks."""
+
+    name = "meshworks"
+    kind = ISLAND
+    finalizer = "grove.io/island-finalizer"
+
+    def enrolled(self, body: Body) -> Body:
+        """Nobody is put on an island who does not ask for one."""
+        return body
+
+    def creation_issues(self, body: Body) -> Iterator[Issue]:
+        """A name that is none, and a claim of the user's that has the name of ours."""
+        for number, clique in enumerate(cliques_of(body)):
+            asked = mapping(clique.get("annotations")).get(ASKED)
+            if asked is None:
+                continue
+            path = (*CLIQUES, number, "annotations", ASKED)
+            yield from (Issue(path, Fault.INVALID, fault, asked) for fault in _faults(asked))
+            taken = any(claim["name"] == CLAIM for claim in clique["spec"]["podSpec"].get("resourceClaims") or ())
+            if taken:
+                yield Issue(path, Fault.FORBIDDEN, f"the claim name {CLAIM} is needed for the island")
+
+    def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
+        """Pods cannot move: who asks for which island is said once."""
+        return unchangeable_on_cliques(ASKED, old, new)
+
+    def warnings(self, body: Body) -> Iterator[str]:
+        """The annotation in a place where nobody reads it."""
+        return misplaced(ASKED, body)
+
+    def wishes(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[Wish, ...]:
+        """One domain for each name, for all cliques that bear it; a replica's own is called `<set>-<index>-island`."""
+        asked: dict[str, set[str]] = {}
+        for name, clique in cliques.items():
+            island = mapping(clique.get("annotations")).get(ASKED)
+            if island is not None and not _faults(island):
+                asked.setdefault(island, set()).add(name)
+        return tuple(
+            Wish(f"{root}-{INDEX}-island" if island == EACH else island, frozenset(members), shared=island != EACH)
+            for island, members in asked.items()
+        )
+
+    def inherited(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
+        """Scaling groups need not say anything."""
+        return {}
+
+    def component(self, wish: Wish) -> str:
+        """Its islands are found with `-l app.kubernetes.io/component=meshworks-island`."""
+        return "meshworks-island"
+
+    def spec(self, name: str) -> Body:
+        """What the vendor's controller needs to know."""
+        return {"topology": "torus"}
+
+    def template(self, domain: Live | None, name: str) -> str:
+        """The driver chooses the name and tells it in the island's status; until then, the one that it usually chooses."""
+        told = get(domain.body, ("status", "berths"), "") if domain is not None else ""
+        return told or f"{name}-berths"
+
+    def unready(self, domain: Live, template: Live) -> str:
+        """The island has the last word about which template is its own."""
+        told = get(domain.body, ("status", "berths"), "")
+        return "" if told == template.id.name else "is not the one that the island names"
+
+    def domain_of(self, claim: Live) -> str:
+        """Claims inherit a label from the driver's template."""
+        return claim.labels.get(LED, "")
+
+    def dressed(self, spec: Body, template: str) -> dict[str, Any]:
+        """Every pod berths; in it, the containers with NPUs do."""
+        claims = [*(spec.get("resourceClaims") or ()), {"name": CLAIM, "resourceClaimTemplateName": template}]
+        return {**spec, "resourceClaims": claims, "containers": [_berthed(container) for container in spec["containers"]]}
+
+
+def configured(settings: Settings) -> Fabric:
+    """The fabric, as the operator configuration has things. This is what the entry point names."""
+    return Islands()
+
+
+def _faults(island: str) -> list[str]:
+    return [] if island == EACH else subdomain_faults(island)
+
+
+def _berthed(container: Body) -> Body:
+    resources = container.get("resources") or {}
+    if is_zero((resources.get("limits") or {}).get(NPU, 0)):
+        return container
+    return {**container, "resources": {**resources, "claims": [*(resources.get("claims") or ()), {"name": CLAIM}]}}
