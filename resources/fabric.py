@@ -29,13 +29,6 @@ from resources.view import CliqueView, View
 LONGEST_LABEL = 63
 
 
-def enrolled(body: Body, setup: Setup) -> Body:
-    """A set that is new, with what every fabric gives it that it does not speak of itself."""
-    for fabric in setup.fabrics:
-        body = fabric.enrolled(body)
-    return body
-
-
 def render(view: View) -> Iterator[Resource]:
     """The domains that are a replica's own."""
     return (domain.resource for domain in view.domains if domain.resource is not None and not domain.wish.shared)

@@ -4,19 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from engine.blueprint import Desired
-from engine.canonical import canonical
 from engine.errors import GraphError
 from engine.graph import Part, graph, part
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.operation import Alarm, Trouble
-from engine.paths import overlay
 from engine.resource import Body, Policy, Resource
 from engine.verdict import earliest
 from resources import fabric, identity, kinds, labels, names, resource_claim
-from resources.admission.defaults import defaulted
-from resources.admission.soundness import faults
+from resources.asked import Asked
+from resources.asked import asked as what_is_asked
 from resources.departure import ROOT, SET, excess, teardown
 from resources.domain import Domain
 from resources.fabric import Fabrics, Leaving, policy_of
@@ -102,13 +100,12 @@ class PodCliqueSetBlueprint:
         root = observed.root
         if root.deleting_since is not None:
             return teardown(observed, KNOWN, settings, now, memo)
-        asked, gist = memo.recall("asked", (root, observed.proposal, settings), lambda: _asked(observed, settings))
-        problems = memo.recall("faults", (gist, settings), lambda: faults(asked.get("spec") or {}, settings))
-        if problems:
-            return Desired(graph(()), problems=problems)
-        wanted = memo.recall("references", (gist, settings), lambda: references(root.id, asked["spec"], settings))
+        asked = what_is_asked(observed, settings, tuple(kind.name for kind in self.neighbours(settings)), memo)
+        if asked.problems:
+            return Desired(graph(()), problems=asked.problems)
+        wanted = memo.recall("references", (asked.gist, settings), lambda: references(root.id, asked.body["spec"], settings))
         around = surroundings(observed, wanted, SET, memo)
-        template = memo.recall("template", (gist, root.uid, settings, around), lambda: _template(root, asked, around, settings))
+        template = memo.recall("template", (asked.gist, root.uid, settings, around), lambda: _template(root, asked.body, around, settings))
         try:
             return _desired(observed, asked, template, settings, now, memo)
         except GraphError as error:
@@ -122,36 +119,13 @@ def _part_of(root: ResourceId, child: ResourceId) -> str:
     return SET if index is None else str(index)
 
 
-def _is_new(observed: Observed) -> bool:
-    """Whether nobody has dealt with the set yet: it is enrolled now or never (R20, R21)."""
-    root = observed.root
-    if not root.uid:
-        return True
-    is_admitted = labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ())
-    return not is_admitted and "observedGeneration" not in (root.body.get("status") or {})
-
-
-def _asked(observed: Observed, setup: Setup) -> tuple[Body, bytes]:
-    """The set as it is asked for, as it is or as a manifest proposes it, with its defaults; and the gist by which an edit is told."""
-    body = observed.root.body
-    if observed.proposal is not None:
-        metadata = overlay(body["metadata"], observed.proposal.get("metadata") or {})
-        body = {**observed.proposal, "metadata": metadata}
-    asked = defaulted(body)
-    if _is_new(observed):
-        asked = fabric.enrolled(asked, setup)
-    metadata = asked["metadata"]
-    spec = asked.get("spec") or {}
-    return asked, canonical([spec.get("template"), spec.get("updateStrategy"), metadata.get("labels"), metadata.get("annotations")])
-
-
 def _template(root: Live, asked: Body, around: Surroundings, setup: Setup) -> Template:
     return read(root.id, root.uid or f"{root.id.namespace}/{root.id.name}", asked["metadata"], asked["spec"], around, setup)
 
 
-def _desired(observed: Observed, asked: Body, template: Template, setup: Setup, now: datetime, memo: Memo) -> Desired:
+def _desired(observed: Observed, asked: Asked, template: Template, setup: Setup, now: datetime, memo: Memo) -> Desired:
     root = observed.root
-    count = asked["spec"].get("replicas", 0)
+    count = asked.body["spec"].get("replicas", 0)
     if count * template.pods > MOST_REPLICAS:
         raise GraphError(f"spec.replicas: {count} replicas of {template.pods} pods are more than {MOST_REPLICAS} pods")
     fabrics = [fabric.look(observed, template, index, setup, now, memo) for index in range(count)]
@@ -221,21 +195,21 @@ def _turn(root: Live) -> int | None:
     return next((turn["replicaIndex"] for turn in turns), None)
 
 
-def _root(observed: Observed, asked: Body, standing: Body | None) -> Resource:
+def _root(observed: Observed, asked: Asked, standing: Body | None) -> Resource:
     """The set itself: admitted once, by its defaults and our finalizer; written as a whole only where a manifest proposes it."""
     root = observed.root
     metadata = {"name": root.id.name, "namespace": root.id.namespace}
     frame = {"apiVersion": kinds.PODCLIQUESET.api_version, "kind": kinds.PODCLIQUESET.name, "metadata": metadata}
     if observed.proposal is not None:
-        proposed = asked["metadata"] if _is_new(observed) else observed.proposal.get("metadata") or {}
+        proposed = asked.body["metadata"] if asked.is_new else observed.proposal.get("metadata") or {}
         given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
         finalizers = {} if root.uid else {"finalizers": [labels.SET_FINALIZER]}
-        body = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": asked["spec"]}
+        body = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": asked.body["spec"]}
         return Resource(root.id, body, "a manifest asks for it", policy=PROPOSED, status=standing)
     if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
         return Resource(root.id, frame, "is looked after", policy=KNOWN, status=standing)
-    enrolled = asked["metadata"].get("annotations") or {}
-    body = {**frame, "metadata": {**metadata, **({"annotations": enrolled} if enrolled else {})}, "spec": asked["spec"]}
+    enrolled = asked.body["metadata"].get("annotations") or {}
+    body = {**frame, "metadata": {**metadata, **({"annotations": enrolled} if enrolled else {})}, "spec": asked.body["spec"]}
     return Resource(root.id, body, "is new: gets its defaults and our finalizer", policy=KNOWN, status=standing)
 
 

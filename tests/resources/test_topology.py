@@ -11,7 +11,7 @@ from engine.observed import live
 from engine.operation import Verb
 from engine.tick import survey
 from providers.schedulers.kube import KubeScheduler
-from resources import kinds
+from resources import kinds, labels
 from resources.registry import BLUEPRINTS
 from resources.setup import Setup
 from tests.builders import clique, group, podcliqueset
@@ -59,10 +59,11 @@ class Racks(Toy):
 
 
 def up(manifest: dict[str, Any], *around: dict[str, Any], settings: Setup = ON) -> Racks:
-    """A cluster in which the set is up."""
+    """A cluster in which the set is up. It is known already: a new one would be refused for what has no effect."""
     toy = Racks()
     toy.settings = settings
-    for body in (*around, manifest):
+    known = {**manifest, "metadata": {**manifest["metadata"], "finalizers": [labels.SET_FINALIZER]}}
+    for body in (*around, known):
         toy.put(body)
     toy.settle()
     return toy

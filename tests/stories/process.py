@@ -1,7 +1,7 @@
 """A process of ours, as its cluster sees it: what it asks, how the network treats it, and when it is killed."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from engine.errors import ClusterError
@@ -46,6 +46,10 @@ class Process:
     def count(self) -> int:
         """How many writes were done."""
         return self.writes.total()
+
+    async def kinds(self) -> Sequence[Kind]:
+        """What the API serves."""
+        return await self._client.kinds()
 
     def __getattr__(self, verb: str) -> Any:
         if verb not in READS | WRITES:
