@@ -11,6 +11,7 @@ from providers.sandbox.rules import Draft
 from providers.sandbox.served import Served
 from providers.sandbox.status import Cause
 from providers.sandbox.store import key_of
+from providers.sandbox.transitions import transition_faults
 
 Body = Mapping[str, Any]
 _TRIES = 8
@@ -117,9 +118,12 @@ def faults(request: Request, new: Body, old: Body | None) -> list[Cause]:
         found = [*metadata.change_faults(new, old), *found]
     found += rules.validate(new)
     if served.validator is not None:
-        found += served.validator.faults(new, status_alone=request.subresource == "status")
+        found += served.validator.faults(new, old, status_alone=request.subresource == "status")
     if served.custom:
         found += scale.faults(served, new)
+    if old is not None and not found:
+        # Rules are checked only where what they speak of is sound.
+        found += transition_faults(served.transitions, new, old)
     return found + rules.validate_change(new, old) if old is not None else found
 
 

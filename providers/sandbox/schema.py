@@ -1,13 +1,14 @@
 """Schema: whether a custom object fits its CRD's schema, and if not, why, in the server's words.
 
 jsonschema-rs judges; only a refused object is looked at a second time to word the faults. CEL rules (`x-kubernetes-validations`) are
-accepted in a CRD and not evaluated.
+accepted in a CRD and not evaluated, but for those that forbid a change (`transitions.py`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jsonschema_rs
+import orjson
 
 from providers.sandbox import causes
 from providers.sandbox.shapes import Shape
@@ -30,14 +31,18 @@ class Validator:
         self._has_rules = _has_rules(schema)
         self._compiled = jsonschema_rs.Draft7Validator(_draft7(schema), validate_formats=True)
 
-    def faults(self, body: Mapping[str, Any], *, status_alone: bool = False) -> list[Cause]:
-        """Everything that is wrong with the object, or with its status alone; metadata is judged elsewhere."""
+    def faults(self, body: Mapping[str, Any], old: Mapping[str, Any] | None = None, *, status_alone: bool = False) -> list[Cause]:
+        """Everything that is wrong with the object, or with its status alone; metadata is judged elsewhere.
+
+        What was as wrong in `old` is borne: a definition may have become stricter since.
+        """
         bare = {key: value for key, value in body.items() if key != "metadata"}
         found: list[Cause] = []
         if not self._compiled.is_valid(bare):
             errors = self._compiled.iter_errors(bare)
             relevant = (error for error in errors if not status_alone or error.instance_path[:1] == ["status"])
-            found = [cause for error in relevant for cause in _causes(error, status_alone)]
+            fresh = (error for error in relevant if old is None or not _is_as_it_was(error.instance_path, bare, old, self._shape))
+            found = [cause for error in fresh for cause in _causes(error, status_alone)]
         found += _duplicates(bare, self._shape, "")
         return [*found, _UNCHECKED] if found and self._has_rules else found
 
@@ -47,6 +52,31 @@ _UNCHECKED = causes.invalid(
     None,
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
 )
+
+
+def _is_as_it_was(path: Sequence[str | int], new: Any, old: Any, shape: Shape) -> bool:
+    """Whether the value at the path, or anything that holds it, is what it was. Items of a list are compared where they have keys."""
+    for step in path:
+        if _same(new, old):
+            return True
+        if isinstance(step, str) and isinstance(old, Mapping):
+            new, old, shape = new[step], old.get(step), shape.child(step)
+        elif isinstance(step, int) and isinstance(old, list) and shape.keys:
+            new = new[step]
+            old = next((item for item in old if _keys(item, shape) == _keys(new, shape)), None)
+            shape = shape.item
+        else:
+            return False
+    return _same(new, old)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON, to which `true` is no number."""
+    return orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(other, option=orjson.OPT_SORT_KEYS)
+
+
+def _keys(item: Any, shape: Shape) -> Any:
+    return [item.get(key) for key in shape.keys] if isinstance(item, Mapping) else item
 
 
 def _has_rules(schema: Any) -> bool:

@@ -16,9 +16,10 @@ from resources.admission.defaults import defaulted
 from resources.kinds import OURS, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema.crds import crds
 from resources.schema.parse import faults
+from resources.schema.wire import OPAQUE
 from tests.contract.server import Server
 from tests.controlplane.cluster import Missing, binary
-from tests.resources.manifests import clique, pcs
+from tests.resources.manifests import clique, pcs, whole_pod_spec
 
 pytestmark = pytest.mark.e2e
 
@@ -316,18 +317,73 @@ def test_a_field_that_we_do_not_know_is_pruned_from_our_part(kubectl: Kubectl) -
     assert "novel" not in live["spec"]["template"]["cliques"][0]
 
 
-def test_a_pod_spec_passes_through_whole_whatever_kubernetes_adds_to_it(kubectl: Kubectl) -> None:
-    pod_spec = {
-        "containers": [
-            {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": 1, "cpu": "500m"}}, "novel": {"deep": [1, "x", None]}}
-        ],
-        "novel": {"a": {"b": 1}},
-        "schedulingGroup": {"podGroupName": "x"},
-    }
+@pytest.mark.parametrize("novel", [{}, {"novel": {"deep": [1, "x", None, {"a": None}]}}], ids=["known", "newer"])
+def test_a_pod_spec_passes_through_whole_whatever_kubernetes_adds_to_it(kubectl: Kubectl, novel: dict[str, Any]) -> None:
+    pod_spec = whole_pod_spec(**novel)
+    body = workload(clique(podSpec=pod_spec))
 
+    live = kubectl.make(body)
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given={**body, "metadata": {"name": "applied"}})
+
+    assert live["spec"]["template"]["cliques"][0]["spec"]["podSpec"] == pod_spec
+    assert kubectl.get("pcs", "applied")["spec"]["template"]["cliques"][0]["spec"]["podSpec"] == pod_spec
+
+
+@pytest.mark.parametrize(
+    "pod_spec",
+    [
+        {"containers": [{}]},
+        {"containers": [{"name": "c", "image": 1}]},
+        {"containers": [{"name": "c", "args": ["a", None]}]},
+        {"containers": [{"name": "c", "ports": [{"containerPort": "80"}]}]},
+        {"containers": [{"name": "c", "imagePullPolicy": "Sometimes"}]},
+        {"containers": [{"name": "c", "resources": {"limits": {"cpu": True}}}]},
+        {"containers": [{"name": "c", "resources": {"limits": {"cpu": "2 cores"}}}]},
+        {"containers": [{"name": "c", "resources": {"limits": {"cpu": [1]}}}]},
+        {"containers": [{"name": "c", "livenessProbe": {"tcpSocket": {"port": 1.5}}}]},
+        {"containers": [{"name": "c"}], "nodeSelector": {"gpu": True}},
+        {"containers": [{"name": "c"}], "volumes": {}},
+        {"containers": [{"name": "c"}], "terminationGracePeriodSeconds": "30"},
+    ],
+)
+def test_what_the_server_refuses_of_a_pod_spec_we_refuse_at_the_same_field(kubectl: Kubectl, pod_spec: dict[str, Any]) -> None:
+    body = workload(clique(podSpec=pod_spec))
+
+    (fault,) = faults(PODCLIQUESET, body)
+
+    assert fault.field in kubectl.refusal(body)
+
+
+def test_what_is_fractional_or_empty_in_a_pod_may_be_so_in_a_clique(kubectl: Kubectl) -> None:
+    container = {"name": "c", "image": "i", "imagePullPolicy": "", "resources": {"limits": {"cpu": 0.5, "memory": 1 << 30, "a.b/c": "1e3"}}}
+    pod_spec = {"containers": [container], "restartPolicy": "", "tolerations": [{"effect": "", "operator": "Exists"}]}
+
+    kubectl("create", "-f", "-", given={"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod_spec})
     live = kubectl.make(workload(clique(podSpec=pod_spec)))
 
     assert live["spec"]["template"]["cliques"][0]["spec"]["podSpec"] == pod_spec
+    assert faults(PODCLIQUESET, live) == ()
+
+
+def test_a_set_of_before_pod_specs_were_judged_may_be_changed_elsewhere(kubectl: Kubectl) -> None:
+    before = next(crd for crd in crds() if crd["spec"]["names"]["kind"] == "PodCliqueSet")
+    older = copy.deepcopy(before)
+    template = older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["template"]
+    template["properties"]["cliques"]["items"]["properties"]["spec"]["properties"]["podSpec"] = OPAQUE
+    faulty = workload(clique(podSpec={"containers": [{"name": "c", "image": 1}]}))
+    kubectl("apply", "--server-side", "-f", "-", given=older)
+    try:
+        eventually(lambda: kubectl.run("create", "-f", "-", given=faulty).returncode == 0)
+    finally:
+        kubectl("apply", "--server-side", "-f", "-", given=before)
+    again = {**faulty, "metadata": {"name": "other"}}
+    eventually(lambda: "containers[0].image" in kubectl.run("create", "--dry-run=server", "-f", "-", given=again).stderr)
+
+    kubectl("patch", "pcs", "d", "--type=merge", "-p", '{"metadata": {"finalizers": ["grove.io/x"]}}')
+    kubectl("scale", "pcs", "d", "--replicas=3")
+    kubectl("patch", "pcs", "d", "--type=merge", "-p", '{"metadata": {"finalizers": []}}')
+
+    assert kubectl.get("pcs", "d")["spec"]["replicas"] == 3
 
 
 def test_two_appliers_may_each_have_a_clique(kubectl: Kubectl) -> None:
