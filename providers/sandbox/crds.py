@@ -10,6 +10,7 @@ from providers.sandbox.rules import Rules, Scene
 from providers.sandbox.schema import Validator
 from providers.sandbox.served import ScalePaths, Served
 from providers.sandbox.status import Cause
+from providers.sandbox.transitions import transitions
 
 Body = Mapping[str, Any]
 Draft = dict[str, Any]
@@ -148,6 +149,7 @@ def _served(spec: Body, version: Body, preferred: bool) -> Served:
         columns=tuple(version.get("additionalPrinterColumns") or ()),
         preferred=preferred,
         validator=Validator(schema, shape),
+        transitions=tuple(transitions(schema)),
         selectable=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
     )
 

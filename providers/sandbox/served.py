@@ -8,6 +8,7 @@ from engine.ids import Kind
 from providers.sandbox import status
 from providers.sandbox.schema import Validator
 from providers.sandbox.shapes import Shape, builtin
+from providers.sandbox.transitions import Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Served:
     """Fields of a custom kind that field selectors may name."""
     validator: Validator | None = None
     """The compiled schema of a custom kind."""
+    transitions: tuple[Transition, ...] = ()
+    """What of a custom kind may not change."""
     stored_as: tuple[str, str] = ("", "")
     """Group and plural under which objects are kept: kinds that are two faces of one object share them."""
 
