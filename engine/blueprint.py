@@ -1,6 +1,6 @@
 """Blueprint: what one kind of root means; Desired: what it answers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -70,3 +70,14 @@ class Blueprint(Protocol):
     def desire(self, observed: Observed, now: datetime, settings: Any, memo: Memo) -> Desired:
         """Everything that should be there now."""
         ...
+
+
+def root_of(blueprints: Sequence[Blueprint], child: Live) -> ResourceId | None:
+    """The root that a child names as its own, of whichever kind."""
+    return next((root for blueprint in blueprints if (root := blueprint.root_of(child))), None)
+
+
+def holes(blueprint: Blueprint, incomplete: Iterable[str], settings: Any) -> frozenset[str]:
+    """Of the kinds that were not seen completely, those that matter to roots of this kind."""
+    kinds = (blueprint.kind, *blueprint.children(settings), *blueprint.neighbours(settings))
+    return frozenset(incomplete).intersection(kind.name for kind in kinds)

@@ -17,8 +17,8 @@ class Part:
     resources: Mapping[ResourceId, Resource]
     needs: frozenset[ResourceId]
     """What its resources come after, outside of the part."""
-    shared: tuple[ResourceId, ...] = ()
-    """Those that other roots may want as well: they are found among the neighbours."""
+    outside: tuple[ResourceId, ...] = ()
+    """Those that are found among the neighbours: other roots may want them as well, or nothing but their owner tells whose they are."""
 
 
 def part(key: str, resources: Iterable[Resource]) -> Part:
@@ -34,8 +34,12 @@ def part(key: str, resources: Iterable[Resource]) -> Part:
     edges = {id: edges_of(resource) for id, resource in by_id.items()}
     inside = {id: [need for need in needs if need in by_id] for id, needs in edges.items()}
     order = _sorted(inside)
-    outside = frozenset(need for needs in edges.values() for need in needs if need not in by_id)
-    return Part(key, {id: by_id[id] for id in order}, outside, tuple(id for id in order if by_id[id].policy.shared))
+    needs = frozenset(need for needs in edges.values() for need in needs if need not in by_id)
+    return Part(key, {id: by_id[id] for id in order}, needs, tuple(id for id in order if _is_outside(by_id[id])))
+
+
+def _is_outside(resource: Resource) -> bool:
+    return resource.policy.shared or resource.policy.unlabelled
 
 
 def edges_of(resource: Resource) -> frozenset[ResourceId]:

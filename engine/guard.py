@@ -1,8 +1,10 @@
 """Guard: what speaks against a finished plan. It never changes one; it says no, and what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
+from engine.blueprint import Blueprint, root_of
+from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.operation import Objection, Operation, Plan, Verb
 
@@ -38,12 +40,15 @@ def within_budget(plans: Sequence[Plan], world: World, limits: Limits) -> tuple[
     )
 
 
-def refuse_to_wipe(world: World) -> tuple[Objection, ...]:
+def refuse_to_wipe(world: World, blueprints: Sequence[Blueprint]) -> tuple[Objection, ...]:
     """No root in sight while children exist: more likely a wrong place or a missing CRD than a wish to be rid of all.
 
-    What somebody has deleted, and what that owns, is on its way out: it does not speak of a mistake.
+    Roots of another kind than those that the children name could not own them. What somebody has deleted, and what that owns, is on
+    its way out: it does not speak of a mistake. Roots that could not be seen may well be there.
     """
-    children = () if world.roots else _staying(world.orphans)
+    unseen = world.incomplete.keys() & {blueprint.kind.name for blueprint in blueprints}
+    kinds = unseen | {observed.root.id.kind for observed in world.roots}
+    children = [child for child in _staying(world.orphans) if _is_lost(root_of(blueprints, child), kinds)]
     if not children:
         return ()
     return (
@@ -53,6 +58,11 @@ def refuse_to_wipe(world: World) -> tuple[Objection, ...]:
             "check the cluster, the namespace and that the CRDs are installed",
         ),
     )
+
+
+def _is_lost(root: ResourceId | None, kinds: Set[str]) -> bool:
+    """Whether none of the kinds of roots that are in sight could be its own; any could if it does not say."""
+    return root.kind not in kinds if root is not None else not kinds
 
 
 def _staying(lives: Sequence[Live]) -> Sequence[Live]:

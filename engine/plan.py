@@ -36,12 +36,12 @@ class Judging:
     unseen: frozenset[str]
     reads: Mapping[str, frozenset[str]]
     absent: Cause
-    shared: Mapping[ResourceId, Live]
-    """What is there of what other roots may want as well."""
+    outside: Mapping[ResourceId, Live]
+    """What is there of what is found among the neighbours."""
 
     def find(self, id: ResourceId) -> Live | None:
-        """The root, an object of the part, or one that it shares."""
-        return self.root if id == self.root.id else self.lives.objects.get(id) or self.shared.get(id)
+        """The root, an object of the part, or one of its among the neighbours."""
+        return self.root if id == self.root.id else self.lives.objects.get(id) or self.outside.get(id)
 
     def cause(self) -> Cause:
         """Why something of this part is not there: it is new, a new number asks for it, or somebody has taken it away."""
@@ -122,10 +122,10 @@ def _unwanted(desired: Desired, observed: Observed, memo: Memo) -> Iterable[Part
 def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]], absent: Cause, memo: Memo) -> Step:
     lives = observed.slice(part.key)
     root = observed.root
-    shared = {id: there for id in part.shared if (there := observed.neighbours.objects.get(id)) is not None}
+    outside = {id: there for id in part.outside if (there := observed.neighbours.objects.get(id)) is not None}
     whole = root if root.id in part.resources else root.uid
-    facts = (part, lives, whole, observed.context, absent, *sorted(observed.incomplete), *shared.values())
-    judging = Judging(root, lives, observed.context, observed.incomplete, reads, absent, shared)
+    facts = (part, lives, whole, observed.context, absent, *sorted(observed.incomplete), *outside.values())
+    judging = Judging(root, lives, observed.context, observed.incomplete, reads, absent, outside)
     return memo.recall(("step", part.key), facts, lambda: _step(part, judging))
 
 

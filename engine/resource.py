@@ -47,6 +47,8 @@ class Policy:
     """Made once, then never patched."""
     shared: bool = False
     """Several roots want it: each adds and takes away its own owner reference only, and the last one deletes."""
+    unlabelled: bool = False
+    """It bears no labels of ours; its owner alone tells whose it is, and it is found among the neighbours."""
     finalizers: tuple[str, ...] = ()
     """Ours: put on at creation, released by us when the object goes."""
     last: bool = False

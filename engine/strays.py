@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.blueprint import Blueprint
+from engine.blueprint import Blueprint, holes
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.operation import Cause, Expect, Operation, Plan, Verb
@@ -16,11 +16,10 @@ WHY = "is being deleted, and the root that it belonged to is gone"
 def with_strays(plans: Sequence[Plan], blueprints: Sequence[Blueprint], world: World, settings: Any) -> tuple[Plan, ...]:
     """The plans, and what becomes of strays: what they own goes first, then our finalizers fall.
 
-    Strays of a root that is not there get a plan of their own. What a root's plan does already is no stray.
+    Strays of a root that is not there get a plan of their own. What a root's plan does already is no stray. Where not everything was
+    seen that matters to a kind of root, nothing of it is let go.
     """
-    if world.incomplete:
-        return tuple(plans)
-    farewells = _farewells(blueprints, world, settings)
+    farewells = _farewells([one for one in blueprints if not holes(one, world.incomplete, settings)], world, settings)
     lasting = {kind for blueprint in blueprints for kind, policy in blueprint.policies(settings).items() if policy.last}
     widened = [_widened(plan, farewells.pop(plan.root), lasting) if plan.root in farewells else plan for plan in plans]
     return (*widened, *(Plan(root, operations) for root, operations in sorted(farewells.items())))

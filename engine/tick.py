@@ -1,12 +1,12 @@
 """Tick: from what is asked for and what is there, what should be done now. The one function behind preview, one-shot and loop."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from engine import guard
-from engine.blueprint import Blueprint
+from engine.blueprint import Blueprint, holes
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import Observed, World
@@ -27,9 +27,9 @@ def tick(blueprint: Blueprint, observed: Observed, now: datetime, settings: Any,
     """The plan of one root, before any guard has seen it."""
 
     def make() -> Plan:
-        parts = memo.scope("parts")
-        desired = blueprint.desire(observed, now, settings, parts)
-        made = plan(desired, observed, blueprint.reads(settings), parts)
+        parts, seen = memo.scope("parts"), _as_far_as_it_matters(blueprint, observed, settings)
+        desired = blueprint.desire(seen, now, settings, parts)
+        made = plan(desired, seen, blueprint.reads(settings), parts)
         parts.forget_unused()
         return made
 
@@ -41,8 +41,13 @@ def survey(blueprints: Sequence[Blueprint], world: World, now: datetime, setting
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
     plans = with_strays(tuple(_plans(by_kind, world, now, settings, memo)), blueprints, world, settings)
     memo.forget_unused()
-    unseen_roots = by_kind.keys() & world.incomplete.keys()
-    return Survey(guard.within_budget(plans, world, limits), () if unseen_roots else guard.refuse_to_wipe(world))
+    return Survey(guard.within_budget(plans, world, limits), guard.refuse_to_wipe(world, blueprints))
+
+
+def _as_far_as_it_matters(blueprint: Blueprint, observed: Observed, settings: Any) -> Observed:
+    """The root without the holes in what it has nothing to do with: who may not see those is not held back for it."""
+    matters = holes(blueprint, observed.incomplete, settings)
+    return observed if matters == observed.incomplete else replace(observed, incomplete=matters)
 
 
 def _plans(by_kind: dict[str, Blueprint], world: World, now: datetime, settings: Any, memo: Memo) -> Iterator[Plan]:

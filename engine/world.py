@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from engine.blueprint import Blueprint
+from engine.blueprint import Blueprint, root_of
 from engine.ids import ResourceId
 from engine.observed import EMPTY, Live, Observed, Slice, World, live, slice_of
 from engine.operation import Trouble
@@ -82,7 +82,7 @@ def _by_root(blueprints: Sequence[Blueprint], children: Iterable[Live]) -> tuple
     claims: dict[ResourceId, list[Live]] = {}
     orphans: list[Live] = []
     for child in children:
-        root = next((root for blueprint in blueprints if (root := blueprint.root_of(child))), None)
+        root = root_of(blueprints, child)
         if root is None:
             orphans.append(child)
         else:

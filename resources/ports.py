@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
-from engine.resource import Body
+from engine.resource import Body, Policy
 from resources.admission.issues import Issue
 from resources.admission.request import Neighbourhood
 from resources.check import Check
@@ -43,13 +43,44 @@ class Exacting(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """A ClusterTopologyBinding, as far as it matters to schedulers."""
+
+    binding: str
+    """Its name."""
+    keys: tuple[str, ...]
+    """The labels of nodes by which its levels are told, from the broadest to the narrowest."""
+
+
 @runtime_checkable
 class TopologyAware(Protocol):
-    """What a scheduler back end may offer beside `Scheduler`: a topology of its own, which follows a ClusterTopologyBinding."""
+    """What a scheduler back end may offer beside `Scheduler`: a topology of its own, which follows a ClusterTopologyBinding.
+
+    Where a binding names an object for this scheduler, somebody else keeps that object, and it is only held against the binding;
+    otherwise one is kept for it here.
+    """
 
     @property
     def topology(self) -> Kind:
-        """The kind of the objects in which it keeps its topology."""
+        """The kind of the objects in which it keeps its topology. They are cluster-scoped."""
+        ...
+
+    @property
+    def topology_policy(self) -> Policy:
+        """How differences of such an object are treated, above all what of it cannot be changed in place."""
+        ...
+
+    def topology_for(self, levels: Levels) -> Body:
+        """The object for a binding, without its owner: the binding."""
+        ...
+
+    def topology_drift(self, name: str, live: Live | None, levels: Levels) -> str:
+        """Why the object of that name does not say the same as the binding; empty if it does."""
+        ...
+
+    def topology_taken(self, name: str, levels: Levels) -> str:
+        """What there is to say where the object that is to be kept for a binding is there already, and not the binding's own."""
         ...
 
 

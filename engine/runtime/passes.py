@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from engine.blueprint import Blueprint
+from engine.blueprint import Blueprint, holes
 from engine.errors import ClusterError
 from engine.guard import Limits
 from engine.ids import ResourceId
@@ -223,7 +223,8 @@ async def act(
         on_result(in_vain)
     _meet(memory, plans, results)
     if not seen.survey.objections:
-        memory.troubles.note(seen.survey.plans, results, engine.clock.now(), complete=not seen.world.incomplete)
+        unclear = {one.kind.name for one in engine.blueprints if holes(one, seen.world.incomplete, engine.settings)}
+        memory.troubles.note(seen.survey.plans, results, engine.clock.now(), unclear)
     await tell(engine.provider, engine.narrate(_news(seen, memory), results))
     return results
 

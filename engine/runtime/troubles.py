@@ -3,7 +3,7 @@
 Memory of one process, and a function of what it has tried: whoever has tried nothing knows of no trouble, and claims no health either.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 
 from engine.ids import ResourceId
@@ -21,8 +21,8 @@ class Troubles:
         """Root -> its troubles, by verb and object; the same tuple as long as they are the same. A root that is absent was never tried."""
         return self._known
 
-    def note(self, plans: Sequence[Plan], results: Iterable[Result], at: datetime, *, complete: bool) -> None:
-        """Learn from a pass over these plans; `complete` says whether everything was seen for it.
+    def note(self, plans: Sequence[Plan], results: Iterable[Result], at: datetime, unclear: Set[str] = frozenset()) -> None:
+        """Learn from a pass over these plans; `unclear` are the kinds of roots for which not everything was seen that matters to them.
 
         A call that has been done, or is no longer planned, is no trouble; one that has not been tried again is as it was. Plans
         that nobody would carry out teach nothing.
@@ -30,7 +30,7 @@ class Troubles:
         answers = {id(result.operation): result for result in results}
         for plan in plans:
             before = self._known.get(plan.root)
-            if plan.problems or plan.objections or (before is None and not complete):
+            if plan.problems or plan.objections or (before is None and plan.root.kind in unclear):
                 continue
             after = tuple(sorted(_after(plan, before, answers, at), key=lambda trouble: trouble.operation.key))
             if before is None or not _are_the_same(before, after):

@@ -47,15 +47,17 @@ CHILDREN = (
 )
 
 READS = {
-    "PodCliqueSet": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang", "ClusterTopologyBinding"}),
+    "PodCliqueSet": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang"}),
     "PodCliqueScalingGroup": frozenset({"Pod", "PodClique"}),
     "PodClique": frozenset({"Pod", "PodCliqueScalingGroup"}),
-    "PodGang": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "ClusterTopologyBinding"}),
+    "PodGang": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup"}),
     "Pod": frozenset({"PodClique", "PodCliqueScalingGroup", "PodGang"}),
     "ResourceClaim": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup"}),
     "HorizontalPodAutoscaler": frozenset({"PodClique", "PodCliqueScalingGroup"}),
 }
 """Kind -> those whose live objects shape it."""
+BOUND = ("PodCliqueSet", "PodGang")
+"""What a ClusterTopologyBinding shapes, where topology constraints are acted on."""
 
 
 class PodCliqueSetBlueprint:
@@ -80,7 +82,8 @@ class PodCliqueSetBlueprint:
     def reads(self, settings: Setup) -> Mapping[str, frozenset[str]]:
         """Which kinds must be seen for which to be judged."""
         used = frozenset({"Pod", "PodClique", "ResourceClaim"})
-        return READS | {fabric.kind.name: used for fabric in settings.fabrics}
+        bound = {kind: READS[kind] | {kinds.TOPOLOGY_BINDING.name} for kind in BOUND} if settings.topology else {}
+        return READS | bound | {fabric.kind.name: used for fabric in settings.fabrics}
 
     def policies(self, settings: Setup) -> Mapping[str, Policy]:
         """The finalizers of cliques, groups and domains."""

@@ -6,6 +6,7 @@ from engine.guard import Limits, refuse_to_wipe, within_budget
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, World, live, slice_of
 from engine.operation import Cause, Operation, Plan, Verb
+from resources.registry import BLUEPRINTS
 
 
 def thing(number: int, kind: str = "Service") -> ResourceId:
@@ -58,11 +59,11 @@ def test_the_budget_is_one_for_all_roots_and_stops_only_those_that_use_it() -> N
 
 
 def test_children_without_any_root_are_a_wrong_place_not_a_wish() -> None:
-    (objection,) = refuse_to_wipe(world_of(2, orphans=True))
+    (objection,) = refuse_to_wipe(world_of(2, orphans=True), BLUEPRINTS)
 
     assert "no root is seen, but 2 of their objects are" in objection.message
-    assert refuse_to_wipe(world_of(2)) == ()
-    assert refuse_to_wipe(World(())) == ()
+    assert refuse_to_wipe(world_of(2), BLUEPRINTS) == ()
+    assert refuse_to_wipe(World(()), BLUEPRINTS) == ()
 
 
 def test_what_somebody_has_deleted_and_what_that_owns_is_no_sign_of_a_wrong_place() -> None:
@@ -75,6 +76,23 @@ def test_what_somebody_has_deleted_and_what_that_owns_is_no_sign_of_a_wrong_plac
     below = (child("clique", "group"), child("pod", "clique"))
     circle = (child("a", "b"), child("b", "a"))
 
-    assert refuse_to_wipe(World((), (gone, *below))) == ()
-    assert "1 of their objects" in refuse_to_wipe(World((), (gone, *below, child("other"))))[0].message
-    assert "2 of their objects" in refuse_to_wipe(World((), (gone, *circle)))[0].message
+    assert refuse_to_wipe(World((), (gone, *below)), BLUEPRINTS) == ()
+    assert "1 of their objects" in refuse_to_wipe(World((), (gone, *below, child("other"))), BLUEPRINTS)[0].message
+    assert "2 of their objects" in refuse_to_wipe(World((), (gone, *circle)), BLUEPRINTS)[0].message
+
+
+def test_a_root_of_a_kind_that_could_not_own_them_changes_nothing_about_it() -> None:
+    labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "web"}
+    metadata = {"name": "web-0", "namespace": "default", "uid": "s", "labels": labels}
+    service = live({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+
+    def seen(kind: str) -> Observed:
+        return Observed(live({"apiVersion": "grove.io/v1alpha1", "kind": kind, "metadata": {"name": "other", "uid": "o"}}), {})
+
+    def refused(world: World) -> bool:
+        return bool(refuse_to_wipe(world, BLUEPRINTS))
+
+    assert refused(World((seen("ClusterTopologyBinding"),), (service,)))
+    assert not refused(World((seen("ClusterTopologyBinding"), seen("PodCliqueSet")), (service,)))
+    assert not refused(World((), (service,), {"PodCliqueSet": "403"}))
+    assert refused(World((), (service,), {"ClusterTopologyBinding": "403"}))

@@ -57,6 +57,12 @@ def test_nothing_is_let_go_while_not_everything_is_seen() -> None:
     assert farewells(stray("PodClique", "c", finalizers=[CLIQUE_FINALIZER]), incomplete={"Pod": "403"}) == []
 
 
+def test_what_a_set_has_nothing_to_do_with_need_not_be_seen() -> None:
+    clique = stray("PodClique", "c", finalizers=[CLIQUE_FINALIZER])
+
+    assert farewells(clique, incomplete={"ClusterTopologyBinding": "403"}) == [(Verb.RELEASE, "c")]
+
+
 def test_what_there_is_to_say_of_a_root_that_is_there_stands_in_its_plan() -> None:
     root = ResourceId("grove.io", "PodCliqueSet", "default", "gone")
     plans = with_strays((Plan(root),), BLUEPRINTS, World((), (stray("PodClique", "c", finalizers=[CLIQUE_FINALIZER]),)), SETUP)

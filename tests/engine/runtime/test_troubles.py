@@ -25,11 +25,11 @@ def skipped(operation: Operation) -> Result:
     return Result(operation, Outcome.SKIPPED, error=EngineError("comes after"))
 
 
-def after(*passes: tuple[Plan, Iterable[Result]], complete: bool = True) -> tuple[Trouble, ...] | None:
+def after(*passes: tuple[Plan, Iterable[Result]], unclear: frozenset[str] = frozenset()) -> tuple[Trouble, ...] | None:
     """What is known of the root after these passes, a minute apart."""
     troubles = Troubles()
     for number, (made, results) in enumerate(passes):
-        troubles.note([made], list(results), FIRST + timedelta(minutes=number), complete=complete)
+        troubles.note([made], list(results), FIRST + timedelta(minutes=number), unclear)
     return troubles.known.get(root())
 
 
@@ -60,10 +60,10 @@ def test_one_failure_does_not_hide_another() -> None:
 
 def test_the_same_situation_is_the_same_trouble_however_its_text_counts() -> None:
     troubles = Troubles()
-    troubles.note([plan(A)], [failed(A, "took 7.1 s")], FIRST, complete=True)
+    troubles.note([plan(A)], [failed(A, "took 7.1 s")], FIRST)
     before = troubles.known[root()]
     again = create("a")
-    troubles.note([plan(again)], [failed(again, "took 7.2 s")], LATER, complete=True)
+    troubles.note([plan(again)], [failed(again, "took 7.2 s")], LATER)
 
     assert troubles.known[root()] is before
 
@@ -103,12 +103,12 @@ def test_a_plan_that_nobody_would_carry_out_teaches_nothing() -> None:
 
 
 def test_without_having_seen_everything_nobody_claims_that_all_is_well() -> None:
-    assert after((plan(A), [done(A)]), complete=False) is None
+    assert after((plan(A), [done(A)]), unclear=frozenset({"Root"})) is None
 
 
 def test_a_root_that_is_gone_is_forgotten() -> None:
     troubles = Troubles()
-    troubles.note([plan(A)], [failed(A)], FIRST, complete=True)
-    troubles.note([plan(name="other")], [], LATER, complete=True)
+    troubles.note([plan(A)], [failed(A)], FIRST)
+    troubles.note([plan(name="other")], [], LATER)
 
     assert root() not in troubles.known
