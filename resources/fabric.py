@@ -123,7 +123,7 @@ class _Looking:
         verdict = drain.judge(users, None)
         trouble = f"{live.id.kind} {live.id.name} is being deleted"
         if verdict.value:
-            alarm = Alarm(f"{live.id.kind}Terminating", f"{trouble}, and stays until what uses it is gone: {verdict.value}")
+            alarm = Alarm(f"{live.id.kind}Terminating", f"{trouble}, and stays until what uses it is gone")
             return replace(found, resource=self._held(f"is being deleted; {verdict.value}", live), trouble=trouble, alarm=alarm)
         gone = replace(self._resource(live), stance=Stance.DROP, why="is being deleted; it is made again once it is gone")
         return replace(found, resource=gone, trouble=trouble, waiting="is being deleted; it is made again once it is gone")

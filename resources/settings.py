@@ -152,6 +152,8 @@ class Network(Section):
     """What holds for the network of all workloads."""
 
     auto_mnnvl_enabled: bool = Field(default=False, alias="autoMNNVLEnabled")
+    domain_drain_timeout: Duration = "5m0s"
+    """For how long what uses a fabric domain may take to go before the domain goes without waiting any longer."""
 
 
 class Profile(Section):

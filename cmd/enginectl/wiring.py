@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from engine.errors import ClusterError, InputError
@@ -84,8 +85,14 @@ def setup(chosen: settings.Settings) -> Setup:
         if name not in SCHEDULERS:
             output.tell(f"the scheduler {name} is configured, but there is no back end for it here: workloads that name it are refused")
     there = {name: SCHEDULERS[name] for name in schedulers.names if name in SCHEDULERS}
-    topology = chosen.topology_aware_scheduling.enabled
-    return Setup(there, schedulers.default_profile_name, waiter(chosen.init_container.image), topology, fabrics(chosen))
+    return Setup(
+        there,
+        schedulers.default_profile_name,
+        waiter(chosen.init_container.image),
+        topology=chosen.topology_aware_scheduling.enabled,
+        fabrics=fabrics(chosen),
+        drain=timedelta(seconds=settings.seconds(chosen.network.domain_drain_timeout)),
+    )
 
 
 def waiter(configured: str) -> str:
