@@ -63,4 +63,9 @@ def issue(error: ErrorDetails) -> Issue:
 
 def rejection(error: ValidationError) -> Rejected:
     """Everything that a model found wrong, as one error."""
-    return Rejected(map(issue, error.errors(include_url=False)))
+    return Rejected(issue(found) for found in error.errors(include_url=False) if not _is_aftermath(found))
+
+
+def _is_aftermath(error: ErrorDetails) -> bool:
+    """Whether a list is called too short only because entries of it are wrong, which is told already."""
+    return error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]

@@ -1,0 +1,307 @@
+"""Admission as a whole: what is filled in, what is told, what is left alone, and what no object can do to it."""
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.ids import Kind
+from engine.memo import Memo
+from engine.resource import Body
+from engine.world import empty, propose
+from providers.fabrics.nvidia import Nvidia
+from resources import kinds
+from resources.admission.admit import admit
+from resources.admission.issues import Fault, Issue
+from resources.admission.request import Act, Neighbourhood, Request
+from resources.registry import BLUEPRINTS
+from resources.setup import Setup
+from tests.laws.toy import START
+from tests.resources.admission.asking import (
+    GONE,
+    RACKS,
+    SCHEDULERS,
+    SETUP,
+    clique,
+    created,
+    decided,
+    put,
+    small,
+    told,
+    updated,
+    whole,
+)
+from tests.resources.manifests import paths
+from tests.resources.manifests import put as placed
+
+T = "spec.template"
+GPU = {f"{T}.cliques.0.spec.podSpec.containers.0.resources": {"limits": {"nvidia.com/gpu": 1}}}
+
+
+def test_a_new_set_gets_its_defaults_and_what_a_fabric_gives_it() -> None:
+    body = created(put(small(), GPU)).body
+
+    assert body is not None
+    assert body["metadata"]["annotations"] == {"grove.io/auto-mnnvl": "enabled"}
+    assert body["spec"]["template"]["terminationDelay"] == "4h0m0s"
+
+
+def test_a_set_that_is_there_is_never_enrolled() -> None:
+    body = updated(put(small(), GPU), put(small(), {**GPU, "spec.replicas": 2})).body
+
+    assert body is not None
+    assert "annotations" not in body["metadata"]
+
+
+def test_a_set_in_which_nothing_is_to_be_filled_in_is_handed_back_itself() -> None:
+    body = created(small()).body
+
+    assert body is not None
+    assert created(body).body is body
+    assert updated(body, body).body is body
+
+
+def test_rules_of_a_fabric_are_told_with_all_others() -> None:
+    body = put(small(), {"metadata.annotations": {"grove.io/auto-mnnvl": "yes"}, "spec.replicas": -1})
+
+    assert told(created(body)) == [
+        "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+        'metadata.annotations.grove.io/auto-mnnvl: Invalid value: "yes": must be "enabled" or "disabled"',
+    ]
+
+
+def test_a_fabric_s_warnings_are_told() -> None:
+    body = put(small(), {"metadata.annotations": {"nvidia.com/computedomain": "shared"}})
+
+    assert created(body).warnings == (
+        "metadata.annotations[nvidia.com/computedomain] has no effect: it is read from spec.template.cliques[].annotations",
+    )
+
+
+class Queueing:
+    """A scheduler that takes only sets with a queue, and none whose queue is not there."""
+
+    name = "queueing"
+
+    def dress(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """Nothing to add."""
+        return spec
+
+    def issues(self, body: Body, around: Neighbourhood) -> Iterator[Issue]:
+        """The queue is one that is there."""
+        queue = (body["metadata"].get("labels") or {}).get("queue")
+        if not queue:
+            yield Issue(("metadata", "labels"), Fault.REQUIRED, "no queue")
+        elif around.knows("Namespace") and around.find(kinds.NAMESPACE.id("", queue)) is None:
+            yield Issue(("metadata", "labels", "queue"), Fault.NOT_FOUND, value=queue)
+
+    def warnings(self, body: Body, around: Neighbourhood) -> Iterator[str]:
+        """Nobody may have looked."""
+        if not around.knows("Namespace"):
+            yield "queues were not looked at"
+
+
+def test_a_scheduler_s_own_rules_are_asked_where_the_set_names_it() -> None:
+    setup = Setup({**SCHEDULERS, "queueing": Queueing()}, "default-scheduler")
+    body = put(small(), {f"{T}.cliques.0.spec.podSpec.schedulerName": "queueing"})
+    queued = put(body, {"metadata.labels": {"queue": "q"}})
+
+    assert told(created(small(), setup)) == []
+    assert told(created(body, setup)) == ["metadata.labels: Required value: no queue"]
+    assert told(updated(body, body, setup)) == ["metadata.labels: Required value: no queue"]
+    assert told(created(queued, setup, RACKS)) == ['metadata.labels.queue: Not found: "q"']
+    assert created(queued, setup).warnings == ("queues were not looked at",)
+
+
+def test_what_nobody_reads_is_no_error_and_worth_a_warning() -> None:
+    body = put(small(), {"spec.replcas": 1, f"{T}.cliques.0.spec.podSpec.containers.0.imagee": "x", "sttaus": {}})
+
+    decision = created(body)
+
+    assert decision.allowed
+    assert set(decision.warnings) == {
+        'unknown field "sttaus"',
+        'unknown field "spec.replcas"',
+        'unknown field "spec.template.cliques[0].spec.podSpec.containers[0].imagee"',
+    }
+
+
+def test_a_pod_spec_that_no_server_would_take_is_told_with_everything_else() -> None:
+    body = put(small(), {"spec.replicas": -1, f"{T}.cliques.0.spec.podSpec.hostNetwork": "yes"})
+
+    assert [issue.field for issue in created(body).issues] == ["spec.template.cliques[0].spec.podSpec.hostNetwork", "spec.replicas"]
+
+
+def test_what_has_not_the_shape_of_a_set_is_told_alone() -> None:
+    body = put(small(), {"spec.replicas": "2", f"{T}.cliques.0.spec.minAvailable": [1], "metadata.name": "Web"})
+
+    assert told(created(body)) == [
+        'spec.replicas: must be an integer, got "2"',
+        "spec.template.cliques[0].spec.minAvailable: must be an integer, got a list",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "issue"),
+    [
+        ({"kind": "PodClique"}, 'kind: must be "PodCliqueSet", got "PodClique"'),
+        ({"apiVersion": GONE}, 'apiVersion: must be "grove.io/v1alpha1", got null'),
+    ],
+)
+def test_an_object_says_what_it_is(changes: dict[str, Any], issue: str) -> None:
+    assert told(created(put(small(), changes))) == [issue]
+
+
+def test_a_set_may_always_go() -> None:
+    broken = put(small(), {f"{T}.cliques": []})
+
+    assert decided(Act.DELETE, None, broken).allowed
+
+
+def test_a_set_on_its_way_out_is_not_judged_so_that_its_finalizers_can_go() -> None:
+    going = put(small(), {f"{T}.cliques": [], "metadata.deletionTimestamp": "2026-01-01T00:00:00Z", "metadata.finalizers": ["a/b"]})
+    freed = put(going, {"metadata.finalizers": []})
+
+    decision = updated(going, freed)
+
+    assert decision.allowed
+    assert decision.body is freed
+
+
+@pytest.mark.parametrize("subresource", ["status", "scale"])
+def test_subresources_are_not_judged(subresource: str) -> None:
+    body = put(small(), {f"{T}.cliques": []})
+
+    assert admit(Request(Act.UPDATE, kinds.PODCLIQUESET.id("ml", "web"), body, body, subresource=subresource), SETUP).body is body
+
+
+def test_other_kinds_are_nobody_s_business() -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+
+    assert admit(Request(Act.CREATE, Kind("", "v1", "ConfigMap", "configmaps").id("ml", "x"), body), SETUP).body is body
+
+
+def test_the_same_kind_of_another_group_is_another_kind() -> None:
+    foreign = Kind("example.com", "v1", "PodCliqueSet", "podcliquesets")
+
+    assert decided(Act.CREATE, {"spec": 1}, kind=foreign).allowed
+
+
+# What nobody should send, and somebody will.
+
+
+def nested(levels: int) -> Any:
+    """A list in a list in a list."""
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "issue"),
+    [
+        pytest.param(nested(5_000), "must not be nested more than 100 levels deep", id="too deep"),
+        pytest.param([0] * 500_001, "must not have more than 500000 parts", id="too much"),
+        pytest.param(2**63, "must fit 64 bits, got 9223372036854775808", id="a number beyond 64 bits"),
+        pytest.param(10**5_000, "must fit 64 bits, got a number of 16610 bits", id="a number beyond reason"),
+        pytest.param(float("nan"), "must be a finite number, got NaN", id="not a number"),
+        pytest.param(float("inf"), "must be a finite number, got Infinity", id="infinity"),
+        pytest.param("\ud800", 'must be text that can be encoded, got "\\ud800"', id="half a character"),
+        pytest.param({1: 2}, "must have text for keys, got 1", id="a key that is no text"),
+        pytest.param({"\udfff": 2}, 'must have text for keys, got "\\udfff"', id="a key of half a character"),
+        pytest.param({1, 2}, "must be JSON", id="no JSON"),
+    ],
+)
+def test_what_cannot_travel_is_told_and_nothing_else(value: Any, issue: str) -> None:
+    body = put(small(), {"spec.replicas": -1})
+    body["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["future"] = value
+
+    (told_alone,) = told(created(body))
+
+    assert told_alone.endswith(issue)
+
+
+def test_what_is_told_can_be_shown_whatever_somebody_has_written() -> None:
+    nasty = "\x1b[2J\u202e" * 1_000
+    body = put(small(), {"metadata.name": nasty, "metadata.labels": {nasty: nasty}, f"{T}.cliques.0.name": nasty, f"{T}.{nasty}": 1})
+
+    decision = created(body)
+
+    assert len(decision.issues) > 4
+    assert all(text.isprintable() and len(text) < 1_000 for text in (*told(decision), *decision.warnings))
+
+
+EXAMPLES = [
+    body
+    for file in sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
+    for body in yaml.safe_load_all(file.read_text("utf-8"))
+    if isinstance(body, dict) and body.get("kind") == "PodCliqueSet"
+]
+SEEDS = [*EXAMPLES, whole(), small(cliques=[clique("a"), clique("b")])]
+SETUPS = [
+    Setup(SCHEDULERS, "default-scheduler", topology=topology, fabrics=(Nvidia(auto=auto),))
+    for topology in (False, True)
+    for auto in (False, True)
+]
+ODD = st.sampled_from(
+    [None, True, False, 0, 1, -1, 2**31 - 1, 2**31, 2**63, 10**400, 1.5, float("nan"), "", "a", "NaN", "1e999", "\x00", "\ud800"]
+    + [nested(200), [], {}, [None], [[]], {"a": None}, {"": {}}, ["a"], [{"name": "a"}] * 2, "4h", "x" * 300]
+)
+JUNK = ODD | st.recursive(
+    ODD, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=6
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> Any:
+    """A manifest of ours, in which a node or two have been replaced, taken away or doubled."""
+    body: Any = copy.deepcopy(draw(st.sampled_from(SEEDS)))
+    ways = draw(st.lists(st.sampled_from(paths(body)), min_size=1, max_size=2))
+    for way in ways:
+        try:
+            holder = body
+            for key in way[:-1]:
+                holder = holder[key]
+            deed = draw(st.sampled_from(("replace", "remove", "double"))) if way else "replace"
+            if deed == "replace":
+                body = placed(body, way, draw(JUNK))
+            elif deed == "remove":
+                del holder[way[-1]]
+            elif isinstance(holder, list):
+                holder.insert(way[-1], copy.deepcopy(holder[way[-1]]))
+            else:
+                holder[draw(st.sampled_from(("name", "spec", "env", "labels", "replicas", "cliqueNames")))] = copy.deepcopy(holder[way[-1]])
+        except (KeyError, IndexError, TypeError):
+            continue  # The first deed has taken away what the second was about.
+    return body
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(mutated(), st.sampled_from(SETUPS), st.sampled_from(SEEDS))
+def test_whatever_is_sent_it_is_answered_and_what_is_admitted_can_be_rendered(body: Any, setup: Setup, other: Any) -> None:
+    for decision in (
+        created(body, setup, RACKS),
+        updated(other, body, setup, RACKS),
+        updated(body, other, setup),
+        updated(body, body, setup, RACKS),
+        created(body, setup, kind=kinds.TOPOLOGY_BINDING),
+        created(body, setup, kind=kinds.PODGANG),
+    ):
+        json.dumps([told(decision), decision.warnings, decision.denial])
+    decision = created(body, setup, RACKS)
+    if decision.allowed and decision.body is not None:
+        (observed,) = propose(empty(), [decision.body]).roots
+        desired = BLUEPRINTS[0].desire(observed, START, setup, Memo())
+        assert desired.problems or desired.graph.resources
+
+
+@pytest.mark.parametrize("body", EXAMPLES, ids=lambda body: str(body["metadata"]["name"]))
+def test_every_example_is_admitted_without_a_word_as_things_are_configured_for_it(body: dict[str, Any]) -> None:
+    assert any(decision.allowed and not decision.warnings for setup in SETUPS for decision in [created(body, setup, RACKS)])

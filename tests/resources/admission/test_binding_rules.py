@@ -1,0 +1,115 @@
+"""Bindings: levels that are told apart, and schedulers that keep a topology of their own."""
+
+from typing import Any
+
+import pytest
+
+from engine.ids import Kind
+from engine.resource import PLAIN
+from resources.admission.request import Act
+from resources.kinds import TOPOLOGY_BINDING
+from resources.setup import Setup
+from tests.resources.admission.asking import SCHEDULERS, binding, created, decided, put, told, updated
+
+
+class Racked:
+    """A scheduler that keeps a topology of its own."""
+
+    name = "racked"
+    topology = Kind("example.com", "v1", "Topology", "topologies", namespaced=False)
+    topology_policy = PLAIN
+
+    def dress(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """Nothing to add."""
+        return spec
+
+    def topology_for(self, levels: Any) -> dict[str, Any]:
+        """An empty one."""
+        return {}
+
+    def topology_drift(self, name: str, live: Any, levels: Any) -> str:
+        """None."""
+        return ""
+
+    def topology_taken(self, name: str, levels: Any) -> str:
+        """Nothing."""
+        return ""
+
+
+SETUP = Setup({**SCHEDULERS, "racked": Racked()}, "default-scheduler")
+REFERENCES = "spec.schedulerTopologyBindings"
+
+
+def referring(*schedulers: str) -> dict[str, Any]:
+    """A binding with an object of these schedulers'."""
+    references = [{"schedulerName": name, "topologyReference": "mine"} for name in schedulers]
+    return put(binding("zone", "rack"), {REFERENCES: references})
+
+
+CASES = [
+    pytest.param(
+        put(binding("zone", "rack"), {"spec.levels.1.domain": "zone"}),
+        ['spec.levels[1].domain: Duplicate value: "zone"'],
+        id="no two levels have one domain",
+    ),
+    pytest.param(
+        put(binding("zone", "rack"), {"spec.levels.1.key": "example.com/zone"}),
+        ['spec.levels[1].key: Duplicate value: "example.com/zone"'],
+        id="no two levels have one key",
+    ),
+    pytest.param(
+        referring("racked", "racked"), [f'{REFERENCES}[1].schedulerName: Duplicate value: "racked"'], id="a scheduler is named once (Q19)"
+    ),
+    pytest.param(
+        referring("other"),
+        [f'{REFERENCES}[0].schedulerName: Invalid value: "other": scheduler backend is not enabled in Grove'],
+        id="a scheduler is enabled",
+    ),
+    pytest.param(
+        referring("racked", "default-scheduler"),
+        [
+            f'{REFERENCES}[1].schedulerName: Invalid value: "default-scheduler": '
+            "scheduler backend does not implement topology-aware scheduling"
+        ],
+        id="a scheduler knows what a topology is",
+    ),
+    pytest.param(
+        put(binding("zone"), {"spec.levels": []}), ["spec.levels: Invalid value: a list: must have at least 1 entries"], id="levels"
+    ),
+    pytest.param(
+        put(binding("zone"), {"spec.levels.0.key": "-/x"}),
+        [
+            'spec.levels[0].key: Invalid value: "-/x": must match '
+            "^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"
+        ],
+        id="a key is the key of a label",
+    ),
+    pytest.param(
+        put(binding("zone"), {"metadata.namespace": "ml"}), ["metadata.namespace: Forbidden: not allowed on this type"], id="no namespace"
+    ),
+    pytest.param(referring("racked"), [], id="a sound one passes"),
+]
+
+
+@pytest.mark.parametrize(("body", "issues"), CASES)
+def test_a_new_binding(body: dict[str, Any], issues: list[str]) -> None:
+    decision = created(body, SETUP, kind=TOPOLOGY_BINDING)
+
+    assert told(decision) == issues
+    assert decision.body is body
+
+
+@pytest.mark.parametrize(("body", "issues"), CASES)
+def test_a_changed_binding_is_judged_like_a_new_one(body: dict[str, Any], issues: list[str]) -> None:
+    assert told(updated(binding("zone", "rack", "host"), body, SETUP, kind=TOPOLOGY_BINDING)) == issues
+
+
+def test_any_binding_may_go() -> None:
+    assert decided(Act.DELETE, None, binding("zone", "zone"), SETUP, kind=TOPOLOGY_BINDING).allowed
+
+
+def test_what_nobody_reads_is_worth_a_warning() -> None:
+    decision = created(put(binding("zone"), {"spec.levls": [], "spec.levels.0.kye": "x"}), SETUP, kind=TOPOLOGY_BINDING)
+
+    assert decision.allowed
+    assert set(decision.warnings) == {'unknown field "spec.levls"', 'unknown field "spec.levels[0].kye"'}
