@@ -71,8 +71,6 @@ def test_an_order_of_thousands_is_checked_in_passing() -> None:
 
 
 ARROWS = st.integers(1, 9).flatmap(lambda size: st.lists(st.sets(st.integers(0, size - 1)), min_size=size, max_size=size))
-    lambda size: st.lists(st.sets(st.integers(0, size - 1)), min_size=size, max_size=size) if size else st.just([])
-)
 
 
 @given(ARROWS)
