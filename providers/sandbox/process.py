@@ -16,8 +16,7 @@ from providers.sandbox.access import Access
 from providers.sandbox.actors import ACTORS, run_actors
 from providers.sandbox.actors.nodes import node_names
 from providers.sandbox.actors.settings import Settings
-from providers.sandbox.driver.installation import installation, slice_of
-from providers.sandbox.driver.kinds import RESOURCE_SLICE
+from providers.sandbox.driver.installation import installation
 from providers.sandbox.faults import Faults
 from providers.sandbox.inprocess import InProcessClient
 from providers.sandbox.request import Request
@@ -149,7 +148,6 @@ def _define(api: Api, definitions: Collection[Mapping[str, Any]]) -> None:
 
 def _install(api: Api, settings: Settings) -> None:
     """The driver, and the devices of the nodes that there will be."""
-    slices = [(RESOURCE_SLICE, slice_of(name)) for name in node_names(settings)]
-    for kind, body in (*installation(settings.driver.namespace), *slices):
+    for kind, body in installation(settings.driver.namespace, node_names(settings)):
         served = api.catalogue.find(kind.group, kind.version, kind.plural)
         api.create(Request(served, body["metadata"].get("namespace", ""), manager="sandbox"), body)

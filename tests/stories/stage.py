@@ -20,9 +20,11 @@ from engine.runtime.session import Report, preview, sync
 from providers.cluster import Cluster
 from providers.registry import SCHEDULERS, fabrics
 from providers.sandbox.actors import ACTORS, run_actors
+from providers.sandbox.actors.nodes import node_names
 from providers.sandbox.actors.script import FAIL
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.settings import Driver, Settings
 from providers.sandbox.clock import VirtualClock
+from providers.sandbox.driver.installation import installation
 from providers.sandbox.inprocess import InProcessClient
 from providers.sandbox.request import Request, Selection
 from providers.sandbox.verbs import Api
@@ -126,6 +128,15 @@ class Stage:
             await self.clock.run_until(ended.is_set)
         assert "Traceback" not in told.getvalue(), told.getvalue()
 
+    @asynccontextmanager
+    async def playing(self, *actors: str, driver: Driver = Driver()) -> AsyncIterator[None]:  # noqa: B008
+        """More actors, for as long as the block lasts: `playing("driver")` on a stage without it, or some parts of it."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(run_actors, InProcessClient(self.api, "actors"), self.clock, actors, Settings(driver=driver))
+            await self.clock.advance(0)
+            yield
+            group.cancel_scope.cancel()
+
     async def until(self, done: Callable[[], bool], *, within: float = 3600.0) -> None:
         """Let time pass until it is so. Raises `TimeoutError` when it does not come to be."""
         await self.clock.run_until(done, within=within)
@@ -189,15 +200,24 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(*, nodes: int = 20, without: Iterable[str] = (), capacity: Mapping[str, str] | None = None) -> AsyncIterator[Stage]:
-    """A cluster with its nodes up and our kinds defined; without some of its actors, or on smaller nodes, if a story needs that."""
+async def stage(
+    *,
+    nodes: int = 20,
+    without: Iterable[str] = (),
+    capacity: Mapping[str, str] | None = None,
+    driver: Driver = Driver(),  # noqa: B008
+) -> AsyncIterator[Stage]:
+    """A cluster with its nodes up, our kinds defined and the DRA driver installed; without some of its actors (without `driver`, that
+    is down), or on smaller nodes, if a story needs that."""
+    played = Settings(nodes=nodes, capacity=capacity, driver=driver) if capacity else Settings(nodes=nodes, driver=driver)
     scene = Stage()
     for definition in definitions():
         await scene.kubectl.create(kinds.CRD, "", definition)
+    for kind, body in installation(nodes=node_names(played)):
+        await scene.kubectl.create(kind, body["metadata"].get("namespace", ""), body)
     actors = [name for name in ACTORS if name not in set(without)]
     async with anyio.create_task_group() as group:
-        settings = Settings(nodes=nodes, capacity=capacity) if capacity else Settings(nodes=nodes)
-        group.start_soon(run_actors, InProcessClient(scene.api, "actors"), scene.clock, actors, settings)
+        group.start_soon(run_actors, InProcessClient(scene.api, "actors"), scene.clock, actors, played)
         await scene.clock.advance(1)
         yield scene
         group.cancel_scope.cancel()

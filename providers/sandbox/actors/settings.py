@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from providers.sandbox.driver.installation import NAMESPACE_OF_DRIVER
 
 
 def _capacity() -> Mapping[str, str]:
     return {"cpu": "128", "memory": "1Ti", "ephemeral-storage": "1Ti", "nvidia.com/gpu": "8", "pods": "110"}
+
+
+PARTS: Final = frozenset({"controller", "plugins", "daemons", "daemonSets"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +25,9 @@ class Driver:
     """Seconds from a daemon's start until it is ready."""
     imex_loss: float = 5.0
     """Seconds until containers exit whose domain has gone from under them."""
-    controller: bool = True
-    """Whether the controller is up; without it, plugins and daemons go on."""
-    daemon_sets: bool = True
-    """Whether DaemonSets of the driver are played too; not where a real kube-controller-manager does it."""
+    parts: frozenset[str] = PARTS
+    """What of it is up: its controller, its plugins on the nodes, its daemons; and, where no kube-controller-manager does it, its
+    DaemonSets."""
 
 
 @dataclass(frozen=True, slots=True)

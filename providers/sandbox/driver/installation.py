@@ -17,14 +17,16 @@ _CHANNELS: Final = f"device.driver == '{DRIVER}' && {_ATTRIBUTES}.type == 'chann
 _DAEMONS: Final = f"device.driver == '{DRIVER}' && {_ATTRIBUTES}.type == 'daemon'"
 
 
-def installation(namespace: str = NAMESPACE_OF_DRIVER) -> Iterable[tuple[Kind, Body]]:
-    """Everything but the nodes' devices, in the order in which it can be created."""
+def installation(namespace: str = NAMESPACE_OF_DRIVER, nodes: Iterable[str] = ()) -> Iterable[tuple[Kind, Body]]:
+    """Everything, in the order in which it can be created; the devices of these nodes last."""
     for definition in definitions():
         yield CRD, definition
     yield NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     yield SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}
     yield DEVICE_CLASS, _device_class(CHANNEL_CLASS, _CHANNELS)
     yield DEVICE_CLASS, _device_class(DAEMON_CLASS, _DAEMONS)
+    for node in nodes:
+        yield RESOURCE_SLICE, slice_of(node)
 
 
 def _device_class(name: str, expression: str) -> Body:

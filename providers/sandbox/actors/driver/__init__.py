@@ -3,6 +3,9 @@
 They share what they see of the cluster and nothing else: what one has done, the others find in the API.
 """
 
+from collections.abc import Callable
+from typing import Protocol
+
 import anyio
 
 from engine.runtime.client import Client
@@ -16,18 +19,29 @@ from providers.sandbox.actors.driver.publishing import Publishing
 from providers.sandbox.actors.settings import Settings
 
 
+class Part(Protocol):
+    """One of the driver's processes."""
+
+    async def run(self) -> None:
+        """Play, for ever."""
+        ...
+
+
 async def run(client: Client, clock: Clock, settings: Settings) -> None:
     """Serve ComputeDomains, for ever."""
     facts, driver = Facts(), settings.driver
     publishing = Publishing(client, clock, driver, facts)
-    plugins, daemons = Plugins(client, clock, settings, facts), Daemons(client, clock, driver, facts)
-    controller = Controller(client, clock, driver, facts) if driver.controller else None
-    daemon_sets = DaemonSets(client, clock, facts) if driver.daemon_sets else None
+    makers: dict[str, Callable[[], Part]] = {
+        "controller": lambda: Controller(client, clock, driver, facts),
+        "daemonSets": lambda: DaemonSets(client, clock, facts),
+        "daemons": lambda: Daemons(client, clock, driver, facts),
+        "plugins": lambda: Plugins(client, clock, settings, facts),
+    }
+    parts = [make() for name, make in makers.items() if name in driver.parts]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(facts.follow, client, clock)
         tasks.start_soon(publishing.run)
         # Who is missing can only be said once everything has been listed.
         await facts.synced()
-        for part in (controller, daemon_sets, daemons, plugins):
-            if part is not None:
-                tasks.start_soon(part.run)
+        for part in parts:
+            tasks.start_soon(part.run)

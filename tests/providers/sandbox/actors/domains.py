@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.ids import Kind
-from providers.sandbox.actors.settings import Driver, Settings
+from providers.sandbox.actors.settings import PARTS, Driver, Settings
 from providers.sandbox.driver.installation import NAMESPACE_OF_DRIVER
 from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DOMAIN
 from resources.kinds import EVENT, NODE, POD, RESOURCE_CLAIM
@@ -17,7 +17,8 @@ OTHERS = ("scheduler", "kubelet", "garbage", "claims", "namespace", "token")
 """Every actor that a domain needs besides the driver."""
 EVERYBODY = (*OTHERS, "driver")
 NODES = Settings(nodes=3)
-CONTROLLER_DOWN = replace(NODES, driver=Driver(controller=False))
+CONTROLLER = replace(NODES, driver=Driver(parts=frozenset({"controller"})))
+NO_CONTROLLER = replace(NODES, driver=Driver(parts=PARTS - {"controller"}))
 
 
 def domain(name: str, *, template: str = "", nodes: int = 0, finalizers: tuple[str, ...] = (), namespace: str = "ml") -> dict[str, Any]:
