@@ -25,6 +25,10 @@ ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "ro
 AUTOSCALER: Final = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", status=True)
 RESOURCE_CLAIM: Final = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", status=True)
 RESOURCE_CLAIM_TEMPLATE: Final = Kind("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
+DEVICE_CLASS: Final = Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)
+RESOURCE_SLICE: Final = Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False)
+DEPLOYMENT: Final = Kind("apps", "v1", "Deployment", "deployments", status=True)
+DAEMON_SET: Final = Kind("apps", "v1", "DaemonSet", "daemonsets", status=True)
 LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 CRD: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, status=True)
 
@@ -45,6 +49,10 @@ KINDS: Final = (
     AUTOSCALER,
     RESOURCE_CLAIM,
     RESOURCE_CLAIM_TEMPLATE,
+    DEVICE_CLASS,
+    RESOURCE_SLICE,
+    DEPLOYMENT,
+    DAEMON_SET,
     LEASE,
     CRD,
 )

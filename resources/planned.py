@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from engine.ids import ResourceId
 from engine.paths import get
 from engine.resource import Body
+from resources.admission.annotations import GROUPS, annotations_of, cliques_of, mappings
 from resources.ports import INDEX, Fabric, Wish
 from resources.view import MOST_REPLICAS
 
@@ -23,11 +24,11 @@ class Planned:
 
 def planned(root: ResourceId, body: Body, fabric: Fabric) -> Iterator[Planned]:
     """The domains of one set, each once. What cannot be understood asks for nothing."""
-    cliques = cliques_of(body)
-    count = _count(get(body, ("spec", "replicas"), 1))
-    times = _times(body)
-    for wish in fabric.wishes(root.name, annotations_of(body), cliques):
-        own = sum(_pods(cliques[name]) * times.get(name, 1) for name in sorted(wish.cliques) if name in cliques)
+    cliques = members(body)
+    count = replicas(body)
+    copies = times(body)
+    for wish in fabric.wishes(root.name, annotations(body), cliques):
+        own = sum(pods(cliques[name]) * copies.get(name, 1) for name in sorted(wish.cliques) if name in cliques)
         if INDEX in wish.name:
             for index in range(count):
                 yield Planned(root, fabric.kind.id(root.namespace, wish.name.replace(INDEX, str(index))), wish, own)
@@ -40,21 +41,20 @@ def planned_by(sets: Iterable[tuple[ResourceId, Body]], fabric: Fabric) -> tuple
     return tuple(one for root, body in sets for one in planned(root, body, fabric))
 
 
-def cliques_of(body: Body) -> Mapping[str, Body]:
+def members(body: Body) -> Mapping[str, Body]:
     """The entries of a set's template by name."""
-    return {entry["name"]: entry for entry in _maps(get(body, ("spec", "template", "cliques"), ())) if isinstance(entry.get("name"), str)}
+    return {entry["name"]: entry for entry in cliques_of(body) if isinstance(entry.get("name"), str)}
 
 
-def annotations_of(body: Body) -> Mapping[str, str]:
-    """The set's annotations, as far as they are text."""
-    told = get(body, ("metadata", "annotations"), {})
-    return {key: value for key, value in told.items() if isinstance(value, str)} if isinstance(told, Mapping) else {}
+def annotations(body: Body) -> Mapping[str, str]:
+    """A set's annotations, as far as they are text."""
+    return {key: value for key, value in annotations_of(body).items() if isinstance(value, str)}
 
 
-def _times(body: Body) -> Mapping[str, int]:
+def times(body: Body) -> Mapping[str, int]:
     """Clique -> in how many replicas of a scaling group it is; those that stand alone are not in it."""
     found: dict[str, int] = {}
-    for group in _maps(get(body, ("spec", "template", "podCliqueScalingGroups"), ())):
+    for group in mappings(get(body, GROUPS, ())):
         names = group.get("cliqueNames")
         for name in names if isinstance(names, list | tuple) else ():
             if isinstance(name, str):
@@ -62,14 +62,16 @@ def _times(body: Body) -> Mapping[str, int]:
     return found
 
 
-def _pods(clique: Body) -> int:
+def replicas(body: Body) -> int:
+    """How many replicas a set asks for."""
+    return _count(get(body, ("spec", "replicas"), 1))
+
+
+def pods(clique: Body) -> int:
+    """How many pods the template foresees of a clique."""
     return _count(get(clique, ("spec", "replicas"), 1))
 
 
 def _count(value: object) -> int:
     """A number of replicas, within reason: whoever writes more is refused elsewhere."""
     return min(max(value, 0), MOST_REPLICAS) if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def _maps(value: object) -> list[Body]:
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []

@@ -42,7 +42,7 @@ MEANINGS: dict[Exit, str] = {
     Exit.TERMINATED: "terminated",
 }
 
-WORST_FIRST = (Exit.FAILED, Exit.DENIED, Exit.STALE, Exit.NOT_LEADER, Exit.INCOMPLETE, Exit.CHANGES, Exit.DONE)
+WORST_FIRST = (Exit.PREFLIGHT, Exit.FAILED, Exit.DENIED, Exit.STALE, Exit.NOT_LEADER, Exit.INCOMPLETE, Exit.CHANGES, Exit.DONE)
 
 
 def worst(codes: Iterable[Exit]) -> Exit:

@@ -18,6 +18,7 @@ from enginectl.diff import diff
 from enginectl.exits import Exit, Stopped, meaning
 from enginectl.manifests import manifests
 from enginectl.options import declare, everywhere
+from enginectl.preflight import preflight
 from enginectl.render import render
 from enginectl.review import review
 from enginectl.run import run
@@ -29,14 +30,15 @@ from enginectl.sync import sync
 commands = typer.Typer(
     name="engine",
     help="Declarative desired state for AI inference workloads on Kubernetes: what `diff` shows is what `sync` and `run` do.",
-    epilog="Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), 3 denied, 5 incomplete, 6 lease taken, 64 usage error.",
+    epilog="Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, "
+    "64 usage error.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
     no_args_is_help=True,
     callback=declare,
 )
-for command in (diff, sync, run, render, review, status, snapshot, demo):
+for command in (diff, sync, run, render, review, status, preflight, snapshot, demo):
     commands.command()(command)
 for group in (sandbox, manifests):
     commands.add_typer(group)

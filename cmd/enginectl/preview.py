@@ -6,7 +6,7 @@ from engine.report.model import Report, compose
 from engine.report.text import text
 from engine.runtime.passes import Engine, Look
 from engine.runtime.session import preview as look_once
-from enginectl import output, wiring
+from enginectl import fitness, output, wiring
 from enginectl.admitting import admitted
 from enginectl.exits import Exit, worst
 from enginectl.manifest_files import NO_FILES, Wanted
@@ -17,7 +17,7 @@ from enginectl.wiring import USUAL, Wiring
 async def preview(wired: Wiring, wanted: Wanted, against: str, form: Output, *, detailed: bool = False, limits: Limits = USUAL) -> Exit:
     """Look, report, and answer with the exit code. The same look as that of a sync, and nothing else."""
     async with wiring.world(wired, against) as (provider, otherwise):
-        where = wiring.namespaces(wired, wanted, otherwise=otherwise)
+        where = wiring.where(wired, wanted, otherwise=otherwise)
         asked = await admitted(wired, wanted, provider, against, where)
         look = await look_at(wiring.engine_of(wired, provider, where, limits), asked.wanted)
     found = report_of(asked.answered(look))
@@ -30,10 +30,13 @@ async def preview(wired: Wiring, wanted: Wanted, against: str, form: Output, *, 
 
 
 async def look_at(engine: Engine, wanted: Wanted = NO_FILES) -> Look:
-    """A look, with a note on stderr when no root is seen because the cluster does not know what that is."""
+    """A look, with a note on stderr about roots that the cluster does not know."""
     look = await look_once(engine, wanted.roots)
-    if not any(seen.root.uid for seen in look.world.roots) and (note := await wiring.unserved(engine.provider)):
+    unknown = [kind for kind in engine.scope.roots if kind.name in look.world.unserved]
+    if unknown and (note := await wiring.unserved(engine.provider, unknown)):
         output.tell(f"note: {note}")
+    if lacking := await fitness.note(engine.settings, engine.provider):
+        output.tell(f"note: {lacking}")
     return look
 
 

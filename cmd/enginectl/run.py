@@ -20,16 +20,18 @@ def run(
     import anyio
 
     from engine.runtime import loop
-    from enginectl import running, wiring
+    from enginectl import fitness, running, wiring
+    from enginectl.manifest_files import NO_FILES
     from enginectl.values import seconds
 
     every = seconds(interval, "--interval")
     wired = wiring.wired(options(ctx))
 
     async def work(stop: anyio.CancelScope) -> Exit:
-        where = (wired.options.namespace,) if wired.options.namespace else ()
+        where = wiring.where(wired, NO_FILES)
         async with wiring.cluster(wired) as (client, provider):
-            await wiring.require_roots(provider)
+            await wiring.require_roots(provider, where)
+            await fitness.require(wired, provider)
             engine = wiring.engine_of(wired, provider, where)
             await loop.run(engine, wiring.lease(wired, client), wired.log, interval=every, stop=stop)
         return Exit.DONE

@@ -21,6 +21,10 @@ class Misuse(InputError):
     """The command line itself cannot be used: an option that names nothing, or two that exclude each other."""
 
 
+class Unfit(InputError):
+    """The cluster lacks what must be there before anything may be started."""
+
+
 Work = Callable[[anyio.CancelScope], Awaitable[Exit]]
 """What a command awaits: it enters the scope around what a signal may cut short."""
 
@@ -90,6 +94,8 @@ def code_of(error: BaseException) -> Exit:
     """The exit code of one failure."""
     if isinstance(error, Misuse):
         return Exit.USAGE
+    if isinstance(error, Unfit):
+        return Exit.PREFLIGHT
     return Exit.NOT_LEADER if isinstance(error, LeaseTaken | LeaseLost) else Exit.FAILED
 
 

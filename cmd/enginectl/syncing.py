@@ -15,7 +15,7 @@ from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.report.text import text
 from engine.runtime.session import Ending, Report, sync
-from enginectl import output, wiring
+from enginectl import fitness, output, wiring
 from enginectl.admitting import admitted
 from enginectl.exits import Exit
 from enginectl.manifest_files import Wanted
@@ -45,9 +45,10 @@ class Patience:
 
 async def synced(wired: Wiring, wanted: Wanted, form: Output, limits: Limits, patience: Patience, stop: anyio.CancelScope) -> Exit:
     """Sync as the holder of the lease, and answer with the exit code."""
-    where = wiring.namespaces(wired, wanted, otherwise=(wiring.home(wired),))
+    where = wiring.where(wired, wanted, otherwise=(wiring.home(wired),))
     async with wiring.cluster(wired) as (client, provider):
-        await wiring.require_roots(provider)
+        await wiring.require_roots(provider, where)
+        await fitness.require(wired, provider)
         asked = await admitted(wired, wanted, provider, wiring.LIVE, where)
         asked.require_all()
         engine, lease = wiring.engine_of(wired, provider, where, limits), wiring.lease(wired, client)

@@ -1,19 +1,20 @@
 """NVIDIA: multi-node NVLink through ComputeDomains, one for each replica of a set, or by name."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from engine.ids import Kind
 from engine.observed import Live
 from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
+from providers.fabrics import nvidia_channels, nvidia_checks
 from providers.fabrics.nvidia_words import (
     AUTO,
     CLAIM,
     COMPUTE_DOMAIN,
     DISABLED,
     DOMAIN_LABEL,
-    DRIVER,
     ENABLED,
     FINALIZER,
     GPU,
@@ -21,6 +22,7 @@ from providers.fabrics.nvidia_words import (
     TARGET_LABEL,
     WORKLOAD,
 )
+from resources import kinds
 from resources.admission.annotations import (
     CLIQUES,
     annotations_of,
@@ -33,7 +35,11 @@ from resources.admission.annotations import (
 )
 from resources.admission.formats import subdomain_faults
 from resources.admission.issues import Child, Fault, Issue, Path
-from resources.ports import INDEX, Wish
+from resources.check import Check
+from resources.crowding import crowded
+from resources.inquiry import Question
+from resources.planned import planned_by
+from resources.ports import INDEX, Site, Wish
 from resources.settings import Settings
 
 AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
@@ -142,11 +148,7 @@ class Nvidia:
 
     def domain_of(self, claim: Live) -> str:
         """What the driver has put into the claim."""
-        for config in mappings(get(claim.body, ("spec", "devices", "config"), ())):
-            opaque = mapping(config.get("opaque"))
-            if opaque.get("driver") == DRIVER:
-                return str(mapping(opaque.get("parameters")).get("domainID") or "")
-        return ""
+        return nvidia_channels.domain_of(claim)
 
     def dressed(self, spec: Body, template: str) -> dict[str, Any]:
         """N4: the GPU containers use the claim; where there are none, but the pod is in a domain by name, all containers do."""
@@ -161,6 +163,34 @@ class Nvidia:
             for field in fields
         }
         return {**spec, "resourceClaims": claims, **using}
+
+    # What it offers beside: nothing of it shapes an object, it is all for people to read.
+
+    inventory = kinds.RESOURCE_SLICE
+
+    def places(self, inventory: Iterable[Live]) -> frozenset[str]:
+        """R35: a node has one channel."""
+        return nvidia_channels.places(inventory)
+
+    def taken(self, claim: Live) -> str:
+        """The node whose channel a claim has."""
+        return nvidia_channels.taken(claim)
+
+    def demands(self) -> Mapping[Kind, str]:
+        """R3, R5."""
+        return nvidia_checks.demands(auto=self.auto)
+
+    def questions(self) -> tuple[Question, ...]:
+        """What the checks look at."""
+        return nvidia_checks.QUESTIONS
+
+    def checks(self, site: Site) -> Iterator[Check]:
+        """How an installation stands."""
+        sets = [(live.id, live.body) for live in site.sets or ()]
+        domains = site.answers.to(nvidia_checks.DOMAINS).objects
+        full = crowded(self, sets, nvidia_checks.room(site), {live.id: live.uid for live in domains})
+        told = tuple(f"{root.namespace}/{root.name}: {why}" for root, why in sorted(full.items()))
+        return nvidia_checks.checks(nvidia_checks.Scene(site, self.auto, planned_by(sets, self), told))
 
 
 def configured(settings: Settings) -> Nvidia:

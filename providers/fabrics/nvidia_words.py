@@ -19,3 +19,19 @@ TARGET_LABEL: Final = "resource.nvidia.com/computeDomainTarget"
 WORKLOAD: Final = "Workload"
 FINALIZER: Final = "grove.io/computedomain-finalizer"
 """Ours."""
+
+CLIQUE: Final = Kind(COMPUTE_DOMAIN.group, COMPUTE_DOMAIN.version, "ComputeDomainClique", "computedomaincliques")
+"""The daemons of a domain in one NVLink clique: the driver has it since 25.12."""
+RELEASED: Final = "resource.nvidia.com/computeDomain"
+"""The driver's finalizer, on domains and on all that it makes for them."""
+CHANNEL: Final = "channel-0"
+"""The device that a node has for pods of domains: one, whatever its number suggests."""
+CHANNEL_CLASS: Final = "compute-domain-default-channel.nvidia.com"
+FABRIC_LABEL: Final = "nvidia.com/gpu.clique"
+"""On nodes: the NVLink clique that a node is in."""
+PARTS: Final = ("dra-driver-nvidia-gpu-component", "nvidia-dra-driver-gpu-component")
+"""Labels by which the driver's own parts are told, the older one last."""
+MOST_NODES: Final = 18
+"""Nodes of one NVLink clique that a domain can have."""
+OLDER: Final = ("v1beta2", "v1beta1")
+"""Versions of resource.k8s.io in which what we look at reads the same."""
