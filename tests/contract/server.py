@@ -41,8 +41,19 @@ def authority(cluster: dict[str, str]) -> str:
 
 @contextlib.contextmanager
 def sandbox(folder: Path) -> Iterator[Server]:
-    """`engine sandbox up`, as a user starts it, for as long as the block lasts; without the actors that run pods."""
-    command = [sys.executable, "-m", "enginectl", "sandbox", "up", "--dir", str(folder), "--without", "scheduler,kubelet,driver"]
+    """`engine sandbox up`, as a user starts it, for as long as the block lasts; without webhooks and the actors that run pods."""
+    command = [
+        sys.executable,
+        "-m",
+        "enginectl",
+        "sandbox",
+        "up",
+        "--dir",
+        str(folder),
+        "--without",
+        "scheduler,kubelet,driver",
+        "--no-admission",
+    ]
     environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     with (folder / "sandbox.log").open("w") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, env=environment, text=True)
