@@ -2,13 +2,17 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from engine.ids import Kind
 from providers.sandbox import causes, structural
 from providers.sandbox.rules import Rules, Scene
 from providers.sandbox.schema import Validator
 from providers.sandbox.served import ScalePaths, Served
+from providers.sandbox.shapes import Shape
 from providers.sandbox.status import Cause
 from providers.sandbox.transitions import transitions
 
@@ -127,7 +131,7 @@ def _served(spec: Body, version: Body, preferred: bool) -> Served:
     names, subresources = spec["names"], version.get("subresources") or {}
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     scale = subresources.get("scale")
-    shape = structural.root_shape(schema)
+    shape, validator = _compiled(orjson.dumps(schema))
     return Served(
         kind=Kind(
             spec["group"],
@@ -148,10 +152,18 @@ def _served(spec: Body, version: Body, preferred: bool) -> Served:
         schema=schema,
         columns=tuple(version.get("additionalPrinterColumns") or ()),
         preferred=preferred,
-        validator=Validator(schema, shape),
+        validator=validator,
         transitions=tuple(transitions(schema)),
         selectable=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
     )
+
+
+@lru_cache(maxsize=32)
+def _compiled(schema: bytes) -> tuple[Shape, Validator]:
+    """What a schema comes to. Kept, because the same few are defined again and again."""
+    text = orjson.loads(schema)
+    shape = structural.root_shape(text)
+    return shape, Validator(text, shape)
 
 
 def _priority(version: str) -> tuple[int, int, int]:

@@ -28,6 +28,7 @@ class Validator:
 
     def __init__(self, schema: Schema, shape: Shape) -> None:
         self._shape = shape
+        self._counted = _counted(shape)
         self._has_rules = _has_rules(schema)
         self._compiled = jsonschema_rs.Draft7Validator(_draft7(schema), validate_formats=True)
 
@@ -43,7 +44,7 @@ class Validator:
             relevant = (error for error in errors if not status_alone or error.instance_path[:1] == ["status"])
             fresh = (error for error in relevant if old is None or not _is_as_it_was(error.instance_path, bare, old, self._shape))
             found = [cause for error in fresh for cause in _causes(error, status_alone)]
-        found += _duplicates(bare, self._shape, "")
+        found += _duplicates(bare, self._shape, "", self._counted)
         return [*found, _UNCHECKED] if found and self._has_rules else found
 
 
@@ -209,11 +210,20 @@ def _plain(limit: Any) -> str:
     return str(int(limit)) if isinstance(limit, float) and limit.is_integer() else str(limit)
 
 
-def _duplicates(value: Any, shape: Shape, path: str) -> Iterator[Cause]:
+def _counted(shape: Shape) -> frozenset[Shape]:
+    """The shapes in which something may be there twice: sets, lists by keys, and whatever holds one."""
+    below = [inner for inner in (*shape.fields.values(), shape.values, shape.items) if inner is not None]
+    found = frozenset().union(*(_counted(inner) for inner in below if not inner.name))
+    return found | {shape} if found or shape.is_set or shape.keys else found
+
+
+def _duplicates(value: Any, shape: Shape, path: str, counted: frozenset[Shape]) -> Iterator[Cause]:
     """Items that a set or a list by keys holds twice."""
+    if shape not in counted:
+        return
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _duplicates(item, shape.child(key), f"{path}.{key}" if path else key)
+            yield from _duplicates(item, shape.child(key), f"{path}.{key}" if path else key, counted)
     elif isinstance(value, list):
         seen: set[str] = set()
         for at, item in enumerate(value):
@@ -226,4 +236,4 @@ def _duplicates(value: Any, shape: Shape, path: str) -> Iterator[Cause]:
                 if step in seen:
                     yield causes.duplicate(where, {key: item.get(key) for key in shape.keys} if shape.keys else item)
                 seen.add(step)
-            yield from _duplicates(item, shape.item, where)
+            yield from _duplicates(item, shape.item, where, counted)

@@ -42,6 +42,8 @@ class Shape:
     presence: str = "?"
     """`!` always written, `^` always written and null where absent, `?` kept when zero, empty: dropped when zero."""
     default: Any = ABSENT
+    defaults: dict[str, Any] = field(default_factory=dict)
+    """Those of the fields, in a custom kind."""
     open: bool = False
     """Unknown fields are kept."""
     nullable: bool = False

@@ -43,9 +43,14 @@ def shape_of(schema: Schema) -> Shape:
         nullable=bool(schema.get("nullable")),
         embedded=bool(schema.get("x-kubernetes-embedded-resource")),
     )
+    shape.defaults = {key: field.default for key, field in shape.fields.items() if field.default is not ABSENT}
     if shape.embedded:
         shape.fields |= {"apiVersion": Shape("string"), "kind": Shape("string"), "metadata": builtin("ObjectMeta")}
     return shape
+
+
+_PLAIN = frozenset({str, int, float, bool})
+"""Values in which there is nothing to look for; most are of these."""
 
 
 def pruned(value: Any, shape: Shape, unknown: list[str], path: str = "") -> Any:
@@ -65,14 +70,16 @@ def _pruned_map(value: Mapping[str, Any], shape: Shape, unknown: list[str], path
     kept: dict[str, Any] = {}
     changed = False
     for key, item in value.items():
-        where = f"{path}.{key}" if path else key
         child = shape.fields.get(key) or shape.values
         if child is None and not shape.open:
-            unknown.append(where)
+            unknown.append(f"{path}.{key}" if path else key)
             changed = True
             continue
         # A path below metadata is the reader's concern: that is a built-in type.
-        made = item if child is None or key == "metadata" and not path else pruned(item, child, unknown, where)
+        if child is None or item.__class__ in _PLAIN or (key == "metadata" and not path):
+            kept[key] = item
+            continue
+        made = pruned(item, child, unknown, f"{path}.{key}" if path else key)
         changed = changed or made is not item
         kept[key] = made
     return kept if changed else value
@@ -91,23 +98,17 @@ def defaulted(value: Any, shape: Shape) -> Any:
 def _defaulted_map(value: Mapping[str, Any], shape: Shape) -> Any:
     changed: dict[str, Any] = {}
     nulls: set[str] = set()
-    for key, child in shape.fields.items():
-        item = value.get(key, ABSENT)
-        if item is None and not child.nullable:
-            item, nulls = ABSENT, nulls | {key}
-        if item is ABSENT and child.default is ABSENT:
+    for key, item in value.items():
+        child = None if item.__class__ in _PLAIN else shape.fields.get(key) or shape.values
+        if child is None or child is ANY:
             continue
-        made = defaulted(child.default if item is ABSENT else item, child)
-        if made is not value.get(key, ABSENT):
+        if item is None and not child.nullable:
+            nulls.add(key)
+        elif (made := defaulted(item, child)) is not item:
             changed[key] = made
-    if shape.values is not None:
-        for key, item in value.items():
-            if key in shape.fields:
-                continue
-            if item is None and shape.values is not ANY and not shape.values.nullable:
-                nulls.add(key)
-            elif (made := defaulted(item, shape.values)) is not item:
-                changed[key] = made
+    for key, default in shape.defaults.items():
+        if key in nulls or key not in value:
+            changed[key] = defaulted(default, shape.fields[key])
     if not changed and not nulls:
         return value
     return {**{key: item for key, item in value.items() if key not in nulls}, **changed}
