@@ -18,7 +18,7 @@ from engine.runtime.clock import Clock
 from engine.runtime.provider import Scope, Sighting
 from providers.asking import Open
 from providers.recorder import Recorder
-from providers.scoping import children_among
+from providers.scoping import children_among, is_of
 from resources import kinds
 
 KINDS: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
@@ -48,15 +48,14 @@ class Cluster:
         self._kinds.update({(kind.group, kind.name): kind for kind in (*scope.children, *scope.neighbours)})
         async with anyio.create_task_group() as lists:
             for namespace in scope.namespaces or ("",):
-                for kind in scope.roots:
-                    lists.start_soon(look.at, kind, namespace, "", look.roots)
                 for kind in scope.children:
                     if kind not in scope.neighbours:
                         lists.start_soon(look.at, kind, namespace, scope.selector, look.children)
-            for kind in scope.neighbours:
+            for kind in dict.fromkeys((*scope.neighbours, *scope.roots)):
                 for namespace in (scope.namespaces if kind.namespaced else ()) or ("",):
-                    lists.start_soon(look.at, kind, namespace, "", look.neighbours)
+                    lists.start_soon(look.at, kind, namespace, "", look.neighbours if kind in scope.neighbours else look.roots)
         look.children += children_among(look.neighbours, scope)
+        look.roots += [one for one in look.neighbours if is_of(one, scope.roots)]
         return look.sighting()
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:

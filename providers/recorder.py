@@ -14,6 +14,7 @@ COMPONENTS = {
     "PodClique": "podclique-controller",
     "PodCliqueScalingGroup": "podcliquescalinggroup-controller",
     "PodGang": "podgang",
+    "ClusterTopologyBinding": "clustertopology-controller",
 }
 """Who speaks about which kind, under the names that people filter by."""
 

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from engine.conditions import find
 from engine.ids import ResourceId
 from engine.operation import Event, Fault, Operation, Outcome, Result, Verb
 from engine.resource import Occasion
 from resources import kinds, labels
 from resources.setup import Setup
+from resources.status.topology_binding import DRIFT
 
 MOST = 100
 """Events of one pass, failures first: a bring-up of a thousand pods is not told pod by pod."""
@@ -86,6 +88,9 @@ LOST: Mapping[str, str] = {
 }
 """What is told of who had something scheduled, and now has nothing."""
 
+DRIFTED: Mapping[str, tuple[str, bool]] = {"True": ("TopologyDriftDetected", True), "False": ("TopologyInSync", False)}
+"""What is told when it turns out that schedulers agree with a binding, or do not: the reason, and whether it is a warning."""
+
 REFUSED = "ValidationFailed"
 """The reason of what is told about a set that cannot be accepted as it is."""
 
@@ -136,6 +141,7 @@ def _told(result: Result, uids: Mapping[ResourceId, str], domains: frozenset[str
     operation = result.operation
     if operation.verb is Verb.STATUS:
         yield from _lost(result)
+        yield from _drifted(result)
     if _occasion(operation):
         return
     about = _parent(operation, uids)
@@ -171,6 +177,19 @@ def _lost(result: Result) -> Iterator[Event]:
         if change.path == ("status", "scheduledReplicas") and change.old and not change.new:
             message = LOST[operation.id.kind].format(was=change.old)
             yield Event(operation.id, operation.expect.uid, "AllScheduledReplicasLost", message, warning=True)
+
+
+def _drifted(result: Result) -> Iterator[Event]:
+    """A state that was written says something else than before about whether schedulers agree with a binding."""
+    operation = result.operation
+    if operation.id.kind != kinds.TOPOLOGY_BINDING.name or result.outcome is not Outcome.DONE:
+        return
+    for change in operation.changes:
+        if change.path == ("status", "conditions"):
+            old, new = (find(side or (), DRIFT) or {} for side in (change.old, change.new))
+            if new.get("status") in DRIFTED and new["status"] != old.get("status"):
+                reason, warning = DRIFTED[new["status"]]
+                yield Event(operation.id, operation.expect.uid, reason, new["message"], warning=warning)
 
 
 _PARENTS = {kind.name: kind for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP)}

@@ -2,5 +2,6 @@
 
 from engine.blueprint import Blueprint
 from resources.blueprints.podcliqueset import PodCliqueSetBlueprint
+from resources.blueprints.topology_binding import TopologyBindingBlueprint
 
-BLUEPRINTS: tuple[Blueprint, ...] = (PodCliqueSetBlueprint(),)
+BLUEPRINTS: tuple[Blueprint, ...] = (PodCliqueSetBlueprint(), TopologyBindingBlueprint())

@@ -1,6 +1,6 @@
 """Admitting: what admission makes of the roots in a user's files, before anything is computed from them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.ids import ResourceId
@@ -13,7 +13,7 @@ from engine.runtime.provider import Provider
 from enginectl import output
 from enginectl.around import UNKNOWN, neighbours_in
 from enginectl.manifest_files import Manifest, Wanted, identity, refuse
-from enginectl.wiring import ROOTS, Wiring
+from enginectl.wiring import ROOTS, Where, Wiring
 from resources.admission import pod_spec
 from resources.admission.admit import admit
 from resources.admission.neighbours import Neighbours
@@ -42,7 +42,7 @@ class Admitted:
         return replace(look, survey=replace(look.survey, plans=tuple(plans[root] for root in sorted(plans))))
 
 
-async def admitted(wired: Wiring, wanted: Wanted, provider: Provider, against: str, where: Sequence[str]) -> Admitted:
+async def admitted(wired: Wiring, wanted: Wanted, provider: Provider, against: str, where: Where) -> Admitted:
     """What admission makes of the roots beside what is there: those that are there would be changed, the others made."""
     if not wanted.roots:
         return Admitted(wanted)
@@ -71,7 +71,7 @@ def admitted_beside(wired: Wiring, wanted: Wanted, around: Neighbours = UNKNOWN)
 def request_for(root: Body, around: Neighbours) -> Request:
     """What applying the manifest would ask for: what it does not say of labels and annotations stays as it is."""
     group, _, _ = root["apiVersion"].rpartition("/")
-    id = KINDS[group, root["kind"]].id(root["metadata"]["namespace"], root["metadata"]["name"])
+    id = KINDS[group, root["kind"]].id(root["metadata"].get("namespace", ""), root["metadata"]["name"])
     live = around.find(id)
     if live is None:
         return Request(Act.CREATE, id, root)

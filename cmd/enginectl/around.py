@@ -1,19 +1,18 @@
 """Around: what is there of everything that admission looks at beside a manifest."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.report.printable import clipped
 from engine.runtime.provider import Provider
 from enginectl import output, wiring
-from enginectl.wiring import Wiring
+from enginectl.wiring import Where, Wiring
 from resources.admission.neighbours import Neighbours, neighbours
 
 UNKNOWN = Neighbours()
 """Nobody has looked."""
 
 
-async def neighbours_in(wired: Wiring, provider: Provider, against: str, where: Sequence[str]) -> Neighbours:
+async def neighbours_in(wired: Wiring, provider: Provider, against: str, where: Where) -> Neighbours:
     """The sets that are there, and what sets refer to. What could not be listed is told, and not known; nor is anything of nothing.
 
     Of a snapshot, a kind is known if there is any of it: who took it may not have looked at the others.

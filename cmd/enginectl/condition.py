@@ -16,10 +16,13 @@ from enginectl.manifest_files import NO_FILES
 from enginectl.options import Output
 from enginectl.preview import look_at
 from enginectl.wiring import Wiring
+from resources.binding_summary import Binding, binding_summary
+from resources.kinds import PODCLIQUESET, TOPOLOGY_BINDING
 from resources.summary import Gang, Wait, Workload, summary
 
 VERSION = 1
 HEADERS = ("NAMESPACE", "NAME", "STATE", "REPLICAS", "AVAILABLE", "UPDATED", "GANGS", "PODS READY", "AGE")
+BINDING_HEADERS = ("TOPOLOGY BINDING", "STATE", "LEVELS", "DRIFT", "AGE")
 TONES = {"settled": "good", "faulty": "bad", "denied": "bad", "held": "held", "deleting": "delete"}
 GANGS = 10
 """Gangs that are not ready and shown one by one; of the others there is only the number."""
@@ -28,20 +31,34 @@ GANGS = 10
 async def show(wired: Wiring, name: str, form: Output) -> Exit:
     """Look once, and tell how the workloads are doing."""
     async with wiring.world(wired, wiring.LIVE) as (provider, otherwise):
-        where = wiring.namespaces(wired, NO_FILES, otherwise=otherwise)
+        where = wiring.where(wired, NO_FILES, otherwise=otherwise)
         look = await look_at(wiring.engine_of(wired, provider, where))
     plans = {plan.root: plan for plan in look.survey.plans}
-    found = [summary(seen, plans[seen.root.id]) for seen in look.world.roots if name in ("", seen.root.id.name)]
-    missing = bool(name) and not found
+    chosen = [(seen, plans[seen.root.id]) for seen in look.world.roots if name in ("", seen.root.id.name)]
+    found = [summary(seen, plan) for seen, plan in chosen if seen.root.id.kind == PODCLIQUESET.name]
+    bindings = [binding_summary(seen, plan) for seen, plan in chosen if seen.root.id.kind == TOPOLOGY_BINDING.name]
+    missing = bool(name) and not chosen
     code = Exit.FAILED if missing else Exit.INCOMPLETE if look.world.incomplete else Exit.DONE
     if form is Output.JSON:
-        output.say_document({"version": VERSION, "workloads": [entry(one) for one in found], "incomplete": dict(look.world.incomplete)})
+        output.say_document(
+            {
+                "version": VERSION,
+                "workloads": [entry(one) for one in found],
+                "bindings": [binding_entry(one) for one in bindings],
+                "incomplete": dict(look.world.incomplete),
+            }
+        )
     else:
-        output.say_all(told(found, look.now, verbose=wired.options.verbose))
+        tables = [told(found, look.now, verbose=wired.options.verbose)] if found or not bindings else []
+        tables += [told_of_bindings(bindings, look.now, verbose=wired.options.verbose)] if bindings else []
+        for number, lines in enumerate(tables):
+            output.say_all((Line(""), *lines) if number else lines)
     for kind, why in look.world.incomplete.items():
         output.fault(f"not every {kind} could be seen: {clipped(why, 200)}")
     if missing:
-        output.fault(f"no workload is called {printable(name)} {f'in {printable(where[0])}' if where else 'in any namespace'}")
+        output.fault(
+            f"no workload is called {printable(name)} {f'in {printable(where.namespaces[0])}' if where.namespaces else 'in any namespace'}"
+        )
     return code
 
 
@@ -50,12 +67,31 @@ def told(found: Sequence[Workload], now: datetime, *, verbose: bool) -> Iterator
     if not found:
         yield Line("no workloads")
         return
-    rows = [row(one, now) for one in found]
-    widths = [max(len(line[column]) for line in (HEADERS, *rows)) for column in range(len(HEADERS))]
-    yield Line(aligned(HEADERS, widths), "head")
+    head, *rows = table(HEADERS, [row(one, now) for one in found])
+    yield Line(head, "head")
     for one, cells in zip(found, rows, strict=True):
-        yield Line(aligned(cells, widths), TONES.get(one.state, ""))
+        yield Line(cells, TONES.get(one.state, ""))
         yield from details(one, now, verbose)
+
+
+def told_of_bindings(found: Sequence[Binding], now: datetime, *, verbose: bool) -> Iterator[Line]:
+    """The table of the topology bindings, and beneath each which scheduler does not agree with it, and why."""
+    head, *rows = table(BINDING_HEADERS, [binding_row(one, now) for one in found])
+    yield Line(head, "head")
+    for one, cells in zip(found, rows, strict=True):
+        yield Line(cells, TONES.get(one.state, ""))
+        for problem in one.problems:
+            yield Line(f"  problem: {printable(problem)}", "bad")
+        for scheduler in one.schedulers:
+            if verbose or not scheduler.in_sync:
+                agrees = "in sync" if scheduler.in_sync else clipped(scheduler.message, 200)
+                yield Line(f"  {clipped(scheduler.name, 80)} {clipped(scheduler.topology, 80)}: {agrees}", "faint")
+        yield from wait_lines(one.waits, now, verbose)
+
+
+def binding_row(one: Binding, now: datetime) -> tuple[str, ...]:
+    """The line of one binding."""
+    return printable(one.id.name), one.state, printable(" > ".join(one.levels)), printable(one.drift) or "-", age(now, one.created_at)
 
 
 def row(one: Workload, now: datetime) -> tuple[str, ...]:
@@ -103,6 +139,12 @@ def wait_lines(waits: Iterable[Wait], now: datetime, verbose: bool) -> Iterator[
         yield Line(f"  {name}: {clipped(spread(wait.why for wait in group), 200)}{since}", "faint")
 
 
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table, the one with the headers first."""
+    widths = [max(len(line[column]) for line in (headers, *rows)) for column in range(len(headers))]
+    return (aligned(cells, widths) for cells in (headers, *rows))
+
+
 def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     """A line of a table."""
     return "   ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
@@ -129,10 +171,28 @@ def entry(one: Workload) -> dict[str, Any]:
         "updatedReplicas": one.updated,
         "pods": {"total": one.pods, "scheduled": one.scheduled, "ready": one.ready},
         "gangs": [asdict(gang) for gang in one.gangs],
-        "waits": [
-            {"object": identity(wait.id), "why": wait.why, "since": moment_text(wait.since), "until": moment_text(wait.until)}
-            for wait in one.waits
-        ],
+        "waits": waits(one.waits),
         "problems": list(one.problems),
         "notes": list(one.notes),
     }
+
+
+def binding_entry(one: Binding) -> dict[str, Any]:
+    """A binding in the document."""
+    return {
+        "root": identity(one.id),
+        "state": one.state,
+        "createdAt": moment_text(one.created_at),
+        "levels": list(one.levels),
+        "drift": one.drift,
+        "schedulers": [asdict(scheduler) for scheduler in one.schedulers],
+        "waits": waits(one.waits),
+        "problems": list(one.problems),
+    }
+
+
+def waits(found: Iterable[Wait]) -> list[dict[str, Any]]:
+    """What waits, in the document."""
+    return [
+        {"object": identity(wait.id), "why": wait.why, "since": moment_text(wait.since), "until": moment_text(wait.until)} for wait in found
+    ]

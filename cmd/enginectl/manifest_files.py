@@ -49,15 +49,21 @@ class Wanted:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """The namespaces of the roots."""
-        return tuple(sorted({root["metadata"]["namespace"] for root in self.roots}))
+        """The namespaces of the roots that are in one."""
+        return tuple(sorted({namespace for root in self.roots if (namespace := root["metadata"].get("namespace"))}))
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of the roots."""
+        return frozenset(root["kind"] for root in self.roots)
 
 
 NO_FILES = Wanted((), ())
 
 
 def wanted(found: Iterable[Manifest], kinds: Sequence[Kind], check: Check, *, namespace: str, forced: bool = False) -> Wanted:
-    """The roots of these kinds among the manifests. One without a namespace goes to `namespace`; `forced` allows no other.
+    """The roots of these kinds among the manifests. One without a namespace goes to `namespace`, if its kind is in one at all;
+    `forced` allows no other.
 
     Raises `InputError` with a line for every fault in what they say.
     """
@@ -144,6 +150,8 @@ def placed(manifest: Manifest, kind: Kind, namespace: str, forced: bool) -> Body
         if not isinstance(value, str) or (value and not NAME.fullmatch(value)) or (key == "name" and not value):
             told = f"must be a valid name, got {shown(value)}" if key in metadata else "is missing"
             raise InputError(f"{manifest.place('metadata', key)}: metadata.{key} {told}")
+    if not kind.namespaced:
+        return {**body, "metadata": {key: value for key, value in metadata.items() if key != "namespace"}}
     own = metadata.get("namespace") or namespace
     if forced and own != namespace:
         raise InputError(f"{manifest.place('metadata', 'namespace')}: the namespace is {own}, but --namespace says {printable(namespace)}")
@@ -154,7 +162,7 @@ def refuse_twins(found: Iterable[tuple[Manifest, Body]]) -> None:
     """Two manifests of one name are a contradiction that only their author can resolve."""
     seen: dict[ResourceId, Manifest] = {}
     for manifest, body in found:
-        id = ResourceId(*identity(manifest), body["metadata"]["namespace"], body["metadata"]["name"])
+        id = ResourceId(*identity(manifest), body["metadata"].get("namespace", ""), body["metadata"]["name"])
         if id in seen:
             raise InputError(f"{manifest.place()}: {printable(str(id))} is asked for twice, first at {seen[id].place()}")
         seen[id] = manifest

@@ -67,7 +67,7 @@ def look_around(wired: Wiring, against: str) -> tuple[Exit, Neighbours]:
         nonlocal found
         with stop:
             async with wiring.world(wired, against) as (provider, _):
-                found = await neighbours_in(wired, provider, against, wiring.namespaces(wired, NO_FILES))
+                found = await neighbours_in(wired, provider, against, wiring.where(wired, NO_FILES))
             return Exit.DONE
         return Exit.INTERRUPTED
 

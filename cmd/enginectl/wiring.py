@@ -38,6 +38,8 @@ from resources.schema.parse import faults
 from resources.setup import WAITER, Setup, pinned
 
 ROOTS = tuple(blueprint.kind for blueprint in BLUEPRINTS)
+NEEDED = tuple(kind for kind in ROOTS if kind.namespaced)
+"""The roots without which a cluster has nothing to look after; it may be older than the others."""
 USUAL = Limits()
 LIVE, NOTHING = "live", "empty"
 WAITER_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
@@ -133,23 +135,39 @@ def check(kind: Kind, body: Body) -> Sequence[Issue]:
     return faults(kind, body)
 
 
-def namespaces(wiring: Wiring, files: Wanted, *, otherwise: Iterable[str] = ()) -> tuple[str, ...]:
-    """Where to look; nothing stands for everywhere. Files alone say it when no option does."""
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where to look: in which namespaces (none: everywhere), and for roots of which kinds."""
+
+    namespaces: tuple[str, ...] = ()
+    roots: tuple[Kind, ...] = ROOTS
+
+
+EVERYWHERE = Where()
+
+
+def where(wiring: Wiring, files: Wanted, *, otherwise: Iterable[str] = ()) -> Where:
+    """Where to look. Files alone say it when no option does.
+
+    Roots that are in no namespace belong to nobody's in particular: they are looked at with everything, or where a file holds one.
+    """
     options = wiring.options
-    if options.all_namespaces:
-        return ()
-    return (options.namespace,) if options.namespace else files.namespaces or tuple(otherwise)
+    named = (options.namespace,) if options.namespace else files.namespaces or tuple(otherwise)
+    if options.all_namespaces or not named:
+        return EVERYWHERE
+    return Where(named, tuple(kind for kind in ROOTS if kind.namespaced or kind.name in files.kinds))
 
 
-def scope(setup: Setup, wanted_namespaces: Sequence[str] = ()) -> Scope:
+def scope(setup: Setup, where: Where = EVERYWHERE) -> Scope:
     """Roots, children and what tells them, and what they refer to, as the blueprints have it."""
-    children = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.children(setup)))
-    neighbours = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.neighbours(setup)))
-    (selector,) = {blueprint.selector for blueprint in BLUEPRINTS}
-    return Scope(ROOTS, children, selector, tuple(wanted_namespaces), neighbours)
+    blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in where.roots]
+    children = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.children(setup)))
+    neighbours = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.neighbours(setup)))
+    (selector,) = {blueprint.selector for blueprint in blueprints}
+    return Scope(where.roots, children, selector, where.namespaces, neighbours)
 
 
-def engine_of(wiring: Wiring, provider: Provider, where: Sequence[str], limits: Limits = USUAL) -> Engine:
+def engine_of(wiring: Wiring, provider: Provider, where: Where, limits: Limits = USUAL) -> Engine:
     """What passes need."""
     return Engine(provider, wiring.clock, scope(wiring.setup, where), BLUEPRINTS, wiring.setup, limits, narrate=narrator(wiring.setup))
 
@@ -172,20 +190,25 @@ async def cluster(wiring: Wiring) -> AsyncIterator[tuple[Client, Provider]]:
         yield client, Cluster(client, wiring.clock)
 
 
-async def unserved(provider: Provider) -> str:
-    """What to do where the cluster does not know our roots; empty where it does, or where nobody can tell."""
+async def unserved(provider: Provider, roots: Iterable[Kind] = NEEDED) -> str:
+    """What to do where the cluster does not know these roots; empty where it does, or where nobody can tell."""
     try:
-        unknown = [kind for kind in ROOTS if not await provider.serves(kind)]
+        unknown = [kind for kind in roots if not await provider.serves(kind)]
     except ClusterError:
         return ""  # Whatever ails the server, the look itself meets it and says it better.
     names = ", ".join(f"{kind.name} ({kind.api_version})" for kind in unknown)
     return f"the cluster does not serve {names}: first `engine manifests crds | kubectl apply --server-side -f -`" if names else ""
 
 
-async def require_roots(provider: Provider) -> None:
-    """Raise `InputError`, with what to do, where the cluster does not know our roots."""
+async def require_roots(provider: Provider, where: Where) -> None:
+    """Raise `InputError`, with what to do, where the cluster does not know the roots without which there is nothing to look after.
+
+    It may be older than the others: those are told of, and left out.
+    """
     if what_to_do := await unserved(provider):
         raise InputError(what_to_do)
+    if what_to_do := await unserved(provider, where.roots):
+        output.tell(f"note: {what_to_do}")
 
 
 @asynccontextmanager

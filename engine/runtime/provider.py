@@ -19,7 +19,7 @@ class Scope:
     """Label selector that our children carry; roots are listed without one."""
     namespaces: tuple[str, ...] = ()
     neighbours: tuple[Kind, ...] = ()
-    """Kinds of which everything is read, listed without a selector; one that is among the children as well is listed once, for both."""
+    """Kinds of which everything is read, listed without a selector; one that is among the roots or the children as well is listed once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Final
 
 from resources.admission import metadata_rules
 from resources.admission.issues import Fault, Issue, Path, duplicates
-from resources.ports import TopologyAware
+from resources.counterpart import unavailable
 from resources.schema.topology import ClusterTopologyBinding
 from resources.setup import Setup
 
@@ -21,7 +21,5 @@ def issues(body: ClusterTopologyBinding, setup: Setup) -> Iterator[Issue]:
     named = [((*BINDINGS, number, "schedulerName"), one.scheduler_name) for number, one in enumerate(body.spec.scheduler_topology_bindings)]
     yield from duplicates(named)
     for path, name in named:
-        if name not in setup.schedulers:
-            yield Issue(path, Fault.INVALID, "scheduler backend is not enabled in Grove", name)
-        elif not isinstance(setup.schedulers[name], TopologyAware):
-            yield Issue(path, Fault.INVALID, "scheduler backend does not implement topology-aware scheduling", name)
+        if why := unavailable(name, setup):
+            yield Issue(path, Fault.INVALID, why, name)

@@ -1,0 +1,89 @@
+"""ClusterTopologyBinding: what the levels of a cluster's topology are, and what the scheduler back ends have for that."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import cast
+
+from engine.blueprint import Desired
+from engine.graph import graph, part
+from engine.ids import Kind, ResourceId
+from engine.memo import Memo
+from engine.observed import Live, Observed
+from engine.resource import Body, Policy, Resource
+from resources import kinds, labels
+from resources.admission.issues import Rejected
+from resources.counterpart import aware, counterparts
+from resources.schema.parse import parse
+from resources.schema.topology import ClusterTopologyBinding, ClusterTopologyBindingSpec
+from resources.setup import Setup
+from resources.status import topology_binding as status
+
+ALL = ""
+"""The one part of a binding."""
+KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")))
+PROPOSED = Policy(exact=(("spec",),))
+
+
+class TopologyBindingBlueprint:
+    """What a ClusterTopologyBinding means."""
+
+    kind: Kind = kinds.TOPOLOGY_BINDING
+    selector: str = labels.SELECTOR
+
+    def children(self, settings: Setup) -> tuple[Kind, ...]:
+        """The topologies of the back ends. They bear no labels of ours: the ones that are there are found among the neighbours."""
+        return tuple(dict.fromkeys(scheduler.topology for scheduler in aware(settings).values()))
+
+    def neighbours(self, settings: Setup) -> tuple[Kind, ...]:
+        """The same, for of a topology that others keep it matters what it says."""
+        return self.children(settings)
+
+    def reads(self, settings: Setup) -> Mapping[str, frozenset[str]]:
+        """A binding tells of all topologies."""
+        return {self.kind.name: frozenset(kind.name for kind in self.children(settings))}
+
+    def policies(self, settings: Setup) -> Mapping[str, Policy]:
+        """None: what a binding owns is left to the garbage collector."""
+        return {}
+
+    def root_of(self, child: Live) -> ResourceId | None:
+        """None: nothing tells a binding by its labels."""
+        return None
+
+    def part_of(self, root: ResourceId, child: ResourceId) -> str:
+        """It has one part."""
+        return ALL
+
+    def desire(self, observed: Observed, now: datetime, settings: Setup, memo: Memo) -> Desired:
+        """A topology for each back end that is not named, and what is to be said of all; nothing for a binding that is being deleted."""
+        root = observed.root
+        if root.deleting_since is not None:
+            return Desired(graph(()))
+        body = root.body if observed.proposal is None else observed.proposal
+        try:
+            spec = _spec(body)
+        except Rejected as rejected:
+            return Desired(graph(()), problems=tuple(map(str, rejected.issues)))
+        found = tuple(counterparts(observed, spec, settings))
+        kept = [one.resource for one in found if one.resource is not None]
+        return Desired(
+            graph([part(ALL, [_root(observed, status.of(root, found) if root.uid else None), *kept])]),
+            alarms=tuple(one.alarm for one in found if one.alarm is not None),
+        )
+
+
+def _spec(body: Body) -> ClusterTopologyBindingSpec:
+    """What is asked for. Raises `Rejected` where it has not the shape of that."""
+    return cast(ClusterTopologyBinding, parse(kinds.TOPOLOGY_BINDING, {"spec": body.get("spec")}, strict=False)).spec
+
+
+def _root(observed: Observed, standing: Body | None) -> Resource:
+    """The binding itself, written only where a manifest proposes it."""
+    root, proposal = observed.root, observed.proposal
+    frame = {"apiVersion": kinds.TOPOLOGY_BINDING.api_version, "kind": kinds.TOPOLOGY_BINDING.name, "metadata": {"name": root.id.name}}
+    if proposal is None:
+        return Resource(root.id, frame, "is looked after", policy=KNOWN, status=standing)
+    proposed = proposal.get("metadata") or {}
+    given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
+    body = {**frame, "metadata": {"name": root.id.name, **given}, "spec": proposal["spec"]}
+    return Resource(root.id, body, "a manifest asks for it", policy=PROPOSED, status=standing)
