@@ -8,7 +8,7 @@ from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
-from providers.sandbox.actors.body import Body, Key, is_deleting, key_of, status_of, uid_of
+from providers.sandbox.actors.body import Body, Key, is_deleting, key_of, labels_of, status_of, uid_of
 from providers.sandbox.actors.driver.facts import Facts
 from providers.sandbox.actors.driver.lookup import one_of_domain
 from providers.sandbox.actors.driver.objects import daemon_set, daemon_template, workload_template
@@ -49,6 +49,7 @@ class Controller:
         facts.domains.tell(self._saw_domain)
         facts.daemon_sets.tell(self._saw_made)
         facts.templates.tell(self._saw_made)
+        facts.nodes.tell(self._saw_node)
 
     async def run(self) -> None:
         """Control, for ever."""
@@ -69,6 +70,12 @@ class Controller:
     def _saw_made(self, key: Key, old: Body | None, new: Body | None) -> None:
         """Nobody watches what was made go away; that is found in the next resync."""
         if new is None:
+            self._resync.note()
+
+    def _saw_node(self, key: Key, old: Body | None, new: Body | None) -> None:
+        """Nor that a node is put into a domain that is being taken down."""
+        label = labels_of(new).get(DOMAIN) if new is not None else None
+        if label is not None and (domain := self._facts.domain(label)) is not None and is_deleting(domain):
             self._resync.note()
 
     def _enqueue(self, domain: Body) -> None:
