@@ -10,6 +10,7 @@ from functools import cache
 from math import isfinite
 from typing import Any, Final
 
+from engine.canonical import canonical
 from engine.ids import Kind
 from engine.resource import Body
 from resources.admission.issues import Fault, Issue, Path
@@ -58,8 +59,9 @@ def pod_specs(kind: Kind, body: Any) -> Iterator[tuple[Path, Any]]:
 def judged(kind: Kind, body: Any, old: Body | None = None) -> tuple[Issue, ...]:
     """The findings about every pod spec of an object. One that it had before is not judged again: it was let in once, by older rules maybe,
     and nobody must be kept from changing, or deleting, the rest."""
-    before = [spec for _, spec in pod_specs(kind, old)]
-    return tuple(finding for path, spec in pod_specs(kind, body) if spec not in before for finding in findings(spec, path))
+    before = {canonical(spec) for _, spec in pod_specs(kind, old)}
+    fresh = ((path, spec) for path, spec in pod_specs(kind, body) if not before or canonical(spec) not in before)
+    return tuple(finding for path, spec in fresh for finding in findings(spec, path))
 
 
 def _holders(kind: Kind, body: Any) -> Iterator[tuple[Path, Any]]:

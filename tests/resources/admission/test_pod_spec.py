@@ -174,3 +174,9 @@ def test_a_spec_that_was_let_in_once_is_not_judged_again() -> None:
 
     assert again == ()
     assert [issue.field for issue in changed] == ["spec.template.cliques[1].spec.podSpec.containers[0].image"]
+
+
+def test_one_is_not_true() -> None:
+    old, new = (pcs(clique(podSpec={**pod(), "hostNetwork": value})) for value in (True, 1))
+
+    assert [issue.field for issue in judged(PODCLIQUESET, new, old)] == ["spec.template.cliques[0].spec.podSpec.hostNetwork"]
