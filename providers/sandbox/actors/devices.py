@@ -25,8 +25,10 @@ PATIENCE: Final = timedelta(seconds=5)
 class Devices:
     """The kubelets' side of claims. What was asked and answered stands in the claims themselves."""
 
-    def __init__(self, client: Client, clock: Clock, pods: Reflection, claims: Reflection) -> None:
-        self._client, self._clock, self._pods, self._claims = client, clock, pods, claims
+    def __init__(self, client: Client, clock: Clock, pods: Reflection, claims: Reflection, termination: float) -> None:
+        self._client, self._clock, self._pods, self._claims, self._termination = client, clock, pods, claims, termination
+        self._deserted: dict[str, float] = {}
+        """Since when a claim has no pod any more, by its uid."""
         self._told: set[tuple[str, str, int, str]] = set()
 
     async def ready(self, pod: Body) -> Verdict[bool]:
@@ -84,11 +86,19 @@ class Devices:
             if self._is_last(claim, pod):
                 await self._release(claim)
 
-    async def look(self, key: Key) -> None:
-        """A claim whose pods have all vanished, by force and without a word to the kubelet, is not needed any more either."""
+    async def look(self, key: Key) -> float | None:
+        """A claim whose pods have all vanished by force is needed for as long as it takes to stop the containers that they had."""
         claim = self._claims.get(*key)
-        if claim is not None and not any(self._lives(pod, claim) for pod in users_of(claim)):
-            await self._release(claim)
+        call = calls.call_of(claim) if claim is not None else None
+        if claim is None or call is None or not call.wanted or any(self._lives(pod, claim) for pod in users_of(claim)):
+            return None
+        now = self._clock.monotonic()
+        left = self._deserted.setdefault(uid_of(claim), now) + self._termination - now
+        if left > 0:
+            return left
+        del self._deserted[uid_of(claim)]
+        await self._release(claim)
+        return None
 
     async def _release(self, claim: Body) -> None:
         call = calls.call_of(claim)

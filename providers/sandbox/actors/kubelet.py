@@ -59,7 +59,7 @@ class Kubelets:
         self._nodes = Reflection(NODE, self._saw_node)
         self._claims = Reflection(RESOURCE_CLAIM, self._saw_claim)
         self._claim_agenda: Agenda[Key] = Agenda(clock)
-        self._devices = Devices(client, clock, self._pods, self._claims)
+        self._devices = Devices(client, clock, self._pods, self._claims, settings.termination)
         self._addresses = Addresses()
         self._ready: Counter[Crew] = Counter()
         self._waiting: dict[Crew, dict[Key, int]] = {}

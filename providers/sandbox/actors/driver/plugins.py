@@ -67,6 +67,7 @@ class Plugins:
         self._checkpoint: dict[str, Entry] = {}
         self._attempts: dict[str, Attempt] = {}
         self._lost_since: dict[str, float] = {}
+        self._gone_since: dict[str, float] = {}
         facts.claims.tell(self._saw_claim)
         facts.cliques.tell(self._saw_clique)
 
@@ -81,8 +82,7 @@ class Plugins:
             self._remember(new)
             self._agenda.add(Visit(key, uid_of(new)))
         if old is not None and uid_of(old) in self._checkpoint and (new is None or uid_of(new) != uid_of(old)):
-            # Gone by force: its containers are still there for a moment, and so is what was prepared for them.
-            self._agenda.later(Visit(key, uid_of(old)), self._settings.termination)
+            self._agenda.add(Visit(key, uid_of(old)))
 
     def _remember(self, claim: Body) -> None:
         """What was prepared before our time stands in the claim."""
@@ -118,8 +118,7 @@ class Plugins:
         claim = self._facts.claims.get(*visit.key)
         call = calls.call_of(claim) if claim is not None and uid_of(claim) == visit.uid and calls.results_of(claim) else None
         if claim is None or call is None:
-            await self._unprepare(visit.uid)
-            return None
+            return await self._clean_up(visit.uid)
         if not is_simulated(self._facts.nodes.get("", calls.node_of(claim))):
             return None
         if not call.wanted:
@@ -203,6 +202,17 @@ class Plugins:
         except NotFound:
             raise Retryable(f"node {node} not found") from None
 
+    async def _clean_up(self, claim: str) -> float | None:
+        """Taken away by force: its containers are still there for a moment, and so is what was prepared for them."""
+        if claim not in self._checkpoint:
+            return None
+        now = self._clock.monotonic()
+        left = self._gone_since.setdefault(claim, now) + self._settings.termination - now
+        if left > 0:
+            return left
+        await self._unprepare(claim)
+        return None
+
     async def _unprepare(self, claim: str) -> None:
         """Out of the domain again, if the node is in that one; whether the preparation had been completed or not."""
         entry = self._checkpoint.get(claim)
@@ -211,7 +221,7 @@ class Plugins:
         node = self._facts.nodes.get("", entry.node)
         if entry.config.is_channel and node is not None and labels_of(node).get(DOMAIN) == entry.config.domain:
             await unlabel(self._client, self._facts.nodes, node)
-        for book in (self._checkpoint, self._attempts, self._lost_since):
+        for book in (self._checkpoint, self._attempts, self._lost_since, self._gone_since):
             book.pop(claim, None)
 
     async def _watch_over(self, claim: Body, call: Call) -> float | None:

@@ -21,7 +21,7 @@ OURS = "grove.io/computedomain-finalizer"
 def template(name: str, **labels: str) -> dict[str, Any]:
     """Somebody's claim template."""
     devices = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}
-    metadata = {"name": name, "namespace": "ml", "labels": labels, "finalizers": list(finalizers)}
+    metadata = {"name": name, "namespace": "ml", "labels": labels}
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
