@@ -1,0 +1,203 @@
+"""The scheduler and claims: a pod gets a node with all of its devices, or none."""
+
+from typing import Any
+
+import pytest
+
+from providers.sandbox.actors.settings import Settings
+from providers.sandbox.driver.kinds import DEVICE_CLASS, RESOURCE_SLICE
+from resources.kinds import POD, RESOURCE_CLAIM
+from tests.providers.sandbox.actors.domains import EVERYBODY, domain, member, serving
+from tests.providers.sandbox.actors.manifests import gang, node, pod
+from tests.providers.sandbox.actors.stage import Stage, on, playing
+from tests.stories.domains import assert_invariants
+
+pytestmark = pytest.mark.anyio
+
+TWO = Settings(nodes=2)
+
+
+def published(node_: str, *devices: str, driver: str = "gpu.example.com", model: str = "a100") -> dict[str, Any]:
+    """A slice of devices of somebody else's driver."""
+    listed = [{"name": name, "attributes": {"model": {"string": model}, "healthy": {"bool": True}}} for name in devices]
+    pool = {"name": node_, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": driver, "nodeName": node_, "pool": pool, "devices": listed}
+    metadata = {"name": f"{node_}-{driver}"}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
+
+
+def device_class(name: str, expression: str) -> dict[str, Any]:
+    selectors = [{"cel": {"expression": expression}}]
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": selectors}}
+
+
+def claim(name: str, of: str, count: int = 1) -> dict[str, Any]:
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": of, "count": count}}]}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name, "namespace": "ml"}, "spec": spec}
+
+
+def user(name: str, *claims: str, **more: Any) -> dict[str, Any]:
+    return pod(name, resourceClaims=[{"name": f"c{at}", "resourceClaimName": one} for at, one in enumerate(claims)], **more)
+
+
+async def bound(stage: Stage) -> dict[str, str]:
+    """Where the pods are that have a node."""
+    pods = (await stage.client.list(POD, "ml")).items
+    return {one["metadata"]["name"]: one["spec"]["nodeName"] for one in pods if one["spec"].get("nodeName")}
+
+
+async def devices(stage: Stage, name: str) -> list[str]:
+    found = await stage.client.get(RESOURCE_CLAIM, "ml", name)
+    allocation = (found.get("status") or {}).get("allocation") or {}
+    return [f"{one['pool']}/{one['device']}" for one in (allocation.get("devices") or {}).get("results") or ()]
+
+
+async def publish(stage: Stage, *bodies: dict[str, Any]) -> None:
+    for body in bodies:
+        await stage.client.create(DEVICE_CLASS if body["kind"] == "DeviceClass" else RESOURCE_SLICE, "", body)
+
+
+GPUS = "device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].model == 'a100'"
+
+
+async def test_one_pod_of_a_domain_fits_on_a_node_and_the_next_one_says_why_it_does_not() -> None:
+    async with serving(settings=TWO) as (stage, domains):
+        await domains.create(domain("d"))
+        await stage.turn(0.2)
+        await stage.create(*(member(name, "d") for name in "abc"))
+        await stage.turn(5)
+        assert await bound(stage) == {"a": "node-0000", "b": "node-0001"}
+        assert await stage.condition("c", "PodScheduled") == (
+            "False",
+            "Unschedulable",
+            "0/2 nodes are available: 2 cannot allocate all claims.",
+        )
+
+        await stage.client.delete(POD, "ml", "a")
+        await stage.turn(10)
+        assert await bound(stage) == {"b": "node-0001", "c": "node-0000"}
+        assert await stage.is_ready("c")
+        await assert_invariants(stage.client)
+
+
+async def test_pods_of_different_domains_never_share_a_node() -> None:
+    async with serving(settings=TWO) as (stage, domains):
+        for name in ("d", "e"):
+            await domains.create(domain(name))
+        await stage.turn(0.2)
+        await stage.create(member("d0", "d"), member("e0", "e"), member("e1", "e"))
+        for _ in range(20):
+            await stage.turn(0.5)
+            await assert_invariants(stage.client)
+
+        assert await bound(stage) == {"d0": "node-0000", "e0": "node-0001"}
+
+
+async def test_a_gang_gets_all_of_its_devices_or_none() -> None:
+    async with serving(settings=TWO) as (stage, domains):
+        await domains.create(domain("d"))
+        await stage.turn(0.2)
+        await stage.create(member("alone", "d"))
+        await stage.turn(1)
+        await stage.create(gang("g", {"w": (2, ["w-0", "w-1"])}), *(member(f"w-{k}", "d", gang="g", clique="w") for k in range(2)))
+        await stage.turn(5)
+
+        assert await bound(stage) == {"alone": "node-0000"}
+        assert (await stage.condition("w-1", "PodScheduled"))[2] == (
+            "0/2 nodes are available: 2 cannot allocate all claims. 1 of 2 pods of gang ml/g would fit."
+        )
+        claims = (await stage.client.list(RESOURCE_CLAIM, "ml")).items
+        assert sorted("allocation" in (one.get("status") or {}) for one in claims) == [False, False, True]
+
+        await stage.client.delete(POD, "ml", "alone")
+        await stage.turn(10)
+        assert await bound(stage) == {"w-0": "node-0000", "w-1": "node-0001"}
+
+
+async def test_a_pod_waits_for_its_claims_to_be_made() -> None:
+    async with playing("scheduler") as stage:
+        await stage.create(node("n0"), user("p", "mine"), member("q", "missing"))
+        await stage.turn(2)
+        assert await bound(stage) == {}
+        assert (await stage.condition("p", "PodScheduled"))[2] == 'resourceclaim "mine" not found'
+        assert "waiting for dynamic resource controller" in (await stage.condition("q", "PodScheduled"))[2]
+
+        await stage.create(claim("mine", "whatever.example.com"))
+        await stage.turn(0)
+        assert await bound(stage) == {"p": "n0"}
+
+
+async def test_devices_are_the_pods_own_before_it_is_bound() -> None:
+    async with playing("scheduler") as stage:
+        await publish(stage, device_class("gpus", GPUS), published("n0", "g0", "g1"))
+        await stage.create(node("n0"), claim("mine", "gpus", 2), user("p", "mine"))
+        await stage.turn(0)
+
+        held = await stage.client.get(RESOURCE_CLAIM, "ml", "mine")
+        assert await devices(stage, "mine") == ["n0/g0", "n0/g1"]
+        assert held["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+        assert [one["name"] for one in held["status"]["reservedFor"]] == ["p"]
+        bound_at = int((await stage.pod("p"))["metadata"]["resourceVersion"])
+        assert int(held["metadata"]["resourceVersion"]) < bound_at
+
+
+async def test_devices_are_matched_by_what_their_class_says() -> None:
+    async with playing("scheduler") as stage:
+        healthy = " && device.attributes['gpu.example.com'].healthy == true"
+        await publish(stage, device_class("gpus", GPUS + healthy), published("n0", "g0", model="t4"), published("n1", "g0"))
+        await stage.create(node("n0"), node("n1"), claim("mine", "gpus"), user("p", "mine"))
+        await stage.turn(0)
+
+        assert await bound(stage) == {"p": "n1"}
+
+
+async def test_a_class_that_says_more_than_is_understood_has_no_devices_but_made_up_ones() -> None:
+    async with playing("scheduler", "claims") as stage:
+        await publish(stage, device_class("odd", "device.capacity['gpu.example.com'].memory.isGreaterThan(quantity('1Gi'))"))
+        await stage.create(node("n0"), claim("mine", "odd"), user("p", "mine"))
+        await stage.turn(0)
+
+        assert await bound(stage) == {"p": "n0"}
+        assert await devices(stage, "mine") == ["n0/gpu-0"]
+
+
+async def test_pods_that_share_a_claim_share_its_node() -> None:
+    async with playing("scheduler", "claims", "kubelet", "garbage", settings=Settings(nodes=3)) as stage:
+        await publish(stage, device_class("gpus", GPUS), *(published(f"node-000{k}", "g0") for k in range(3)))
+        await stage.create(claim("ours", "gpus"), gang("g", {"w": (2, ["w-0", "w-1"])}))
+        await stage.create(*(user(f"w-{k}", "ours", gpus=4, gang="g", clique="w") for k in range(2)))
+        await stage.turn(1)
+        assert await bound(stage) == {"w-0": "node-0000", "w-1": "node-0000"}
+
+        await stage.create(user("late", "ours", gpus=4))
+        await stage.turn(1)
+        assert "late" not in await bound(stage)
+        assert "resourceclaim not available on the node" in (await stage.condition("late", "PodScheduled"))[2]
+
+
+async def test_a_scheduler_that_starts_anew_knows_whose_the_devices_are() -> None:
+    async with playing("claims") as stage:
+        await publish(stage, device_class("gpus", GPUS), published("n0", "g0"))
+        await stage.create(node("n0"), claim("first", "gpus"), claim("second", "gpus"))
+        async with on(stage, "scheduler"):
+            await stage.create(user("p", "first"))
+            await stage.turn(0)
+        await stage.create(user("q", "second"))
+        async with on(stage, "scheduler"):
+            await stage.turn(1)
+
+        assert await bound(stage) == {"p": "n0"}
+
+
+async def test_what_was_allocated_for_a_pod_that_never_came_is_free_again() -> None:
+    async with serving(*EVERYBODY, settings=TWO) as (stage, domains):
+        await domains.create(domain("d"))
+        await stage.turn(0.2)
+        await stage.create(*(member(name, "d") for name in "ab"))
+        await stage.turn(0)
+        for name in "ab":
+            await stage.client.delete(POD, "ml", name, grace=0)
+        await stage.turn(10)
+
+        assert await stage.names(RESOURCE_CLAIM) == set()
+        assert await domains.labelled() == {}
