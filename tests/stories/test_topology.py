@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from engine.errors import Forbidden
 from engine.runtime.session import Ending
 from resources import kinds
 from tests.builders import clique, group, podcliqueset
+from tests.maps import MAP, Mapper, definition, map_of
 from tests.stories.stage import Stage, stage
 
 pytestmark = pytest.mark.anyio
@@ -86,3 +88,123 @@ async def test_what_was_written_under_topology_goes_when_it_is_switched_off() ->
         assert [reason for reason, _ in await unavailable(cluster)] == ["TopologyAwareSchedulingDisabled"]
         assert (await cluster.sync()).ending is Ending.DONE
         assert cluster.process.count == 0
+
+
+async def mapped(cluster: Stage) -> None:
+    """A scheduler with a topology of its own, and a binding for it to follow."""
+    cluster.setup = replace(cluster.setup, schedulers={**cluster.setup.schedulers, "mapper": Mapper()})
+    await cluster.kubectl.create(kinds.CRD, "", definition())
+    await cluster.kubectl.create(kinds.TOPOLOGY_BINDING, "", binding(LEVELS))
+
+
+async def drift(cluster: Stage) -> tuple[str, str, int | None]:
+    """What the binding says of its schedulers: the answer, what is wrong with the first, and which generation was dealt with."""
+    (found,) = await cluster.objects(kinds.TOPOLOGY_BINDING)
+    (condition,) = found["status"]["conditions"]
+    told = found["status"]["schedulerTopologyStatuses"][0].get("message", "")
+    return condition["reason"], told, found["status"].get("observedGeneration")
+
+
+async def told(cluster: Stage) -> list[str]:
+    """What people have been told about the binding, in order."""
+    events = [one for one in await cluster.objects(kinds.EVENT) if one["involvedObject"]["kind"] == kinds.TOPOLOGY_BINDING.name]
+    assert {(one["source"]["component"], one["metadata"]["namespace"]) for one in events} <= {("clustertopology-controller", "default")}
+    return [one["reason"] for one in sorted(events, key=lambda one: (one["lastTimestamp"], one["metadata"]["name"]))]
+
+
+async def test_a_scheduler_s_topology_follows_the_binding_and_goes_with_it() -> None:
+    async with stage() as cluster:
+        await mapped(cluster)
+
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert cluster.process.writes == {"create Map": 1, "patch ClusterTopologyBinding status": 1}
+        assert await drift(cluster) == ("InSync", "", 1)
+        before = cluster.there(MAP)["hall"]
+        assert before["spec"] == {"rows": [ZONE, RACK]}
+
+        await cluster.kubectl.patch(kinds.TOPOLOGY_BINDING, "", "hall", {"spec": {"levels": LEVELS[:1]}})
+        assert (await cluster.sync()).ending is Ending.DONE
+        after = cluster.there(MAP)["hall"]
+        assert (after["spec"], after["metadata"]["uid"] != before["metadata"]["uid"]) == ({"rows": [ZONE]}, True)
+        assert await drift(cluster) == ("InSync", "", 2)
+
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert cluster.process.count == 0
+        assert await told(cluster) == ["TopologyInSync"]
+
+        await cluster.kubectl.delete(kinds.TOPOLOGY_BINDING, "", "hall")
+        assert (await cluster.sync()).ending is Ending.DONE
+        await cluster.settle()
+        assert (cluster.process.count, dict(cluster.there(MAP))) == (0, {})
+
+
+async def test_a_topology_of_others_is_told_of_when_it_drifts_and_when_it_is_back() -> None:
+    async with stage() as cluster:
+        await mapped(cluster)
+        await cluster.kubectl.create(MAP, "", map_of("theirs", ZONE, RACK))
+        named = {"schedulerTopologyBindings": [{"schedulerName": "mapper", "topologyReference": "theirs"}]}
+        await cluster.kubectl.patch(kinds.TOPOLOGY_BINDING, "", "hall", {"spec": named})
+
+        for rows, reason, trouble in (([ZONE], "Drift", "the rows are others"), ([ZONE, RACK], "InSync", "")):
+            await cluster.kubectl.patch(MAP, "", "theirs", {"spec": {"rows": rows}})
+            assert (await cluster.sync()).ending is Ending.DONE
+            assert await drift(cluster) == (reason, trouble, 2)
+            await cluster.clock.advance(5)
+
+        assert await told(cluster) == ["TopologyDriftDetected", "TopologyInSync"]
+        assert list(cluster.there(MAP)) == ["theirs"]
+
+
+async def test_a_topology_of_others_under_the_name_that_is_wanted_is_a_failure_until_somebody_takes_it_away() -> None:
+    async with stage() as cluster:
+        await mapped(cluster)
+        await cluster.kubectl.create(MAP, "", map_of("hall"))
+
+        assert (await cluster.sync()).ending is Ending.FAILED
+        assert await drift(cluster) == ("Drift", "Map hall is not of hall", None)
+        assert cluster.there(MAP)["hall"]["spec"] == {"rows": []}
+
+        await cluster.kubectl.delete(MAP, "", "hall")
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert await drift(cluster) == ("InSync", "", 1)
+
+
+async def test_a_topology_that_may_not_be_made_is_said_to_be_missing_and_tried_again() -> None:
+    async with stage() as cluster:
+        await mapped(cluster)
+        process = cluster.start()
+        process.refuses = lambda call: Forbidden("no maps here") if call[:2] == ("create", MAP) else None
+
+        assert (await cluster.sync(process)).ending is Ending.FAILED
+        assert await drift(cluster) == ("Drift", "no Map hall", None)
+
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert await drift(cluster) == ("InSync", "", 1)
+
+
+async def test_workloads_do_not_suffer_from_bindings_that_may_not_be_seen() -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web"))
+        process = cluster.start()
+        process.refuses = lambda call: Forbidden("not for you") if call[:2] == ("list", kinds.TOPOLOGY_BINDING) else None
+
+        report = await cluster.sync(process)
+
+        assert (report.ending, set(report.incomplete)) == (Ending.INCOMPLETE, {"ClusterTopologyBinding"})
+        (found,) = await cluster.objects(kinds.PODCLIQUESET)
+        assert found["status"]["availableReplicas"] == 1
+        assert found["status"]["observedGeneration"] == found["metadata"]["generation"]
+        await cluster.delete(kinds.PODCLIQUESET, "web")
+        assert (await cluster.sync(process)).ending is Ending.INCOMPLETE
+        assert await cluster.names() == set()
+
+
+async def test_an_installation_that_is_older_than_bindings_lacks_nothing_else() -> None:
+    async with stage() as cluster:
+        await cluster.kubectl.delete(kinds.CRD, "", "clustertopologybindings.grove.io")
+        await cluster.clock.advance(5)
+        await cluster.apply(podcliqueset("web"))
+
+        report = await cluster.sync()
+
+        assert (report.ending, report.seen.world.unserved) == (Ending.DONE, frozenset({"ClusterTopologyBinding"}))
