@@ -51,16 +51,14 @@ def crowded(
         if root in found:
             continue
         if pods > free:
-            found[root] = f"{_need(fabric, pods)}, and {free} of {len(room.places)} nodes with one {'has' if free == 1 else 'have'} it free"
+            found[root] = f"{_need(fabric, pods)}: {free} of {len(room.places)} can be had"
         elif total > len(room.places) and room.held_by(own[root]) < pods:
-            others = f"all workloads that are looked at need {total}, and {len(room.places)} nodes have one"
-            found[root] = f"{_need(fabric, pods)}; {others}"
+            found[root] = f"{_need(fabric, pods)}: all workloads together need {total}, and there are {len(room.places)}"
     return found
 
 
 def _need(fabric: Fabric, pods: int) -> str:
-    one = f"its {pods} pods in {fabric.kind.name}s need a node each" if pods > 1 else f"its pod in a {fabric.kind.name} needs a node"
-    return f"{one}, for a node has one place for such pods"
+    return f"its pods in {fabric.kind.name}s need {pods} node{'s' if pods > 1 else ''}, each of which takes one such pod"
 
 
 def _demand(wanted: Sequence[Planned]) -> Mapping[ResourceId, int]:
@@ -85,7 +83,7 @@ def _huddled(fabric: Fabric, root: ResourceId, body: Body) -> Iterator[str]:
         for name in sorted(wish.cliques & cliques.keys()):
             pods = planned.pods(cliques[name]) * copies.get(name, 1) * replicas
             if pods > 1 and (how := _pinned(cliques[name])):
-                yield f"{pods} pods of clique {name} {how}, and a node has one place for pods in {fabric.kind.name}s"
+                yield f"{pods} pods of clique {name} {how}, and a node takes one pod in a {fabric.kind.name}"
 
 
 def _pinned(clique: Body) -> str:

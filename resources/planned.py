@@ -20,6 +20,8 @@ class Planned:
     wish: Wish
     pods: int
     """How many pods of that set are to be in it."""
+    index: int | None = None
+    """The replica whose it is; none where all replicas have it in common."""
 
 
 def planned(root: ResourceId, body: Body, fabric: Fabric) -> Iterator[Planned]:
@@ -31,7 +33,7 @@ def planned(root: ResourceId, body: Body, fabric: Fabric) -> Iterator[Planned]:
         own = sum(pods(cliques[name]) * copies.get(name, 1) for name in sorted(wish.cliques) if name in cliques)
         if INDEX in wish.name:
             for index in range(count):
-                yield Planned(root, fabric.kind.id(root.namespace, wish.name.replace(INDEX, str(index))), wish, own)
+                yield Planned(root, fabric.kind.id(root.namespace, wish.name.replace(INDEX, str(index))), wish, own, index)
         elif count:
             yield Planned(root, fabric.kind.id(root.namespace, wish.name), wish, own * count)
 

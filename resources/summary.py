@@ -10,6 +10,7 @@ from engine.observed import Live, Observed, moment
 from engine.operation import Held, Plan, changed
 from resources import labels
 from resources.facts import PodFacts, facts_of
+from resources.standing import Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,10 @@ class Workload:
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     """What was asked for and has no effect."""
+    domains: tuple[Standing, ...] = ()
 
 
-def summary(observed: Observed, plan: Plan) -> Workload:
+def summary(observed: Observed, plan: Plan, domains: tuple[Standing, ...] = ()) -> Workload:
     """How a root is doing, given what a pass would still do about it."""
     body = observed.root.body
     status = body.get("status") or {}
@@ -73,6 +75,7 @@ def summary(observed: Observed, plan: Plan) -> Workload:
         tuple(sorted(held, key=lambda one: one.id)),
         (*plan.problems, *(objection.message for objection in plan.objections)),
         plan.notes,
+        domains,
     )
 
 

@@ -10,7 +10,7 @@ from engine.report.json import identity, moment_text
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.report.text import group_name
-from enginectl import output, wiring
+from enginectl import domains_shown, output, wiring
 from enginectl.exits import Exit
 from enginectl.manifest_files import NO_FILES
 from enginectl.options import Output
@@ -18,6 +18,7 @@ from enginectl.preview import look_at
 from enginectl.wiring import Wiring
 from resources.binding_summary import Binding, binding_summary
 from resources.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.standing import standings
 from resources.summary import Gang, Wait, Workload, summary
 
 VERSION = 1
@@ -35,7 +36,7 @@ async def show(wired: Wiring, name: str, form: Output) -> Exit:
         look = await look_at(wiring.engine_of(wired, provider, where))
     plans = {plan.root: plan for plan in look.survey.plans}
     chosen = [(seen, plans[seen.root.id]) for seen in look.world.roots if name in ("", seen.root.id.name)]
-    found = [summary(seen, plan) for seen, plan in chosen if seen.root.id.kind == PODCLIQUESET.name]
+    found = [summary(seen, plan, standings(seen, plan, wired.setup)) for seen, plan in chosen if seen.root.id.kind == PODCLIQUESET.name]
     bindings = [binding_summary(seen, plan) for seen, plan in chosen if seen.root.id.kind == TOPOLOGY_BINDING.name]
     missing = bool(name) and not chosen
     code = Exit.FAILED if missing else Exit.INCOMPLETE if look.world.incomplete else Exit.DONE
@@ -121,6 +122,7 @@ def details(one: Workload, now: datetime, verbose: bool) -> Iterator[Line]:
         yield gang_line(gang)
     if len(lame) > GANGS and not verbose:
         yield Line(f"  … {len(lame) - GANGS} more gangs; -v shows all", "faint")
+    yield from domains_shown.lines(one.domains, verbose=verbose)
     yield from wait_lines(one.waits, now, verbose)
 
 
@@ -174,6 +176,7 @@ def entry(one: Workload) -> dict[str, Any]:
         "waits": waits(one.waits),
         "problems": list(one.problems),
         "notes": list(one.notes),
+        "domains": [domains_shown.entry(domain) for domain in one.domains],
     }
 
 

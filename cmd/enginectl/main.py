@@ -26,6 +26,7 @@ from enginectl.sandbox import sandbox
 from enginectl.snapshot import snapshot
 from enginectl.status import status
 from enginectl.sync import sync
+from enginectl.why import why
 
 commands = typer.Typer(
     name="engine",
@@ -38,7 +39,7 @@ commands = typer.Typer(
     no_args_is_help=True,
     callback=declare,
 )
-for command in (diff, sync, run, render, review, status, preflight, snapshot, demo):
+for command in (diff, sync, run, render, review, status, why, preflight, snapshot, demo):
     commands.command()(command)
 for group in (sandbox, manifests):
     commands.add_typer(group)

@@ -12,6 +12,7 @@ from enginectl.exits import Exit
 from enginectl.options import Output
 from enginectl.wiring import Wiring
 from providers.asking import allowed, ask, offer
+from resources import kinds
 from resources.check import Check, Level, Outcome
 from resources.inquiry import Question
 from resources.permissions import permissions
@@ -40,11 +41,11 @@ async def inspected(wired: Wiring, form: Output) -> Exit:
 async def site(wired: Wiring, client: Client) -> Site:
     """What there is of everything that the checks look at."""
     offered = await offer(client)
-    sets = [Question(kind) for kind in wiring.ROOTS]
+    sets = Question(kinds.PODCLIQUESET)
     wanted = [question for fabric in wired.setup.fabrics if isinstance(fabric, Inspecting) for question in fabric.questions()]
-    answers = await ask(client, (*sets, *wanted), offered)
-    seen = [answers.to(question) for question in sets]
-    return Site(offered, answers, tuple(live for answer in seen for live in answer.objects) if all(one.known for one in seen) else None)
+    answers = await ask(client, (sets, *wanted), offered)
+    seen = answers.to(sets)
+    return Site(offered, answers, seen.objects if seen.known and seen.served else None)
 
 
 async def rights(wired: Wiring, client: Client) -> Rights:

@@ -8,6 +8,7 @@ from engine.runtime.passes import Engine, Look
 from engine.runtime.session import preview as look_once
 from enginectl import fitness, output, wiring
 from enginectl.admitting import admitted
+from enginectl.crowds import noted
 from enginectl.exits import Exit, worst
 from enginectl.manifest_files import NO_FILES, Wanted
 from enginectl.options import Output
@@ -20,6 +21,7 @@ async def preview(wired: Wiring, wanted: Wanted, against: str, form: Output, *, 
         where = wiring.where(wired, wanted, otherwise=otherwise)
         asked = await admitted(wired, wanted, provider, against, where)
         look = await look_at(wiring.engine_of(wired, provider, where, limits), asked.wanted)
+        look = await noted(look, wired.setup, provider, complete=against == wiring.LIVE)
     found = report_of(asked.answered(look))
     code = verdict(found, detailed=detailed)
     if form is Output.JSON:

@@ -1,14 +1,15 @@
 """NVIDIA: multi-node NVLink through ComputeDomains, one for each replica of a set, or by name."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
-from engine.ids import Kind
+from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
-from providers.fabrics import nvidia_channels, nvidia_checks
+from providers.fabrics import nvidia_channels, nvidia_checks, nvidia_diagnosis, nvidia_scene
 from providers.fabrics.nvidia_words import (
     AUTO,
     CLAIM,
@@ -37,9 +38,9 @@ from resources.admission.formats import subdomain_faults
 from resources.admission.issues import Child, Fault, Issue, Path
 from resources.check import Check
 from resources.crowding import crowded
-from resources.inquiry import Question
+from resources.inquiry import Answers, Question
 from resources.planned import planned_by
-from resources.ports import INDEX, Site, Wish
+from resources.ports import INDEX, Diagnosis, Joined, Site, Wish
 from resources.settings import Settings
 
 AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
@@ -191,6 +192,18 @@ class Nvidia:
         full = crowded(self, sets, nvidia_checks.room(site), {live.id: live.uid for live in domains})
         told = tuple(f"{root.namespace}/{root.name}: {why}" for root, why in sorted(full.items()))
         return nvidia_checks.checks(nvidia_checks.Scene(site, self.auto, planned_by(sets, self), told))
+
+    def joined(self, domain: Live) -> tuple[Joined, ...]:
+        """The nodes in a domain."""
+        return nvidia_scene.joined(domain)
+
+    def clues(self, domain: ResourceId) -> tuple[Question, ...]:
+        """What a diagnosis looks at."""
+        return nvidia_scene.clues(domain)
+
+    def explain(self, domain: ResourceId, answers: Answers, now: datetime) -> Iterator[Diagnosis]:
+        """Why a domain is as it is."""
+        return nvidia_diagnosis.explained(nvidia_scene.Scene(domain, answers, now))
 
 
 def configured(settings: Settings) -> Nvidia:

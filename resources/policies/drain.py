@@ -22,10 +22,17 @@ class User:
 
 def claims(pod: Live, template: str) -> bool:
     """Whether a pod that has not ended claims what a ResourceClaimTemplate gives."""
-    body = pod.body
-    if (body.get("status") or {}).get("phase") in ENDED:
-        return False
-    return any(claim.get("resourceClaimTemplateName") == template for claim in body["spec"].get("resourceClaims") or ())
+    return not has_ended(pod) and asks(pod, template)
+
+
+def has_ended(pod: Live) -> bool:
+    """Whether a pod has come to its end, whichever."""
+    return (pod.body.get("status") or {}).get("phase") in ENDED
+
+
+def asks(pod: Live, template: str) -> bool:
+    """Whether a pod is made to claim what a ResourceClaimTemplate gives."""
+    return any(claim.get("resourceClaimTemplateName") == template for claim in pod.body["spec"].get("resourceClaims") or ())
 
 
 def judge(users: Sequence[User], patience: timedelta | None, now: datetime | None = None) -> Verdict[str]:
