@@ -31,9 +31,9 @@ def read(request: Request, body: Any) -> tuple[Draft, tuple[str, ...]]:
 
 
 def complete(served: Served, body: Body) -> Draft:
-    """The same for a body that the server made itself of what it had read before: nothing is unknown in it."""
+    """The same for a body that the server made itself of what it had read before and what is applied: nothing is unknown in it."""
     reader = Reader(served.kind.name, served.kind.version)
-    return _read_custom(served, body, reader) if served.custom else _read_builtin(served, body, reader)
+    return _read_custom(served, body, reader, applied=True) if served.custom else _read_builtin(served, body, reader)
 
 
 def nothing_yet(served: Served) -> Body:
@@ -94,13 +94,13 @@ def _read_builtin(served: Served, body: Body, reader: Reader) -> Draft:
     return draft
 
 
-def _read_custom(served: Served, body: Body, reader: Reader) -> Draft:
+def _read_custom(served: Served, body: Body, reader: Reader, *, applied: bool = False) -> Draft:
     known = len(reader.unknown)
     metadata = reader.read(body.get("metadata") or {}, builtin("ObjectMeta"))
     reader.unknown[known:] = [f"metadata.{path}" for path in reader.unknown[known:]]
     kept = structural.pruned({**body, "metadata": metadata}, served.shape, reader.unknown)
     reader.unknown.sort()
-    return {**structural.defaulted(kept, served.shape)}
+    return {**structural.defaulted(kept, served.shape, applied=applied)}
 
 
 def _told(strictness: Strictness, served: Served, unknown: list[str]) -> tuple[str, ...]:

@@ -85,17 +85,18 @@ def _pruned_map(value: Mapping[str, Any], shape: Shape, unknown: list[str], path
     return kept if changed else value
 
 
-def defaulted(value: Any, shape: Shape) -> Any:
-    """The value with every default that its schema states; nulls that may not be are taken as absent."""
+def defaulted(value: Any, shape: Shape, *, applied: bool = False) -> Any:
+    """The value with every default that its schema states. Nulls that may not be are taken as absent, unless they have been applied: such
+    a null is kept, and validation says what is wrong with it."""
     if isinstance(value, Mapping):
-        return _defaulted_map(value, shape)
+        return _defaulted_map(value, shape, applied)
     if isinstance(value, list) and shape.items is not None:
-        items = [defaulted(item, shape.item) for item in value]
+        items = [defaulted(item, shape.item, applied=applied) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     return value
 
 
-def _defaulted_map(value: Mapping[str, Any], shape: Shape) -> Any:
+def _defaulted_map(value: Mapping[str, Any], shape: Shape, applied: bool) -> Any:
     changed: dict[str, Any] = {}
     nulls: set[str] = set()
     for key, item in value.items():
@@ -104,11 +105,13 @@ def _defaulted_map(value: Mapping[str, Any], shape: Shape) -> Any:
             continue
         if item is None and not child.nullable:
             nulls.add(key)
-        elif (made := defaulted(item, child)) is not item:
+        elif (made := defaulted(item, child, applied=applied)) is not item:
             changed[key] = made
     for key, default in shape.defaults.items():
         if key in nulls or key not in value:
             changed[key] = defaulted(default, shape.fields[key])
+    if applied:
+        nulls.clear()
     if not changed and not nulls:
         return value
     return {**{key: item for key, item in value.items() if key not in nulls}, **changed}

@@ -3,13 +3,13 @@
 Absent is not null here: `ABSENT` stands for a side that has nothing at a place. Bodies are shared, never changed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from providers.sandbox import fields
+from providers.sandbox import fields, gotext
 from providers.sandbox.fields import Fields
 from providers.sandbox.shapes import ABSENT, Shape
 
@@ -69,22 +69,32 @@ def _steps(items: Any, shape: Shape) -> dict[str, Any]:
     return steps
 
 
-def check(value: Any, shape: Shape, path: str = "") -> None:
-    """Refuse what an apply patch may not hold: undeclared fields, lists with two items of one key. Raises `SchemaFault`."""
+def check(value: Any, shape: Shape) -> None:
+    """Refuse what an apply patch may not hold: undeclared fields, lists with two items of one key. Raises `SchemaFault` with all of it."""
+    if faults := list(_faults(value, shape, "")):
+        raise SchemaFault(faults[0] if len(faults) == 1 else "\n  ".join(("errors:", *faults)))
+
+
+def _faults(value: Any, shape: Shape, path: str) -> Iterator[str]:
     if isinstance(value, Mapping) and shape.type in ("object", "any"):
         for key, item in value.items():
             if shape.fields and key not in shape.fields and shape.values is None and not shape.open:
-                raise SchemaFault(f"{path}.{key}: field not declared in schema")
-            check(item, shape.child(key), f"{path}.{key}")
+                yield f"{path}.{key}: field not declared in schema"
+            else:
+                yield from _faults(item, shape.child(key), f"{path}.{key}")
     elif isinstance(value, list) and shape.type == "array":
         seen: set[str] = set()
         for i, item in enumerate(value):
             where = f"{path}[{i}]"
             if not shape.atomic:
-                where, seen = _checked_item(item, shape, path, i, seen)
-            check(item, shape.item, where)
+                try:
+                    where, seen = _checked_item(item, shape, path, i, seen)
+                except SchemaFault as fault:
+                    yield str(fault)
+                    continue
+            yield from _faults(item, shape.item, where)
     elif value is not None and (expected := _mismatch(value, shape)):
-        raise SchemaFault(f"{path}: expected {expected}, got &value.valueUnstructured{{Value:{_go_text(value)}}}")
+        yield f"{path}: expected {expected}"
 
 
 def _checked_item(item: Any, shape: Shape, path: str, index: int, seen: set[str]) -> tuple[str, set[str]]:
@@ -98,32 +108,21 @@ def _checked_item(item: Any, shape: Shape, path: str, index: int, seen: set[str]
     return where, seen | {step}
 
 
-_EXPECTED = {
-    "object": "map",
-    "array": "list",
-    "string": "string",
-    "bytes": "string",
-    "integer": "numeric",
-    "number": "numeric",
-    "boolean": "boolean",
-}
-
-
 def _mismatch(value: Any, shape: Shape) -> str:
-    right = {
-        "object": isinstance(value, Mapping),
-        "array": isinstance(value, list),
-        "string": isinstance(value, str),
-        "bytes": isinstance(value, str),
-        "integer": isinstance(value, int | float) and not isinstance(value, bool),
-        "number": isinstance(value, int | float) and not isinstance(value, bool),
-        "boolean": isinstance(value, bool),
-    }
-    return "" if right.get(shape.type, True) else _EXPECTED[shape.type]
-
-
-def _go_text(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    """What was expected and what there is, if they differ: each type tells it in another notation of Go's."""
+    match shape.type:
+        case "object":
+            return "" if isinstance(value, Mapping) else f"map, got &{{{gotext.plain(value)}}}"
+        case "array":
+            return "" if isinstance(value, list) else f"list, got &{{{gotext.plain(value)}}}"
+        case "boolean":
+            return "" if isinstance(value, bool) else f"boolean, got &{{{gotext.plain(value)}}}"
+        case "integer" | "number":
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            return "" if number else f"numeric (int or float), got {gotext.type_of(value)}"
+        case "string" | "bytes":
+            return "" if isinstance(value, str) else f"string, got &value.valueUnstructured{{Value:{gotext.syntax(value)}}}"
+    return ""
 
 
 def field_set(value: Any, shape: Shape) -> Fields:

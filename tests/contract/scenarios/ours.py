@@ -140,6 +140,22 @@ _LENIENT = _clique(
         }
     ],
 )
+_UNTYPED: tuple[dict[str, Any], ...] = (
+    {"hostNetwork": "true"},
+    {"hostNetwork": {"b": [1, None], "a": 1.5}},
+    {"activeDeadlineSeconds": []},
+    {"activeDeadlineSeconds": True},
+    {"activeDeadlineSeconds": 1.5},
+    {"nodeSelector": ["a"]},
+    {"nodeSelector": {"a": 1}},
+    {"nodeSelector": {"a": {"b": [None, "x"]}}},
+    {"nodeSelector": {"a": None}},
+    {"hostNetwork": None, "containers": [{"name": "main", "args": None}]},
+    {"containers": {}},
+    {"containers": None},
+    {"containers": [{"name": 5}]},
+    {"containers": [{"name": "main", "livenessProbe": {"tcpSocket": {"port": True}}}]},
+)
 POD_SPECS = Scenario(
     "pod-specs",
     (
@@ -161,6 +177,7 @@ POD_SPECS = Scenario(
         applied("applied", f"{CLIQUES}/applied", _clique("applied", nodeSelector={"a": "b"}, future={"x": 1}), "one"),
         applied("a key of a map by another", f"{CLIQUES}/applied", _clique("applied", nodeSelector={"c": "d"}, future={"y": 2}), "two"),
         applied("a list by another", f"{CLIQUES}/applied", _clique("applied", containers=[{"name": "other"}]), "two"),
+        *(applied(f"{said}, applied", f"{CLIQUES}/wrong", _clique("wrong", **said)) for said in _UNTYPED),
     ),
 )
 
