@@ -122,7 +122,7 @@ def _crd(scene: Scene) -> Iterator[Check]:
         yield unknown(scene.hard, what, doubt)
     elif found is not None and not offer.serves(COMPUTE_DOMAIN):
         fault = (
-            "is there and not established yet" if not found.established else f"serves {_some(found.served)}, not {COMPUTE_DOMAIN.version}"
+            "is there, and not established yet" if not found.established else f"serves {_some(found.served)}, not {COMPUTE_DOMAIN.version}"
         )
         yield judged(scene.hard, what, fault, "", UPGRADE)
     else:
@@ -232,8 +232,8 @@ def _templates(scene: Scene) -> Iterator[Check]:
     what, answer = "names of their claim templates", scene.site.answers.to(TEMPLATES)
     if not scene.planned:
         return
-    if not answer.known:
-        yield unknown(scene.soft, what, answer.fault)
+    if fault := answer.fault or scene.site.answers.to(DOMAINS).fault:
+        yield unknown(scene.soft, what, fault)
         return
     uids, there = {live.id: live.uid for live in scene.domains}, {live.id: live for live in answer.objects}
     taken = []
@@ -262,7 +262,7 @@ def _nodes(scene: Scene) -> Iterator[Check]:
 def _leftovers(scene: Scene) -> Iterator[Check]:
     answer = scene.site.answers.to(DOMAINS)
     if not answer.known:
-        yield unknown(scene.soft, "domains left behind", answer.fault)
+        yield unknown(scene.soft, "domains that wait for us", answer.fault)
         return
     owed = [live for live in answer.objects if live.deleting_since and _finalizers(live) == [FINALIZER]]
     fault = f"Terminating, and held by our finalizer alone: {_some(map(_place, owed))}" if owed else ""
