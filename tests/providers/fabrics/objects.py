@@ -102,9 +102,7 @@ def deployment(name: str, *containers: Body, ready: int = 1, **labels: str) -> L
     return made("apps/v1", "Deployment", name, "system", metadata=given, spec=spec, status={"readyReplicas": ready})
 
 
-def definition(
-    *, number: str = "optional", mode: bool = True, name: bool = True, served: str = "v1beta1", established: bool = True
-) -> Live:
+def definition(*, number: str = "optional", mode: bool = True, name: bool = True, served: str = "v1beta1", ok: bool = True) -> Live:
     """The CRD of ComputeDomains, as one driver or another brings it."""
     inner: Body = {"resourceClaimTemplate": {"type": "object", "properties": {"name": {"type": "string"}} if name else {}}}
     inner |= {"allocationMode": {"type": "string"}} if mode else {}
@@ -114,12 +112,7 @@ def definition(
     else:
         spec["properties"]["numNodes"]["default"] = 0
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-    status = {"conditions": [{"type": "Established", "status": "True" if established else "False"}]}
+    status = {"conditions": [{"type": "Established", "status": "True" if ok else "False"}]}
     versions = [{"name": served, "served": True, "storage": True, "schema": schema}]
-    return made(
-        "apiextensions.k8s.io/v1",
-        "CustomResourceDefinition",
-        "computedomains.resource.nvidia.com",
-        spec={"versions": versions},
-        status=status,
-    )
+    crd = f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}"
+    return made("apiextensions.k8s.io/v1", "CustomResourceDefinition", crd, spec={"versions": versions}, status=status)

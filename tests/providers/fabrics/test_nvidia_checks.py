@@ -11,7 +11,7 @@ from engine.ids import Kind
 from engine.observed import Live, live
 from providers.fabrics import nvidia_checks as asked
 from providers.fabrics.nvidia import Nvidia
-from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, FINALIZER, NAMED
+from providers.fabrics.nvidia_words import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, FINALIZER, NAMED
 from resources import kinds
 from resources.check import Check, Level, Outcome
 from resources.inquiry import Answer, Answers, Offer, Question
@@ -39,7 +39,7 @@ def demo(replicas: int = 1, pods: int = 1, name: str = "demo", **more: Any) -> L
 SOUND: Mapping[Question, tuple[Live, ...]] = {
     asked.CRD: (definition(),),
     asked.CLIQUES: (made("apiextensions.k8s.io/v1", "CustomResourceDefinition", "computedomaincliques.resource.nvidia.com"),),
-    asked.CLASS: (made("resource.k8s.io/v1", "DeviceClass", asked.CHANNEL_CLASS),),
+    asked.CLASS: (made("resource.k8s.io/v1", "DeviceClass", CHANNEL_CLASS),),
     asked.SLICES: (inventory("n1"), inventory("n2")),
     asked.DEPLOYMENTS: (CONTROLLER,),
     asked.DOMAINS: (domain(ownerReferences=[{"kind": "PodCliqueSet", "name": "demo", "uid": "uid-demo", "controller": True}]),),
@@ -63,8 +63,8 @@ def site(
 ) -> Site:
     """A sound installation, but for what is laid over it: objects, or why they cannot be seen."""
     told = {question: Answer(lives) for question, lives in SOUND.items()}
-    for question, given in (over or {}).items():
-        told[question] = Answer(fault=given) if isinstance(given, str) else Answer(tuple(given))
+    for question, shown in (over or {}).items():
+        told[question] = Answer(fault=shown) if isinstance(shown, str) else Answer(tuple(shown))
     return Site(offered or offer(*SERVED), Answers(told), sets)
 
 
@@ -90,7 +90,7 @@ KAI = {"image": "ghcr.io/nvidia/kai-scheduler/scheduler:v1"}
 BAD = [
     (CRD, site({asked.CRD: ()}, offer(kinds.RESOURCE_CLAIM_TEMPLATE)), Level.HARD, "is not installed"),
     (CRD, site({asked.CRD: [definition(served="v1alpha1")]}, offer(NEITHER)), Level.HARD, "serves v1alpha1, not v1beta1"),
-    (CRD, site({asked.CRD: [definition(established=False)]}, offer(OLD)), Level.HARD, "is there, and not established yet"),
+    (CRD, site({asked.CRD: [definition(ok=False)]}, offer(OLD)), Level.HARD, "is there, and not established yet"),
     (SCHEMA, site({asked.CRD: [definition(name=False)]}), Level.HARD, "is not in the schema of the CRD"),
     (NUMBER, site({asked.CRD: [definition(number="required", mode=False)]}), Level.WARNING, "driver 25.3: numNodes 0 makes its pods run"),
     (API, site(offered=offer(COMPUTE_DOMAIN)), Level.HARD, "is not served"),
@@ -157,9 +157,7 @@ def test_what_is_wrong_is_told_with_what_to_do(what: str, judged: Site, level: L
     assert told in check.found and check.remedy
 
 
-@pytest.mark.parametrize(
-    "args", [["--feature-gates=DynamicResourceAllocation=true"], ["--feature-gates", "A=b,DynamicResourceAllocation=true"]]
-)
+@pytest.mark.parametrize("args", [[f"--feature-gates={asked.GATE}"], ["--feature-gates", f"A=b,{asked.GATE}"]])
 def test_kai_that_gives_out_devices_is_well(args: list[str]) -> None:
     assert found(site({asked.DEPLOYMENTS: [deployment("kai", {**KAI, "args": args})]}))["KAI scheduler"].outcome is Outcome.GOOD
 
@@ -190,6 +188,7 @@ UNSEEN = [
     (asked.CLIQUES, "ComputeDomainCliques"),
     (asked.TEMPLATES, "names of their claim templates"),
     (asked.LABELLED, "nodes left behind"),
+    (asked.DOMAINS, "names of their claim templates"),
     (asked.DOMAINS, "nodes left behind"),
     (asked.DOMAINS, "domains that wait for us"),
     (asked.CLAIMS, "room for planned domains"),
