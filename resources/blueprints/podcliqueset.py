@@ -30,7 +30,8 @@ from resources.template import Template, read, references
 from resources.view import MOST_REPLICAS
 
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.SET_FINALIZER,))
-PROPOSED = Policy(exact=(("spec",),), finalizers=(labels.SET_FINALIZER,))
+PROPOSED = Policy(exact=(("spec",),), partial=KNOWN.partial, finalizers=(labels.SET_FINALIZER,))
+"""What a manifest does not say of labels and annotations stays, as admission is told: what a set was given is not taken from it."""
 
 CHILDREN = (
     kinds.SERVICE_ACCOUNT,
