@@ -7,11 +7,13 @@ from typing import Any
 from anyio.from_thread import BlockingPortal
 
 from engine.ids import Kind
+from providers.registry import fabrics
 from providers.sandbox.access import Denial
 from providers.sandbox.faults import Fault
 from providers.sandbox.process import Sandbox
 from resources.kinds import PODCLIQUESET
 from resources.registry import BLUEPRINTS
+from resources.settings import Settings
 from resources.setup import Setup
 
 
@@ -62,7 +64,7 @@ class Box:
     def revisions(self) -> dict[str, str]:
         """The revision of every workload and all that is of it: equal twice means that nothing was written between."""
         found = {}
-        for kind in (PODCLIQUESET, *BLUEPRINTS[0].children(Setup({}, ""))):
+        for kind in (PODCLIQUESET, *BLUEPRINTS[0].children(Setup({}, "", fabrics=fabrics(Settings())))):
             for body in self.all(kind):
                 if kind is PODCLIQUESET or "app.kubernetes.io/managed-by" in body["metadata"].get("labels", {}):
                     found[f"{kind.name}/{body['metadata']['name']}"] = body["metadata"]["resourceVersion"]

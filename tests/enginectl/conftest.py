@@ -52,8 +52,8 @@ def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) ->
 
 
 @contextmanager
-def cluster(folder: Path, actors: Collection[str], **rest: Any) -> Iterator[Box]:
+def cluster(folder: Path, actors: Collection[str], settings: Settings = FAST, **rest: Any) -> Iterator[Box]:
     """A sandbox cluster in a thread of its own."""
     with start_blocking_portal() as portal:
-        with portal.wrap_async_context_manager(sandbox(SystemClock(), folder, actors=actors, settings=FAST, **rest)) as made:
+        with portal.wrap_async_context_manager(sandbox(SystemClock(), folder, actors=actors, settings=settings, **rest)) as made:
             yield Box(made, portal)

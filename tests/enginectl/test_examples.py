@@ -2,28 +2,82 @@
 
 import re
 import shlex
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.ids import Kind
 from enginectl.exits import Exit
-from resources.kinds import POD, PODCLIQUESET, SCALING_GROUP
+from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
+from providers.sandbox.actors import ACTORS
+from providers.sandbox.actors.settings import PARTS, Driver
+from resources.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM, SCALING_GROUP
 from tests.enginectl.box import Box
-from tests.enginectl.calling import ROOT, Engine
+from tests.enginectl.calling import ROOT, Answer, Engine
+from tests.enginectl.conftest import FAST, cluster
+from tests.providers.installed import install
 
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/README.md"))
-KINDS: dict[str, Kind] = {"pcs": PODCLIQUESET, "pcsg": SCALING_GROUP}
+PACKAGES = [path for path in EXAMPLES if (path / "pyproject.toml").exists()]
+"""Examples of plug-ins, whose kinds no cluster here serves."""
+WORKLOADS = [path for path in EXAMPLES if path not in PACKAGES]
+KINDS: dict[str, Kind] = {"pcs": PODCLIQUESET, "pcsg": SCALING_GROUP, "computedomain": COMPUTE_DOMAIN}
+AUTO = ROOT / "examples" / "04-auto-mnnvl"
+NAMED = ROOT / "examples" / "05-annotated-domain"
+BANDWIDTH = ROOT / "examples" / "11-nvbandwidth"
+
+LIKE_THE_SANDBOX = replace(FAST, nodes=10, driver=Driver(imex_start=0.0))
+
+
+@pytest.fixture
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """A cluster with as many nodes as `engine sandbox up` has."""
+    with cluster(tmp_path, ACTORS, LIKE_THE_SANDBOX) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        yield box
+
+
+def configured(example: Path) -> tuple[str | Path, ...]:
+    """The options for the operator configuration that comes with an example."""
+    file = example / "config" / "operator.yaml"
+    return ("--config", file) if file.exists() else ()
 
 
 def commands(readme: Path) -> Iterator[list[str]]:
     """The commands of a README, in order, each as its words."""
-    for block in re.findall(r"^```\n(.*?)^```", readme.read_text(), re.MULTILINE | re.DOTALL):
-        for line in block.splitlines():
-            for command in line.split("#")[0].split("&&"):
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", readme.read_text(), re.MULTILINE | re.DOTALL):
+        for line in block.splitlines() if not language else ():
+            for command in re.sub(r"\s#.*| &$", "", line).split("&&"):
                 if command.strip():
                     yield shlex.split(command)
+
+
+def run(words: list[str], engine: Engine, box: Box | None) -> None:
+    """What a shell does with these words; `box` stands for the sandbox that they might start."""
+    words, searched = (words[: words.index("|")], words[words.index("|") + 1 :]) if "|" in words else (words, [])
+    match words:
+        case ["engine", "sandbox", "up", "--dir", _, *options]:
+            assert box is not None and all(Path(option).exists() for option in options if not option.startswith("--"))
+        case ["export", _]:
+            assert box is not None
+        case ["kubectl", *rest]:
+            assert box is not None
+            kubectl(box, rest)
+        case ["engine", *rest]:
+            found(engine(*rest), words, searched)
+        case _:
+            pytest.fail(f"the examples want {words}")
+
+
+def found(answer: Answer, words: list[str], searched: list[str]) -> None:
+    """The command went well, and what is looked for in its answer is there."""
+    assert answer.code == Exit.DONE, (words, answer)
+    if searched:
+        assert searched[0] == "grep" and searched[1] in answer.out, (searched, answer.out)
 
 
 def kubectl(box: Box, words: list[str]) -> None:
@@ -33,43 +87,124 @@ def kubectl(box: Box, words: list[str]) -> None:
             box.change(KINDS[kind], name, {"spec": {"replicas": int(number)}})
         case ["delete", kind, name, "--wait=false"]:
             box.delete(KINDS[kind], name)
-        case ["get", *_]:
+        case ["get" | "describe", *_]:
             pass
         case _:
             pytest.fail(f"the examples want kubectl {words}")
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("example", WORKLOADS, ids=lambda path: path.name)
 def test_every_command_of_the_readme_works(example: Path, box: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert engine("sync", "-f", example).code == Exit.DONE
+    assert engine("sync", "-f", example, *configured(example)).code == Exit.DONE
 
     for words in commands(example / "README.md"):
-        if words[0] == "kubectl":
-            kubectl(box, words[1:])
-        else:
-            assert words[0] == "engine"
-            answer = engine(*words[1:])
-            assert answer.code == Exit.DONE, (words, answer)
+        run(words, engine, box)
 
     assert engine("diff", "--detailed-exitcode").out == "No operations.\nexit 0: done\n"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("example", PACKAGES, ids=lambda path: path.name)
+def test_every_command_about_a_plug_in_works(example: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(ROOT)
+    known = set(sys.modules)
+
+    for words in commands(example / "README.md"):
+        match words:
+            case ["pip", "install", "-e", package]:
+                install(Path(package).resolve(), tmp_path, monkeypatch)
+            case _:
+                run(words, engine, None)
+
+    for module in [name for name in set(sys.modules) - known if (example / f"{name}.py").exists()]:
+        del sys.modules[module]
+
+
+@pytest.mark.parametrize("example", WORKLOADS, ids=lambda path: path.name)
 def test_an_example_comes_up_settles_and_leaves_nothing_behind(example: Path, box: Box, engine: Engine) -> None:
-    (planned,) = engine("diff", "-f", example, "-o", "json").document["roots"]
-    up, again = engine("sync", "-f", example), engine("sync", "-f", example)
-    pods = box.names(POD)
-    box.delete(PODCLIQUESET, planned["root"]["name"])
+    words = ("-f", example, *configured(example))
+    planned = engine("diff", *words, "-o", "json").document["roots"]
+    up, again = engine("sync", *words), engine("sync", *words)
+    pods = [body for body in box.all(POD) if body["metadata"]["namespace"] == "default"]
+    for root in planned:
+        box.delete(PODCLIQUESET, root["root"]["name"])
     down = engine("sync")
 
     assert up.code == again.code == down.code == Exit.DONE
     assert again.out == "Done: nothing, all is as desired.\nexit 0: done\n"
-    assert len(pods) == sum(one["object"]["kind"] == "Pod" for one in planned["operations"])
+    assert len(pods) == sum(one["object"]["kind"] == "Pod" for root in planned for one in root["operations"])
     assert box.revisions() == {}
+
+
+def domains(box: Box) -> dict[str, str]:
+    """The ComputeDomains, each with its uid."""
+    return {body["metadata"]["name"]: body["metadata"]["uid"] for body in box.all(COMPUTE_DOMAIN)}
+
+
+def test_automatic_domains_follow_the_replicas_and_are_not_made_anew(box: Box, engine: Engine) -> None:
+    engine("sync", "-f", AUTO, *configured(AUTO))
+    (racks,) = (body for body in box.all(PODCLIQUESET) if body["metadata"]["name"] == "racks")
+    two = domains(box)
+    found = [sorted(two)]
+    for replicas in (4, 1):
+        box.scale("racks", replicas)
+        engine("sync")
+        found.append(sorted(domains(box)))
+
+    assert racks["metadata"]["annotations"]["grove.io/auto-mnnvl"] == "enabled"
+    assert found == [["racks-0", "racks-1"], ["racks-0", "racks-1", "racks-2", "racks-3"], ["racks-0"]]
+    assert domains(box)["racks-0"] == two["racks-0"]
+    claimed = {body["metadata"]["annotations"]["resource.kubernetes.io/pod-claim-name"] for body in box.all(RESOURCE_CLAIM)}
+    assert claimed >= {"mnnvl-claim"}
+
+
+def test_pods_are_held_as_the_readme_says_while_the_driver_is_away(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = replace(LIKE_THE_SANDBOX, driver=Driver(parts=PARTS - {"controller"}))
+    (why,) = re.findall(r"Pod/racks-0-worker-…  (.*)", (AUTO / "README.md").read_text())
+    with cluster(tmp_path, ACTORS, away) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        engine("sync", "-f", AUTO, *configured(AUTO), "--no-wait")
+        engine("sync", "--no-wait")
+        held = [one for root in engine("diff", "-o", "json").document["roots"] for one in root["held"]]
+
+    assert [one["why"] for one in held if one["object"]["name"].startswith("racks-0-worker-")] == [why, why]
+
+
+def test_a_named_domain_is_shared_and_goes_with_the_last_set_that_uses_it(box: Box, engine: Engine) -> None:
+    engine("sync", "-f", NAMED)
+    found = [domains(box)]
+    box.scale("decode", 3)
+    engine("sync")
+    found.append(domains(box))
+    for name in ("encode", "decode"):
+        box.delete(PODCLIQUESET, name)
+        engine("sync")
+        found.append(domains(box))
+
+    assert [sorted(one) for one in found] == [
+        ["cache-0", "cache-1", "rack-a"],
+        ["cache-0", "cache-1", "cache-2", "rack-a"],
+        ["cache-0", "cache-1", "cache-2", "rack-a"],
+        [],
+    ]
+    assert found[2]["rack-a"] == found[0]["rack-a"]
+
+
+def test_the_launcher_of_the_bandwidth_test_starts_after_its_workers_and_has_no_channel(box: Box, engine: Engine) -> None:
+    assert engine("sync", "-f", BANDWIDTH).code == Exit.DONE
+    pods = {body["metadata"]["labels"].get("grove.io/podclique", ""): body for body in box.all(POD)}
+    worker, launcher = pods["nvbandwidth-0-worker"], pods["nvbandwidth-0-launcher"]
+
+    def moment(body: dict[str, Any], condition: str) -> str:
+        (told,) = (one["lastTransitionTime"] for one in body["status"]["conditions"] if one["type"] == condition)
+        return str(told)
+
+    assert moment(worker, "Ready") <= moment(launcher, "Initialized")
+    assert [one["args"] for one in launcher["spec"]["initContainers"]] == [["--podcliques=nvbandwidth-0-worker:2"]]
+    assert worker["spec"]["resourceClaims"] and "resourceClaims" not in launcher["spec"]
 
 
 def test_every_example_is_small_enough_to_read_standing_up() -> None:
     for example in EXAMPLES:
-        for file in example.iterdir():
-            assert len(file.read_text().splitlines()) <= 60, file
+        for file in (path for path in example.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
+            assert len(file.read_text().splitlines()) <= (120 if file.suffix == ".py" else 60), file

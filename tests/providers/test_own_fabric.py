@@ -10,7 +10,7 @@ import pytest
 
 from engine.ids import ResourceId
 from engine.observed import live
-from providers.fabrics.nvidia import NAMED
+from providers.fabrics.nvidia_words import NAMED
 from providers.registry import fabrics
 from resources import kinds
 from resources.admission.admit import admit
@@ -22,7 +22,7 @@ from tests.laws.rack import Rack
 from tests.laws.toy import SETUP
 from tests.providers.installed import EXAMPLE, install
 
-ASKED = "mesh.example.com/island"
+ASKED = "mesh.example.com/harbour"
 DRIVERS = "mesh.example.com/pilot"
 NPUS = {"containers": [{"name": "main", "image": "example/model:1", "resources": {"limits": {"mesh.example.com/npu": 4}}}, {"name": "log"}]}
 BOTH = {"containers": [{"name": "main", "resources": {"limits": {"mesh.example.com/npu": 4, "nvidia.com/gpu": 1}}}]}
@@ -30,28 +30,28 @@ Body = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
-def islands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fabric]:
+def harbours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fabric]:
     """The fabric, found as another package's is found."""
     install(EXAMPLE, tmp_path, monkeypatch)
     (found,) = (fabric for fabric in fabrics(Settings()) if fabric.name == "meshworks")
     yield found
-    sys.modules.pop("islands", None)
+    sys.modules.pop("harbours", None)
 
 
 class Sea(Rack):
-    """A cluster with the drivers of two vendors. That of islands names its templates as it likes, and tells it in the island's status."""
+    """A cluster with the drivers of two vendors. That of harbours names its templates as it likes, and tells it in the harbour's status."""
 
     def __init__(self, *others: Fabric) -> None:
         super().__init__()
         self.settings = replace(SETUP, fabrics=(*SETUP.fabrics, *others))
 
-    def islands(self) -> dict[str, Body]:
+    def harbours(self) -> dict[str, Body]:
         """All of them, by name."""
-        return {id.name: body for id, body in sorted(self.objects.items()) if id.kind == "Island"}
+        return {id.name: body for id, body in sorted(self.objects.items()) if id.kind == "Harbour"}
 
     def live(self) -> None:
         """The pilots act, then everybody else."""
-        for id in [id for id in self.objects if id.kind == "Island" and self.driver]:
+        for id in [id for id in self.objects if id.kind == "Harbour" and self.driver]:
             self._pilot(id)
         super().live()
 
@@ -63,14 +63,14 @@ class Sea(Rack):
             self.write(id, {"metadata": {"finalizers": [one for one in metadata["finalizers"] if one != DRIVERS]}})
         elif DRIVERS not in metadata["finalizers"]:
             self.write(id, {"metadata": {"finalizers": [*metadata["finalizers"], DRIVERS]}, "status": {"berths": name}})
-            spec = {"metadata": {"labels": {"mesh.example.com/island-uid": metadata["uid"]}}, "spec": {"devices": {}}}
+            spec = {"metadata": {"labels": {"mesh.example.com/harbour-uid": metadata["uid"]}}, "spec": {"devices": {}}}
             head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": name, "namespace": "default"}}
             self.put({**head, "spec": spec})
 
 
-def asking(island: str, name: str = "demo", replicas: int = 1, spec: Body = NPUS, **annotations: str) -> Body:
-    """A set whose workers are to be on an island."""
-    said = {ASKED: island, **annotations}
+def asking(harbour: str, name: str = "demo", replicas: int = 1, spec: Body = NPUS, also: Body | None = None) -> Body:
+    """A set whose workers are to be in a harbour."""
+    said = {ASKED: harbour, **(also or {})}
     manifest = podcliqueset(name, clique("worker", pod_spec=spec, annotations=said), clique("frontend"), replicas=replicas)
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": {"grove.io/auto-mnnvl": "disabled"}}}
 
@@ -85,93 +85,93 @@ def claims(sea: Sea) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def test_pods_wait_for_the_template_that_the_driver_names_and_claim_that_one(islands: Fabric) -> None:
-    sea = Sea(islands)
+def test_pods_wait_for_the_template_that_the_driver_names_and_claim_that_one(harbours: Fabric) -> None:
+    sea = Sea(harbours)
     sea.driver = False
-    sea.put(asking("atoll"))
+    sea.put(asking("northport"))
     for plan in (plan for _ in range(3) for plan in sea.plans()):
         sea.apply(plan.operations)
     (plan,) = sea.plans()
 
-    assert {one.why for one in plan.held} == {"ResourceClaimTemplate atoll-berths of Island atoll is not made yet by its driver"}
+    assert {one.why for one in plan.held} == {"ResourceClaimTemplate northport-berths of Harbour northport is not made yet by its driver"}
     assert list(claims(sea)) == ["demo-0-frontend"]
 
     sea.driver = True
     sea.settle()
-    name = f"berths-of-{sea.islands()['atoll']['metadata']['uid']}"
-    assert claims(sea) == {"demo-0-frontend": [], "demo-0-worker": [("island-berth", name)]}
+    name = f"berths-of-{sea.harbours()['northport']['metadata']['uid']}"
+    assert claims(sea) == {"demo-0-frontend": [], "demo-0-worker": [("harbour-berth", name)]}
     (worker,) = (sea.objects[id] for id in sea.pods() if "worker" in id.name)
-    assert [one.get("resources", {}).get("claims") for one in worker["spec"]["containers"]] == [[{"name": "island-berth"}], None]
+    assert [one.get("resources", {}).get("claims") for one in worker["spec"]["containers"]] == [[{"name": "harbour-berth"}], None]
 
 
-def test_an_island_is_shared_by_name_and_goes_with_the_last_who_is_on_it(islands: Fabric) -> None:
-    sea = Sea(islands)
-    sea.put(asking("atoll", replicas=2))
-    sea.put(asking("atoll", "other"))
+def test_a_harbour_is_shared_by_name_and_goes_with_the_last_who_is_in_it(harbours: Fabric) -> None:
+    sea = Sea(harbours)
+    sea.put(asking("northport", replicas=2))
+    sea.put(asking("northport", "other"))
     sea.settle()
-    assert [owner["name"] for owner in sea.islands()["atoll"]["metadata"]["ownerReferences"]] == ["demo", "other"]
+    assert [owner["name"] for owner in sea.harbours()["northport"]["metadata"]["ownerReferences"]] == ["demo", "other"]
 
     for name in ("demo", "other"):
-        assert list(sea.islands()) == ["atoll"]
+        assert list(sea.harbours()) == ["northport"]
         sea.delete(kinds.PODCLIQUESET.id("default", name))
         sea.settle()
 
     assert sea.objects == {}
 
 
-def test_a_star_is_an_island_for_each_replica_which_goes_after_its_pods(islands: Fabric) -> None:
-    sea = Sea(islands)
+def test_a_star_is_a_harbour_for_each_replica_which_goes_after_its_pods(harbours: Fabric) -> None:
+    sea = Sea(harbours)
     sea.put(asking("*", replicas=2))
     sea.settle()
-    assert list(sea.islands()) == ["demo-0-island", "demo-1-island"]
+    assert list(sea.harbours()) == ["demo-0-harbour", "demo-1-harbour"]
 
     sea.write(kinds.PODCLIQUESET.id("default", "demo"), {"spec": {"replicas": 1}, "metadata": {"generation": 2}})
     (plan,) = sea.plans()
     assert {operation.id.kind for operation in plan.operations if operation.verb == "delete"} == {"Pod"}
-    (why,) = (one.why for one in plan.held if one.id.name == "demo-1-island")
+    (why,) = (one.why for one in plan.held if one.id.name == "demo-1-harbour")
     assert why.startswith("replica 1 goes: demo is scaled to 1; waits for")
     sea.settle()
-    assert list(sea.islands()) == ["demo-0-island"]
+    assert list(sea.harbours()) == ["demo-0-harbour"]
 
 
-def test_two_vendors_on_one_clique_are_two_claims(islands: Fabric) -> None:
-    sea = Sea(islands)
-    sea.put(asking("atoll", spec=BOTH, **{NAMED: "rack-a"}))
+def test_two_vendors_on_one_clique_are_two_claims(harbours: Fabric) -> None:
+    sea = Sea(harbours)
+    sea.put(asking("northport", spec=BOTH, also={NAMED: "rack-a"}))
     sea.settle()
 
-    name = f"berths-of-{sea.islands()['atoll']['metadata']['uid']}"
-    assert claims(sea)["demo-0-worker"] == [("mnnvl-claim", "rack-a"), ("island-berth", name)]
-    assert (list(sea.domains()), list(sea.islands())) == (["rack-a"], ["atoll"])
+    name = f"berths-of-{sea.harbours()['northport']['metadata']['uid']}"
+    assert claims(sea)["demo-0-worker"] == [("mnnvl-claim", "rack-a"), ("harbour-berth", name)]
+    assert (list(sea.domains()), list(sea.harbours())) == (["rack-a"], ["northport"])
 
 
-def test_its_rules_are_part_of_admission(islands: Fabric) -> None:
-    setup = replace(SETUP, fabrics=(islands,))
-    good, bad = asking("atoll"), asking("Atoll!")
+def test_its_rules_are_part_of_admission(harbours: Fabric) -> None:
+    setup = replace(SETUP, fabrics=(harbours,))
+    good, bad = asking("northport"), asking("Northport!")
     id = live(good).id
     (issue,) = admit(Request(Act.CREATE, id, bad), setup).issues
-    (moved,) = admit(Request(Act.UPDATE, id, asking("reef"), good), setup).issues
-    misplaced = {**good, "metadata": {**good["metadata"], "annotations": {ASKED: "atoll"}}}
+    (moved,) = admit(Request(Act.UPDATE, id, asking("southport"), good), setup).issues
+    misplaced = {**good, "metadata": {**good["metadata"], "annotations": {ASKED: "northport"}}}
 
     assert str(issue).startswith(
-        'spec.template.cliques[0].annotations[mesh.example.com/island]: Invalid value: "Atoll!": a lowercase RFC 1123 subdomain'
+        'spec.template.cliques[0].annotations[mesh.example.com/harbour]: Invalid value: "Northport!": a lowercase RFC 1123 subdomain'
     )
     assert str(moved) == (
-        'spec.template.cliques[0].annotations[mesh.example.com/island]: Invalid value: "reef": annotation mesh.example.com/island is '
-        'immutable and cannot be changed from "atoll" to "reef"'
+        'spec.template.cliques[0].annotations[mesh.example.com/harbour]: Invalid value: "southport": annotation mesh.example.com/harbour '
+        'is immutable and cannot be changed from "northport" to "southport"'
     )
     assert admit(Request(Act.CREATE, id, misplaced), setup).warnings == (
-        "metadata.annotations[mesh.example.com/island] has no effect: it is read from spec.template.cliques[].annotations",
+        "metadata.annotations[mesh.example.com/harbour] has no effect: it is read from spec.template.cliques[].annotations",
     )
 
 
-def test_what_it_makes_is_told_in_its_own_words(islands: Fabric) -> None:
-    sea = Sea(islands)
-    sea.unserved = frozenset({"Island"})
-    sea.put(asking("atoll"))
+def test_what_it_makes_is_told_in_its_own_words(harbours: Fabric) -> None:
+    sea = Sea(harbours)
+    sea.unserved = frozenset({"Harbour"})
+    sea.put(asking("northport"))
     for plan in sea.plans():
         sea.apply(plan.operations)
     (plan,) = sea.plans()
 
     assert [(alarm.reason, alarm.text) for alarm in plan.alarms] == [
-        ("IslandFailed", "Failed to create Island atoll: the cluster does not serve Island of mesh.example.com/v1")
+        ("HarbourFailed", "Failed to create Harbour northport: the cluster does not serve Harbour of mesh.example.com/v1")
     ]

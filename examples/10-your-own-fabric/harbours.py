@@ -1,4 +1,4 @@
-"""Islands: the fabric of Meshworks, a vendor that does not exist. Pods ask for an island by name, or each replica for its own."""
+"""Harbours: the fabric of Meshworks, a vendor that does not exist. Pods ask for a harbour by name, or each replica for its own."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,25 +14,25 @@ from resources.admission.issues import Fault, Issue
 from resources.ports import INDEX, Fabric, Wish
 from resources.settings import Settings
 
-ISLAND = Kind("mesh.example.com", "v1", "Island", "islands", status=True)
-ASKED = "mesh.example.com/island"
+HARBOUR = Kind("mesh.example.com", "v1", "Harbour", "harbours", status=True)
+ASKED = "mesh.example.com/harbour"
 EACH = "*"
-"""As the name of an island: each replica of the set has one of its own."""
+"""As the name of a harbour: each replica of the set has one of its own."""
 NPU = "mesh.example.com/npu"
-CLAIM = "island-berth"
-LED = "mesh.example.com/island-uid"
-"""On claims, put there by the driver's template: the uid of the island."""
+CLAIM = "harbour-berth"
+LED = "mesh.example.com/harbour-uid"
+"""On claims, put there by the driver's template: the uid of the harbour."""
 
 
-class Islands:
+class Harbours:
     """`resources.ports.Fabric` for Meshworks."""
 
     name = "meshworks"
-    kind = ISLAND
-    finalizer = "grove.io/island-finalizer"
+    kind = HARBOUR
+    finalizer = "grove.io/harbour-finalizer"
 
     def enrolled(self, body: Body) -> Body:
-        """Nobody is put on an island who does not ask for one."""
+        """Nobody is put in a harbour who does not ask for one."""
         return body
 
     def creation_issues(self, body: Body) -> Iterator[Issue]:
@@ -45,10 +45,10 @@ class Islands:
             yield from (Issue(path, Fault.INVALID, fault, asked) for fault in _faults(asked))
             taken = any(claim["name"] == CLAIM for claim in clique["spec"]["podSpec"].get("resourceClaims") or ())
             if taken:
-                yield Issue(path, Fault.FORBIDDEN, f"the claim name {CLAIM} is needed for the island")
+                yield Issue(path, Fault.FORBIDDEN, f"the claim name {CLAIM} is needed for the harbour")
 
     def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
-        """Pods cannot move: who asks for which island is said once."""
+        """Pods cannot move: who asks for which harbour is said once."""
         return unchangeable_on_cliques(ASKED, old, new)
 
     def warnings(self, body: Body) -> Iterator[str]:
@@ -56,15 +56,15 @@ class Islands:
         return misplaced(ASKED, body)
 
     def wishes(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[Wish, ...]:
-        """One domain for each name, for all cliques that bear it; a replica's own is called `<set>-<index>-island`."""
+        """One domain for each name, for all cliques that bear it; a replica's own is called `<set>-<index>-harbour`."""
         asked: dict[str, set[str]] = {}
         for name, clique in cliques.items():
-            island = mapping(clique.get("annotations")).get(ASKED)
-            if island is not None and not _faults(island):
-                asked.setdefault(island, set()).add(name)
+            harbour = mapping(clique.get("annotations")).get(ASKED)
+            if harbour is not None and not _faults(harbour):
+                asked.setdefault(harbour, set()).add(name)
         return tuple(
-            Wish(f"{root}-{INDEX}-island" if island == EACH else island, frozenset(members), shared=island != EACH)
-            for island, members in asked.items()
+            Wish(f"{root}-{INDEX}-harbour" if harbour == EACH else harbour, frozenset(members), shared=harbour != EACH)
+            for harbour, members in asked.items()
         )
 
     def inherited(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
@@ -72,22 +72,22 @@ class Islands:
         return {}
 
     def component(self, wish: Wish) -> str:
-        """Its islands are found with `-l app.kubernetes.io/component=meshworks-island`."""
-        return "meshworks-island"
+        """Its harbours are found with `-l app.kubernetes.io/component=meshworks-harbour`."""
+        return "meshworks-harbour"
 
     def spec(self, name: str) -> Body:
         """What the vendor's controller needs to know."""
         return {"topology": "torus"}
 
     def template(self, domain: Live | None, name: str) -> str:
-        """The driver chooses the name and tells it in the island's status; until then, the one that it usually chooses."""
+        """The driver chooses the name and tells it in the harbour's status; until then, the one that it usually chooses."""
         told = get(domain.body, ("status", "berths"), "") if domain is not None else ""
         return told or f"{name}-berths"
 
     def unready(self, domain: Live, template: Live) -> str:
-        """The island has the last word about which template is its own."""
+        """The harbour has the last word about which template is its own."""
         told = get(domain.body, ("status", "berths"), "")
-        return "" if told == template.id.name else "is not the one that the island names"
+        return "" if told == template.id.name else "is not the one that the harbour names"
 
     def domain_of(self, claim: Live) -> str:
         """Claims inherit a label from the driver's template."""
@@ -101,11 +101,11 @@ class Islands:
 
 def configured(settings: Settings) -> Fabric:
     """The fabric, as the operator configuration has things. This is what the entry point names."""
-    return Islands()
+    return Harbours()
 
 
-def _faults(island: str) -> list[str]:
-    return [] if island == EACH else subdomain_faults(island)
+def _faults(harbour: str) -> list[str]:
+    return [] if harbour == EACH else subdomain_faults(harbour)
 
 
 def _berthed(container: Body) -> Body:
