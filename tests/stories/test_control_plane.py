@@ -23,9 +23,10 @@ from resources import kinds
 from resources.narrate import narrate
 from resources.registry import BLUEPRINTS
 from resources.schema.crds import crds
+from resources.setup import Setup
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
-from tests.stories.stage import SCOPE, SETUP
+from tests.stories.stage import SETUP, scope
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -62,19 +63,19 @@ async def connection(plane: ControlPlane, user: str) -> AsyncIterator[Kubernetes
         yield client
 
 
-async def synced(plane: ControlPlane, namespace: str = NAMESPACE) -> Report:
+async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Setup = SETUP) -> Report:
     """`engine sync` as the operator, with connections and a memory of its own."""
     clock = SystemClock()
     async with connection(plane, "operator") as client:
-        scope = replace(SCOPE, namespaces=(namespace,))
-        engine = Engine(Cluster(client, clock), clock, scope, BLUEPRINTS, SETUP, narrate=narrate)
+        where = replace(scope(setup), namespaces=(namespace,))
+        engine = Engine(Cluster(client, clock), clock, where, BLUEPRINTS, setup, narrate=narrate)
         return await sync(engine, Lease(client, clock, namespace, "engine", identify()), patience=120)
 
 
-async def define(admin: KubernetesClient, namespace: str = NAMESPACE) -> None:
-    """A namespace, and our kinds, until they are served."""
+async def define(admin: KubernetesClient, namespace: str = NAMESPACE, *more: dict[str, Any]) -> None:
+    """A namespace, and our kinds, with more if a story needs them, until they are served."""
     await admin.create(kinds.NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    for definition in crds():
+    for definition in (*crds(), *more):
         await admin.patch(kinds.CRD, "", definition["metadata"]["name"], definition, how="apply", force=True)
     listing = await admin.list(kinds.CRD)
     missing = {definition["metadata"]["name"] for definition in listing.items if not _is_established(definition)}
