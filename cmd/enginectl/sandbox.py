@@ -153,9 +153,11 @@ async def _play(chosen: tuple[str, ...], nodes: int, kubeconfig: str, context: s
     from providers.kubernetes.connect import connected
     from providers.kubernetes.kubeconfig import Source
     from providers.sandbox.actors import run_actors
-    from providers.sandbox.actors.settings import Settings
+    from providers.sandbox.actors.settings import PARTS, Driver, Settings
 
-    clock, settings = SystemClock(), Settings(nodes=nodes, heartbeat=HEARTBEAT)
+    # A control plane that is not ours has a controller of its own for DaemonSets.
+    driver = Driver(parts=PARTS - {"daemonSets"})
+    clock, settings = SystemClock(), Settings(nodes=nodes, heartbeat=HEARTBEAT, driver=driver)
     async with AsyncExitStack() as open_clients, anyio.create_task_group() as tasks:
         for name in chosen:
             source = Source(kubeconfig, context)
