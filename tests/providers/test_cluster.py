@@ -114,3 +114,13 @@ async def test_neighbours_are_listed_without_a_label_and_those_of_the_whole_clus
     ]
     assert len(seen.neighbours) == 3
     assert (seen.roots, seen.children) == ([], [])
+
+
+async def test_roots_of_the_whole_cluster_are_listed_once_whatever_the_namespaces_and_whoever_else_reads_them() -> None:
+    asked = [("ClusterTopologyBinding", "", ""), ("PodCliqueSet", "one", ""), ("PodCliqueSet", "two", "")]
+
+    for neighbours in ((), (TOPOLOGY_BINDING,)):
+        seen, client = await look({}, Scope((PODCLIQUESET, TOPOLOGY_BINDING), (), "a=b", ("one", "two"), neighbours))
+        assert sorted(client.asked) == asked
+        assert sorted(live.id.kind for live in seen.roots) == ["ClusterTopologyBinding", "PodCliqueSet", "PodCliqueSet"]
+        assert [live.id.kind for live in seen.neighbours] == [kind.name for kind in neighbours]
