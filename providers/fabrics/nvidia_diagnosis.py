@@ -170,7 +170,7 @@ POD_RULES: Final[tuple[PodRule, ...]] = (_without_claim, _gated, _without_channe
 
 def _absent(scene: Scene) -> Iterator[Diagnosis]:
     if scene.domain is None and scene.pods:
-        told = f"{len(scene.pods)} pods claim a place in it ({_some(pod.id.name for pod in scene.pods)})"
+        told = f"claimed by {_some(f'pod {pod.id.name}' for pod in scene.pods)}"
         yield Diagnosis(scene.id, told, "it does not exist", "engine sync makes it, if a workload asks for it")
 
 
@@ -234,7 +234,7 @@ def _slow(scene: Scene) -> Iterator[Diagnosis]:
     if live is None or not running:
         return
     told = joined(live)
-    seen = f"{len(running)} pods run"
+    seen = "its pod runs" if len(running) == 1 else f"its {len(running)} pods run"
     bare = [one.node for one in told if not one.island]
     if bare:
         yield Diagnosis(scene.id, f"{seen}, on nodes without NVLink fabric: {_some(bare)}", "they reach the others over slower paths")
