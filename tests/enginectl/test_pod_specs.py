@@ -1,8 +1,11 @@
 """What a user is told about the pod specs in a manifest, before there are any pods."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from enginectl.exits import Exit
 from tests.enginectl.calling import Engine
@@ -80,3 +83,40 @@ def test_outside_of_a_pod_spec_a_field_that_is_not_known_is_a_mistake(engine: En
 
     assert answer.code == Exit.FAILED
     assert f"{file}:13: spec.template.cliques[0].spec.replcas: unknown field" in answer.err
+
+
+def review(operation: str, spec: dict[str, Any], old: dict[str, Any] | None = None, replicas: int = 1) -> str:
+    """An AdmissionReview of a set with this pod spec, in a line."""
+    resource = {"group": "grove.io", "version": "v1alpha1"}
+    request = {
+        "uid": "u",
+        "kind": {**resource, "kind": "PodCliqueSet"},
+        "resource": {**resource, "resource": "podcliquesets"},
+        "namespace": "default",
+        "name": "x",
+        "operation": operation,
+        "userInfo": {"username": "somebody"},
+        "object": workload(spec, replicas),
+        "oldObject": None if old is None else workload(old),
+    }
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+
+
+def workload(spec: dict[str, Any], replicas: int = 1) -> dict[str, Any]:
+    """A set of one clique with this pod spec."""
+    body: dict[str, Any] = yaml.safe_load(SET.replace("SAID", ""))
+    body["metadata"]["namespace"] = "default"
+    body["spec"]["replicas"] = replicas
+    body["spec"]["template"]["cliques"][0]["spec"]["podSpec"] = spec
+    return body
+
+
+def test_a_review_denies_what_is_mistyped_warns_about_what_is_not_known_and_bears_what_was_there(engine: Engine, file: Path) -> None:
+    mistyped, novel = ({"containers": [{"name": "main", key: value}]} for key, value in (("image", 5), ("imagePullPolice", "Always")))
+    file.write_text("\n".join([review("CREATE", mistyped), review("CREATE", novel), review("UPDATE", mistyped, mistyped, replicas=3)]))
+
+    denied, warned, borne = (json.loads(line)["response"] for line in engine("review", "-f", file).out.splitlines())
+
+    assert [cause["field"] for cause in denied["status"]["details"]["causes"]] == [f"{CONTAINER}.image"]
+    assert (warned["allowed"], warned["warnings"]) == (True, [f'unknown field "{CONTAINER}.imagePullPolice"'])
+    assert (borne["allowed"], borne.get("warnings")) == (True, None)

@@ -39,6 +39,13 @@ def test_a_pod_spec_is_not_copied_and_may_hold_what_nobody_knows_yet() -> None:
     assert model.spec.template.cliques[0].spec.pod_spec is pod_spec
 
 
+def test_a_live_pod_spec_is_handed_on_as_it_is_if_what_we_read_of_it_can_be_read() -> None:
+    stored = pcs(clique(podSpec={"containers": [{"name": "c", "image": 5}], "restartPolicy": "Sometimes"}))
+
+    assert len(faults(PODCLIQUESET, stored)) == 2
+    assert faults(PODCLIQUESET, stored, strict=False) == ()
+
+
 @pytest.mark.parametrize(
     ("body", "text"),
     [
