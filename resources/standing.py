@@ -13,6 +13,7 @@ from engine.resource import Body
 from resources import fabric, kinds, labels
 from resources.planned import planned
 from resources.policies import drain
+from resources.policies.drain import User
 from resources.ports import Explaining, Fabric, Joined
 from resources.setup import Setup
 
@@ -89,7 +90,7 @@ def _standings(observed: Observed, plan: Plan, setup: Setup) -> Iterator[Standin
         for id in sorted(wanted.keys() | there.keys()):
             live = there.get(id) or observed.neighbours.objects.get(id)
             seat = _Seat(wanted[id].wish.shared, wanted[id].index, True) if id in wanted else _Seat(id in shared, _index(live), False)
-            yield _standing(observed, one, id, live, told.get(id), seat)
+            yield _until(observed, live, setup, _standing(observed, one, id, live, told.get(id), seat), seat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,16 @@ class _Seat:
 def _index(live: Live | None) -> int | None:
     told = live.labels.get(labels.REPLICA_INDEX, "") if live is not None else ""
     return int(told) if told.isdecimal() and len(told) < 8 else None
+
+
+def _until(observed: Observed, live: Live | None, setup: Setup, found: Standing, seat: _Seat) -> Standing:
+    """What goes waits for those who use it, and no longer than they may take."""
+    if live is None or seat.wanted or found.until is not None:
+        return found
+    one = next(one for one in setup.fabrics if one.kind.name == live.id.kind)
+    claims = () if found.others else fabric.claims(observed, [live], setup)
+    users = [User(pod, "pod") for pod in _pods(observed, one, live) if not drain.has_ended(pod)]
+    return replace(found, until=drain.judge([*users, *(User(claim, "claim") for claim in claims)], setup.drain).until)
 
 
 def _standing(observed: Observed, one: Fabric, id: ResourceId, live: Live | None, held: Held | None, seat: _Seat) -> Standing:
