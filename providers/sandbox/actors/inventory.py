@@ -51,7 +51,7 @@ class Inventory:
         """Whether there are as many devices of the class as anybody asks for: nobody publishes any of its driver's."""
         tests = self._tests_of(device_class)
         drivers = {test.value for test in tests or () if not test.name}
-        return DRIVER not in drivers and not any(body["spec"]["driver"] in drivers for body in self.slices.objects.values())
+        return DRIVER not in drivers and not any(body["spec"].get("driver") in drivers for body in self.slices.objects.values())
 
     def devices(self, node: str, device_class: str) -> tuple[Device, ...]:
         """The devices of the class on the node, whoever has them."""
@@ -70,12 +70,13 @@ class Inventory:
             spec = body["spec"]
             if not spec.get("nodeName"):
                 continue  # What is reached over a network is not simulated.
+            driver, pool = spec.get("driver", ""), (spec.get("pool") or {}).get("name", "")
             classes = found.setdefault(spec["nodeName"], {})
             for name, selector in tests.items():
                 fitting = tuple(
-                    Device(spec["driver"], spec["pool"]["name"], one["name"])
+                    Device(driver, pool, one["name"])
                     for one in spec.get("devices") or ()
-                    if selector is not None and _fits(selector, spec["driver"], one)
+                    if selector is not None and _fits(selector, driver, one)
                 )
                 if fitting:
                     classes[name] = (*classes.get(name, ()), *fitting)

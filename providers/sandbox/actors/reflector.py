@@ -23,10 +23,10 @@ FIRST_PAUSE, LAST_PAUSE = 0.1, 30.0
 class Reflection:
     """The objects of one kind by key. Bodies are shared: they are read, never written to."""
 
-    def __init__(self, kind: Kind, *listeners: Listener, labels: str = "") -> None:
+    def __init__(self, kind: Kind, *listeners: Listener, namespace: str = "", labels: str = "") -> None:
         self.kind = kind
-        self.labels = labels
-        """Which of them: a label selector."""
+        self.namespace, self.labels = namespace, labels
+        """Which of them: those of a namespace, those that a label selector picks."""
         self.objects: dict[Key, Body] = {}
         self.synced = anyio.Event()
         """Set once the first listing is in, or once it is known that there is nothing to list."""
@@ -92,10 +92,10 @@ async def _follow(client: Client, clock: Clock, seen: Reflection) -> None:
     while True:
         try:
             if not revision:
-                listing = await client.list(seen.kind, labels=seen.labels)
+                listing = await client.list(seen.kind, seen.namespace, labels=seen.labels)
                 seen.listed(listing.items)
                 revision = listing.revision
-            async with aclosing(client.watch(seen.kind, since=revision, labels=seen.labels)) as events:
+            async with aclosing(client.watch(seen.kind, seen.namespace, since=revision, labels=seen.labels)) as events:
                 async for verb, body in events:
                     revision, pause = body["metadata"]["resourceVersion"], 0.0
                     if verb != "BOOKMARK":

@@ -29,7 +29,8 @@ class Part(Protocol):
 
 async def run(client: Client, clock: Clock, settings: Settings) -> None:
     """Serve ComputeDomains, for ever."""
-    facts, driver = Facts(), settings.driver
+    driver = settings.driver
+    facts = Facts(driver.namespace)
     publishing = Publishing(client, clock, driver, facts)
     makers: dict[str, Callable[[], Part]] = {
         "controller": lambda: Controller(client, clock, driver, facts),

@@ -16,14 +16,14 @@ class NotYet(ClusterError):
 
 
 class Facts:
-    """One reflection a kind, shared by all parts."""
+    """One reflection a kind, shared by all parts. What is the driver's own is looked for in its namespace alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: str) -> None:
         self.domains = Reflection(COMPUTE_DOMAIN)
-        self.cliques = Reflection(CLIQUE)
-        self.daemon_sets = Reflection(DAEMON_SET, labels=DOMAIN)
+        self.cliques = Reflection(CLIQUE, namespace=namespace)
+        self.daemon_sets = Reflection(DAEMON_SET, namespace=namespace, labels=DOMAIN)
         self.templates = Reflection(RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN)
-        self.daemons = Reflection(POD, labels=DOMAIN)
+        self.daemons = Reflection(POD, namespace=namespace, labels=DOMAIN)
         """The pods of the driver's DaemonSets."""
         self.nodes = Reflection(NODE)
         self.claims = Reflection(RESOURCE_CLAIM)

@@ -97,7 +97,7 @@ async def test_actors_may_be_stopped_anywhere_and_the_end_is_the_same() -> None:
     async with playing() as stage:
         await ask_for_gangs(stage, GANGS)
         for turns in range(1, 120):
-            await _play_for(stage, turns)
+            await play_for(stage, turns)
         async with on(stage, *ACTORS, settings=THREE_NODES):
             await stage.turn(5)
 
@@ -149,12 +149,11 @@ async def test_the_same_story_gives_the_same_cluster() -> None:
     assert await told() == await told()
 
 
-async def _play_for(stage: Stage, turns: int) -> None:
+async def play_for(stage: Stage, turns: int, settings: Settings = THREE_NODES) -> None:
     """Let all actors play for so many turns of the loop, then stop them wherever they are."""
     async with anyio.create_task_group() as tasks:
         for actor in ACTORS.values():
-            if actor is not None:
-                tasks.start_soon(actor, stage.client, stage.clock, THREE_NODES)
+            tasks.start_soon(actor, stage.client, stage.clock, settings)
         for _ in range(turns):
             await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()

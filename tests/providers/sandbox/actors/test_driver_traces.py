@@ -4,9 +4,10 @@ import pytest
 
 from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN
 from resources.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
-from tests.providers.sandbox.actors.domains import CONTROLLER, NO_CONTROLLER, OTHERS, Domains, domain, member, serving
+from tests.providers.sandbox.actors.domains import CONTROLLER, EVERYBODY, NO_CONTROLLER, NODES, OTHERS, Domains, domain, member, serving
 from tests.providers.sandbox.actors.manifests import gang
-from tests.providers.sandbox.actors.stage import Stage, on
+from tests.providers.sandbox.actors.stage import Stage, on, playing
+from tests.providers.sandbox.actors.test_actors import Untrusty, play_for
 from tests.stories.domains import assert_invariants, violations
 
 pytestmark = pytest.mark.anyio
@@ -112,3 +113,54 @@ async def test_a_domain_that_is_deleted_under_its_pods() -> None:
         await stage.turn(5)
         assert (await stage.names(POD), await stage.names(RESOURCE_CLAIM), await domains.labelled()) == (set(), set(), {})
         assert await domains.finalizers("nvbw-0") == [OURS]
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_lost_answers_and_conflicts_cost_time_and_nothing_else(seed: int) -> None:
+    async with playing(*EVERYBODY, settings=NODES, client=lambda api: Untrusty(api, seed)) as stage:
+        domains = Domains(stage)
+        await stage.turn(5)
+        uid = await domains.create(domain("nvbw-0", finalizers=(OURS,)))
+        await stage.turn(30)
+        await stage.create(gang("g", {"w": (2, WORKERS)}), *(member(name, "nvbw-0", gang="g", clique="w") for name in WORKERS))
+        await stage.turn(200)
+        assert [await stage.is_ready(name) for name in WORKERS] == [True, True]
+        status, nodes = await domains.status("nvbw-0")
+        assert (status, {name for name, _, _ in nodes}) == ("Ready", {"node-0000", "node-0001"})
+        assert [(index, ready) for _, index, ready in nodes] == [(0, "Ready"), (1, "Ready")]
+        await assert_invariants(stage.client)
+
+        for name in WORKERS:
+            await stage.client.delete(POD, "ml", name)
+        await stage.turn(200)
+        await domains.delete("nvbw-0")
+        await stage.turn(1200)
+        assert (await stage.names(POD), await stage.names(RESOURCE_CLAIM), await domains.labelled()) == (set(), set(), {})
+        assert (await domains.finalizers("nvbw-0"), await domains.daemons()) == ([OURS], [])
+        assert (await domains.made(uid, RESOURCE_CLAIM_TEMPLATE), await domains.made(uid, DAEMON_SET)) == ([], [])
+
+
+async def test_actors_may_be_stopped_anywhere_and_the_end_is_the_same() -> None:
+    async with playing() as stage:
+        domains = Domains(stage)
+        async with on(stage, *EVERYBODY, settings=NODES):
+            await stage.turn(1)
+            await domains.create(domain("nvbw-0"))
+        await stage.create(gang("g", {"w": (2, WORKERS)}), *(member(name, "nvbw-0", gang="g", clique="w") for name in WORKERS))
+        for turns in range(1, 150):
+            await play_for(stage, turns, NODES)
+            if turns % 10 == 0:
+                await stage.clock.advance(1)
+        async with on(stage, *EVERYBODY, settings=NODES):
+            await stage.turn(60)
+            assert [await stage.is_ready(name) for name in WORKERS] == [True, True]
+            await assert_invariants(stage.client)
+            for name in WORKERS:
+                await stage.client.delete(POD, "ml", name)
+        for turns in range(1, 150):
+            await play_for(stage, turns, NODES)
+            if turns % 10 == 0:
+                await stage.clock.advance(1)
+        async with on(stage, *EVERYBODY, settings=NODES):
+            await stage.turn(60)
+            assert (await stage.names(POD), await stage.names(RESOURCE_CLAIM), await domains.labelled()) == (set(), set(), {})
