@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from engine.blueprint import Blueprint, root_of
-from engine.ids import ResourceId
+from engine.ids import Kind, ResourceId
 from engine.observed import EMPTY, Live, Observed, Slice, World, live, slice_of
 from engine.operation import Trouble
 from engine.paths import overlay
@@ -194,9 +194,13 @@ def beside(world: World, root: ResourceId, neighbours: Iterable[Live]) -> World:
     )
 
 
-def propose(world: World, manifests: Iterable[Body]) -> World:
-    """The world as if these root manifests were applied: roots that exist get a proposal, new ones are there without a uid."""
-    wanted = {root.id: (root, manifest) for manifest in manifests for root in (_imagined(manifest),)}
+def propose(world: World, manifests: Iterable[Body], referred: Iterable[Kind] = ()) -> World:
+    """The world as if these root manifests were applied: roots that exist get a proposal, new ones are there without a uid.
+
+    Roots of kinds that others may refer to are their neighbours as they will be.
+    """
+    wanted = {root.id: (root, manifest) for manifest in manifests for root in (imagined(manifest),)}
+    world = _among(world, wanted.values(), {kind.name for kind in referred})
     changed = tuple(
         replace(observed, proposal=wanted.pop(observed.root.id)[1]) if observed.root.id in wanted else observed for observed in world.roots
     )
@@ -204,11 +208,25 @@ def propose(world: World, manifests: Iterable[Body]) -> World:
     return replace(world, roots=tuple(sorted(changed + made, key=lambda observed: observed.root.id)))
 
 
+def _among(world: World, proposed: Iterable[tuple[Live, Body]], referred: Set[str]) -> World:
+    """The world with what is proposed among the neighbours; the same where that says nothing new."""
+    there = world.neighbours.objects
+    news = {root.id: root for root, manifest in proposed if root.id.kind in referred and _is_news(there.get(root.id), manifest)}
+    if not news:
+        return world
+    around = slice_of({**there, **news}.values())
+    return replace(world, roots=tuple(replace(observed, neighbours=around) for observed in world.roots), neighbours=around)
+
+
+def _is_news(there: Live | None, manifest: Body) -> bool:
+    return there is None or there.body.get("spec") != manifest.get("spec")
+
+
 def _imaginary(world: World, root: Live, manifest: Body) -> Observed:
     """A root that a manifest asks for, in its surroundings."""
     return Observed(root, {}, manifest, incomplete=frozenset(world.incomplete), neighbours=world.neighbours, unserved=world.unserved)
 
 
-def _imagined(manifest: Body) -> Live:
+def imagined(manifest: Body) -> Live:
     """A root that exists only as a manifest: no uid, no revision."""
     return live(overlay(manifest, {"metadata": {"uid": "", "resourceVersion": ""}}))

@@ -45,7 +45,10 @@ def _is_new(observed: Observed) -> bool:
 
 
 def _admitted(observed: Observed, setup: Setup, looked_at: tuple[str, ...]) -> Asked:
-    seen = neighbours(observed.neighbours.objects.values(), (kind for kind in looked_at if kind not in observed.incomplete))
+    lives = observed.neighbours.objects.values()
+    # Of a set that is only proposed nobody can say that what it refers to is missing: perhaps nobody has looked for that.
+    known = looked_at if observed.root.uid else {live.id.kind for live in lives}
+    seen = neighbours(lives, (kind for kind in known if kind not in observed.incomplete))
     decision = admit(Request(Act.CREATE, observed.root.id, _said(observed)), setup, seen)
     return _asked(decision.body or {}, tuple(map(str, decision.issues)), is_new=True)
 

@@ -11,7 +11,7 @@ from engine.resource import Resource, Stance
 from engine.world import empty, propose
 from enginectl.admitting import admitted_beside
 from enginectl.manifest_files import Wanted
-from enginectl.wiring import Wiring
+from enginectl.wiring import Wiring, scope
 from resources.registry import BLUEPRINTS
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ def rendered(wired: Wiring, wanted: Wanted) -> tuple[list[dict[str, Any]], list[
     asked = admitted_beside(wired, wanted)
     objects: list[dict[str, Any]] = []
     problems = [fault for faults in asked.rejected.values() for fault in faults]
-    for observed in propose(empty(), asked.wanted.roots).roots:
+    for observed in propose(empty(), asked.wanted.roots, scope(wired.setup).neighbours).roots:
         desired = blueprints[observed.root.id.kind].desire(observed, EPOCH, wired.setup, Memo())
         problems += [f"{observed.root.id}: {problem}" for problem in desired.problems]
         objects += [manifest(resource) for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP]

@@ -149,7 +149,7 @@ def _think(
     )
     memory.world = seen
     unchanged = frozenset(each.root.id for each in seen.roots if _is_same(each, before.get(each.root.id)))
-    world = propose(seen, manifests)
+    world = propose(seen, manifests, engine.scope.neighbours)
     for root, lives in strangers.items():
         world = beside(world, root, lives)
     return Look(now, 0.0, world, survey(engine.blueprints, world, now, engine.settings, memory.memo, engine.limits), unchanged)
@@ -273,16 +273,20 @@ async def tell(provider: Provider, events: Sequence[Event]) -> None:
 
 
 class Pace:
-    """How long to pause between two passes: briefly while things move, ever longer while they do not."""
+    """How long to pause between two passes: briefly while things move, ever longer while they do not.
 
-    def __init__(self, longest: float) -> None:
+    A patient one is told of changes: having nothing to do, it waits for one, or for time to change something.
+    """
+
+    def __init__(self, longest: float, *, patient: bool = False) -> None:
         self._longest = longest
         self._pause = SHORTEST_PAUSE
+        self._patient = patient
 
-    def pause(self, engine: Engine, memory: Memory, seen: Look, *, moved: bool) -> float:
+    def pause(self, engine: Engine, memory: Memory, seen: Look, *, moved: bool, idle: bool = False) -> float:
         """Seconds until the next pass: sooner when a state is due, or when time itself changes a plan; never so soon that we only look."""
         self._pause = SHORTEST_PAUSE if moved else min(self._longest, self._pause * 2)
-        pauses = [self._pause]
+        pauses = [self._longest if self._patient and idle else self._pause]
         if seen.wake_at:
             pauses.append((seen.wake_at - engine.clock.now()) / timedelta(seconds=1))
         if (due := memory.states.next_due) is not None:

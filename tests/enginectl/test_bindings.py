@@ -7,7 +7,7 @@ import pytest
 
 from enginectl.exits import Exit
 from providers.sandbox.actors import ACTORS
-from resources.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.kinds import PODCLIQUESET, PODGANG, TOPOLOGY_BINDING
 from resources.schema.crds import crds
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine
@@ -82,6 +82,35 @@ def test_a_file_with_a_binding_and_a_workload_means_the_namespace_of_the_workloa
         ("ClusterTopologyBinding", ""),
         ("PodCliqueSet", "there"),
     ]
+
+
+def test_a_workload_may_refer_to_a_binding_that_lies_beside_it(box: Box, engine: Engine, hall: Path, topology: Path) -> None:
+    constraint = "  template:\n    topologyConstraint: {topologyName: hall, pack: {required: rack}}\n"
+    first = (FIRST / "gang.yaml").read_text().replace("  template:\n", constraint)
+    alone = hall.with_name("alone.yaml")
+    alone.write_text(first)
+    hall.write_text(f"{first}---\n{HALL}")
+    required = {"packConstraint": {"required": "example.com/rack"}}
+
+    rendered = engine("render", "-f", hall, "--config", topology, "-o", "json")
+    (gang,) = [body for body in rendered.document["objects"] if body["kind"] == "PodGang"]
+    assert gang["spec"]["topologyConstraint"] == required
+    assert engine("render", "-f", alone, "--config", topology).code == Exit.DONE
+
+    missing, shown = engine("diff", "-f", alone, "--config", topology), engine("diff", "-f", hall, "--config", topology)
+    assert (missing.code, shown.code) == (Exit.FAILED, Exit.DONE), shown
+    assert 'ClusterTopologyBinding "hall" not found' in missing.out and "has no effect" not in shown.out
+
+    assert engine("sync", "-f", hall, "--config", topology).code == Exit.DONE
+    assert [one["spec"]["topologyConstraint"] for one in box.all(PODGANG)] == [required]
+    assert engine("sync", "-f", hall, "--config", topology).out.splitlines()[0] == "Done: nothing, all is as desired."
+
+    hall.write_text(hall.read_text().replace("example.com/rack", "example.com/row"))
+    edit = engine("diff", "-f", hall, "--config", topology, "-o", "json").document["roots"]
+    assert {one["object"]["kind"]: one["verb"] for root in edit for one in root["operations"]} == {
+        "ClusterTopologyBinding": "patch",
+        "PodGang": "patch",
+    }
 
 
 def test_two_bindings_of_one_name_and_faults_are_told_with_their_place(engine: Engine, hall: Path) -> None:
