@@ -1,13 +1,11 @@
 """Cluster: the world behind any client of a Kubernetes API, in process, sandboxed or real."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import anyio
 
-from engine.errors import ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Unauthorized, Unreachable
+from engine.errors import ClusterError, Conflict, Invalid, NotFound, Unauthorized, Unreachable
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
 from engine.observed import Live, live
@@ -16,21 +14,12 @@ from engine.plan import reference
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Scope, Sighting
-from providers.asking import Open
+from providers.listing import is_hole, listed, serves
 from providers.recorder import Recorder
-from providers.scoping import children_among, is_of
+from providers.scoping import Target, sighting, targets
 from resources import kinds
 
 KINDS: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
-
-
-@runtime_checkable
-class Sparing(Protocol):
-    """A client that can leave objects unparsed."""
-
-    async def lives(self, kind: Kind, namespace: str, labels: str) -> Sequence[Live]:
-        """All objects of a kind, as bytes with typed metadata."""
-        ...
 
 
 class Cluster:
@@ -43,20 +32,16 @@ class Cluster:
 
     async def observe(self, scope: Scope) -> Sighting:
         """List all kinds of the scope at once. Raises `Unauthorized`, and `Unreachable` when no list at all is answered."""
+        self.know(scope)
         look = _Look(self._client)
-        # Plug-ins bring kinds of their own; whatever is written has been looked at before.
-        self._kinds.update({(kind.group, kind.name): kind for kind in (*scope.children, *scope.neighbours)})
         async with anyio.create_task_group() as lists:
-            for namespace in scope.namespaces or ("",):
-                for kind in scope.children:
-                    if kind not in scope.neighbours:
-                        lists.start_soon(look.at, kind, namespace, scope.selector, look.children)
-            for kind in dict.fromkeys((*scope.neighbours, *scope.roots)):
-                for namespace in (scope.namespaces if kind.namespaced else ()) or ("",):
-                    lists.start_soon(look.at, kind, namespace, "", look.neighbours if kind in scope.neighbours else look.roots)
-        look.children += children_among(look.neighbours, scope)
-        look.roots += [one for one in look.neighbours if is_of(one, scope.roots)]
-        return look.sighting()
+            for target in targets(scope):
+                lists.start_soon(look.at, target)
+        return look.sighting(scope)
+
+    def know(self, scope: Scope) -> None:
+        """Learn the kinds of a scope, for plug-ins bring kinds of their own: whatever is written has been looked at before."""
+        self._kinds.update({(kind.group, kind.name): kind for kind in (*scope.children, *scope.neighbours)})
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Make the call that the operation stands for. A vanished object is success for what goes."""
@@ -77,10 +62,9 @@ class Cluster:
             case Verb.STATUS:
                 return await self._client.patch(kind, namespace, name, _bound(operation), subresource="status")
             case Verb.RELEASE:
-                await self._release(kind, operation)
+                return await self._release(kind, operation)
             case Verb.DELETE:
-                await self._delete(kind, operation)
-        return None
+                return await self._delete(kind, operation)
 
     async def _create(self, kind: Kind, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any]:
         body = operation.body
@@ -89,18 +73,24 @@ class Cluster:
             body = {**body, "metadata": {**body["metadata"], "ownerReferences": references}}
         return await self._client.create(kind, operation.id.namespace, body)
 
-    async def _release(self, kind: Kind, operation: Operation) -> None:
+    async def _release(self, kind: Kind, operation: Operation) -> Mapping[str, Any] | None:
         try:
-            await self._client.patch(kind, operation.id.namespace, operation.id.name, _released(operation), how="json")
+            answer = await self._client.patch(kind, operation.id.namespace, operation.id.name, _released(operation), how="json")
+            return _remaining(answer)
         except NotFound:
-            return
+            return None
         except Invalid as error:
             # A JSON patch whose test does not hold is refused like one that makes no sense, and ours does.
             raise Conflict(f"{operation.id} or its finalizers have changed", status=error.status) from error
 
-    async def _delete(self, kind: Kind, operation: Operation) -> None:
-        with suppress(NotFound):
-            await self._client.delete(kind, operation.id.namespace, operation.id.name, uid=operation.expect.uid)
+    async def _delete(self, kind: Kind, operation: Operation) -> Mapping[str, Any] | None:
+        expect = operation.expect
+        try:
+            return _remaining(
+                await self._client.delete(kind, operation.id.namespace, operation.id.name, uid=expect.uid, revision=expect.revision)
+            )
+        except NotFound:
+            return None
 
     async def look(self, id: ResourceId) -> Live | None:
         """That one object, if it is there."""
@@ -118,69 +108,46 @@ class Cluster:
         return await serves(self._client, kind)
 
 
-async def serves(client: Client, kind: Kind) -> bool:
-    """Whether the server says that it has that kind, in that version if it tells versions. Raises `ServerFault` where it does not know."""
-    if isinstance(client, Open):
-        found = await client.discover()
-        if not found.serves(kind) and kind.api_version in found.incomplete:
-            raise ServerFault(f"{kind.api_version}: {found.incomplete[kind.api_version]}")
-        return found.serves(kind)
-    return any((served.group, served.name) == (kind.group, kind.name) for served in await client.kinds())
-
-
 class _Look:
     """What one look has brought so far."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._troubles: dict[str, ClusterError] = {}
-        self._answers = 0
-        self.roots: list[Live] = []
-        self.children: list[Live] = []
-        self.neighbours: list[Live] = []
-        self._unserved: set[str] = set()
+        self.found: list[tuple[Kind, Sequence[Live]]] = []
+        self.troubles: dict[str, ClusterError] = {}
+        self.unserved: set[str] = set()
 
-    async def at(self, kind: Kind, namespace: str, labels: str, into: list[Live]) -> None:
-        """Look at one kind in one namespace. What is not served is not there; what is not answered is a hole."""
+    async def at(self, target: Target) -> None:
+        """Make one list. What is not served is not there; what is not answered is a hole."""
         try:
-            into.extend(await _lives(self._client, kind, namespace, labels))
-            self._answers += 1
+            lives, _ = await listed(self._client, target)
+            self.found.append((target.kind, lives))
         except NotFound:
-            self._answers += 1
-            self._unserved.add(kind.name)
-        except Forbidden as error:
-            await self._forbidden(kind, error)
+            self.unserved.add(target.kind.name)
         except ClusterError as error:
-            self._troubles[kind.name] = error
+            if await is_hole(self._client, target.kind, error):
+                self.troubles[target.kind.name] = error
+            else:
+                self.unserved.add(target.kind.name)
 
-    async def _forbidden(self, kind: Kind, error: Forbidden) -> None:
-        """Servers forbid before they look whether there is such a kind at all: what is not served is no hole."""
-        try:
-            served = await serves(self._client, kind)
-        except ClusterError:
-            served = True
-        if served:
-            self._troubles[kind.name] = error
-        else:
-            self._unserved.add(kind.name)
-
-    def sighting(self) -> Sighting:
+    def sighting(self, scope: Scope) -> Sighting:
         """All of it. Raises what makes it worthless."""
-        for error in self._troubles.values():
-            if isinstance(error, Unauthorized) or (isinstance(error, Unreachable) and not self._answers):
-                raise error
-        incomplete = {kind: str(error) for kind, error in sorted(self._troubles.items())}
-        return Sighting(self.roots, self.children, incomplete, self.neighbours, frozenset(self._unserved))
+        refuse_the_worthless(self.troubles.values(), anything=bool(self.found or self.unserved))
+        return sighting(scope, self.found, {kind: str(error) for kind, error in self.troubles.items()}, self.unserved)
 
 
-async def _lives(client: Client, kind: Kind, namespace: str, labels: str) -> Sequence[Live]:
-    """The objects of a kind. What Secrets hold is forgotten at this door: that they hold something is all that anybody may know."""
-    if isinstance(client, Sparing):
-        found = await client.lives(kind, namespace, labels)
-        return [replace(one, source=masked(one.body)) for one in found] if kind == kinds.SECRET else found
-    listing = await client.list(kind, namespace, labels=labels)
-    frame = {"apiVersion": kind.api_version, "kind": kind.name}
-    return [live(masked({**frame, **item})) for item in listing.items]
+def refuse_the_worthless(troubles: Iterable[ClusterError], *, anything: bool) -> None:
+    """Raise what makes a look worthless: that nobody knows us, or that nothing at all was answered."""
+    for error in troubles:
+        if isinstance(error, Unauthorized) or (isinstance(error, Unreachable) and not anything):
+            raise error
+
+
+def _remaining(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What is left of an object that goes, by the server's answer; nothing where it tells that it has gone, with its last finalizer."""
+    metadata = answer.get("metadata") or {}
+    waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
+    return answer if metadata.get("deletionTimestamp") and waits else None
 
 
 def _bound(operation: Operation) -> dict[str, Any]:

@@ -1,10 +1,46 @@
-"""Scoping: what of a pile of objects a look is meant to bring."""
+"""Scoping: which lists a look is made of, and what of that which they bring is a root, a child or a neighbour."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from engine.ids import Kind
 from engine.observed import Live
-from engine.runtime.provider import Scope
+from engine.runtime.provider import Scope, Sighting
+
+
+class Target(NamedTuple):
+    """One list: a kind, in one namespace or (empty) in all, by labels or all of it."""
+
+    kind: Kind
+    namespace: str
+    labels: str
+
+
+def targets(scope: Scope) -> Iterator[Target]:
+    """The lists that a look at that scope is made of: each kind once, whatever it is there for."""
+    for kind in scope.children:
+        if kind not in scope.neighbours:
+            yield from (Target(kind, namespace, scope.selector) for namespace in scope.namespaces or ("",))
+    for kind in dict.fromkeys((*scope.neighbours, *scope.roots)):
+        yield from (Target(kind, namespace, "") for namespace in (scope.namespaces if kind.namespaced else ()) or ("",))
+
+
+def sighting(
+    scope: Scope, found: Iterable[tuple[Kind, Iterable[Live]]], incomplete: Mapping[str, str] | None = None, unserved: Iterable[str] = ()
+) -> Sighting:
+    """What these lists bring to a look at that scope."""
+    roots: list[Live] = []
+    children: list[Live] = []
+    neighbours: list[Live] = []
+    for kind, lives in found:
+        listed = list(lives)
+        if kind in scope.roots:
+            roots += listed
+        if kind in scope.neighbours:
+            neighbours += listed
+        if kind in scope.children:
+            children += listed if kind not in scope.neighbours else children_among(listed, scope)
+    return Sighting(roots, children, dict(sorted((incomplete or {}).items())), neighbours, frozenset(unserved))
 
 
 def is_of(one: Live, kinds: Sequence[Kind]) -> bool:

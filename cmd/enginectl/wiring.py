@@ -183,11 +183,11 @@ def part_of(root: ResourceId, child: ResourceId) -> str:
 async def cluster(wiring: Wiring) -> AsyncIterator[tuple[Client, Provider]]:
     """The cluster that the options lead to. Raises `InputError` when there is none, in a line that says what to do."""
     # A third of a second to import, which a preview without a cluster need not pay.
-    from providers.cluster import Cluster
     from providers.kubernetes.connect import connected
+    from providers.watched import Watched
 
     async with connected(wiring.source, wiring.clock) as client:
-        yield client, Cluster(client, wiring.clock)
+        yield client, Watched(client, wiring.clock)
 
 
 async def unserved(provider: Provider, roots: Iterable[Kind] = NEEDED) -> str:

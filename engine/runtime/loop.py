@@ -1,6 +1,7 @@
 """Loop: for ever. Hold the lease, look, plan, act, sleep until something may have changed; no failure of a pass ends it."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import anyio
 
@@ -8,8 +9,9 @@ from engine.errors import EngineError
 from engine.operation import Outcome
 from engine.runtime.lease import Lease, held
 from engine.runtime.logs import Log
-from engine.runtime.passes import Engine, Look, Memory, Pace, act, choose, look, spare_the_collector
+from engine.runtime.passes import SHORTEST_PAUSE, Engine, Look, Memory, Pace, act, choose, look, spare_the_collector
 from engine.runtime.progress import Lines, Progress
+from engine.runtime.provider import Attentive
 from engine.runtime.refusals import Refusals
 
 LONGEST_BACKOFF = 60.0
@@ -55,17 +57,40 @@ class _Loop:
         self.said: set[str] = set()
 
     async def lead(self, may: Callable[[], bool]) -> None:
-        """Pass after pass; one that fails is followed by a longer and longer pause."""
-        pace, failed = Pace(self.interval), 0
+        """Pass after pass: at every change where the provider notices them, else ever more rarely while nothing moves."""
+        provider = self.engine.provider
+        if not isinstance(provider, Attentive):
+            await self._passes(may, Pace(self.interval), self.engine.clock.sleep)
+            return
+        async with provider.following(self.engine.scope):
+            await self._passes(may, Pace(self.interval, patient=True), partial(self._until_changed, provider))
+
+    async def _passes(self, may: Callable[[], bool], pace: Pace, rest: Callable[[float], Awaitable[None]]) -> None:
+        """One pass after the other; one that fails is followed by a longer and longer pause."""
+        failed = 0
         while True:
             try:
-                pause = await self._pass(may, pace)
+                await rest(await self._pass(may, pace))
                 failed = 0
             except Exception as error:
                 failed += 1
                 pause = min(LONGEST_BACKOFF, self.interval, 2.0**failed)
                 self.log.error("pass failed", error=error, again_in=pause, exc_info=not isinstance(error, EngineError))
-            await self.engine.clock.sleep(pause)
+                await self.engine.clock.sleep(pause)
+
+    async def _until_changed(self, provider: Attentive, pause: float) -> None:
+        """Rest until something has changed, a moment at least, so that what changes together is looked at together."""
+        at_once = min(SHORTEST_PAUSE, pause)
+        await self.engine.clock.sleep(at_once)
+        async with anyio.create_task_group() as waits:
+
+            async def wait() -> None:
+                await provider.changed()
+                waits.cancel_scope.cancel()
+
+            waits.start_soon(wait)
+            await self.engine.clock.sleep(pause - at_once)
+            waits.cancel_scope.cancel()
 
     async def _pass(self, may: Callable[[], bool], pace: Pace) -> float:
         """One pass. Returns how many seconds may go by until the next."""
@@ -75,7 +100,7 @@ class _Loop:
         self.progress.planned(seen.survey.plans, sum(len(plan.operations) for plan in chosen))
         results = await act(self.engine, self.memory, seen, chosen, on_result=self.progress.done, may=may)
         moved = not seen.quiet or any(result.outcome is Outcome.DONE for result in results)
-        pause = pace.pause(self.engine, self.memory, seen, moved=moved)
+        pause = pace.pause(self.engine, self.memory, seen, moved=moved, idle=not chosen)
         self.progress.resting(seen.survey.plans, pause)
         return pause
 

@@ -1,8 +1,9 @@
 """Provider: the world as the engine's shell uses it, whoever stands behind it."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
@@ -60,4 +61,17 @@ class Provider(Protocol):
 
     async def serves(self, kind: Kind) -> bool:
         """Whether the cluster serves that kind."""
+        ...
+
+
+@runtime_checkable
+class Attentive(Protocol):
+    """What a provider may offer beside `Provider`: it keeps up with the world, so that a look costs no call and a change is noticed."""
+
+    def following(self, scope: Scope) -> AbstractAsyncContextManager[None]:
+        """Keep up with everything in the scope for as long as this lasts."""
+        ...
+
+    async def changed(self) -> None:
+        """Return once something is otherwise than at the last look."""
         ...

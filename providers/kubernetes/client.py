@@ -75,10 +75,10 @@ class KubernetesClient:
         """The same, with nothing parsed but metadata: a third of the time and a fifth of the memory."""
         return RawListing(*await listed(self._api.send, raw_objects, kind, namespace, labels, fields))
 
-    async def lives(self, kind: Kind, namespace: str, labels: str) -> Sequence[Live]:
-        """The same as the engine keeps them: bytes with typed metadata."""
+    async def lives(self, kind: Kind, namespace: str, labels: str) -> tuple[Sequence[Live], str]:
+        """The same as the engine keeps them, bytes with typed metadata; and the revision from which a watch misses nothing."""
         listing = await self.list_raw(kind, namespace, labels=labels)
-        return [_live(kind, metadata, content) for metadata, content in listing.items]
+        return [_live(kind, metadata, content) for metadata, content in listing.items], listing.revision
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = ""

@@ -1,8 +1,11 @@
 """A process of ours, as its cluster sees it: what it asks, how the network treats it, and when it is killed."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from typing import Any, cast
+
+import anyio
 
 from engine.errors import ClusterError
 from engine.ids import Kind
@@ -40,6 +43,8 @@ class Process:
         self.dies_before = self.dies_after = 0
         """The number of the write, counted from one, before or after which the process is killed."""
         self.on_write: Callable[[], None] = lambda: None
+        self.on_look: Callable[[], None] = lambda: None
+        """Told of each look at the cluster, after it."""
         self.dead = False
 
     @property
@@ -50,6 +55,14 @@ class Process:
     async def kinds(self) -> Sequence[Kind]:
         """What the API serves."""
         return await self._client.kinds()
+
+    async def watch(self, kind: Kind, namespace: str = "", **options: Any) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
+        """What happens; the dead hear nothing."""
+        async with aclosing(self._client.watch(kind, namespace, **options)) as events:
+            async for event in events:
+                if self.dead:
+                    await anyio.sleep_forever()
+                yield event
 
     def __getattr__(self, verb: str) -> Any:
         if verb not in READS | WRITES:

@@ -15,9 +15,8 @@ from engine.runtime.lease import Lease
 from engine.runtime.logs import logger
 from engine.runtime.loop import run
 from engine.runtime.passes import Engine, Look
-from engine.runtime.provider import Scope
+from engine.runtime.provider import Scope, Sighting
 from engine.runtime.session import Report, preview, sync
-from providers.cluster import Cluster
 from providers.registry import SCHEDULERS, fabrics
 from providers.sandbox.actors import ACTORS, run_actors
 from providers.sandbox.actors.nodes import node_names
@@ -28,6 +27,7 @@ from providers.sandbox.driver.installation import installation
 from providers.sandbox.inprocess import InProcessClient
 from providers.sandbox.request import Request, Selection
 from providers.sandbox.verbs import Api
+from providers.watched import Watched
 from resources import kinds, settings
 from resources.narrate import narrator
 from resources.registry import BLUEPRINTS
@@ -51,6 +51,20 @@ SCOPE = scope(SETUP)
 
 INTERVAL = 5.0
 """Seconds between two passes of `engine run` where nothing happens."""
+
+
+class Eyes(Watched):
+    """What a process of ours sees, and that it looks."""
+
+    def __init__(self, ours: Process, clock: VirtualClock) -> None:
+        super().__init__(ours, clock)
+        self._ours = ours
+
+    async def observe(self, scope: Scope) -> Sighting:
+        """A look, told to whoever wants to know."""
+        seen = await super().observe(scope)
+        self._ours.on_look()
+        return seen
 
 
 class Stage:
@@ -102,7 +116,7 @@ class Stage:
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
         return Engine(
-            Cluster(ours, self.clock), self.clock, scope(self.setup), BLUEPRINTS, self.setup, limits, narrate=narrator(self.setup)
+            Eyes(ours, self.clock), self.clock, scope(self.setup), BLUEPRINTS, self.setup, limits, narrate=narrator(self.setup)
         )
 
     def _lease(self, ours: Process) -> Lease:

@@ -26,14 +26,15 @@ class Umpire:
         self.takes: list[str] = []
         """The healthy units that were taken, in order."""
         self.fouls: list[str] = []
-        ours.refuses = self._watch
+        ours.refuses, ours.on_look = self._watch, self._look
+
+    def _look(self) -> None:
+        there = self._cluster.there
+        self._pods, self._cliques, self._groups, self._fresh = there(kinds.POD), there(kinds.PODCLIQUE), there(kinds.SCALING_GROUP), True
 
     def _watch(self, call: Call) -> ClusterError | None:
         verb, kind, name = call
-        if (verb, kind) == ("list", kinds.POD):
-            there = self._cluster.there
-            self._pods, self._cliques, self._groups, self._fresh = there(kind), there(kinds.PODCLIQUE), there(kinds.SCALING_GROUP), True
-        elif (verb, kind) == ("delete", kinds.POD):
+        if (verb, kind) == ("delete", kinds.POD):
             self._judge(self._pods[name])
         elif (verb, kind) == ("delete", kinds.PODCLIQUE) and any(map(is_ready, self._of(name, self._cluster.there(kinds.POD)))):
             self.fouls.append(f"{name} is deleted from under its pods")

@@ -347,7 +347,7 @@ async def test_the_engine_gets_from_a_raw_list_what_it_gets_from_a_parsed_one(tm
         )
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
-        seen = await client.lives(POD, "lab", "")
+        seen, _ = await client.lives(POD, "lab", "")
         parsed = [live(item) for item in (await client.list(POD, "lab")).items]
 
     fields = ("id", "uid", "revision", "generation", "created_at", "deleting_since", "owners", "labels", "body")

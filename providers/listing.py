@@ -1,0 +1,62 @@
+"""Listing: all objects of one list, typed, as the engine keeps them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
+
+from engine.errors import ClusterError, Forbidden, ServerFault
+from engine.ids import Kind
+from engine.mask import masked
+from engine.observed import Live, live
+from engine.resource import Body
+from engine.runtime.client import Client
+from providers.asking import Open
+from providers.scoping import Target
+from resources import kinds
+
+
+@runtime_checkable
+class Sparing(Protocol):
+    """A client that can leave objects unparsed."""
+
+    async def lives(self, kind: Kind, namespace: str, labels: str) -> tuple[Sequence[Live], str]:
+        """All objects of a kind, as bytes with typed metadata, and the revision from which a watch misses nothing."""
+        ...
+
+
+async def listed(client: Client, target: Target) -> tuple[Sequence[Live], str]:
+    """The objects, and the revision at which they were so. Raises `NotFound` where there is no such kind.
+
+    What Secrets hold is forgotten at this door: that they hold something is all that anybody may know.
+    """
+    if isinstance(client, Sparing):
+        found, revision = await client.lives(*target)
+        return [replace(one, source=masked(one.body)) for one in found] if target.kind == kinds.SECRET else found, revision
+    listing = await client.list(target.kind, target.namespace, labels=target.labels)
+    return [typed(target.kind, item) for item in listing.items], listing.revision
+
+
+def typed(kind: Kind, body: dict[str, Any]) -> Live:
+    """One object; an entry of a list says neither its kind nor its version."""
+    framed: Body = {"apiVersion": kind.api_version, "kind": kind.name, **body}
+    return live(masked(framed))
+
+
+async def is_hole(client: Client, kind: Kind, error: ClusterError) -> bool:
+    """Whether an error hides anything: servers forbid before they look whether there is such a kind at all."""
+    if not isinstance(error, Forbidden):
+        return True
+    try:
+        return await serves(client, kind)
+    except ClusterError:
+        return True
+
+
+async def serves(client: Client, kind: Kind) -> bool:
+    """Whether the server says that it has that kind, in that version if it tells versions. Raises `ServerFault` where it does not know."""
+    if isinstance(client, Open):
+        found = await client.discover()
+        if not found.serves(kind) and kind.api_version in found.incomplete:
+            raise ServerFault(f"{kind.api_version}: {found.incomplete[kind.api_version]}")
+        return found.serves(kind)
+    return any((served.group, served.name) == (kind.group, kind.name) for served in await client.kinds())
