@@ -64,7 +64,7 @@ def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, s
 
 
 def _in_domains(pod: Resource, domains: Sequence[Domain]) -> Resource:
-    """A pod that is to be in fabric domains: it comes after them, and is held as long as one of them cannot take it in (D4)."""
+    """A pod that is to be in fabric domains: it comes after them, and is held as long as one of them cannot take it in (R31)."""
     if not domains:
         return pod
     needing = replace(pod, after=pod.after.union(domain.id for domain in domains if domain.resource is not None))

@@ -141,7 +141,7 @@ class Nvidia:
         return told if isinstance(told, str) and told else name
 
     def unready(self, domain: Live, template: Live) -> str:
-        """D4: the template must be the driver's answer to this very domain; the domain's state means nothing (R32)."""
+        """T15: the template must be the driver's answer to this very domain; the domain's state means nothing (R32)."""
         told = template.labels.get(DOMAIN_LABEL, "")
         if told == domain.uid and template.labels.get(TARGET_LABEL, WORKLOAD) == WORKLOAD:
             return ""

@@ -1,0 +1,72 @@
+"""Pages lead where they say, speak of what there is, and hold every rule that code and tests cite."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from resources.settings import read
+from tests.test_layout import ROOT, SOURCES, files
+
+PAGES = sorted(path for path in files() if path.suffix == ".md")
+RULE = re.compile(r"(?<![\w-])[RNTQ][1-9]\d?(?![\w-])")
+"""A rule by its number: R26, N9, T10, Q16."""
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+def broken(page: Path) -> Iterator[str]:
+    """The links of a page that lead nowhere."""
+    for link in LINK.findall(page.read_text()):
+        place, _, anchor = link.partition("#")
+        if "://" in link:
+            continue
+        target = (page.parent / place).resolve() if place else page
+        if not target.exists() or (anchor and anchor not in headings(target)):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    assert list(broken(page)) == []
+
+
+def test_every_rule_that_is_cited_is_restated() -> None:
+    told = {rule for page in (ROOT / "docs" / "behaviour").glob("*.md") for rule in RULE.findall(page.read_text())}
+    cited = {rule: source.path for source in SOURCES for text in texts(source.text) for rule in RULE.findall(text)}
+
+    assert {rule: path for rule, path in cited.items() if rule not in told} == {}
+
+
+def texts(code: str) -> list[str]:
+    """Where code speaks to people: docstrings and comments."""
+    return re.findall(r'"""(.*?)"""', code, re.DOTALL) + re.findall(r"# (.*)$", code, re.MULTILINE)
+
+
+def test_every_rule_about_domains_has_a_row() -> None:
+    page = (ROOT / "docs" / "behaviour" / "compute-domains.md").read_text()
+    rows = re.findall(r"^\| ([RNT]\d+) \|", page, re.MULTILINE)
+
+    assert rows == [f"{letter}{number}" for letter, last in (("R", 59), ("N", 22), ("T", 18)) for number in range(1, last + 1)]
+
+
+def configurations() -> Iterator[object]:
+    """Every operator configuration in a page or an example."""
+    blocks = (block for page in PAGES for block in re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL))
+    shipped = (path.read_text() for path in (ROOT / "examples").rglob("operator.yaml"))
+    yield from (yaml.safe_load(text) for text in (*blocks, *shipped) if "kind: OperatorConfiguration" in text)
+
+
+def test_configurations_that_are_shown_are_understood() -> None:
+    found = [read(configuration) for configuration in configurations()]
+
+    assert len(found) >= 2
+    assert all(unknown == () for _, unknown in found)
+    assert all(settings.network.auto_mnnvl_enabled for settings, _ in found)
