@@ -58,7 +58,7 @@ class Watched:
         for one in followed:
             await one.synced.wait()
         troubles = {one.target.kind.name: error for one in followed if (error := one.trouble) is not None}
-        refuse_the_worthless(troubles.values(), anything=any(one.trouble is None for one in followed))
+        refuse_the_worthless(troubles.values(), anything=any(one.served and one.trouble is None for one in followed))
         if self._last is None or troubles or self._last.incomplete:
             self._changed = anyio.Event()
             found = ((one.target.kind, one.lives.values()) for one in followed)
