@@ -26,10 +26,11 @@ def with_strays(plans: Sequence[Plan], blueprints: Sequence[Blueprint], world: W
 
 
 def _widened(plan: Plan, farewells: Sequence[Operation], lasting: Set[str]) -> Plan:
-    """What outlasts its users is the business of the root that holds it."""
-    held = (held.id for held in plan.held if held.id.kind in lasting)
-    spoken_of = {*(operation.id for operation in plan.operations), *held}
-    return replace(plan, operations=(*plan.operations, *(farewell for farewell in farewells if farewell.id not in spoken_of)))
+    """What outlasts its users is the business of the root that holds it, unless another root had it for itself: that one is gone."""
+    held = {held.id for held in plan.held if held.id.kind in lasting}
+    spoken_of = {operation.id for operation in plan.operations}
+    due = (one for one in farewells if one.id not in spoken_of and (one.controller is not None or one.id not in held))
+    return replace(plan, operations=(*plan.operations, *due))
 
 
 @dataclass(frozen=True, slots=True)

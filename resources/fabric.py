@@ -56,8 +56,19 @@ def dressed(view: View, clique: CliqueView, spec: Body) -> dict[str, Any]:
     return dict(spec)
 
 
+def _wishes(template: Template, index: int) -> Iterator[tuple[Fabric, Wish]]:
+    """What a replica asks for: each domain once, also where a plain name and one with an index come to the same."""
+    found: dict[tuple[ResourceId, bool], tuple[Fabric, Wish]] = {}
+    for fabric, wish in template.wishes:
+        name = wish.name.replace(INDEX, str(index))
+        key = fabric.kind.id(template.id.namespace, name), wish.shared
+        _, before = found.get(key, (fabric, wish))
+        found[key] = fabric, replace(wish, name=name, cliques=before.cliques | wish.cliques)
+    yield from found.values()
+
+
 def _domain(observed: Observed, template: Template, fabric: Fabric, wish: Wish, index: int, setup: Setup, memo: Memo) -> Domain:
-    name = wish.name.replace(INDEX, str(index))
+    name = wish.name
     own = observed.slice(str(index))
     id = fabric.kind.id(template.id.namespace, name)
     live = own.objects.get(id) or observed.neighbours.objects.get(id)
@@ -72,7 +83,7 @@ def _domain(observed: Observed, template: Template, fabric: Fabric, wish: Wish, 
         looking = _Looking(observed, template, fabric, wish, id, index)
         return looking.domain(live, source, users)
 
-    return memo.recall(("domain", fabric.name, name), facts, make)
+    return memo.recall(("domain", fabric.name, wish), facts, make)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,6 +109,9 @@ class _Looking:
             # Of a set that is not there yet, all that it will be is shown.
             trouble = f"{kind.name} {self.id.name} is not made yet" if self.observed.root.uid else ""
             return replace(found, resource=self._resource(live), trouble=trouble)
+        if self._is_foreign(live) and live.deleting_since is not None:
+            why = f"{kind.name} {self.id.name} is another's, and is being deleted; it is made once that is gone"
+            return replace(found, resource=self._held(why), trouble=why, waiting=why)
         if self._is_foreign(live):
             root, where = self.template.id, self.id.namespace
             taken = f"{kind.name} {where}/{self.id.name} already exists but is not controlled by {root.kind} {where}/{root.name}"
@@ -110,7 +124,7 @@ class _Looking:
     def _is_foreign(self, live: Live) -> bool:
         """Whether it is not the replica's own, though it has that name; or is another's own, though we would share it."""
         if self.wish.shared:
-            return live.controller is not None
+            return live.controller is not None and is_made_here(live, self.fabric)
         return live.controller is None or live.controller.uid != self.observed.root.uid
 
     def _blocked(self, found: Domain, why: str) -> Domain:
@@ -229,7 +243,7 @@ def look(observed: Observed, template: Template, index: int, setup: Setup, now: 
     there = [live for fabric in setup.fabrics for live in slice.of(fabric.kind.name)]
     if not there and not template.wishes:
         return NONE
-    domains = tuple(_domain(observed, template, fabric, wish, index, setup, memo) for fabric, wish in template.wishes)
+    domains = tuple(_domain(observed, template, fabric, wish, index, setup, memo) for fabric, wish in _wishes(template, index))
     wanted = {domain.id for domain in domains}
     unwanted = [live for live in there if live.id not in wanted]
     why = f"nothing asks for it in replica {index}"
@@ -244,18 +258,22 @@ def shared(fabrics: Iterable[Fabrics]) -> Mapping[ResourceId, Domain]:
 
 def owned(observed: Observed, setup: Setup) -> tuple[Live, ...]:
     """The shared domains that the set is an owner of."""
-    kinds_of_domains = [fabric.kind.name for fabric in setup.fabrics]
-    if not any(observed.neighbours.of(kind) for kind in kinds_of_domains):
+    if not any(observed.neighbours.of(fabric.kind.name) for fabric in setup.fabrics):
         return ()
 
     def by_owner(around: Slice) -> Mapping[str, tuple[Live, ...]]:
         found: dict[str, list[Live]] = {}
-        for live in (live for kind in kinds_of_domains for live in around.of(kind) if live.controller is None):
+        for live in (live for fabric in setup.fabrics for live in around.of(fabric.kind.name) if _is_shared(live, fabric)):
             for owner in live.owners:
                 found.setdefault(owner.uid, []).append(live)
         return {uid: tuple(lives) for uid, lives in found.items()}
 
     return observed.neighbours.index("domains by owner", by_owner).get(observed.root.uid, ())
+
+
+def _is_shared(live: Live, fabric: Fabric) -> bool:
+    """Whether it is a domain of our making that nobody has for himself. A user's may have a set as its owner, so as to go with it."""
+    return live.controller is None and is_made_here(live, fabric)
 
 
 def claims(observed: Observed, domains: Iterable[Live], setup: Setup) -> Iterator[Live]:

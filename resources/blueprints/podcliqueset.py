@@ -159,7 +159,7 @@ def _desired(observed: Observed, asked: Asked, template: Template, setup: Setup,
         held=(*errors.unexplained([root] if observed.troubles is None else ()), *(held for one in replicas for held in one.held)),
         notes=template.topology.notes,
         alarms=tuple(dict.fromkeys(_alarms(fabrics, [parting, *(one.domains for one in beyond)]))),
-        wake_at=earliest((*(one.verdict.until for one in seen), parting.until, *(one.domains.until for one in beyond))),
+        wake_at=earliest((*(one.verdict.until for one in seen), *_untils(fabrics, [parting, *(one.domains for one in beyond)]))),
     )
 
 
@@ -191,6 +191,12 @@ def _alarms(fabrics: Iterable[Fabrics], leaving: Iterable[Leaving]) -> Iterator[
         yield from found.leaving.alarms
     for gone in leaving:
         yield from gone.alarms
+
+
+def _untils(fabrics: Iterable[Fabrics], leaving: Iterable[Leaving]) -> Iterator[datetime | None]:
+    """Until when what is said of domains that go is true."""
+    yield from (found.leaving.until for found in fabrics)
+    yield from (gone.until for gone in leaving)
 
 
 def _turn(root: Live) -> int | None:

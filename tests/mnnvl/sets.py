@@ -1,0 +1,46 @@
+"""Sets with GPUs, and domains of all makers, in as few words as a test needs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, GPU, NAMED
+from tests.builders import clique, podcliqueset
+
+OURS = "grove.io/computedomain-finalizer"
+Body = dict[str, Any]
+
+
+def gpus(amount: str = "8", *, resource: str = GPU, kind: str = "limits") -> Body:
+    """A pod spec of one container that asks for accelerators."""
+    return {"containers": [{"name": "main", "image": "example/model:1", "resources": {kind: {resource: amount}}}]}
+
+
+def gpu(name: str = "worker", replicas: int = 1, **more: Any) -> Body:
+    """A clique with GPUs."""
+    return clique(name, replicas, pod_spec=more.pop("pod_spec", None) or gpus(), **more)
+
+
+def said(manifest: Body, annotations: Mapping[str, str]) -> Body:
+    """The set with these annotations."""
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": dict(annotations)}}
+
+
+def auto(replicas: int = 1, *cliques: Body, name: str = "demo", **more: Any) -> Body:
+    """A set that is in domains of its own."""
+    return said(podcliqueset(name, *(cliques or (gpu(),)), replicas=replicas, **more), {AUTO: "enabled"})
+
+
+def named(domain: str, name: str = "demo", replicas: int = 1, **more: Any) -> Body:
+    """A set whose workers are in a domain with a name, and whose frontend is in none."""
+    cliques = (gpu(annotations={NAMED: domain}), clique("frontend"))
+    return said(podcliqueset(name, *cliques, replicas=replicas, **more), {AUTO: "disabled"})
+
+
+def computedomain(name: str, template: str = "", **metadata: Any) -> Body:
+    """A ComputeDomain as a user writes it."""
+    return {
+        "apiVersion": COMPUTE_DOMAIN.api_version,
+        "kind": COMPUTE_DOMAIN.name,
+        "metadata": {"name": name, "namespace": "default", **metadata},
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": template or name}}},
+    }
