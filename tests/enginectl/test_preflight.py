@@ -1,0 +1,153 @@
+"""`engine preflight` on clusters with, without and with half of what is needed."""
+
+import copy
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.ids import Kind
+from enginectl.exits import Exit
+from providers.sandbox.driver.definitions import definitions
+from resources import kinds
+from resources.schema.crds import crds
+from tests.enginectl.box import Box
+from tests.enginectl.calling import ROOT, Answer, Engine
+from tests.enginectl.conftest import cluster
+from tests.enginectl.test_fitness import configured
+
+AUTO = ROOT / "examples" / "04-auto-mnnvl"
+CRD = "CRD computedomains.resource.nvidia.com"
+CONTROLLER = {"dra-driver-nvidia-gpu-component": "controller"}
+
+
+@pytest.fixture
+def half_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """A cluster with our kinds, and with the definition of an old driver: no allocationMode, and a number of nodes that must be said."""
+    with cluster(tmp_path, (), definitions=(*crds(), old())) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        yield box
+
+
+def old() -> Mapping[str, Any]:
+    """The CRD as 25.3 had it."""
+    crd = copy.deepcopy(dict(definitions()[0]))
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["required"] = ["numNodes", "channel"]
+    spec["properties"]["numNodes"] = {"type": "integer"}
+    del spec["properties"]["channel"]["properties"]["allocationMode"]
+    return crd
+
+
+def checks(answer: Answer) -> dict[str, tuple[str, str, str]]:
+    """What was checked, with level, result and what was found."""
+    assert (answer.document["version"], answer.document["kind"]) == (1, "Preflight")
+    return {one["check"]: (one["level"], one["result"], one["found"]) for one in answer.document["checks"]}
+
+
+def deployment(image: str) -> dict[str, Any]:
+    """The driver's controller."""
+    template = {"metadata": {"labels": CONTROLLER}, "spec": {"containers": [{"name": "c", "image": image}]}}
+    spec = {"selector": {"matchLabels": CONTROLLER}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "controller", "labels": CONTROLLER}, "spec": spec}
+
+
+def test_a_cluster_that_has_everything_is_told_so_in_a_table(box: Box, engine: Engine, tmp_path: Path) -> None:
+    box.create(kinds.DEPLOYMENT, deployment("example/driver:v0.4.0"))
+    answer = engine("preflight", "--config", configured(tmp_path, auto=True))
+
+    head, *rows = answer.out.splitlines()
+    assert (answer.code, answer.last, head.split()) == (Exit.DONE, "exit 0: done", ["LEVEL", "RESULT", "CHECK", "FOUND"])
+    assert any(row.startswith("hard      ok       CRD computedomains.resource.nvidia.com") for row in rows)
+    assert "example/driver:v0.4.0" in answer.out
+    assert "Deployment default/controller: 0 of 1 ready" in answer.out
+    assert "do: kubectl -n default describe deployment controller" in answer.out
+
+
+def test_without_the_driver_the_preflight_fails_where_mnnvl_is_configured_and_only_there(
+    half_box: Box, engine: Engine, tmp_path: Path
+) -> None:
+    half_box.portal.call(half_box.cluster.client("user").delete, kinds.CRD, "", "computedomains.resource.nvidia.com")
+    on = engine("preflight", "-o", "json", "--config", configured(tmp_path, auto=True))
+    off = engine("preflight", "-o", "json")
+
+    assert (on.code, checks(on)[CRD]) == (Exit.PREFLIGHT, ("hard", "bad", "is not installed"))
+    assert (off.code, checks(off)[CRD]) == (Exit.DONE, ("info", "bad", "is not installed"))
+    assert on.err.splitlines()[-1] == "exit 7: preflight failed"
+
+
+def test_the_definition_of_an_old_driver_is_read_and_its_trap_told(half_box: Box, engine: Engine, tmp_path: Path) -> None:
+    answer = engine("preflight", "-o", "json", "--config", configured(tmp_path, auto=True))
+    level, result, found = checks(answer)["ComputeDomain: numNodes"]
+
+    assert (answer.code, level, result) == (Exit.DONE, "warning", "bad")
+    assert found.startswith("numNodes required; allocationMode unknown: driver 25.3: numNodes 0 makes its pods run without NVLink")
+    assert checks(answer)["DeviceClass compute-domain-default-channel.nvidia.com"] == ("warning", "bad", "there is none")
+
+
+def test_a_cluster_without_our_kinds_fails_and_says_how_to_install_them(bare_box: Box, engine: Engine) -> None:
+    answer = engine("preflight")
+
+    assert answer.code == Exit.PREFLIGHT
+    assert "v1alpha1 is not served" in answer.out
+    assert "do: engine manifests crds | kubectl apply --server-side -f -" in answer.out
+
+
+def test_what_we_may_not_do_is_told_kind_by_kind(box: Box, engine: Engine) -> None:
+    box.deny(verb="delete", resource="computedomains")
+    box.deny(verb="patch", resource="podcliques/status")
+    box.deny(verb="create", resource="pods")
+    found = checks(engine("preflight", "-o", "json"))
+
+    assert found["permissions on computedomains.resource.nvidia.com"] == ("warning", "bad", "may not delete")
+    assert found["permissions on podcliques/status.grove.io"] == ("warning", "bad", "may not patch")
+    assert found["permissions on pods"] == ("warning", "bad", "may not create")
+    assert "permissions on podcliquesets.grove.io" not in found
+
+
+UNREADABLE = [
+    (kinds.CRD, "ComputeDomain: numNodes"),
+    (kinds.DEVICE_CLASS, "DeviceClass compute-domain-default-channel.nvidia.com"),
+    (kinds.RESOURCE_SLICE, "ResourceSlices of compute-domain.nvidia.com"),
+    (kinds.DEPLOYMENT, "controller of the DRA driver"),
+    (kinds.NODE, "nodes left behind"),
+    (kinds.PODCLIQUESET, "domains without a workload"),
+]
+
+
+def test_what_may_not_be_seen_is_not_judged_and_nothing_breaks(box: Box, engine: Engine, tmp_path: Path) -> None:
+    for kind, _ in UNREADABLE:
+        for verb in ("get", "list"):
+            box.deny(verb=verb, resource=kind.plural)
+    answer = engine("preflight", "-o", "json", "--config", configured(tmp_path, auto=True))
+    found = checks(answer)
+
+    assert {found[what][1] for _, what in UNREADABLE} == {"unknown"}
+    assert "is forbidden" in found["controller of the DRA driver"][2]
+    # Nobody can tell whether the schema has what we need, which is hard.
+    assert answer.code == Exit.INCOMPLETE
+
+
+def test_workloads_that_are_there_are_counted_against_the_nodes(box: Box, engine: Engine, tmp_path: Path) -> None:
+    config = AUTO / "config" / "operator.yaml"
+    assert engine("sync", "-f", AUTO / "racks.yaml", "--config", config, "--no-wait").code == Exit.DONE
+    box.scale("racks", 9)
+
+    level, result, found = checks(engine("preflight", "-o", "json", "--config", config))["room for planned domains"]
+    assert (level, result) == ("warning", "bad")
+    assert found.startswith("default/racks: its pods in ComputeDomains need ") and found.endswith("3 of 3 can be had")
+
+
+def test_nobody_there_is_a_failure_and_no_traceback(engine: Engine) -> None:
+    answer = engine("preflight")
+
+    assert (answer.code, answer.out) == (Exit.FAILED, "")
+
+
+def test_nothing_is_written(box: Box, engine: Engine, tmp_path: Path) -> None:
+    watched: tuple[Kind, ...] = (*kinds.KINDS,)
+    before = {kind: box.names(kind) for kind in watched if kind.name not in ("Event", "Lease")}
+    engine("preflight", "--config", configured(tmp_path, auto=True))
+
+    assert {kind: box.names(kind) for kind in before} == before
