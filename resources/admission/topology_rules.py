@@ -83,15 +83,15 @@ def issues(template: Template, around: Neighbourhood, *, enabled: bool) -> Itera
     misnamed = tuple(_names(constrained))
     yield from misnamed
     naming = _naming(constrained)
-    if naming is None or misnamed or not around.knows(TOPOLOGY_BINDING.name):
+    if naming is None or misnamed:
         return
     levels = _levels(naming.topology, around)
-    if levels is None:
+    if levels is not None:
+        unknown = tuple(_unknown(constrained, levels))
+        yield from unknown or _hierarchy(constrained, levels)
+    elif around.knows(TOPOLOGY_BINDING.name):
         message = f'ClusterTopologyBinding "{naming.topology}" not found'
         yield Issue((*naming.path, "topologyName"), Fault.INVALID, message, naming.topology)
-        return
-    unknown = tuple(_unknown(constrained, levels))
-    yield from unknown or _hierarchy(constrained, levels)
 
 
 def warnings(template: Template, around: Neighbourhood, *, enabled: bool) -> Iterator[str]:
@@ -100,9 +100,11 @@ def warnings(template: Template, around: Neighbourhood, *, enabled: bool) -> Ite
     naming = _naming(constrained)
     if not enabled or naming is None:
         return
-    if not around.knows(TOPOLOGY_BINDING.name):
-        yield f'topology constraints were not checked against ClusterTopologyBinding "{naming.topology}", which was not looked for'
-    levels = _levels(naming.topology, around) or {}
+    levels = _levels(naming.topology, around)
+    if levels is None:
+        if not around.knows(TOPOLOGY_BINDING.name):
+            yield f'topology constraints were not checked against ClusterTopologyBinding "{naming.topology}", which was not looked for'
+        return
     for one in constrained:
         sides = one.sides
         if "preferred" in sides and "required" in sides:

@@ -150,6 +150,13 @@ def test_where_nobody_has_looked_for_bindings_what_needs_one_is_not_judged_and_t
     )
 
 
+def test_a_binding_that_was_found_counts_even_where_nobody_has_looked_for_others() -> None:
+    beside = around(binding("zone"), kinds=())
+
+    assert told(created(constrained(packed("racks", required="zone")), TOPOLOGY, beside)) == []
+    assert len(created(constrained(packed("racks", required="cage")), TOPOLOGY, beside).issues) == 1
+
+
 def test_names_are_judged_even_where_nobody_has_looked() -> None:
     assert told(created(constrained(packed(required="zone")), TOPOLOGY)) == [f"{WHOLE}.topologyName: {REQUIRED}"]
 
