@@ -55,9 +55,10 @@ DOORS: dict[str, tuple[str, ...]] = {
 CLOCK = "engine/runtime/clock.py"
 CLOCK_READERS = re.compile(r"(^|\.)(datetime|date)\.(now|today|utcnow)$|^(anyio|asyncio)\.sleep$")
 
-# A path of the machine, or of the registry, that a file happened to be written with.
+# A path of the machine, or of the registry, that a file happened to be written with; `mpiuser` lives in an image of an example.
 WORKPLACE = re.compile(
-    r"(?<![\w.$}])/(?:home|root|Users|work|workspace)/\w|\.{2}/shared\b|https?://[^\s/]*(?:pypi|pythonhosted|npmjs|golang|debian|maven)"
+    r"(?<![\w.$}])/(?:home(?!/mpiuser/)|root|Users|work|workspace)/\w|\.{2}/shared\b"
+    r"|https?://[^\s/]*(?:pypi|pythonhosted|npmjs|golang|debian|maven)"
 )
 WRITTEN = frozenset({".py", ".md", ".toml", ".txt", ".yaml", ".yml", ".json", ".go", ".sh", ".mod", ""})
 NOT_OURS = frozenset({".git", ".venv", ".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__", "build", "dist"})
