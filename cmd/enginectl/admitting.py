@@ -10,6 +10,7 @@ from engine.report.printable import printable
 from engine.resource import Body
 from engine.runtime.passes import Look
 from engine.runtime.provider import Provider
+from engine.world import imagined
 from enginectl import output
 from enginectl.around import UNKNOWN, neighbours_in
 from enginectl.manifest_files import Manifest, Wanted, identity, refuse
@@ -50,12 +51,16 @@ async def admitted(wired: Wiring, wanted: Wanted, provider: Provider, against: s
 
 
 def admitted_beside(wired: Wiring, wanted: Wanted, around: Neighbours = UNKNOWN) -> Admitted:
-    """The same, beside neighbours that are known; warnings are told on stderr, each with its place."""
+    """The same, beside neighbours that are known; warnings are told on stderr, each with its place.
+
+    What the files ask for is there as well by then: a set may refer to a binding that lies beside it.
+    """
+    beside = Neighbours({**around.objects, **{one.id: one for one in map(imagined, wanted.roots)}}, around.kinds)
     taken: list[tuple[Body, Manifest]] = []
     rejected: dict[ResourceId, tuple[str, ...]] = {}
     for root, manifest in zip(wanted.roots, wanted.manifests, strict=True):
         request = request_for(root, around)
-        decision = admit(request, wired.setup, around)
+        decision = admit(request, wired.setup, beside)
         places = {pod_spec.warning(issue): manifest.place(*issue.path) for issue in unknown(KINDS[identity(manifest)], root)}
         for warning in decision.warnings:
             output.tell(f"warning: {places.get(warning) or manifest.place()}: {printable(warning)}")

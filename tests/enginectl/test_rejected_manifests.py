@@ -171,3 +171,34 @@ def test_who_is_not_the_engine_is_refused_by_its_webhooks(guarded_box: Box, engi
 
     assert said.code == Exit.FAILED
     assert "admission denied, creation/updation of resource: default/x-0-a is not allowed" in said.out + said.err
+
+
+BINDING = """\
+---
+apiVersion: grove.io/v1alpha1
+kind: ClusterTopologyBinding
+metadata:
+  name: t
+spec:
+  levels:
+    - {domain: rack, key: example.com/rack}
+"""
+
+
+def test_a_set_may_refer_to_a_topology_that_lies_beside_it(box: Box, engine: Engine, tmp_path: Path) -> None:
+    config, file = tmp_path / "config.yaml", write(tmp_path, "x")
+    head = "apiVersion: operator.config.grove.io/v1alpha1\nkind: OperatorConfiguration\n"
+    config.write_text(f"{head}topologyAwareScheduling: {{enabled: true}}\n")
+    constrained = file.read_text().replace(
+        "  template:\n", "  template:\n    topologyConstraint: {topologyName: t, pack: {required: rack}}\n"
+    )
+    file.write_text(constrained)
+    alone = engine("diff", "--config", config, "-f", file)
+
+    file.write_text(constrained + BINDING)
+    beside = engine("diff", "--config", config, "-f", file)
+
+    assert (alone.code, beside.code) == (Exit.FAILED, Exit.DONE)
+    assert (
+        f'  problem: {file}:8: spec.template.topologyConstraint.topologyName: Invalid value: "t": ClusterTopologyBinding "t"' in alone.out
+    )
