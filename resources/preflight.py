@@ -50,11 +50,13 @@ def _server(site: Site) -> Check:
 def _ours(site: Site) -> Iterator[Check]:
     for kind in kinds.OURS:
         what = f"CRD {kind.plural}.{kind.group}"
+        # An installation may be older than bindings: workloads run all the same.
+        level = Level.WARNING if kind == kinds.TOPOLOGY_BINDING else Level.HARD
         if doubt := site.offer.doubt(kind):
-            yield unknown(Level.HARD, what, doubt)
+            yield unknown(level, what, doubt)
         else:
             fault = "" if site.offer.serves(kind) else f"{kind.version} is not served"
-            yield judged(Level.HARD, what, fault, f"{kind.version} is served", INSTALL)
+            yield judged(level, what, fault, f"{kind.version} is served", INSTALL)
 
 
 def _rights(rights: Rights) -> Iterator[Check]:

@@ -9,6 +9,7 @@ from engine.runtime.client import Client
 from enginectl import output, wiring
 from enginectl.condition import aligned
 from enginectl.exits import Exit
+from enginectl.manifest_files import NO_FILES
 from enginectl.options import Output
 from enginectl.wiring import Wiring
 from providers.asking import allowed, ask, offer
@@ -51,7 +52,9 @@ async def site(wired: Wiring, client: Client) -> Site:
 async def rights(wired: Wiring, client: Client) -> Rights:
     """What we may and may not do where workloads are looked after."""
     election = wired.settings.leader_election.resource_namespace or wiring.HOME
-    return await allowed(client, permissions(BLUEPRINTS, wired.setup, election), wired.options.namespace)
+    roots = wiring.where(wired, NO_FILES).roots
+    looked_after = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in roots]
+    return await allowed(client, permissions(looked_after, wired.setup, election), wired.options.namespace)
 
 
 def verdict(found: Sequence[Check]) -> Exit:

@@ -172,6 +172,15 @@ def test_who_may_not_see_bindings_is_not_bothered_in_a_namespace_and_told_where_
     assert "incomplete: not every ClusterTopologyBinding could be seen" in everywhere.out
 
 
+def test_who_looks_after_a_namespace_needs_no_rights_on_bindings(box: Box, engine: Engine) -> None:
+    box.deny(verb="list", resource="clustertopologybindings")
+
+    everywhere, here = engine("preflight"), engine("preflight", "-n", "default")
+
+    told = "permissions on clustertopologybindings"
+    assert told in everywhere.out and told not in here.out
+
+
 def test_where_topology_is_acted_on_a_namespace_s_user_is_told_that_bindings_cannot_be_seen(
     box: Box, engine: Engine, topology: Path
 ) -> None:
@@ -188,4 +197,5 @@ def test_a_cluster_that_is_older_than_bindings_is_told_of_and_looked_after(older
     assert (quiet.code, quiet.err.count("note:")) == (Exit.DONE, 0), quiet
     assert (told.code, told.err.splitlines()[0][: len(line)]) == (Exit.DONE, line)
     assert engine("diff", "-A").err[: len(line)] == line
+    assert (engine("preflight").code, "v1alpha1 is not served" in engine("preflight").out) == (Exit.DONE, True)
     assert engine("sync", "-f", hall).code == Exit.FAILED

@@ -199,6 +199,19 @@ async def test_workloads_do_not_suffer_from_bindings_that_may_not_be_seen() -> N
         assert await cluster.names() == set()
 
 
+async def test_what_fails_is_told_whoever_may_not_see_bindings() -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web"))
+        process = cluster.start()
+        unseen, unmade = ("list", kinds.TOPOLOGY_BINDING), ("create", kinds.SERVICE)
+        process.refuses = lambda call: Forbidden("not for you") if call[:2] in (unseen, unmade) else None
+
+        assert (await cluster.sync(process)).ending is Ending.FAILED
+
+        (found,) = await cluster.objects(kinds.PODCLIQUESET)
+        assert [one["code"] for one in found["status"]["lastErrors"]] == ["ERR_SYNC_PODCLIQUESET_SERVICE"]
+
+
 async def test_an_installation_that_is_older_than_bindings_lacks_nothing_else() -> None:
     async with stage() as cluster:
         await cluster.kubectl.delete(kinds.CRD, "", "clustertopologybindings.grove.io")
