@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import anyio
 
-from engine.errors import ClusterError, NotFound, Unauthorized, Unreachable
+from engine.errors import ClusterError, Invalid, NotFound, Unauthorized, Unreachable
 from engine.ids import Kind
 from engine.mask import masked
 from engine.observed import Live, live
@@ -88,7 +88,8 @@ async def _answer(client: Client, question: Question, offered: Offer) -> Answer:
     except Unauthorized:
         raise
     except ClusterError as error:
-        return Answer(fault=clipped(str(error), TOLD))
+        # No object can have such a name: so there is none.
+        return Answer() if question.name and isinstance(error, Invalid) else Answer(fault=clipped(str(error), TOLD))
 
 
 def best(question: Question, offered: Offer) -> Kind:

@@ -1,9 +1,12 @@
 """A sandbox cluster in a thread of its own, and the hands of a user on it."""
 
+from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anyio
 from anyio.from_thread import BlockingPortal
 
 from engine.ids import Kind
@@ -36,6 +39,22 @@ class Box:
     def names(self, kind: Kind) -> list[str]:
         """The names of all objects of a kind."""
         return sorted(body["metadata"]["name"] for body in self.all(kind))
+
+    def wait_for(self, kind: Kind, well: Callable[[dict[str, Any]], bool], prefix: str = "") -> None:
+        """What `kubectl wait` does: until an object of that kind, and name, is so; half a minute at most."""
+
+        async def watched() -> None:
+            client = self.cluster.client("user")
+            listing = await client.list(kind)
+            if any(well(body) for body in listing.items if body["metadata"]["name"].startswith(prefix)):
+                return
+            with anyio.fail_after(30):
+                async with aclosing(client.watch(kind, since=listing.revision)) as events:
+                    async for type_, body in events:
+                        if type_ != "BOOKMARK" and body["metadata"]["name"].startswith(prefix) and well(body):
+                            return
+
+        self.portal.call(watched)
 
     def create(self, kind: Kind, body: dict[str, Any]) -> None:
         """What `kubectl create` does."""

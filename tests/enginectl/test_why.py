@@ -1,0 +1,233 @@
+"""`engine why`, `engine status` and notes of `engine diff`, where domains are concerned: on a cluster with a driver, and without."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from enginectl.exits import Exit
+from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
+from providers.sandbox.actors import ACTORS
+from resources import kinds
+from resources.schema.crds import crds
+from tests.enginectl.box import Box
+from tests.enginectl.calling import ROOT, Answer, Engine
+from tests.enginectl.conftest import cluster
+
+FIRST = ROOT / "examples" / "01-first-gang"
+SET = """
+apiVersion: grove.io/v1alpha1
+kind: PodCliqueSet
+metadata: {{name: {name}, namespace: default, annotations: {{grove.io/auto-mnnvl: {mode}}}}}
+spec:
+  replicas: {replicas}
+  template:
+    cliques:
+    - name: worker
+      {extra}
+      spec:
+        roleName: worker
+        replicas: {pods}
+        podSpec:
+          containers: [{{name: w, image: "x:1", resources: {{limits: {{nvidia.com/gpu: "4"}}}}}}]
+"""
+CONFIG = "apiVersion: operator.config.grove.io/v1alpha1\nkind: OperatorConfiguration\nnetwork: {autoMNNVLEnabled: true}\n"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration with multi-node NVLink."""
+    file = tmp_path / "config.yaml"
+    file.write_text(CONFIG)
+    return file
+
+
+@pytest.fixture
+def lame_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """A cluster whose driver does not run."""
+    with cluster(tmp_path, [actor for actor in ACTORS if actor != "driver"]) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        yield box
+
+
+@pytest.fixture
+def plain_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """A cluster with our kinds, and without the driver's."""
+    with cluster(tmp_path, [actor for actor in ACTORS if actor != "driver"], definitions=crds()) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        yield box
+
+
+def written(folder: Path, name: str = "demo", *, replicas: int = 1, pods: int = 1, domain: str = "") -> Path:
+    """A set in domains of its own, or in one with a name."""
+    extra = f"annotations: {{nvidia.com/computedomain: {domain}}}" if domain else ""
+    file = folder / f"{name}.yaml"
+    file.write_text(SET.format(name=name, replicas=replicas, pods=pods, extra=extra, mode="disabled" if domain else "enabled"))
+    return file
+
+
+def domains(answer: Answer) -> dict[str, dict[str, Any]]:
+    """The domains of a status, by name."""
+    return {one["object"]["name"]: one for workload in answer.document["workloads"] for one in workload["domains"]}
+
+
+def test_a_domain_that_is_joined_is_told_with_its_nodes_and_pods(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+    done = engine("sync", "-f", written(tmp_path, pods=2), "--config", config, "--timeout", "60s")
+    assert done.code == Exit.DONE, done
+    box.wait_for(COMPUTE_DOMAIN, both_ready)
+    text, found = engine("status"), domains(engine("status", "-o", "json"))
+    why = engine("why", "computedomain/demo-0")
+
+    assert "  domain demo-0: joined, 2 of 2 nodes joined, pods: 2 of demo-0-worker" in text.out.splitlines()
+    one = found["demo-0"]
+    assert (one["state"], one["madeBy"], one["replica"], one["pods"]["byClique"]) == ("joined", "engine", 0, {"demo-0-worker": 2})
+    assert {node["ready"] for node in one["nodes"]["joined"]} == {True}
+    assert why.code == Exit.DONE and "because" not in why.out and "as it is wanted" in why.out
+
+
+def test_pods_that_find_no_node_are_explained_by_who_has_the_channels(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+    assert engine("sync", "-f", written(tmp_path, "first", pods=3), "--config", config, "--timeout", "60s").code == Exit.DONE
+    assert engine("sync", "-f", written(tmp_path, "second"), "--config", config, "--no-wait").code == Exit.DONE
+    box.wait_for(kinds.POD, unschedulable, "second-0-worker")
+    (pod,) = [name for name in box.names(kinds.POD) if name.startswith("second-")]
+
+    for what in ("ComputeDomain/second-0", f"po/{pod}"):
+        answer = engine("why", what)
+        assert answer.code == Exit.DONE, answer
+        assert f"pod {pod}: Pending, cannot allocate all claims" in answer.out
+        assert "of ComputeDomain default/first-0" in answer.out
+        assert "do: a node is in one ComputeDomain at a time: it needs another node" in answer.out
+    assert "domain second-0: joining" in engine("status", "second").out
+    # And the preview says so before it happens.
+    note = "note: its pods in ComputeDomains need 1 node, each of which takes one such pod: 0 of 3 can be had"
+    assert note in engine("diff", "--config", config).out
+
+
+def both_ready(body: dict[str, Any]) -> bool:
+    """Whether two nodes have joined a domain."""
+    return [node["status"] for node in (body.get("status") or {}).get("nodes") or ()] == ["Ready", "Ready"]
+
+
+def unschedulable(body: dict[str, Any]) -> bool:
+    """Whether the scheduler has given up on a pod."""
+    return any("cannot allocate all claims" in (one.get("message") or "") for one in (body.get("status") or {}).get("conditions") or ())
+
+
+def test_a_driver_that_does_not_run_is_what_a_domain_waits_for(lame_box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+    assert engine("sync", "-f", written(tmp_path), "--config", config, "--no-wait").code == Exit.DONE
+    text, why = engine("status"), engine("why", "computedomains/demo-0")
+
+    told = "ResourceClaimTemplate demo-0 of ComputeDomain demo-0 is not made yet by its driver"
+    assert f"  domain demo-0: waiting, {told}" in text.out.splitlines()
+    assert f"  waits: {told}" in why.out.splitlines()
+
+    lame_box.delete(COMPUTE_DOMAIN, "demo-0")
+    gone = engine("why", "computedomain/demo-0", "-o", "json").document
+    assert gone["finalizers"] == ["grove.io/computedomain-finalizer"]
+    assert [one["cause"] for one in gone["diagnoses"]] == ["nothing uses it any more: it is ours to let go of"]
+    assert domains(engine("status", "-o", "json"))["demo-0"]["state"] == "terminating"
+
+
+def test_a_shared_domain_names_the_others(box: Box, engine: Engine, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert engine("sync", "-f", written(tmp_path, name, domain="rack"), "--timeout", "60s").code == Exit.DONE
+    found = engine("status", "one", "-o", "json")
+    why = engine("why", "computedomain/rack")
+
+    assert (domains(found)["rack"]["shared"], domains(found)["rack"]["others"]) == (True, ["two"])
+    assert "wanted by PodCliqueSet/default/one: pods of one ask for it by name" in why.out
+    assert "wanted by PodCliqueSet/default/two: pods of two ask for it by name" in why.out
+
+
+def test_a_domain_cannot_be_made_where_there_is_no_such_kind(plain_box: Box, engine: Engine, tmp_path: Path) -> None:
+    assert engine("sync", "-f", written(tmp_path, domain="rack"), "--no-wait").code in (Exit.DONE, Exit.FAILED)
+    why = engine("why", "computedomain/rack")
+
+    assert "is not there" in why.out and "the cluster does not serve ComputeDomain of resource.nvidia.com/v1beta1" in why.out
+    assert "domain rack: missing" in engine("status").out
+
+
+@pytest.mark.parametrize("word", ["pclq", "PCLQ", "podclique", "PodCliques", "podcliques.grove.io"])
+def test_kinds_have_the_names_that_kubectl_knows(synced: Box, engine: Engine, word: str) -> None:
+    answer = engine("why", f"{word}/first-0-worker")
+
+    assert (answer.code, answer.out.splitlines()[0]) == (Exit.DONE, "PodClique/default/first-0-worker")
+    assert "  wanted by PodCliqueSet/default/first (replica 0): clique worker of replica 0" in answer.out.splitlines()
+    assert "  as it is wanted" in answer.out.splitlines()
+
+
+@pytest.fixture
+def synced(box: Box, engine: Engine) -> Box:
+    """A cluster with the first example on it, settled."""
+    assert engine("sync", "-f", FIRST).code == Exit.DONE
+    return box
+
+
+def test_what_is_due_is_told_with_its_reason_and_fields(synced: Box, engine: Engine) -> None:
+    synced.change(kinds.SERVICE, "first-0", {"metadata": {"labels": {"app.kubernetes.io/component": "mine"}}})
+    answer = engine("why", "svc/first-0")
+    synced.scale("first", 2)
+    unborn = engine("why", "pclq/first-1-worker", "-o", "json").document
+
+    assert "  due: patch, names the pods of replica 0 (drift)" in answer.out.splitlines()
+    assert "app.kubernetes.io/component" in answer.out and "mine" in answer.out
+    assert (unborn["version"], unborn["exists"], unborn["operations"][0]["verb"]) == (1, False, "create")
+    assert unborn["wantedBy"][0]["root"]["name"] == "first"
+
+
+def test_what_nothing_wants_says_so(synced: Box, engine: Engine) -> None:
+    synced.create(kinds.SERVICE, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mine"}, "spec": {"clusterIP": "None"}})
+    (root,) = synced.all(kinds.PODCLIQUESET)
+    owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "first", "uid": root["metadata"]["uid"], "controller": True}
+    labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "first"}
+    stray = {"name": "first-0-stray", "labels": labels, "ownerReferences": [owner]}
+    synced.create(kinds.SERVICE, {"apiVersion": "v1", "kind": "Service", "metadata": stray, "spec": {"clusterIP": "None"}})
+
+    mine, lost = engine("why", "service/mine"), engine("why", "service/first-0-stray")
+    assert (mine.code, "nothing wants it, and nothing of ours has made it" in mine.out) == (Exit.DONE, True)
+    assert (lost.code, "nothing wants it; it is of PodCliqueSet/default/first" in lost.out) == (Exit.DONE, True)
+    assert "due: delete" in lost.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["pod/nobody"], Exit.FAILED, "engine: there is no Pod/default/nobody, and nothing wants it"),
+        (["frob/x"], Exit.USAGE, "engine: frob: no such kind here"),
+        (["pod"], Exit.USAGE, "engine: pod: not an object: it takes KIND/NAME, as in pod/x or computedomain/x"),
+        (["pod/a/b"], Exit.USAGE, "engine: pod/a/b: not an object"),
+        (["pod/x", "-A"], Exit.USAGE, "engine: why is about one object: -n names its namespace"),
+        (["pod/.."], Exit.FAILED, "engine: there is no Pod/default/.., and nothing wants it"),
+        (["pod/\x1b[31mred"], Exit.FAILED, "engine: there is no Pod/default/\\x1b[31mred"),
+    ],
+)
+def test_what_cannot_be_explained_is_told_in_a_line(box: Box, engine: Engine, words: list[str], code: Exit, told: str) -> None:
+    answer = engine("why", *words)
+
+    assert answer.code == code and any(line.startswith(told) for line in answer.err.splitlines()), answer
+    assert "\x1b" not in answer.out + answer.err
+
+
+def test_what_may_not_be_seen_is_told_and_the_rest_explained(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "60s").code == Exit.DONE
+    for plural in ("events", "nodes", "daemonsets", "resourceslices"):
+        box.deny(verb="list", resource=plural)
+    answer = engine("why", "computedomain/demo-0")
+
+    assert answer.code == Exit.INCOMPLETE and "wanted by PodCliqueSet/default/demo (replica 0)" in answer.out
+    for kind in ("Event", "Node", "DaemonSet", "ResourceSlice"):
+        assert f"engine: not every {kind} could be seen: " in answer.err
+    # Without the inventory nobody knows how much room there is, and nothing is said of it.
+    assert "can be had" not in engine("diff", "--config", config).out
+
+
+def test_a_preview_without_a_cluster_knows_what_no_cluster_could_do(engine: Engine, tmp_path: Path, config: Path) -> None:
+    file = written(tmp_path, pods=2)
+    quiet = engine("diff", "-f", file, "--against", "empty", "--config", config)
+    pinned = file.read_text().replace("podSpec:", "podSpec:\n          nodeSelector: {kubernetes.io/hostname: n7}")
+    file.write_text(pinned)
+    told = engine("diff", "-f", file, "--against", "empty", "--config", config)
+
+    assert "ComputeDomains need" not in quiet.out and "a node takes one pod" not in quiet.out
+    assert "note: 2 pods of clique worker are to be on node n7, and a node takes one pod in a ComputeDomain" in told.out
