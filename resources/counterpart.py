@@ -84,8 +84,9 @@ class _Look:
             return _blocked(found, f"the cluster does not serve {id.kind} of {self.back_end.topology.api_version}")
         if live is not None and (live.controller is None or live.controller.uid != self.observed.root.uid):
             taken = self.back_end.topology_taken(id.name, self.levels)
-            alarm = Alarm(f"{id.kind}Failed", f"Failed to create {id.kind} {id.name}: {taken}", blocking=True)
-            return replace(_blocked(found, taken), alarm=alarm)
+            told = f"Failed to create {id.kind} {id.name}: {taken}"
+            stays = live.deleting_since is None
+            return replace(_blocked(found, taken), alarm=Alarm(f"{id.kind}Failed", told, blocking=True) if stays else None)
         trouble = self.back_end.topology_drift(id.name, live, self.levels)
         if live is not None and live.deleting_since is not None:
             return replace(found, trouble=trouble or f"{id.kind} {id.name} is being deleted")

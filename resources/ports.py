@@ -76,7 +76,7 @@ class TopologyAware(Protocol):
         ...
 
     def topology_drift(self, name: str, live: Live | None, levels: Levels) -> str:
-        """Why the object of that name does not say the same as the binding; empty if it does."""
+        """Why the object of that name, which anybody may have written, does not say the same as the binding; empty if it does."""
         ...
 
     def topology_taken(self, name: str, levels: Levels) -> str:

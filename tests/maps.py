@@ -4,6 +4,7 @@ from typing import Any
 
 from engine.ids import Kind
 from engine.observed import Live
+from engine.paths import get
 from engine.resource import Body, Policy
 from resources.kinds import TOPOLOGY_BINDING
 from resources.ports import Levels
@@ -30,7 +31,7 @@ class Mapper:
         """Whether its rows are the keys."""
         if live is None:
             return f"no Map {name}"
-        return "" if live.body["spec"].get("rows") == list(levels.keys) else "the rows are others"
+        return "" if get(live.body, ("spec", "rows")) == list(levels.keys) else "the rows are others"
 
     def topology_taken(self, name: str, levels: Levels) -> str:
         """Whose it is not."""

@@ -172,6 +172,9 @@ def test_a_topology_of_somebody_else_under_that_name_is_left_alone_and_told_in_t
     assert "ownerReferences" not in toy.objects[HALL]["metadata"]
     assert toy.plan().operations == ()
 
+    toy.write(HALL, {"metadata": {"deletionTimestamp": toy.stamp(), "finalizers": ["theirs"]}})
+    assert (toy.plan().alarms, toy.plan().held) == ((), plan.held), "it is about to make room"
+
 
 def test_a_topology_that_somebody_else_keeps_is_only_held_against_the_binding() -> None:
     toy = settled(binding("hall", ZONE, mapper="theirs"), map_of("theirs", ZONE))
@@ -179,11 +182,12 @@ def test_a_topology_that_somebody_else_keeps_is_only_held_against_the_binding() 
     assert HALL not in toy.objects
 
     theirs = MAP.id("", "theirs")
-    toy.write(theirs, {"spec": {"rows": [RACK]}, "metadata": {"generation": 7}})
-    toy.settle()
-    assert toy.status()["schedulerTopologyStatuses"] == [entry("the rows are others", name="theirs", generation=7)]
-    assert toy.status()["conditions"] == [drift("True", "Drift", DRIFTED)]
-    assert toy.objects[theirs]["spec"] == {"rows": [RACK]}
+    for generation, spec in ((7, {"rows": [RACK]}), (8, {"rows": None}), (9, None)):
+        toy.write(theirs, {"spec": spec, "metadata": {"generation": generation}})
+        toy.settle()
+        assert toy.status()["schedulerTopologyStatuses"] == [entry("the rows are others", name="theirs", generation=generation)]
+        assert toy.status()["conditions"] == [drift("True", "Drift", DRIFTED)]
+        assert toy.objects[theirs].get("spec") == ({"rows": [RACK]} if generation == 7 else {} if generation == 8 else None)
 
     del toy.objects[theirs]
     toy.settle()
