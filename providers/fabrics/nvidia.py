@@ -143,9 +143,9 @@ class Nvidia:
     def unready(self, domain: Live, template: Live) -> str:
         """T15: the template must be the driver's answer to this very domain; the domain's state means nothing (R32)."""
         told = template.labels.get(DOMAIN_LABEL, "")
-        if told == domain.uid and template.labels.get(TARGET_LABEL, WORKLOAD) == WORKLOAD:
-            return ""
-        return "belongs to another ComputeDomain" if told else "was not made by the DRA driver"
+        if told != domain.uid:
+            return "belongs to another ComputeDomain" if told else "was not made by the DRA driver"
+        return "" if template.labels.get(TARGET_LABEL, WORKLOAD) == WORKLOAD else "is for the driver's own daemons"
 
     def domain_of(self, claim: Live) -> str:
         """What the driver has put into the claim."""

@@ -1,0 +1,384 @@
+"""NVIDIA's fabric, rule by rule: who is enrolled, what is rejected and how, which domains are asked for, and what a pod claims."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from engine.ids import Kind
+from engine.observed import Live, live
+from engine.resource import Body
+from providers.fabrics.nvidia import Nvidia, configured
+from resources import kinds
+from resources.admission.admit import admit
+from resources.admission.request import Act, Request
+from resources.ports import Wish
+from resources.settings import read
+from tests.builders import clique, group, podcliqueset
+from tests.laws.toy import SETUP
+
+AUTO, NAMED, GPU = "grove.io/auto-mnnvl", "nvidia.com/computedomain", "nvidia.com/gpu"
+ID = kinds.PODCLIQUESET.id("default", "demo")
+MODE = "metadata.annotations.grove.io/auto-mnnvl"
+NAME = "spec.template.cliques[0].annotations[nvidia.com/computedomain]"
+OFF = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
+OPT_OUT = (
+    "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
+    'automatic injection (set grove.io/auto-mnnvl: "disabled")'
+)
+NO_NAME = "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
+
+
+def container(name: str = "main", **resources: Any) -> dict[str, Any]:
+    """A container that asks for these resources."""
+    return {"name": name, "image": "example/model:1", **({"resources": resources} if resources else {})}
+
+
+GPUS = container(limits={GPU: "8"})
+
+
+def asking(mode: str | None = None, name: str | None = None, *, gpus: bool = True, **spec: Any) -> dict[str, Any]:
+    """A set that says this about domains."""
+    annotations = {} if name is None else {NAMED: name}
+    worker = clique("worker", pod_spec={"containers": [GPUS if gpus else container()], **spec}, annotations=annotations)
+    made = podcliqueset("demo", worker)
+    return made if mode is None else {**made, "metadata": {**made["metadata"], "annotations": {AUTO: mode}}}
+
+
+def created(body: Body, *, auto: bool) -> tuple[str | None, list[str]]:
+    """The mode that a new set gets, and what is wrong with it."""
+    setup = replace(SETUP, fabrics=(Nvidia(auto=auto),))
+    decision = admit(Request(Act.CREATE, ID, body), setup)
+    assert decision.body is not None
+    return (decision.body["metadata"].get("annotations") or {}).get(AUTO), [str(issue) for issue in decision.issues]
+
+
+def updated(old: Body, new: Body, *, auto: bool) -> list[str]:
+    """What is wrong with an update."""
+    setup = replace(SETUP, fabrics=(Nvidia(auto=auto),))
+    return [str(issue) for issue in admit(Request(Act.UPDATE, ID, new, old), setup).issues]
+
+
+ENABLED_WHILE_OFF = [f'{MODE}: Invalid value: "enabled": {OFF}']
+BOTH = [f'{NAME}: Invalid value: "rack-a": {OPT_OUT}']
+
+
+@pytest.mark.parametrize(
+    ("auto", "mode", "name", "gets", "issues"),
+    [
+        (False, None, None, None, []),
+        (False, None, "rack-a", None, []),
+        (False, "disabled", None, "disabled", []),
+        (False, "disabled", "rack-a", "disabled", []),
+        (False, "enabled", None, "enabled", ENABLED_WHILE_OFF),
+        (False, "enabled", "rack-a", "enabled", ENABLED_WHILE_OFF),
+        (True, None, None, "enabled", []),
+        (True, "enabled", None, "enabled", []),
+        (True, "disabled", None, "disabled", []),
+        (True, "disabled", "rack-a", "disabled", []),
+        (True, None, "rack-a", "enabled", BOTH),
+        (True, "enabled", "rack-a", "enabled", BOTH),
+    ],
+)
+def test_flag_mode_and_name_decide_about_a_new_set(
+    auto: bool, mode: str | None, name: str | None, gets: str | None, issues: list[str]
+) -> None:
+    assert created(asking(mode, name), auto=auto) == (gets, issues)
+
+
+def test_without_gpus_a_set_is_not_enrolled_and_a_name_is_rejected_all_the_same() -> None:
+    assert created(asking(gpus=False), auto=True) == (None, [])
+    assert created(asking(name="rack-a", gpus=False), auto=True) == (None, BOTH)
+
+
+@pytest.mark.parametrize("value", ["true", "false", "", "Enabled", "DISABLED", "enabled ", " disabled"])
+@pytest.mark.parametrize("auto", [False, True])
+def test_any_other_mode_is_rejected_as_it_is(auto: bool, value: str) -> None:
+    gets, issues = created(asking(value), auto=auto)
+
+    assert (gets, issues) == (value, [f'{MODE}: Invalid value: "{value}": must be "enabled" or "disabled"'])
+
+
+@pytest.mark.parametrize(
+    ("spec", "enrolled"),
+    [
+        ({"containers": [container(limits={GPU: 8})]}, True),
+        ({"containers": [container(requests={GPU: "1"})]}, True),
+        ({"containers": [container("log"), GPUS]}, True),
+        ({"containers": [container()], "initContainers": [container("load", limits={GPU: "1"})]}, True),
+        ({"containers": [container(limits={GPU: "0"})]}, False),
+        ({"containers": [container(limits={GPU: 0}, requests={GPU: "0k"})]}, False),
+        ({"containers": [container(limits={"amd.com/gpu": "8"})]}, False),
+        ({"containers": [container(limits={"nvidia.com/mig-1g.5gb": "8"})]}, False),
+        ({"containers": [container(claims=[{"name": "gpu"}])], "resourceClaims": [{"name": "gpu"}]}, False),
+        ({"containers": [container()]}, False),
+    ],
+)
+def test_gpus_are_asked_for_under_one_key_by_limit_or_request_in_any_container(spec: Body, enrolled: bool) -> None:
+    body = podcliqueset("demo", clique("frontend"), clique("worker", pod_spec=dict(spec)))
+
+    assert ((Nvidia(auto=True).enrolled(body)["metadata"].get("annotations") or {}) == {AUTO: "enabled"}) is enrolled
+
+
+def test_only_the_annotation_is_added_and_nothing_is_changed_in_place() -> None:
+    body = asking()
+    body["metadata"]["annotations"] = {"team": "blue"}
+    enrolled = Nvidia(auto=True).enrolled(body)
+
+    assert enrolled["metadata"]["annotations"] == {"team": "blue", AUTO: "enabled"}
+    assert body["metadata"]["annotations"] == {"team": "blue"}
+    assert enrolled["spec"] is body["spec"]
+
+
+@pytest.mark.parametrize("name", ["rack", "rack-a.b", "0", "x" * 253, "rack-$(GROVE_PCS_INDEX)", "$(GROVE_PCS_INDEX)"])
+def test_a_name_may_be_what_an_object_may_be_called(name: str) -> None:
+    assert created(asking(name=name), auto=False) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("", "the name of a ComputeDomain must not be empty"),
+        ("Rack", NO_NAME),
+        (" rack", NO_NAME),
+        ("rack/a", NO_NAME),
+        ("rack\n", NO_NAME),
+        ("x" * 254, NO_NAME),
+        ("$(GROVE_PCLQ_INDEX)", NO_NAME),
+    ],
+)
+def test_no_other_name_is_taken(name: str, fault: str) -> None:
+    _, (issue,) = created(asking(name=name), auto=False)
+
+    assert issue.startswith(f"{NAME}: Invalid value: ") and issue.endswith(f": {fault}")
+
+
+@pytest.mark.parametrize(
+    ("auto", "mode", "name", "rejected"), [(True, None, None, True), (False, None, "a", True), (False, None, None, False)]
+)
+def test_a_claim_that_has_the_name_of_ours_is_rejected_where_ours_is_needed(
+    auto: bool, mode: str | None, name: str | None, rejected: bool
+) -> None:
+    body = asking(mode, name, resourceClaims=[{"name": "own"}, {"name": "mnnvl-claim"}])
+    path = "spec.template.cliques[0].spec.podSpec.resourceClaims[1].name"
+    told = f'{path}: Invalid value: "mnnvl-claim": the claim name mnnvl-claim is needed for the ComputeDomain'
+
+    assert created(body, auto=auto)[1] == ([told] if rejected else [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (None, "enabled", f"Forbidden: annotation {AUTO} cannot be added after PodCliqueSet creation"),
+        (None, "disabled", f"Forbidden: annotation {AUTO} cannot be added after PodCliqueSet creation"),
+        ("enabled", None, f"Forbidden: annotation {AUTO} cannot be removed after PodCliqueSet creation"),
+        (
+            "enabled",
+            "disabled",
+            f'Invalid value: "disabled": annotation {AUTO} is immutable and cannot be changed from "enabled" to "disabled"',
+        ),
+        ("disabled", "true", f'Invalid value: "true": annotation {AUTO} is immutable and cannot be changed from "disabled" to "true"'),
+        ("odd", "odd", ""),
+        (None, None, ""),
+        ("enabled", "enabled", ""),
+    ],
+)
+@pytest.mark.parametrize("auto", [False, True])
+def test_the_mode_is_said_once(auto: bool, old: str | None, new: str | None, told: str) -> None:
+    assert updated(asking(old), asking(new), auto=auto) == ([f"{MODE}: {told}"] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (None, "rack-a", f"Forbidden: annotation {NAMED} cannot be added after PodCliqueSet creation"),
+        ("rack-a", None, f"Forbidden: annotation {NAMED} cannot be removed after PodCliqueSet creation"),
+        (
+            "rack-a",
+            "rack-b",
+            f'Invalid value: "rack-b": annotation {NAMED} is immutable and cannot be changed from "rack-a" to "rack-b"',
+        ),
+        ("rack-a", "rack-a", ""),
+    ],
+)
+@pytest.mark.parametrize("auto", [False, True])
+def test_a_name_is_said_once_and_an_old_set_keeps_it_whatever_the_flag(auto: bool, old: str | None, new: str | None, told: str) -> None:
+    assert updated(asking(name=old), asking(name=new), auto=auto) == ([f"{NAME}: {told}"] if told else [])
+
+
+def test_cliques_are_told_apart_by_name_and_may_change_places() -> None:
+    one, other = clique("a", annotations={NAMED: "rack-a"}), clique("b", annotations={NAMED: "rack-b"})
+    swapped = podcliqueset("demo", clique("b", annotations={NAMED: "rack-b"}), clique("a", annotations={NAMED: "rack-c"}))
+
+    assert updated(podcliqueset("demo", one, other), podcliqueset("demo", other, one), auto=True) == []
+    assert updated(podcliqueset("demo", one, other), swapped, auto=True) == [
+        f'spec.template.cliques[1].annotations[{NAMED}]: Invalid value: "rack-c": annotation {NAMED} is immutable and cannot be '
+        'changed from "rack-a" to "rack-c"'
+    ]
+
+
+def test_an_old_set_with_gpus_is_edited_without_being_enrolled() -> None:
+    old, new = asking(), {**asking(), "spec": {**asking()["spec"], "replicas": 3}}
+    decision = admit(Request(Act.UPDATE, ID, new, old), SETUP)
+
+    assert decision.issues == ()
+    assert AUTO not in ((decision.body or {})["metadata"].get("annotations") or {})
+
+
+def test_a_name_in_the_wrong_place_is_a_warning() -> None:
+    body = podcliqueset("demo", clique("worker"), groups=(group("pool", "worker", annotations={NAMED: "x"}),))
+    body["metadata"]["annotations"] = {NAMED: "x"}
+
+    assert list(Nvidia().warnings(body)) == [
+        f"metadata.annotations[{NAMED}] has no effect: it is read from spec.template.cliques[].annotations",
+        f"spec.template.podCliqueScalingGroups[0].annotations[{NAMED}] has no effect: it is read from spec.template.cliques[].annotations",
+    ]
+
+
+def wishes(body: Body) -> tuple[Wish, ...]:
+    """The domains that a set asks for."""
+    cliques = {entry["name"]: entry for entry in body["spec"]["template"]["cliques"]}
+    return Nvidia().wishes("demo", body["metadata"].get("annotations") or {}, cliques)
+
+
+def test_an_enrolled_set_asks_for_one_domain_a_replica_for_its_cliques_with_gpus_whatever_the_flag() -> None:
+    body = podcliqueset("demo", clique("a", pod_spec={"containers": [GPUS]}), clique("b"))
+    body["metadata"]["annotations"] = {AUTO: "enabled"}
+
+    assert wishes(body) == (Wish("demo-$(GROVE_PCS_INDEX)", frozenset({"a"}), shared=False),)
+
+
+def test_names_ask_for_one_domain_each_for_all_who_bear_them_gpus_or_not() -> None:
+    cliques = clique("a", annotations={NAMED: "x"}), clique("b", annotations={NAMED: "y"}), clique("c", annotations={NAMED: "x"})
+    body = podcliqueset("demo", *cliques, clique("d", pod_spec={"containers": [GPUS]}))
+
+    assert wishes(body) == (Wish("x", frozenset({"a", "c"}), shared=True), Wish("y", frozenset({"b"}), shared=True))
+    assert wishes(asking("disabled")) == wishes(asking()) == ()
+
+
+@pytest.mark.parametrize(("mode", "inherited"), [("enabled", {AUTO: "enabled"}), ("disabled", {}), (None, {})])
+def test_scaling_groups_hear_of_enrolment_and_of_nothing_else(mode: str | None, inherited: Body) -> None:
+    assert Nvidia().inherited({AUTO: mode, "team": "blue"} if mode else {"team": "blue"}) == inherited
+
+
+def used(spec: Body) -> dict[str, list[str]]:
+    """Container -> the claims that it uses."""
+    listed = [*spec.get("initContainers", ()), *spec["containers"]]
+    return {one["name"]: [claim["name"] for claim in (one.get("resources") or {}).get("claims") or ()] for one in listed}
+
+
+@pytest.mark.parametrize(
+    ("spec", "claims"),
+    [
+        ({"containers": [GPUS, container("log")]}, {"main": ["mnnvl-claim"], "log": []}),
+        (
+            {"containers": [container()], "initContainers": [container("load", limits={GPU: 1}), container("wait")]},
+            {"load": ["mnnvl-claim"], "wait": [], "main": []},
+        ),
+        (
+            {"containers": [container(), container("log")], "initContainers": [container("wait")]},
+            {"wait": [], "main": ["mnnvl-claim"], "log": ["mnnvl-claim"]},
+        ),
+        (
+            {"containers": [container(limits={GPU: 1}, claims=[{"name": "own"}])], "resourceClaims": [{"name": "own"}]},
+            {"main": ["own", "mnnvl-claim"]},
+        ),
+    ],
+)
+def test_containers_with_gpus_use_the_claim_and_where_none_has_any_all_do(spec: Body, claims: dict[str, list[str]]) -> None:
+    before = repr(spec)
+    dressed = Nvidia().dressed(spec, "rack-a")
+
+    assert used(dressed) == claims
+    assert dressed["resourceClaims"] == [*spec.get("resourceClaims", ()), {"name": "mnnvl-claim", "resourceClaimTemplateName": "rack-a"}]
+    assert repr(spec) == before
+
+
+def there(kind: Kind, **body: Any) -> Live:
+    """An object that is there."""
+    metadata = {"name": "x", "namespace": "default", "uid": "uid-1", "resourceVersion": "1", **body.pop("metadata", {})}
+    return live({"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata, **body})
+
+
+def test_a_domain_is_elastic_and_names_its_template_after_itself() -> None:
+    fabric = Nvidia()
+
+    assert fabric.spec("rack-a") == {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "rack-a"}}}
+    assert fabric.template(None, "rack-a") == "rack-a"
+    assert fabric.component(Wish("x", frozenset(), shared=True)) == "pcs-named-computedomain"
+    assert fabric.component(Wish("x", frozenset(), shared=False)) == "pcs-computedomain"
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ({"channel": {"resourceClaimTemplate": {"name": "theirs"}}}, "theirs"),
+        ({"channel": {"resourceClaimTemplate": {"name": 7}}}, "rack-a"),
+        ({"channel": "odd"}, "rack-a"),
+        ({}, "rack-a"),
+    ],
+)
+def test_a_user_s_domain_says_which_template_leads_into_it(spec: Body, name: str) -> None:
+    assert Nvidia().template(there(Nvidia.kind, spec=spec), "rack-a") == name
+
+
+LABEL = "resource.nvidia.com/computeDomain"
+
+
+@pytest.mark.parametrize(
+    ("labels", "fault"),
+    [
+        ({LABEL: "uid-1", f"{LABEL}Target": "Workload"}, ""),
+        ({LABEL: "uid-1"}, ""),
+        ({LABEL: "uid-1", f"{LABEL}Target": "Daemon"}, "is for the driver's own daemons"),
+        ({LABEL: "uid-0", f"{LABEL}Target": "Workload"}, "belongs to another ComputeDomain"),
+        ({}, "was not made by the DRA driver"),
+    ],
+)
+def test_a_template_leads_into_a_domain_if_it_bears_its_uid(labels: Body, fault: str) -> None:
+    template = there(kinds.RESOURCE_CLAIM_TEMPLATE, metadata={"labels": labels, "uid": "uid-2"})
+
+    assert Nvidia().unready(there(Nvidia.kind), template) == fault
+
+
+@pytest.mark.parametrize(
+    ("config", "uid"),
+    [
+        ([{"opaque": {"driver": "compute-domain.nvidia.com", "parameters": {"domainID": "uid-1"}}}], "uid-1"),
+        ([{"opaque": {"driver": "gpu.nvidia.com", "parameters": {"domainID": "uid-1"}}}], ""),
+        ([{"opaque": {"driver": "compute-domain.nvidia.com", "parameters": "odd"}}], ""),
+        (["odd", {"opaque": 7}], ""),
+        ("odd", ""),
+    ],
+)
+def test_a_claim_leads_into_the_domain_that_the_driver_has_put_into_it(config: Any, uid: str) -> None:
+    assert Nvidia().domain_of(there(kinds.RESOURCE_CLAIM, spec={"devices": {"config": config}})) == uid
+
+
+def test_the_configuration_decides_about_enrolment() -> None:
+    on, _ = read({"network": {"autoMNNVLEnabled": True}})
+    off, _ = read({})
+
+    assert (configured(on).auto, configured(off).auto) == (True, False)
+
+
+ODD = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.text(max_size=8),
+    lambda below: some.lists(below, max_size=3) | some.dictionaries(some.sampled_from([AUTO, NAMED, GPU, "name", "x"]), below, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(annotations=ODD, cliques=ODD, groups=ODD, spec=ODD)
+def test_whatever_comes_in_nothing_raises(annotations: Any, cliques: Any, groups: Any, spec: Any) -> None:
+    entry = {"name": "worker", "annotations": annotations, "spec": {"podSpec": spec}}
+    fabric = Nvidia(auto=True)
+    for listed in (cliques, [entry, cliques]):
+        body = {"metadata": {"annotations": annotations}, "spec": {"template": {"cliques": listed, "podCliqueScalingGroups": groups}}}
+        enrolled = fabric.enrolled(body)
+        found = [*fabric.creation_issues(enrolled), *fabric.update_issues(body, enrolled), *fabric.update_issues({}, body)]
+
+        assert all(str(issue).isprintable() for issue in found)
+        assert all(isinstance(warning, str) for warning in fabric.warnings(body))
