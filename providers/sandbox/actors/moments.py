@@ -12,5 +12,8 @@ def written(moment: datetime) -> str:
 
 
 def read(text: str | None) -> datetime | None:
-    """The moment that the text says; None where none is written."""
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None
+    """The moment that the text says; None where none is written, or what is written is none."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC) if text else None
+    except (ValueError, OverflowError):
+        return None

@@ -12,6 +12,7 @@ from engine.runtime.clock import SystemClock
 from providers.sandbox import kubeconfig
 from providers.sandbox.actors.settings import Settings
 from providers.sandbox.clock import VirtualClock
+from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DEVICE_CLASS, RESOURCE_SLICE
 from providers.sandbox.inprocess import InProcessClient
 from providers.sandbox.process import sandbox
 from providers.sandbox.tls import loopback_identity
@@ -53,6 +54,16 @@ async def test_our_kinds_are_defined_from_the_start_unless_others_are_asked_for(
         assert [] == (await bare.client().list(CRD)).items
         with pytest.raises(NotFound):
             await bare.client().list(PODCLIQUESET)
+
+
+async def test_the_driver_of_domains_is_installed_even_where_nobody_plays_it(tmp_path: Path) -> None:
+    async with sandbox(VirtualClock(), tmp_path, actors=(), settings=Settings(nodes=2)) as box:
+        client = box.client()
+
+        assert [] == (await client.list(COMPUTE_DOMAIN)).items
+        slices = [(one["spec"]["nodeName"], len(one["spec"]["devices"])) for one in (await client.list(RESOURCE_SLICE)).items]
+        assert [("node-0000", 2), ("node-0001", 2)] == slices
+        assert 2 == len((await client.list(DEVICE_CLASS)).items)
 
 
 async def test_what_goes_wrong_in_the_block_comes_out_as_it_is(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.body import Body, Key, conditions_of, is_deleting, is_finished, key_of, labels_of, status_of, uid_of
-from providers.sandbox.actors.driver.facts import Facts, NotYet
+from providers.sandbox.actors.driver.facts import Facts, NotYet, daemons_in
 from providers.sandbox.actors.driver.status import NOT_READY, READY
 from providers.sandbox.actors.nodes import is_simulated
 from providers.sandbox.actors.settings import Driver
@@ -62,7 +62,7 @@ class Daemons:
         clique = self._facts.cliques.get(self._settings.namespace, f"{domain}.{fabric}")
         if clique is None:
             return await self._found(domain, fabric, pod)
-        daemons = list(clique.get("daemons") or ())
+        daemons = daemons_in(clique)
         old = next((one for one in daemons if one["nodeName"] == node), None)
         others = [one for one in daemons if one is not old]
         index = old["index"] if old and "index" in old else self._free_index(others)
@@ -99,7 +99,7 @@ class Daemons:
         for clique in list(self._facts.cliques.objects.values()):
             if labels_of(clique).get(DOMAIN) != labels_of(pod)[DOMAIN]:
                 continue
-            daemons = clique.get("daemons") or ()
+            daemons = daemons_in(clique)
             kept = [one for one in daemons if one["ipAddress"] != address]
             if len(kept) < len(daemons):
                 await self._write(clique, kept, clique["metadata"].get("ownerReferences") or [])

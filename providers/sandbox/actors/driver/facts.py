@@ -65,15 +65,20 @@ class Facts:
         found = self.nodes.get("", node)
         fabric = labels_of(found).get(FABRIC, "") if found else ""
         if fabric:
-            entries = [one for clique in of_domain(self.cliques, uid) for one in clique.get("daemons") or ()]
+            entries = [one for clique in of_domain(self.cliques, uid) for one in daemons_in(clique)]
             return next((one for one in entries if (one["nodeName"], one["cliqueID"]) == (node, fabric)), None)
         domain = self.domain(uid) or {}
-        return next((one for one in (domain.get("status") or {}).get("nodes") or () if one["name"] == node), None)
+        return next((one for one in (domain.get("status") or {}).get("nodes") or () if one and one["name"] == node), None)
 
 
 def of_domain(seen: Reflection, uid: str) -> list[Body]:
     """The objects that bear the uid of the domain as their label."""
     return [body for body in seen.objects.values() if labels_of(body).get(DOMAIN) == uid]
+
+
+def daemons_in(clique: Body) -> list[Body]:
+    """The daemons that have joined the clique; holes that somebody has left in its list are none."""
+    return [one for one in clique.get("daemons") or () if one]
 
 
 def living(bodies: Iterable[Body]) -> list[Body]:

@@ -11,7 +11,7 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.body import Body, Key, conditions_of, key_of, labels_of, status_of, uid_of
-from providers.sandbox.actors.driver.facts import Facts, of_domain
+from providers.sandbox.actors.driver.facts import Facts, daemons_in, of_domain
 from providers.sandbox.actors.driver.rounds import Rounds
 from providers.sandbox.driver.kinds import CLIQUE, CLIQUE_ID, COMPUTE_DOMAIN, DOMAIN
 
@@ -26,7 +26,7 @@ def overall(domain: Body, nodes: Iterable[Body]) -> str:
     """Ready unless nodes are missing or not ready. With numNodes 0 a domain without any nodes is Ready: the word then means nothing."""
     joined = list(nodes)
     few = len(joined) < ((domain.get("spec") or {}).get("numNodes") or 0)
-    return NOT_READY if few or any(node.get("status") != READY for node in joined) else READY
+    return NOT_READY if few or any((node or {}).get("status") != READY for node in joined) else READY
 
 
 class Statuses:
@@ -79,7 +79,7 @@ class Statuses:
 
     async def _prune(self, clique: Body) -> None:
         there = {pod["spec"].get("nodeName") for pod in self._facts.daemons_of(labels_of(clique).get(DOMAIN, ""))}
-        daemons = clique.get("daemons") or ()
+        daemons = daemons_in(clique)
         kept = [one for one in daemons if one["nodeName"] in there]
         if len(kept) == len(daemons):
             return
@@ -91,7 +91,7 @@ class Statuses:
 
     def _nodes(self, uid: str) -> list[dict[str, Any]]:
         """Who has joined a clique, and the daemons of nodes that have no fabric."""
-        joined = [_joined(one) for clique in of_domain(self._facts.cliques, uid) for one in clique.get("daemons") or ()]
+        joined = [_joined(one) for clique in of_domain(self._facts.cliques, uid) for one in daemons_in(clique)]
         alone = [_alone(pod) for pod in self._facts.daemons_of(uid) if labels_of(pod).get(CLIQUE_ID) == "" and status_of(pod).get("podIP")]
         return sorted((*joined, *alone), key=lambda node: (node["cliqueID"], node["index"], node["name"]))
 
