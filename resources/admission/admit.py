@@ -17,7 +17,7 @@ from resources.admission.request import Act, Decision, Neighbourhood, Request, U
 from resources.admission.soundness import read
 from resources.kinds import PODCLIQUESET, TOPOLOGY_BINDING
 from resources.ports import Exacting
-from resources.schema.parse import faults, mistaken, parse
+from resources.schema.parse import beside, faults, mistaken, parse
 from resources.schema.podcliqueset import PodCliqueSet, Template
 from resources.schema.topology import ClusterTopologyBinding
 from resources.setup import Setup
@@ -68,25 +68,26 @@ def _set(request: Request, setup: Setup, around: Neighbourhood) -> Decision:
         return Decision(body=request.body)
     if strange := _strange(PODCLIQUESET, request.body):
         return Decision(strange, body=request.body)
+    old = _stored(request.old) if request.act is Act.UPDATE else None
+    pods = pod_spec.judged(PODCLIQUESET, defaulted(request.body or {}), old.body if old else None)
+    wrong = tuple(finding for finding in pods if finding.kind is not Fault.UNKNOWN)
+    unknown = (*_unknown_fields(PODCLIQUESET, request.body), *(pod_spec.warning(one) for one in pods if one.kind is Fault.UNKNOWN))
     try:
         new = _version(request.body)
     except Rejected as rejected:
-        return Decision(rejected.issues, _unknown_fields(PODCLIQUESET, request.body), body=request.body)
-    old = _stored(request.old) if request.act is Act.UPDATE else None
-    pods = pod_spec.judged(PODCLIQUESET, new.body, old.body if old else None)
+        return Decision((*beside(rejected.issues, wrong), *wrong), unknown, body=request.body)
     if request.act is Act.CREATE:
         new = replace(new, body=reduce(lambda body, fabric: fabric.enrolled(body), setup.fabrics, new.body))
         found = _creation(new, setup, around)
         advice = topology_rules.warnings(new.template, around, enabled=setup.topology)
     else:
         found = _update(old, new, setup, around)
-        advice = update_rules.warnings(new.template)
-    issues = (*(finding for finding in pods if finding.kind is not Fault.UNKNOWN), *found)
+        advice = update_rules.warnings(old.template if old else new.template, new.template, around, topology=setup.topology)
+    issues = (*wrong, *found)
     if old and not issues:
         issues = tuple(update_rules.issues(old.template, new.template, around, topology=setup.topology))
-    unknown = (pod_spec.warning(finding) for finding in pods if finding.kind is Fault.UNKNOWN)
-    warnings = (*_unknown_fields(PODCLIQUESET, request.body), *unknown, *create_rules.warnings(new.template), *advice)
-    return Decision(issues, (*warnings, *_plug_in_warnings(new, setup, around)), body=new.body)
+    warnings = (*unknown, *create_rules.warnings(new.template), *advice, *_plug_in_warnings(new, setup, around))
+    return Decision(issues, warnings, body=new.body)
 
 
 def _stored(old: Any) -> Version | None:

@@ -33,11 +33,13 @@ def issues(old: Template, new: Template, around: Neighbourhood, *, topology: boo
     yield from _topology(old, new, around, enabled=topology)
 
 
-def warnings(new: Template) -> Iterator[str]:
-    """What an old set may keep, and should not."""
+def warnings(old: Template, new: Template, around: Neighbourhood, *, topology: bool) -> Iterator[str]:
+    """What an old set may keep, and should not; and what of a mended one could not be judged."""
     for one in topology_rules.holders(new):
         if one.constraint is not None and one.constraint.pack_domain is not None:
             yield f"{one.field}.packDomain is deprecated; use {one.field}.pack.required instead"
+    if any(_is_repaired(was, one) for was, one in _pairs(old, new)):
+        yield from topology_rules.warnings(new, around, enabled=topology)
 
 
 def _unchangeable(fields: Fields) -> Iterator[Issue]:
@@ -98,12 +100,17 @@ def _groups(old: Sequence[ScalingGroupConfig], new: Sequence[ScalingGroupConfig]
 
 
 def _topology(old: Template, new: Template, around: Neighbourhood, *, enabled: bool) -> Iterator[Issue]:
-    before = {(one.kind, one.name): one for one in topology_rules.holders(old)}
-    pairs = [(before[key], one) for one in topology_rules.holders(new) if (key := (one.kind, one.name)) in before]
+    pairs = tuple(_pairs(old, new))
     changed = [issue for was, one in pairs for issue in _constraint(was, one)]
     yield from changed
     if enabled and not changed and any(_is_repaired(was, one) for was, one in pairs):
         yield from topology_rules.issues(new, around, enabled=True)
+
+
+def _pairs(old: Template, new: Template) -> Iterator[tuple[Holder, Holder]]:
+    """Who holds constraints, or might, as it was and as it is to be."""
+    before = {(one.kind, one.name): one for one in topology_rules.holders(old)}
+    return ((before[key], one) for one in topology_rules.holders(new) if (key := (one.kind, one.name)) in before)
 
 
 def _is_repaired(old: Holder, new: Holder) -> bool:

@@ -40,7 +40,7 @@ def parse(kind: Kind, body: Any, *, strict: bool = True) -> Root:
     try:
         model = MODELS[kind].model_validate(body, extra="forbid" if strict else "ignore")
     except ValidationError as error:
-        raise Rejected((*_beside(rejection(error).issues, deeper), *deeper)) from None
+        raise Rejected((*beside(rejection(error).issues, deeper), *deeper)) from None
     if deeper:
         raise Rejected(deeper)
     return model
@@ -60,7 +60,7 @@ def unknown(kind: Kind, body: Any) -> tuple[Issue, ...]:
     return tuple(issue for issue in pod_spec.judged(kind, body) if issue.kind is Fault.UNKNOWN)
 
 
-def _beside(issues: tuple[Issue, ...], deeper: tuple[Issue, ...]) -> Iterator[Issue]:
+def beside(issues: tuple[Issue, ...], deeper: tuple[Issue, ...]) -> Iterator[Issue]:
     """The issues without those that are told better: the model looks at the little of a pod spec that we read ourselves."""
     told = {issue.path for issue in deeper}
     return (issue for issue in issues if issue.path not in told)

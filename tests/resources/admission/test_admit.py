@@ -147,6 +147,20 @@ def test_what_has_not_the_shape_of_a_set_is_told_alone() -> None:
     ]
 
 
+def test_types_in_a_pod_spec_are_told_beside_those_of_the_set() -> None:
+    container = f"{T}.cliques.0.spec.podSpec.containers.0"
+    body = put(small(), {"spec.replicas": "2", f"{container}.env": "x", f"{container}.stdin": 1, f"{container}.imagee": "x"})
+
+    decision = created(body)
+
+    assert {issue.field for issue in decision.issues} == {
+        "spec.replicas",
+        *(f"{T}.cliques[0].spec.podSpec.containers[0].{field}" for field in ("env", "stdin")),
+    }
+    assert len(decision.issues) == 3
+    assert decision.warnings == (f'unknown field "{T}.cliques[0].spec.podSpec.containers[0].imagee"',)
+
+
 @pytest.mark.parametrize(
     ("changes", "issue"),
     [

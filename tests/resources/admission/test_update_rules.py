@@ -304,3 +304,10 @@ def test_a_constraint_that_gets_a_name_is_judged_like_a_new_one() -> None:
     assert told(updated(NAMELESS, LEGACY, TOPOLOGY, around())) == [
         f'{WHOLE}.topologyName: Invalid value: "racks": ClusterTopologyBinding "racks" not found'
     ]
+
+
+def test_where_nobody_has_looked_for_bindings_a_constraint_that_gets_a_name_is_not_judged_and_that_is_said() -> None:
+    decision = updated(NAMELESS, LEGACY, TOPOLOGY)
+
+    assert told(decision) == []
+    assert 'topology constraints were not checked against ClusterTopologyBinding "racks", which was not looked for' in decision.warnings
