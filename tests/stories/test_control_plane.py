@@ -15,10 +15,10 @@ from engine.runtime.identity import identify
 from engine.runtime.lease import Lease
 from engine.runtime.passes import Engine
 from engine.runtime.session import Ending, Report, sync
-from providers.cluster import Cluster
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
+from providers.watched import Watched
 from resources import kinds
 from resources.narrate import narrate
 from resources.registry import BLUEPRINTS
@@ -51,9 +51,9 @@ class Audit:
             self._read = lines.tell()
         told = [entry for entry in entries if entry["objectRef"]["resource"] not in ("events", "leases")]
         self.writes = Counter(f"{entry['verb']} {entry['objectRef']['resource']}" for entry in told if entry["verb"] not in ("list", "get"))
-        self.refused = [
-            (entry["requestURI"], entry["responseStatus"]["code"]) for entry in entries if entry["responseStatus"]["code"] >= 400
-        ]
+        # That there is no such kind is an answer like any other to the question what there is of it.
+        answers = [(entry["verb"], entry["requestURI"], entry["responseStatus"]["code"]) for entry in entries]
+        self.refused = [(uri, code) for verb, uri, code in answers if code >= 400 and (verb, code) not in (("list", 404), ("watch", 404))]
         return self
 
 
@@ -68,7 +68,7 @@ async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Setup =
     clock = SystemClock()
     async with connection(plane, "operator") as client:
         where = replace(scope(setup), namespaces=(namespace,))
-        engine = Engine(Cluster(client, clock), clock, where, BLUEPRINTS, setup, narrate=narrate)
+        engine = Engine(Watched(client, clock), clock, where, BLUEPRINTS, setup, narrate=narrate)
         return await sync(engine, Lease(client, clock, namespace, "engine", identify()), patience=120)
 
 
