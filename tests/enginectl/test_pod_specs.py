@@ -40,7 +40,9 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_field_that_has_not_its_type_is_told_with_its_line_and_nothing_is_planned(engine: Engine, file: Path, command: list[str]) -> None:
+def test_a_field_that_has_not_its_type_is_told_with_its_line_and_nothing_is_planned(
+    engine: Engine, file: Path, command: tuple[str, ...]
+) -> None:
     file.write_text(SET.replace("SAID", 'ports: [{containerPort: "80"}]\n                tty: 1'))
 
     answer = engine(*command, "-f", file)
@@ -54,7 +56,9 @@ def test_a_field_that_has_not_its_type_is_told_with_its_line_and_nothing_is_plan
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_field_that_is_not_known_is_warned_about_with_its_line_and_handed_on(engine: Engine, file: Path, command: list[str]) -> None:
+def test_a_field_that_is_not_known_is_warned_about_with_its_line_and_handed_on(
+    engine: Engine, file: Path, command: tuple[str, ...]
+) -> None:
     file.write_text(SET.replace("SAID", "imagePullPolice: Always"))
 
     answer = engine(*command, "-f", file)
@@ -65,7 +69,7 @@ def test_a_field_that_is_not_known_is_warned_about_with_its_line_and_handed_on(e
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_nothing_is_said_about_a_spec_that_kubernetes_takes(engine: Engine, file: Path, command: list[str]) -> None:
+def test_nothing_is_said_about_a_spec_that_kubernetes_takes(engine: Engine, file: Path, command: tuple[str, ...]) -> None:
     file.write_text(
         SET.replace("SAID", 'env:\n                resources: {limits: {cpu: 0.5, memory: 1e9}}\n                imagePullPolicy: ""')
     )
