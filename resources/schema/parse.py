@@ -30,8 +30,8 @@ MODELS: Final[Mapping[Kind, type[Root]]] = {
 def parse(kind: Kind, body: Any, *, strict: bool = True) -> Root:
     """The model of a body. Raises `Rejected` with everything that is wrong with it.
 
-    Strict, for manifests that somebody wrote: unknown fields are issues, the object must say which kind it is, and every field of a pod spec
-    has its type; only what is not known in there is left to `unknown`.
+    Strict, for manifests that somebody wrote: unknown fields are issues, the object must say which kind it is, and every field of a pod
+    spec has its type; only what is not known in there is left to `unknown`.
     Otherwise, for live objects: a newer version of the CRD may have added fields, which are not looked at.
     """
     if strict and (wrong := tuple(mistaken(kind, body))):
