@@ -1,0 +1,98 @@
+"""`engine run` on a real control plane: it follows what is there, so that it asks for nothing twice and misses nothing."""
+
+import io
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from engine.runtime.clock import SystemClock
+from engine.runtime.identity import identify
+from engine.runtime.lease import Lease
+from engine.runtime.logs import logger
+from engine.runtime.loop import run
+from engine.runtime.passes import Engine
+from providers.kubernetes.client import KubernetesClient
+from providers.watched import Watched
+from resources import kinds
+from resources.narrate import narrator
+from resources.registry import BLUEPRINTS
+from tests.builders import clique, podcliqueset
+from tests.controlplane.cluster import ControlPlane
+from tests.stories.pods import is_ready
+from tests.stories.stage import SETUP, scope
+from tests.stories.test_control_plane import Audit, connection, define
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+NAMESPACE = "followed"
+
+
+@asynccontextmanager
+async def leading(plane: ControlPlane) -> AsyncIterator[None]:
+    """`engine run` as the operator, for as long as the block lasts."""
+    clock, stop, told = SystemClock(), anyio.CancelScope(), io.StringIO()
+    async with connection(plane, "operator") as client:
+        where = replace(scope(SETUP), namespaces=(NAMESPACE,))
+        engine = Engine(Watched(client, clock), clock, where, BLUEPRINTS, SETUP, narrate=narrator(SETUP))
+        lease = Lease(client, clock, NAMESPACE, "engine", identify())
+        async with anyio.create_task_group() as tasks:
+
+            async def lead() -> None:
+                await run(engine, lease, logger(told, format="text"), interval=3600.0, stop=stop)
+
+            tasks.start_soon(lead)
+            yield
+            stop.cancel()
+    assert "Traceback" not in told.getvalue(), told.getvalue()
+
+
+async def until_ready(admin: KubernetesClient, pods: int) -> None:
+    """So many pods are there, and all of them are ready."""
+    with anyio.fail_after(120):
+        while True:
+            listed = (await admin.list(kinds.POD, NAMESPACE)).items
+            if len(listed) == pods and all(map(is_ready, listed)):
+                return
+            await anyio.sleep(0.3)
+
+
+async def until_gone(admin: KubernetesClient) -> None:
+    """Neither sets nor pods are left."""
+    with anyio.fail_after(120):
+        while True:
+            if not any([(await admin.list(kind, NAMESPACE)).items for kind in (kinds.PODCLIQUESET, kinds.POD)]):
+                return
+            await anyio.sleep(0.3)
+
+
+def asked(plane: ControlPlane, verb: str) -> Counter[str]:
+    """How often the operator has asked that of each kind in our namespace."""
+    entries = map(json.loads, plane.audit_log.read_text().splitlines())
+    ours = (one["objectRef"] for one in entries if one["verb"] == verb and "operator" in one["user"]["username"])
+    return Counter(one["resource"] for one in ours if one.get("namespace") == NAMESPACE)
+
+
+async def test_everything_is_listed_once_and_changes_are_noticed_without_asking(control_plane: ControlPlane) -> None:
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, NAMESPACE)
+        async with leading(control_plane):
+            await admin.create(kinds.PODCLIQUESET, NAMESPACE, podcliqueset("web", clique("worker", 2), replicas=2, namespace=NAMESPACE))
+            await until_ready(admin, 4)
+            await admin.patch(kinds.PODCLIQUESET, NAMESPACE, "web", {"spec": {"replicas": 3}}, subresource="scale")
+            await until_ready(admin, 6)
+            # Somebody takes a pod away: with an interval of an hour, only a watch can tell.
+            victim = (await admin.list(kinds.POD, NAMESPACE)).items[0]["metadata"]["name"]
+            await admin.delete(kinds.POD, NAMESPACE, victim, grace=0)
+            await until_ready(admin, 6)
+            audit = Audit(control_plane)
+            await admin.delete(kinds.PODCLIQUESET, NAMESPACE, "web", propagation="Background")
+            await until_gone(admin)
+
+        assert {code for _, code in audit.read().refused} <= {404}
+        assert set(asked(control_plane, "list").values()) == {1}
+        assert asked(control_plane, "create")["pods"] == 7
