@@ -118,7 +118,7 @@ class _Looking:
             return self._blocked(found, taken)
         ours = not self.wish.shared or is_made_here(live, self.fabric)
         if live.deleting_since is not None:
-            return self._going(found, live, users) if ours else replace(found, trouble=f"{kind.name} {self.id.name} is being deleted")
+            return self._going(found, live, users) if ours else self._going_away(found)
         return self._standing(replace(found, resource=self._resource(live) if ours else None), live, source)
 
     def _is_foreign(self, live: Live) -> bool:
@@ -141,6 +141,11 @@ class _Looking:
             return replace(found, resource=self._held(f"is being deleted; {verdict.value}", live), trouble=trouble, alarm=alarm)
         gone = replace(self._resource(live), stance=Stance.DROP, why="is being deleted; it is made again once it is gone")
         return replace(found, resource=gone, trouble=trouble, waiting="is being deleted; it is made again once it is gone")
+
+    def _going_away(self, found: Domain) -> Domain:
+        """A user's, deleted by its user: who is in it is left alone, and who is to be in it waits until it is gone (N10)."""
+        trouble = f"{self.id.kind} {self.id.name} is being deleted"
+        return replace(found, trouble=trouble, alarm=Alarm(f"{self.id.kind}Terminating", f"{trouble}; new pods wait until it is gone"))
 
     def _standing(self, found: Domain, live: Live, source: Live | None) -> Domain:
         """There, and whether the driver has answered."""

@@ -285,3 +285,35 @@ def test_a_pod_that_will_not_go_does_not_keep_its_domain_for_ever() -> None:
 
     assert told(plan) == [("delete", "demo-0")]
     assert [alarm.reason for alarm in plan.alarms] == ["ComputeDomainDrainTimedOut"]
+
+
+def test_a_user_s_domain_that_its_user_deletes_keeps_its_pods_and_is_made_by_us_once_it_is_gone() -> None:
+    toy = Rack()
+    mine = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": {"name": "rack-a", "namespace": "default", "finalizers": ["example.com/mine"]},
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "my-channel"}}},
+    }
+    toy.put(mine)
+    toy.put(named("rack-a"))
+    toy.settle()
+    before = toy.pods()
+    toy.delete(toy.domain("rack-a"))
+    step(toy, 2)
+    (plan,) = toy.plans()
+
+    assert [(alarm.reason, alarm.text) for alarm in plan.alarms] == [
+        ("ComputeDomainTerminating", "ComputeDomain rack-a is being deleted; new pods wait until it is gone")
+    ]
+    assert toy.pods() == before
+
+    toy.delete(next(id for id in before if "worker" in id.name))
+    toy.live()
+    (plan,) = toy.plans()
+    assert list(held(plan).values()) == ["ComputeDomain rack-a is being deleted"]
+
+    toy.write(toy.domain("rack-a"), {"metadata": {"finalizers": []}})
+    toy.settle()
+    assert OURS in toy.domains()["rack-a"]["metadata"]["finalizers"]
+    assert {claim["resourceClaimTemplateName"] for pod in pods(toy) for claim in pod["spec"].get("resourceClaims") or ()} == {"rack-a"}
