@@ -1,8 +1,10 @@
 """Registry: the plug-ins that a configuration can name. A new one is a file and a line here, or an entry point of another package."""
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from typing import cast
 
+from engine.errors import InputError
 from providers.fabrics import nvidia
 from providers.schedulers.kube import KubeScheduler
 from resources.ports import Fabric, Scheduler
@@ -18,6 +20,21 @@ PLUG_INS = "engine.fabrics"
 
 
 def fabrics(settings: Settings) -> tuple[Fabric, ...]:
-    """Our own fabrics, then those that are installed beside us, by name."""
+    """Our own fabrics, then those that are installed beside us, by name. Raises `InputError` for one that cannot be used."""
     offered = sorted(entry_points(group=PLUG_INS), key=lambda point: point.name)
-    return tuple(configured(settings) for configured in (*FABRICS, *(point.load() for point in offered)))
+    found = (*(configured(settings) for configured in FABRICS), *(_loaded(point, settings) for point in offered))
+    taken: dict[str, Fabric] = {}
+    for fabric in found:
+        # Objects are told apart by the names of their kinds, wherever they come from.
+        other = taken.setdefault(fabric.kind.name, fabric)
+        if other is not fabric:
+            raise InputError(f"the fabrics {other.name} and {fabric.name} both call their domains {fabric.kind.name}")
+    return found
+
+
+def _loaded(point: EntryPoint, settings: Settings) -> Fabric:
+    """A fabric of somebody else's, of whose making nothing is known but that it can fail."""
+    try:
+        return cast(Fabric, point.load()(settings))
+    except Exception as error:
+        raise InputError(f"the plug-in {point.name} = {point.value} ({PLUG_INS}) cannot be used: {error}") from error

@@ -89,7 +89,10 @@ class Wish:
     """A fabric domain that pods of a set are to be in."""
 
     name: str
-    """The name of the domain object; where it holds `INDEX`, every replica has one of its own."""
+    """The name of the domain object; where it holds `INDEX`, every replica has one of its own.
+
+    One that is not shared is known by it: it is called `<set>-INDEX`, or something that begins with `<set>-INDEX-`.
+    """
     cliques: frozenset[str]
     """The cliques of the template whose pods are in it."""
     shared: bool

@@ -1,0 +1,57 @@
+"""Plug-ins of other packages are known by their entry points, and a broken one is told by its name."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import InputError
+from providers.registry import fabrics
+from resources.settings import Settings
+from tests.providers.installed import EXAMPLE, install
+
+PROJECT = """[project]
+name = "{name}"
+version = "1.0"
+
+[project.entry-points."engine.fabrics"]
+{name} = "{name}_module:configured"
+"""
+
+
+def package(folder: Path, name: str, code: str) -> Path:
+    """A package of one module that offers a fabric."""
+    made = folder / name
+    made.mkdir()
+    (made / "pyproject.toml").write_text(PROJECT.format(name=name))
+    (made / f"{name}_module.py").write_text(code)
+    return made
+
+
+def test_ours_come_first_then_others_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [fabric.name for fabric in fabrics(Settings())] == ["nvidia"]
+
+    install(EXAMPLE, tmp_path, monkeypatch)
+    assert [fabric.name for fabric in fabrics(Settings())] == ["nvidia", "meshworks"]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "why"),
+    [
+        ("absent", "import nowhere_to_be_found\n", "No module named 'nowhere_to_be_found'"),
+        ("nameless", "", "module 'nameless_module' has no attribute 'configured'"),
+        ("failing", "def configured(settings):\n    raise RuntimeError('no licence')\n", "no licence"),
+    ],
+)
+def test_a_broken_plug_in_is_told_by_its_name(name: str, code: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(package(tmp_path, name, code), tmp_path, monkeypatch)
+
+    with pytest.raises(InputError, match=f"the plug-in {name} = {name}_module:configured .* cannot be used: {why}"):
+        fabrics(Settings())
+
+
+def test_two_fabrics_do_not_call_their_domains_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from providers.fabrics.nvidia import Nvidia\n\ndef configured(settings):\n    return type('Copy', (Nvidia,), {'name': 'copy'})()\n"
+    install(package(tmp_path, "twin", code), tmp_path, monkeypatch)
+
+    with pytest.raises(InputError, match="the fabrics nvidia and copy both call their domains ComputeDomain"):
+        fabrics(Settings())
