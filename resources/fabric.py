@@ -75,13 +75,16 @@ def _domain(observed: Observed, template: Template, fabric: Fabric, wish: Wish, 
     source = observed.neighbours.objects.get(
         kinds.RESOURCE_CLAIM_TEMPLATE.id(template.id.namespace, fabric.template(live, name)) if live else id
     )
-    users = _users(observed, fabric, live, observed.slices.values() if wish.shared else (own,)) if live and live.deleting_since else ()
+    slices = tuple(observed.slices.values()) if wish.shared else (own,)
+    users = _users(observed, fabric, live, slices) if live and live.deleting_since else ()
+    lost = _lost(observed, fabric, live, slices) if live and not live.deleting_since else ()
     gaps = observed.incomplete, observed.unserved
-    facts = (template, live, source, *(user.live for user in users), *(" ".join(sorted(gap)) for gap in gaps), setup)
+    facts = (template, live, source, *(user.live for user in users), *lost, *(" ".join(sorted(gap)) for gap in gaps), setup)
 
     def make() -> Domain:
         looking = _Looking(observed, template, fabric, wish, id, index)
-        return looking.domain(live, source, users)
+        found = looking.domain(live, source, users)
+        return replace(found, alarm=found.alarm or _replaced(id)) if lost else found
 
     return memo.recall(("domain", fabric.name, wish), facts, make)
 
@@ -293,6 +296,27 @@ def _users(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Sl
     pods = (User(pod, "pod") for part in slices for pod in part.of(kinds.POD.name) if drain.claims(pod, template))
     led = _led(observed, fabric, domain) if claims else ()
     return (*pods, *(User(claim, "claim") for claim in led))
+
+
+def _lost(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Slice]) -> tuple[Live, ...]:
+    """Our pods that ask for this domain and are in one of that name that is no more: what they have been given stays what it is."""
+
+    def in_none(around: Slice) -> frozenset[str]:
+        there = {domain.uid for domain in around.of(fabric.kind.name)}
+        claims = around.of(kinds.RESOURCE_CLAIM.name)
+        lost = (claim for claim in claims if (uid := fabric.domain_of(claim)) and uid not in there)
+        return frozenset(owner.uid for claim in lost for owner in claim.owners)
+
+    pods = observed.neighbours.index(f"pods in no domain of {fabric.name}", in_none)
+    if not pods:
+        return ()
+    template = fabric.template(domain, domain.id.name)
+    return tuple(pod for part in slices for pod in part.of(kinds.POD.name) if pod.uid in pods and drain.claims(pod, template))
+
+
+def _replaced(id: ResourceId) -> Alarm:
+    told = f"{id.kind} {id.name} was made again while pods used the one before it: they are in none until they are replaced"
+    return Alarm(f"{id.kind}Replaced", told)
 
 
 def _led(observed: Observed, fabric: Fabric, domain: Live) -> tuple[Live, ...]:

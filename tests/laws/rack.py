@@ -80,7 +80,9 @@ class Rack(Toy):
                 made = kinds.RESOURCE_CLAIM.id("default", f"{name}-{claim['name']}")
                 if template is not None and made not in self.objects:
                     inherited = template["spec"].get("metadata") or {}
-                    metadata = {**inherited, "name": made.name, "namespace": "default", "annotations": {"pod": name}}
+                    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"], "controller": True}
+                    owned = {"annotations": {"pod": name}, "ownerReferences": [owner]}
+                    metadata = {**inherited, "name": made.name, "namespace": "default", **owned}
                     self.put(
                         {
                             "apiVersion": "resource.k8s.io/v1",
