@@ -50,7 +50,8 @@ def test_a_broken_plug_in_is_told_by_its_name(name: str, code: str, why: str, tm
 
 
 def test_two_fabrics_do_not_call_their_domains_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "from providers.fabrics.nvidia import Nvidia\n\ndef configured(settings):\n    return type('Copy', (Nvidia,), {'name': 'copy'})()\n"
+    code = "from providers.fabrics.nvidia import Nvidia\n\nclass Copy(Nvidia):\n    name = 'copy'\n"
+    code += "\ndef configured(settings):\n    return Copy()\n"
     install(package(tmp_path, "twin", code), tmp_path, monkeypatch)
 
     with pytest.raises(InputError, match="the fabrics nvidia and copy both call their domains ComputeDomain"):
