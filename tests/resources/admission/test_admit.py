@@ -1,13 +1,10 @@
 """Admission as a whole: what is filled in, what is told, what is left alone, and what no object can do to it."""
 
-import copy
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,12 +12,10 @@ from engine.ids import Kind
 from engine.memo import Memo
 from engine.resource import Body
 from engine.world import empty, propose
-from providers.fabrics.nvidia import Nvidia
 from resources import kinds
 from resources.admission.admit import admit
 from resources.admission.issues import Fault, Issue
 from resources.admission.request import Act, Neighbourhood, Request
-from resources.registry import BLUEPRINTS
 from resources.setup import Setup
 from tests.laws.toy import START
 from tests.resources.admission.asking import (
@@ -28,17 +23,14 @@ from tests.resources.admission.asking import (
     RACKS,
     SCHEDULERS,
     SETUP,
-    clique,
     created,
     decided,
     put,
     small,
     told,
     updated,
-    whole,
 )
-from tests.resources.manifests import paths
-from tests.resources.manifests import put as placed
+from tests.resources.admission.spoiling import BLUEPRINT, EXAMPLES, SEEDS, SETUPS, mutated, nested
 
 T = "spec.template"
 GPU = {f"{T}.cliques.0.spec.podSpec.containers.0.resources": {"limits": {"nvidia.com/gpu": 1}}}
@@ -210,14 +202,6 @@ def test_the_same_kind_of_another_group_is_another_kind() -> None:
 # What nobody should send, and somebody will.
 
 
-def nested(levels: int) -> Any:
-    """A list in a list in a list."""
-    value: Any = "x"
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
 @pytest.mark.parametrize(
     ("value", "issue"),
     [
@@ -252,51 +236,6 @@ def test_what_is_told_can_be_shown_whatever_somebody_has_written() -> None:
     assert all(text.isprintable() and len(text) < 1_000 for text in (*told(decision), *decision.warnings))
 
 
-EXAMPLES = [
-    body
-    for file in sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
-    for body in yaml.safe_load_all(file.read_text("utf-8"))
-    if isinstance(body, dict) and body.get("kind") == "PodCliqueSet"
-]
-SEEDS = [*EXAMPLES, whole(), small(cliques=[clique("a"), clique("b")])]
-SETUPS = [
-    Setup(SCHEDULERS, "default-scheduler", topology=topology, fabrics=(Nvidia(auto=auto),))
-    for topology in (False, True)
-    for auto in (False, True)
-]
-ODD = st.sampled_from(
-    [None, True, False, 0, 1, -1, 2**31 - 1, 2**31, 2**63, 10**400, 1.5, float("nan"), "", "a", "NaN", "1e999", "\x00", "\ud800"]
-    + [nested(200), [], {}, [None], [[]], {"a": None}, {"": {}}, ["a"], [{"name": "a"}] * 2, "4h", "x" * 300]
-)
-JUNK = ODD | st.recursive(
-    ODD, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=6
-)
-
-
-@st.composite
-def mutated(draw: st.DrawFn) -> Any:
-    """A manifest of ours, in which a node or two have been replaced, taken away or doubled."""
-    body: Any = copy.deepcopy(draw(st.sampled_from(SEEDS)))
-    ways = draw(st.lists(st.sampled_from(paths(body)), min_size=1, max_size=2))
-    for way in ways:
-        try:
-            holder = body
-            for key in way[:-1]:
-                holder = holder[key]
-            deed = draw(st.sampled_from(("replace", "remove", "double"))) if way else "replace"
-            if deed == "replace":
-                body = placed(body, way, draw(JUNK))
-            elif deed == "remove":
-                del holder[way[-1]]
-            elif isinstance(holder, list):
-                holder.insert(way[-1], copy.deepcopy(holder[way[-1]]))
-            else:
-                holder[draw(st.sampled_from(("name", "spec", "env", "labels", "replicas", "cliqueNames")))] = copy.deepcopy(holder[way[-1]])
-        except (KeyError, IndexError, TypeError):
-            continue  # The first deed has taken away what the second was about.
-    return body
-
-
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(mutated(), st.sampled_from(SETUPS), st.sampled_from(SEEDS))
 def test_whatever_is_sent_it_is_answered_and_what_is_admitted_can_be_rendered(body: Any, setup: Setup, other: Any) -> None:
@@ -312,7 +251,7 @@ def test_whatever_is_sent_it_is_answered_and_what_is_admitted_can_be_rendered(bo
     decision = created(body, setup, RACKS)
     if decision.allowed and decision.body is not None:
         (observed,) = propose(empty(), [decision.body]).roots
-        desired = BLUEPRINTS[0].desire(observed, START, setup, Memo())
+        desired = BLUEPRINT.desire(observed, START, setup, Memo())
         assert desired.problems or desired.graph.resources
 
 

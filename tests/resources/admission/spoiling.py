@@ -1,0 +1,70 @@
+"""Spoiling: manifests of ours, in which somebody has put anything anywhere."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hypothesis import strategies as st
+
+from providers.fabrics.nvidia import Nvidia
+from resources.registry import BLUEPRINTS
+from resources.setup import Setup
+from tests.resources.admission.asking import SCHEDULERS, clique, small, whole
+from tests.resources.manifests import paths
+from tests.resources.manifests import put as placed
+
+BLUEPRINT = next(blueprint for blueprint in BLUEPRINTS if blueprint.kind.name == "PodCliqueSet")
+
+
+def nested(levels: int) -> Any:
+    """A list in a list in a list."""
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+EXAMPLES = [
+    body
+    for file in sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
+    for body in yaml.safe_load_all(file.read_text("utf-8"))
+    if isinstance(body, dict) and body.get("kind") == "PodCliqueSet"
+]
+SEEDS = [*EXAMPLES, whole(), small(cliques=[clique("a"), clique("b")])]
+SETUPS = [
+    Setup(SCHEDULERS, "default-scheduler", topology=topology, fabrics=(Nvidia(auto=auto),))
+    for topology in (False, True)
+    for auto in (False, True)
+]
+ODD = st.sampled_from(
+    [None, True, False, 0, 1, -1, 2**31 - 1, 2**31, 2**63, 10**400, 1.5, float("nan"), "", "a", "NaN", "1e999", "\x00", "\ud800"]
+    + [nested(200), [], {}, [None], [[]], {"a": None}, {"": {}}, ["a"], [{"name": "a"}] * 2, "4h", "x" * 300]
+)
+JUNK = ODD | st.recursive(
+    ODD, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=6
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> Any:
+    """A manifest of ours, in which a node or two have been replaced, taken away or doubled."""
+    body: Any = copy.deepcopy(draw(st.sampled_from(SEEDS)))
+    ways = draw(st.lists(st.sampled_from(paths(body)), min_size=1, max_size=2))
+    for way in ways:
+        try:
+            holder = body
+            for key in way[:-1]:
+                holder = holder[key]
+            deed = draw(st.sampled_from(("replace", "remove", "double"))) if way else "replace"
+            if deed == "replace":
+                body = placed(body, way, draw(JUNK))
+            elif deed == "remove":
+                del holder[way[-1]]
+            elif isinstance(holder, list):
+                holder.insert(way[-1], copy.deepcopy(holder[way[-1]]))
+            else:
+                holder[draw(st.sampled_from(("name", "spec", "env", "labels", "replicas", "cliqueNames")))] = copy.deepcopy(holder[way[-1]])
+        except (KeyError, IndexError, TypeError):
+            continue  # The first deed has taken away what the second was about.
+    return body

@@ -1,0 +1,49 @@
+"""Soundness: of a set that is stored already, whatever it says, the objects are computed, or it is told why not."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.memo import Memo
+from engine.observed import live
+from engine.world import assemble
+from resources.admission.soundness import faults
+from resources.registry import BLUEPRINTS
+from resources.setup import Setup
+from tests.laws.toy import START
+from tests.resources.admission.asking import SETUP, clique, put, small
+from tests.resources.admission.spoiling import BLUEPRINT, SETUPS, mutated, nested
+
+T = "spec.template"
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(mutated(), st.sampled_from(SETUPS))
+def test_a_stored_set_is_computed_or_it_is_told_why_not(body: Any, setup: Setup) -> None:
+    metadata = {"name": "web", "namespace": "ml", "uid": "u-1", "finalizers": ["grove.io/podcliqueset.grove.io"]}
+    try:
+        stored = orjson.dumps({"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "spec": body["spec"], "metadata": metadata})
+    except (TypeError, KeyError):
+        return  # Nothing of the kind can be stored.
+    (observed,) = assemble(BLUEPRINTS, [live(orjson.loads(stored))], [], {}).roots
+
+    desired = BLUEPRINT.desire(observed, START, setup, Memo())
+
+    assert desired.problems or desired.graph.resources
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", 1, {}, {"template": None}, {"template": {"cliques": []}}, {"x": nested(5_000)}])
+def test_what_is_no_spec_is_told(spec: Any) -> None:
+    assert faults(spec, SETUP)
+
+
+def test_a_known_set_is_not_asked_whether_it_should_have_been_admitted() -> None:
+    late = put(
+        small(cliques=[clique("A_b"), clique("b", spec={"roleName": "A_b", "autoScalingConfig": {"minReplicas": 0, "maxReplicas": 1}})]),
+        {"spec.replicas": 1, f"{T}.terminationDelay": "-1s"},
+    )
+
+    assert faults(late["spec"], SETUP) == ()
