@@ -182,6 +182,24 @@ async def test_a_topology_that_may_not_be_made_is_said_to_be_missing_and_tried_a
         assert await drift(cluster) == ("InSync", "", 1)
 
 
+async def test_a_loop_follows_bindings_that_are_roots_and_neighbours_at_once() -> None:
+    async with stage() as cluster:
+        await mapped(cluster)
+        cluster.setup = replace(cluster.setup, topology=True)
+        await cluster.apply(llm())
+        async with cluster.running():
+            await cluster.settle()
+            assert (await drift(cluster))[0] == "InSync"
+            assert (await constraints(cluster))["llm-0"] == required(ZONE)
+
+            await cluster.kubectl.patch(kinds.TOPOLOGY_BINDING, "", "hall", {"spec": {"levels": [{"domain": "zone", "key": RACK}]}})
+            await cluster.settle()
+
+            assert cluster.there(MAP)["hall"]["spec"] == {"rows": [RACK]}
+            assert (await constraints(cluster))["llm-0"] == required(RACK)
+            assert await drift(cluster) == ("InSync", "", 2)
+
+
 async def test_workloads_do_not_suffer_from_bindings_that_may_not_be_seen() -> None:
     async with stage() as cluster:
         await cluster.apply(podcliqueset("web"))
