@@ -46,11 +46,6 @@ class Account:
         """Whether there is such an object, or is to be."""
         return self.live is not None or bool(self.wanted)
 
-    @property
-    def is_stranger(self) -> bool:
-        """Whether nothing wants it, and nothing of ours has made it."""
-        return not (self.wanted or self.roots or self.orphan)
-
 
 def account(
     world: World,

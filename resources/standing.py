@@ -1,7 +1,7 @@
 """Standing: how the fabric domains of a set are doing, in our words: a driver's "Ready" says nothing of a domain that nobody is in."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +10,8 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.operation import Held, Plan
 from engine.resource import Body
-from resources import fabric, kinds, labels
+from resources import kinds, labels
+from resources.fabric import claims, is_made_here, owned
 from resources.planned import planned
 from resources.policies import drain
 from resources.policies.drain import User
@@ -23,6 +24,8 @@ class State(StrEnum):
 
     MISSING = "missing"
     """Asked for, and not there."""
+    UNKNOWN = "unknown"
+    """Asked for, and nobody may see whether it is there."""
     WAITING = "waiting"
     """There, and its driver has not answered yet: no pod can be made that is in it."""
     EMPTY = "empty"
@@ -81,16 +84,27 @@ def _standings(observed: Observed, plan: Plan, setup: Setup) -> Iterator[Standin
     if observed.root.id.kind != kinds.PODCLIQUESET.name:
         return
     body: Body = observed.proposal or observed.root.body
-    shared = {live.id: live for live in fabric.owned(observed, setup)}
+    shared = {live.id: live for live in owned(observed, setup)}
     told = {held.id: held for held in (*plan.waiting, *plan.held)}
-    for one in setup.fabrics:
-        wanted = {} if observed.root.deleting_since else {each.id: each for each in planned(observed.root.id, body, one)}
-        own = {live.id: live for part in observed.slices.values() for live in part.of(one.kind.name)}
-        there = own | {id: live for id, live in shared.items() if id.kind == one.kind.name}
+    users = _users(observed)
+    for fabric in setup.fabrics:
+        looking = _Looking(observed, setup, fabric, users)
+        wanted = {} if observed.root.deleting_since else {each.id: each for each in planned(observed.root.id, body, fabric)}
+        own = {live.id: live for part in observed.slices.values() for live in part.of(fabric.kind.name)}
+        there = own | {id: live for id, live in shared.items() if id.kind == fabric.kind.name}
         for id in sorted(wanted.keys() | there.keys()):
             live = there.get(id) or observed.neighbours.objects.get(id)
             seat = _Seat(wanted[id].wish.shared, wanted[id].index, True) if id in wanted else _Seat(id in shared, _index(live), False)
-            yield _until(observed, live, setup, _standing(observed, one, id, live, told.get(id), seat), seat)
+            yield looking.standing(id, live, told.get(id), seat)
+
+
+def _users(observed: Observed) -> Mapping[str, tuple[Live, ...]]:
+    """Claim template -> the set's pods that are made to claim what it gives, whether they have ended or not."""
+    found: dict[str, list[Live]] = {}
+    for pod in (pod for part in observed.slices.values() for pod in part.of(kinds.POD.name)):
+        for template in {claim.get("resourceClaimTemplateName") for claim in pod.body["spec"].get("resourceClaims") or ()} - {None}:
+            found.setdefault(template, []).append(pod)
+    return {template: tuple(pods) for template, pods in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,63 +121,64 @@ def _index(live: Live | None) -> int | None:
     return int(told) if told.isdecimal() and len(told) < 8 else None
 
 
-def _until(observed: Observed, live: Live | None, setup: Setup, found: Standing, seat: _Seat) -> Standing:
-    """What goes waits for those who use it, and no longer than they may take."""
-    if live is None or seat.wanted or found.until is not None:
-        return found
-    one = next(one for one in setup.fabrics if one.kind.name == live.id.kind)
-    claims = () if found.others else fabric.claims(observed, [live], setup)
-    users = [User(pod, "pod") for pod in _pods(observed, one, live) if not drain.has_ended(pod)]
-    return replace(found, until=drain.judge([*users, *(User(claim, "claim") for claim in claims)], setup.drain).until)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Looking:
+    """What a look at one domain needs."""
 
+    observed: Observed
+    setup: Setup
+    fabric: Fabric
+    users: Mapping[str, tuple[Live, ...]]
 
-def _standing(observed: Observed, one: Fabric, id: ResourceId, live: Live | None, held: Held | None, seat: _Seat) -> Standing:
-    why, until = (held.why, held.until) if held else ("", None)
-    found = Standing(id, State.MISSING, shared=seat.shared, replica=seat.index, why=why, until=until)
-    if live is None or (not seat.shared and not _is_own(live, observed)):
-        return replace(found, why=found.why or ("it is made first" if live is None else "its name is taken"))
-    users = list(_pods(observed, one, live))
-    running = [pod for pod in users if not drain.has_ended(pod)]
-    nodes = {str(pod.body["spec"].get("nodeName") or "") for pod in running} - {""}
-    joined = one.joined(live) if isinstance(one, Explaining) else ()
-    found = replace(
-        found,
-        maker="engine" if fabric.is_made_here(live, one) else "user",
-        joined=joined,
-        expected=len(nodes),
-        pods=dict(sorted(Counter(pod.labels.get(labels.PODCLIQUE, "") for pod in running).items())),
-        ended=len(users) - len(running),
-        others=tuple(sorted({owner.name for owner in live.owners if owner.uid != observed.root.uid})),
-    )
-    if live.deleting_since is not None:
-        return replace(found, state=State.TERMINATING, finalizers=tuple(map(str, live.body["metadata"].get("finalizers") or ())))
-    return replace(found, state=_state(observed, one, live, found, len(running), nodes, wanted=seat.wanted))
+    def standing(self, id: ResourceId, live: Live | None, held: Held | None, seat: _Seat) -> Standing:
+        """How it is doing."""
+        why, until = (held.why, held.until) if held else ("", None)
+        found = Standing(id, State.MISSING, shared=seat.shared, replica=seat.index, why=why, until=until)
+        if live is None and self.fabric.kind.name in self.observed.incomplete:
+            return replace(found, state=State.UNKNOWN, why=found.why or f"{self.fabric.kind.name} objects were not seen completely")
+        if live is None or (not seat.shared and not self._is_own(live)):
+            return replace(found, why=found.why or ("it is made first" if live is None else "its name is taken"))
+        users = self.users.get(self.fabric.template(live, live.id.name), ())
+        running = [pod for pod in users if not drain.has_ended(pod)]
+        nodes = {str(pod.body["spec"].get("nodeName") or "") for pod in running} - {""}
+        found = replace(
+            found,
+            maker="engine" if is_made_here(live, self.fabric) else "user",
+            joined=self.fabric.joined(live) if isinstance(self.fabric, Explaining) else (),
+            expected=len(nodes),
+            pods=dict(sorted(Counter(pod.labels.get(labels.PODCLIQUE, "") for pod in running).items())),
+            ended=len(users) - len(running),
+            others=tuple(sorted({owner.name for owner in live.owners if owner.uid != self.observed.root.uid})),
+        )
+        if not seat.wanted and found.until is None:
+            found = replace(found, until=self._deadline(live, running, alone=not found.others))
+        if live.deleting_since is not None:
+            return replace(found, state=State.TERMINATING, finalizers=tuple(map(str, live.body["metadata"].get("finalizers") or ())))
+        return replace(found, state=self._state(live, found, len(running), nodes, wanted=seat.wanted))
 
+    def _state(self, live: Live, found: Standing, running: int, nodes: set[str], *, wanted: bool) -> State:
+        ready = {each.node for each in found.joined if each.ready}
+        states = (
+            (State.LEAVING, not wanted),
+            (State.WAITING, not running and not self._leads(live)),
+            (State.COMPLETED, not running and found.ended > 0),
+            (State.EMPTY, not running),
+            (State.USED, not isinstance(self.fabric, Explaining)),
+            (State.JOINING, not nodes or not nodes <= ready or len(nodes) < running),
+        )
+        return next((state for state, applies in states if applies), State.JOINED)
 
-def _state(observed: Observed, one: Fabric, live: Live, found: Standing, running: int, nodes: set[str], *, wanted: bool) -> State:
-    ready = {each.node for each in found.joined if each.ready}
-    states = (
-        (State.LEAVING, not wanted),
-        (State.WAITING, not running and not _leads(observed, one, live)),
-        (State.COMPLETED, not running and found.ended > 0),
-        (State.EMPTY, not running),
-        (State.USED, not isinstance(one, Explaining)),
-        (State.JOINING, not nodes or not nodes <= ready or len(nodes) < running),
-    )
-    return next((state for state, applies in states if applies), State.JOINED)
+    def _deadline(self, live: Live, running: Sequence[Live], *, alone: bool) -> datetime | None:
+        """What goes waits for those who use it, and no longer than they may take. Claims of others are not waited for."""
+        led = claims(self.observed, [live], self.setup) if alone else ()
+        users = [*(User(pod, "pod") for pod in running), *(User(claim, "claim") for claim in led)]
+        return drain.judge(users, self.setup.drain).until
 
+    def _is_own(self, live: Live) -> bool:
+        return live.controller is not None and live.controller.uid == self.observed.root.uid
 
-def _is_own(live: Live, observed: Observed) -> bool:
-    return live.controller is not None and live.controller.uid == observed.root.uid
-
-
-def _leads(observed: Observed, one: Fabric, live: Live) -> bool:
-    """Whether the driver has answered."""
-    template = observed.neighbours.objects.get(kinds.RESOURCE_CLAIM_TEMPLATE.id(live.id.namespace, one.template(live, live.id.name)))
-    return template is not None and not one.unready(live, template)
-
-
-def _pods(observed: Observed, one: Fabric, live: Live) -> Iterator[Live]:
-    """The set's pods that claim a place in it, whether they have ended or not."""
-    template = one.template(live, live.id.name)
-    return (pod for part in observed.slices.values() for pod in part.of(kinds.POD.name) if drain.asks(pod, template))
+    def _leads(self, live: Live) -> bool:
+        """Whether the driver has answered."""
+        name = self.fabric.template(live, live.id.name)
+        template = self.observed.neighbours.objects.get(kinds.RESOURCE_CLAIM_TEMPLATE.id(live.id.namespace, name))
+        return template is not None and not self.fabric.unready(live, template)

@@ -222,6 +222,14 @@ def test_what_may_not_be_seen_is_told_and_the_rest_explained(box: Box, engine: E
     assert "can be had" not in engine("diff", "--config", config).out
 
 
+def test_domains_that_may_not_be_seen_are_not_called_missing(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "60s").code == Exit.DONE
+    box.deny(verb="list", resource="computedomains")
+    answer = engine("status")
+
+    assert (answer.code, "  domain demo-0: unknown, " in answer.out) == (Exit.INCOMPLETE, True)
+
+
 def test_a_preview_without_a_cluster_knows_what_no_cluster_could_do(engine: Engine, tmp_path: Path, config: Path) -> None:
     file = written(tmp_path, pods=2)
     quiet = engine("diff", "-f", file, "--against", "empty", "--config", config)
