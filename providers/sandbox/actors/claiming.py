@@ -122,7 +122,7 @@ class Claiming:
             await self._reserve(claim, pod, node)
 
     async def _reserve(self, claim: Body, pod: Body, node: str) -> None:
-        reserved = [*(status_of(claim).get("reservedFor") or ()), reservation(pod)]
+        reserved = [*_users(claim), reservation(pod)]
         status: dict[str, Any] = {"reservedFor": reserved}
         if not is_allocated(claim):
             taken = [device for uid, devices in self._held.items() if uid != uid_of(claim) for device in devices]
@@ -147,12 +147,26 @@ class Claiming:
         self.claims.assume(made)
         return made
 
+    async def let_go(self, pods: Iterable[Body]) -> None:
+        """The pods cannot be placed where their devices are, and nobody else uses those: they may get others, somewhere else."""
+        for pod in pods:
+            for key in claims_by_name(pod).values():
+                claim = self.claims.get(*key) if key else None
+                if claim is not None and pinned_to(claim) and not any(one["uid"] != uid_of(pod) for one in _users(claim)):
+                    metadata = {"resourceVersion": claim["metadata"]["resourceVersion"]}
+                    patch = {"metadata": metadata, "status": {"allocation": None, "reservedFor": None, "devices": None}}
+                    self.claims.assume(await self._client.patch(RESOURCE_CLAIM, *key_of(claim), patch, subresource="status"))
+
     def give_back(self, pod: Body) -> None:
         """The pod was not bound: what its claims were to get is free, unless they have got it."""
         for key in claims_by_name(pod).values():
             claim = self.claims.get(*key) if key else None
             if claim is not None and not is_allocated(claim):
                 self._let_go(uid_of(claim))
+
+
+def _users(claim: Body) -> Sequence[Mapping[str, Any]]:
+    return status_of(claim).get("reservedFor") or ()
 
 
 def _with_devices(ask: Ask, devices: Mapping[str, int]) -> Ask:

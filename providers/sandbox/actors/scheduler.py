@@ -182,6 +182,7 @@ class Scheduler:
         if isinstance(found, str):
             self._parked.add(unit)
             await self._say(pods, found)
+            await self._claiming.let_go(pods)
             return False
         await self._bind(pods, found)
         return True
@@ -196,6 +197,7 @@ class Scheduler:
         for pod, why in found:
             if isinstance(why, str):
                 await self._say([pod], why)
+                await self._claiming.let_go([pod])
 
     def _placement(self, unit: Unit, pods: Sequence[Body]) -> Mapping[str, str] | str:
         """A node for each of the pods, by uid, taken from now on; or why there is none."""

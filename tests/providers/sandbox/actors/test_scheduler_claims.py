@@ -6,7 +6,7 @@ import pytest
 
 from providers.sandbox.actors.settings import Settings
 from providers.sandbox.driver.kinds import DEVICE_CLASS, RESOURCE_SLICE
-from resources.kinds import POD, RESOURCE_CLAIM
+from resources.kinds import NODE, POD, RESOURCE_CLAIM
 from tests.providers.sandbox.actors.domains import EVERYBODY, domain, member, serving
 from tests.providers.sandbox.actors.manifests import gang, node, pod
 from tests.providers.sandbox.actors.stage import Stage, on, playing
@@ -201,3 +201,23 @@ async def test_what_was_allocated_for_a_pod_that_never_came_is_free_again() -> N
 
         assert await stage.names(RESOURCE_CLAIM) == set()
         assert await domains.labelled() == {}
+
+
+async def test_devices_on_a_node_that_a_pod_cannot_have_any_more_are_exchanged_for_others() -> None:
+    async with playing() as stage:
+        await publish(stage, device_class("gpus", GPUS), published("n0", "g0"), published("n1", "g0"))
+        await stage.create(node("n0"), node("n1"), claim("mine", "gpus"), user("p", "mine"))
+        # What is left of a scheduler that was killed after it had allocated and before it could bind.
+        allocation = {
+            "devices": {"results": [{"request": "gpu", "driver": "gpu.example.com", "pool": "n0", "device": "g0"}]},
+            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}]},
+        }
+        reserved = [{"resource": "pods", "name": "p", "uid": (await stage.pod("p"))["metadata"]["uid"]}]
+        status = {"allocation": allocation, "reservedFor": reserved}
+        await stage.client.patch(RESOURCE_CLAIM, "ml", "mine", {"status": status}, subresource="status")
+        await stage.client.patch(NODE, "", "n0", {"spec": {"unschedulable": True}})
+        async with on(stage, "scheduler"):
+            await stage.turn(1)
+
+        assert await bound(stage) == {"p": "n1"}
+        assert await devices(stage, "mine") == ["n1/g0"]
