@@ -1,25 +1,34 @@
 """Our webhooks in front of the sandbox's API: asked where a real server asks them, and quoted as it quotes them."""
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from providers.fabrics.nvidia import Nvidia
 from providers.sandbox.clock import VirtualClock
 from providers.sandbox.process import Sandbox, sandbox
-from providers.sandbox.webhooks import Rules
+from providers.sandbox.status import StatusError
+from providers.sandbox.verbs import Api
+from providers.sandbox.webhooks import Rules, install
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.managed_rules import Protection
-from resources.kinds import SERVICE
+from resources.kinds import CRD, PODCLIQUESET, SERVICE
+from resources.schema.crds import crds
 from resources.setup import Setup
+from tests.providers.sandbox.api import about
 from tests.providers.sandbox.web import Said, Web, web
-from tests.resources.manifests import clique, pcs
-
-pytestmark = pytest.mark.anyio
+from tests.resources.manifests import JSON as JSON_VALUES
+from tests.resources.manifests import WHOLE, clique, paths, pcs, put
 
 SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler", topology=True, fabrics=(Nvidia(auto=True),))
 SETS = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets"
@@ -52,6 +61,7 @@ def told(said: Said) -> list[str]:
     return list(said.headers.getall("Warning", ()))  # type: ignore[attr-defined]
 
 
+@pytest.mark.anyio
 async def test_a_new_set_is_stored_with_its_defaults_and_enrolled(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (_, user):
         said = await user.ask("POST", SETS, a_set(with_gpus()))
@@ -63,6 +73,7 @@ async def test_a_new_set_is_stored_with_its_defaults_and_enrolled(tmp_path: Path
     assert stored["spec"]["template"]["cliques"][0]["spec"]["minAvailable"] == 1
 
 
+@pytest.mark.anyio
 async def test_what_is_wrong_is_told_as_a_server_tells_the_denial_of_a_webhook(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (_, user):
         said = await user.ask("POST", SETS, a_set(clique("a"), clique("b", roleName="a", minAvailable=2)))
@@ -85,6 +96,7 @@ async def test_what_is_wrong_is_told_as_a_server_tells_the_denial_of_a_webhook(t
     }
 
 
+@pytest.mark.anyio
 async def test_the_schema_is_held_against_it_before_a_webhook_validates(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (_, user):
         said = await user.ask("POST", SETS, a_set(clique("a", replicas="many", minAvailable=-1)))
@@ -93,6 +105,7 @@ async def test_the_schema_is_held_against_it_before_a_webhook_validates(tmp_path
     assert said.body["message"].startswith('PodCliqueSet.grove.io "d" is invalid: [spec.template.cliques[0].spec.replicas: ')
 
 
+@pytest.mark.anyio
 async def test_a_name_that_is_taken_is_no_excuse_for_what_is_wrong(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (_, user):
         await user.ask("POST", SETS, a_set())
@@ -114,6 +127,7 @@ RENAMED = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", **a_set(cl
         ("PATCH", "?fieldManager=kubectl&force=true&dryRun=All", RENAMED, APPLY),
     ],
 )
+@pytest.mark.anyio
 async def test_of_a_patch_the_webhook_sees_what_comes_of_it(tmp_path: Path, method: str, query: str, body: Any, type_: str) -> None:
     async with guarded(tmp_path) as (_, user):
         before = (await user.ask("POST", SETS, a_set())).body
@@ -126,6 +140,7 @@ async def test_of_a_patch_the_webhook_sees_what_comes_of_it(tmp_path: Path, meth
     assert after == before
 
 
+@pytest.mark.anyio
 async def test_an_object_that_is_replaced_is_judged_too(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (_, user):
         before = (await user.ask("POST", SETS, a_set())).body
@@ -135,6 +150,7 @@ async def test_an_object_that_is_replaced_is_judged_too(tmp_path: Path) -> None:
     assert said.body["message"].startswith(DENIED)
 
 
+@pytest.mark.anyio
 async def test_applying_what_is_not_there_makes_it_with_its_defaults(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (_, user):
         said = await user.ask("PATCH", f"{SETS}/d?fieldManager=kubectl", a_set(with_gpus()), Content_Type=APPLY)
@@ -143,6 +159,7 @@ async def test_applying_what_is_not_there_makes_it_with_its_defaults(tmp_path: P
     assert said.body["metadata"]["annotations"] == {"grove.io/auto-mnnvl": "enabled"}
 
 
+@pytest.mark.anyio
 async def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (_, user):
         said = await user.ask("POST", f"{SETS}?dryRun=All", a_set(with_gpus()))
@@ -152,6 +169,7 @@ async def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(tmp_path:
     assert (said.code, missing.code) == (201, 404)
 
 
+@pytest.mark.anyio
 async def test_warnings_come_in_a_header_whatever_becomes_of_the_object(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (_, user):
         once = clique("a", podSpec={"containers": [{"name": "c"}], "restartPolicy": "Never"})
@@ -163,6 +181,7 @@ async def test_warnings_come_in_a_header_whatever_becomes_of_the_object(tmp_path
     assert told(allowed)[0].startswith('299 - "')
 
 
+@pytest.mark.anyio
 async def test_states_and_scales_are_no_business_of_the_webhooks(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (box, user):
         box.api.core.validation, webhooks = (), box.api.core.validation
@@ -175,6 +194,7 @@ async def test_states_and_scales_are_no_business_of_the_webhooks(tmp_path: Path)
     assert [state.code, scale.code, label.code] == [200, 200, 422]
 
 
+@pytest.mark.anyio
 async def test_an_unsound_set_can_still_be_deleted_and_let_go(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (box, user):
         box.api.core.validation, webhooks = (), box.api.core.validation
@@ -194,6 +214,7 @@ def binding(*domains: str) -> dict[str, Any]:
     return {**frame, "spec": {"levels": [{"domain": domain, "key": f"example.com/{at}"} for at, domain in enumerate(domains)]}}
 
 
+@pytest.mark.anyio
 async def test_a_topology_is_judged_and_looked_at(tmp_path: Path) -> None:
     constrained = a_set(topologyConstraint={"topologyName": "t", "pack": {"required": "rack"}})
     async with guarded(tmp_path) as (_, user):
@@ -219,6 +240,7 @@ def service(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": MANAGED}, "spec": {"ports": [{"port": 80}]}}
 
 
+@pytest.mark.anyio
 async def test_managed_objects_are_everybodys_unless_the_configuration_protects_them(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (_, user):
         await user.ask("POST", SETS, a_set())
@@ -228,6 +250,7 @@ async def test_managed_objects_are_everybodys_unless_the_configuration_protects_
     assert said.code == 200
 
 
+@pytest.mark.anyio
 async def test_protected_objects_are_for_the_operator_whose_context_stands_in_the_kubeconfig(tmp_path: Path) -> None:
     async with guarded(tmp_path, Protection(enabled=True)) as (box, user):
         await user.ask("POST", SETS, a_set())
@@ -248,6 +271,7 @@ async def test_protected_objects_are_for_the_operator_whose_context_stands_in_th
     assert allowed.code == 200
 
 
+@pytest.mark.anyio
 async def test_the_cluster_itself_is_no_stranger_to_what_is_protected(tmp_path: Path) -> None:
     async with guarded(tmp_path, Protection(enabled=True)) as (box, user):
         await user.ask("POST", SETS, a_set())
@@ -256,3 +280,32 @@ async def test_the_cluster_itself_is_no_stranger_to_what_is_protected(tmp_path: 
         gone = await user.ask("GET", f"{SERVICES}/d-0")
 
     assert gone.code == 404
+
+
+@cache
+def guarded_api() -> Api:
+    """The API without HTTP, with our kinds and our webhooks."""
+    api = Api(VirtualClock(), seed=1)
+    for definition in crds():
+        api.create(about(api, CRD), definition)
+    install(api, Rules(SETUP, Protection(enabled=True)))
+    return api
+
+
+def over_the_wire(value: Any) -> Any:
+    """The value as a server reads it: no number is beyond 64 bits there."""
+    return orjson.loads(json.dumps(value).replace("Infinity", "1e300"))
+
+
+@given(st.data(), JSON_VALUES.map(over_the_wire))
+def test_whatever_is_sent_is_stored_or_refused_and_never_breaks_the_server(data: st.DataObject, junk: Any) -> None:
+    whole = {**WHOLE, "metadata": {"name": "d", "annotations": {"a": "b"}, "labels": {"c": "d"}}}
+    body = put(whole, data.draw(st.sampled_from([path for path in paths(whole) if path])), junk)
+    request = replace(about(guarded_api(), PODCLIQUESET), dry_run=True)
+
+    try:
+        said = guarded_api().create(request, body).code
+    except StatusError as refusal:
+        said = refusal.code
+
+    assert 200 <= said < 500
