@@ -8,7 +8,7 @@ from engine.observed import Live
 from engine.paths import get
 from engine.quantity import is_zero
 from engine.resource import Body
-from resources.admission.annotations import CLIQUES, cliques_of, mapping, misplaced, unchangeable_on_cliques
+from resources.admission.annotations import CLIQUES, cliques_of, mapping, mappings, misplaced, unchangeable_on_cliques
 from resources.admission.formats import subdomain_faults
 from resources.admission.issues import Fault, Issue
 from resources.ports import INDEX, Fabric, Wish
@@ -43,8 +43,7 @@ class Harbours:
                 continue
             path = (*CLIQUES, number, "annotations", ASKED)
             yield from (Issue(path, Fault.INVALID, fault, asked) for fault in _faults(asked))
-            taken = any(claim["name"] == CLAIM for claim in clique["spec"]["podSpec"].get("resourceClaims") or ())
-            if taken:
+            if any(claim.get("name") == CLAIM for claim in mappings(get(clique, ("spec", "podSpec", "resourceClaims"), ()))):
                 yield Issue(path, Fault.FORBIDDEN, f"the claim name {CLAIM} is needed for the harbour")
 
     def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
@@ -104,12 +103,12 @@ def configured(settings: Settings) -> Fabric:
     return Harbours()
 
 
-def _faults(harbour: str) -> list[str]:
-    return [] if harbour == EACH else subdomain_faults(harbour)
+def _faults(harbour: Any) -> list[str]:
+    return [] if harbour == EACH else subdomain_faults(str(harbour))
 
 
 def _berthed(container: Body) -> Body:
-    resources = container.get("resources") or {}
-    if is_zero((resources.get("limits") or {}).get(NPU, 0)):
+    resources = mapping(container.get("resources"))
+    if is_zero(mapping(resources.get("limits")).get(NPU, 0)):
         return container
     return {**container, "resources": {**resources, "claims": [*(resources.get("claims") or ()), {"name": CLAIM}]}}

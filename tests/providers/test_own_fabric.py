@@ -175,3 +175,11 @@ def test_what_it_makes_is_told_in_its_own_words(harbours: Fabric) -> None:
     assert [(alarm.reason, alarm.text) for alarm in plan.alarms] == [
         ("HarbourFailed", "Failed to create Harbour northport: the cluster does not serve Harbour of mesh.example.com/v1")
     ]
+
+
+@pytest.mark.parametrize("odd", ["odd", 7, None, ["odd"], [{"name": "harbour-berth"}]])
+def test_whatever_stands_in_a_pod_spec_is_answered(harbours: Fabric, odd: Any) -> None:
+    body = asking("northport", spec={**NPUS, "resourceClaims": odd})
+    told = [issue.message for issue in harbours.creation_issues(body)]
+
+    assert told == (["the claim name harbour-berth is needed for the harbour"] if isinstance(odd, list) and odd != ["odd"] else [])
