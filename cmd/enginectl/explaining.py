@@ -178,7 +178,7 @@ def wishes(one: Account) -> Iterator[str]:
     elif one.orphan:
         yield "nothing wants it; it bears our labels, and its workload is gone"
     else:
-        yield "nothing wants it, and nothing of ours has made it"
+        yield "nothing wants it: it is of no workload"
 
 
 def of_part(want: Wanting) -> str:

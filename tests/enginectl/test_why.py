@@ -185,7 +185,7 @@ def test_what_nothing_wants_says_so(synced: Box, engine: Engine) -> None:
     synced.create(kinds.SERVICE, {"apiVersion": "v1", "kind": "Service", "metadata": stray, "spec": {"clusterIP": "None"}})
 
     mine, lost = engine("why", "service/mine"), engine("why", "service/first-0-stray")
-    assert (mine.code, "nothing wants it, and nothing of ours has made it" in mine.out) == (Exit.DONE, True)
+    assert (mine.code, "nothing wants it: it is of no workload" in mine.out) == (Exit.DONE, True)
     assert (lost.code, "nothing wants it; it is of PodCliqueSet/default/first" in lost.out) == (Exit.DONE, True)
     assert "due: delete" in lost.out
 

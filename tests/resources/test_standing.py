@@ -1,13 +1,15 @@
 """How domains are doing, in our words, through a whole life."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from engine.memo import Memo
-from resources.ports import Joined
+from resources.ports import Fabric, Joined
 from resources.standing import Standing, State, standings
 from tests.laws.rack import DRIVERS_FINALIZER, Rack
+from tests.laws.toy import SETUP
 from tests.resources.test_fabric import OURS, auto, gpu, named, pods, rack, root, scale, step
 
 Body = dict[str, Any]
@@ -124,6 +126,27 @@ def test_a_shared_domain_names_the_other_sets_and_a_user_s_its_maker() -> None:
     mine.live()
     mine.settle()
     assert (doing(mine)["rack-a"].maker, doing(mine)["rack-a"].pods) == ("user", {"demo-0-worker": 1})
+
+
+class Mute:
+    """A fabric that does what it must, and tells nothing beside."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric = fabric
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("joined", "clues", "explain"):
+            raise AttributeError(name)
+        return getattr(self.fabric, name)
+
+
+def test_where_the_driver_does_not_tell_who_has_joined_a_domain_with_pods_is_in_use() -> None:
+    toy = Rack()
+    toy.settings = replace(SETUP, fabrics=(cast(Fabric, Mute(SETUP.fabrics[0])),))
+    toy.put(auto(1))
+    toy.settle()
+
+    assert doing(toy)["demo-0"].state is State.USED
 
 
 def test_a_set_without_domains_has_none_to_tell_of() -> None:
