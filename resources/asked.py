@@ -55,7 +55,7 @@ def _admitted(observed: Observed, setup: Setup, looked_at: tuple[str, ...]) -> A
 
 def _known(observed: Observed, setup: Setup) -> Asked:
     """A known set is held to no rule but that it can be computed: the rules may be younger than it."""
-    body = defaulted(_said(observed))
+    body = defaulted(_said(observed), observed.root.body)
     return _asked(body, faults(body.get("spec") or {}, setup), is_new=False)
 
 

@@ -56,12 +56,6 @@ class Version:
         return self.model.spec.template
 
 
-def _version(body: Any) -> Version:
-    """The set that a body is. Raises `Rejected` for what has not the shape of one."""
-    filled = defaulted(body)
-    return Version(filled, read(filled))
-
-
 def _set(request: Request, setup: Setup, around: Neighbourhood) -> Decision:
     """A PodCliqueSet. One that is on its way out is not judged: nothing is made of it any more, and its finalizers must be able to go."""
     if request.act is Act.DELETE or _is_going(request.old):
@@ -69,11 +63,12 @@ def _set(request: Request, setup: Setup, around: Neighbourhood) -> Decision:
     if strange := _strange(PODCLIQUESET, request.body):
         return Decision(strange, body=request.body)
     old = _stored(request.old) if request.act is Act.UPDATE else None
-    pods = pod_spec.judged(PODCLIQUESET, defaulted(request.body or {}), old.body if old else None)
+    body = defaulted(cast(Body, request.body), old.body if old else None)
+    pods = pod_spec.judged(PODCLIQUESET, body, old.body if old else None)
     wrong = tuple(finding for finding in pods if finding.kind is not Fault.UNKNOWN)
     unknown = (*_unknown_fields(PODCLIQUESET, request.body), *(pod_spec.warning(one) for one in pods if one.kind is Fault.UNKNOWN))
     try:
-        new = _version(request.body)
+        new = Version(body, read(body))
     except Rejected as rejected:
         return Decision((*beside(rejected.issues, wrong), *wrong), unknown, body=request.body)
     if request.act is Act.CREATE:
@@ -94,8 +89,9 @@ def _stored(old: Any) -> Version | None:
     """What an update is held against; None where that was no set."""
     if not isinstance(old, Mapping) or any(plain.issues(old)):
         return None
+    body = defaulted(old)
     try:
-        return _version(old)
+        return Version(body, read(body))
     except Rejected:
         return None
 

@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from engine import duration
+from engine.paths import get
 from engine.resource import Body
 from resources.schema.crds import schema
 from resources.schema.podcliqueset import TERMINATION_DELAY, PodCliqueSet
@@ -17,12 +18,19 @@ from resources.schema.podcliqueset import TERMINATION_DELAY, PodCliqueSet
 GRACE_PERIOD: Final = 30
 """Seconds that a pod gets to end by itself."""
 
+CLIQUES: Final = ("spec", "template", "cliques")
+
 Schema = Mapping[str, Any]
 Fill = Callable[[Any], Any]
 
 
-def defaulted(body: Body) -> Body:
-    """The set with its defaults. Doing it again changes nothing, and returns the very same body."""
+def defaulted(body: Body, before: Body | None = None) -> Body:
+    """The set with its defaults. Doing it again changes nothing, and returns the very same body.
+
+    With the set as it was `before`: what must not change, and is not said any more, stays as it was.
+    """
+    if before is not None:
+        body = _kept(body, before)
     body = _each(body, {"spec": _spec()})
     filled: Body = _each(body, {"metadata": _metadata, "spec": lambda spec: _each(spec, {"template": _template})})
     return filled
@@ -65,6 +73,24 @@ def _filling(schema: Schema) -> Fill:
 
 def _as_it_is(value: Any) -> Any:
     return value
+
+
+def _kept(body: Any, before: Any) -> Any:
+    """A clique whose pods are made more or fewer is not asked anew how many of them it needs."""
+    minima = {clique["name"]: get(clique, ("spec", "minAvailable")) for clique in _named(get(before, CLIQUES))}
+
+    def keep(clique: Any) -> Any:
+        minimum = next((minima.get(one["name"]) for one in _named([clique])), None)
+        return _each(clique, {"spec": lambda spec: spec if minimum is None else _missing(spec, {"minAvailable": minimum})})
+
+    spec, template, cliques = CLIQUES
+    return _each(body, {spec: lambda inner: _each(inner, {template: lambda inner: _each(inner, {cliques: partial(_every, fill=keep)})})})
+
+
+def _named(cliques: Any) -> list[Any]:
+    """Those in a list of cliques that have a name."""
+    listed = cliques if isinstance(cliques, list | tuple) else ()
+    return [clique for clique in listed if isinstance(clique, Mapping) and isinstance(clique.get("name"), str)]
 
 
 def _metadata(metadata: Any) -> Any:

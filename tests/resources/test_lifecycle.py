@@ -2,14 +2,19 @@
 
 from typing import Any
 
+from engine import world
+from engine.guard import Limits
 from engine.ids import ResourceId
+from engine.memo import Memo
 from engine.observed import live
 from engine.operation import Cause, Verb
+from engine.tick import survey
 from resources import kinds
 from resources.facts import facts_of
 from resources.policies.seating import seat_pods
+from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
-from tests.laws.toy import Toy, running
+from tests.laws.toy import SETUP, Toy, running
 
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
 
@@ -224,3 +229,15 @@ def test_a_token_goes_before_its_account_and_a_binding_before_its_role() -> None
 
     assert order.index("Secret") < order.index("ServiceAccount")
     assert order.index("RoleBinding") < order.index("Role")
+
+
+def test_a_manifest_that_asks_for_more_pods_of_a_clique_leaves_the_minimum_that_it_does_not_say_as_it_is() -> None:
+    toy = up(podcliqueset("demo", clique("worker", 2)))
+    proposed = world.propose(toy.world(), [podcliqueset("demo", clique("worker", 3))])
+    (plan,) = survey(BLUEPRINTS, proposed, toy.now, SETUP, Memo(), Limits()).plans
+
+    (edit,) = (one for one in plan.operations if one.id == ROOT)
+    assert edit.body is not None
+    (worker,) = edit.body["spec"]["template"]["cliques"]
+    assert (worker["spec"]["replicas"], worker["spec"]["minAvailable"]) == (3, 2)
+    assert [one.id.kind for one in plan.operations] == ["PodCliqueSet"]

@@ -146,3 +146,20 @@ def test_defaulting_twice_is_defaulting_once_and_nothing_given_is_changed(path: 
 
     assert defaulted(filled) is filled
     assert body == before
+
+
+def test_what_must_not_change_and_is_not_said_any_more_stays_as_it_was() -> None:
+    before = defaulted(pcs(clique("a", replicas=2), clique("b", replicas=2)))
+
+    after = defaulted(pcs(clique("b", replicas=3), clique("a", replicas=3, minAvailable=1), clique("new", replicas=3)), before)
+
+    assert [one["spec"]["minAvailable"] for one in after["spec"]["template"]["cliques"]] == [2, 1, 3]
+    assert defaulted(after, before) is after
+
+
+@given(st.sampled_from(paths(WHOLE)), JSON)
+def test_whatever_was_before_is_no_obstacle(path: tuple[Any, ...], junk: Any) -> None:
+    spoiled = put(WHOLE, path, junk)
+    if isinstance(spoiled, dict):
+        assert isinstance(defaulted(WHOLE, spoiled), dict)
+        assert isinstance(defaulted(spoiled, WHOLE), dict)

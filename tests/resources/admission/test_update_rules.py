@@ -229,6 +229,17 @@ def test_what_was_never_a_set_may_become_one() -> None:
     assert told(updated(broken, whole(), TOPOLOGY, RACKS)) == []
 
 
+def test_more_pods_may_be_asked_for_without_a_word_about_the_minimum() -> None:
+    silent = put(small(), {f"{T}.cliques.0.spec.minAvailable": GONE})
+    stored = created(silent).body
+
+    decision = updated(stored, put(silent, {f"{T}.cliques.0.spec.replicas": 3}))
+
+    assert told(decision) == []
+    assert decision.body is not None
+    assert decision.body["spec"]["template"]["cliques"][0]["spec"]["minAvailable"] == 2
+
+
 def test_saying_what_was_a_default_is_no_change() -> None:
     said = put(small(), {f"{T}.cliqueStartupType": "CliqueStartupTypeAnyOrder", f"{T}.cliques.0.spec.startsAfter": []})
 
