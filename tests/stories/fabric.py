@@ -1,0 +1,135 @@
+"""Sets in ComputeDomains on a stage with the DRA driver: how it is set, who watches, and what is left."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from engine.errors import ClusterError, NotFound
+from engine.ids import Kind
+from providers.fabrics.nvidia import Nvidia
+from providers.sandbox.actors import run_actors
+from providers.sandbox.actors.settings import PARTS, Driver, Settings
+from providers.sandbox.driver.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, TARGET, WORKLOAD
+from providers.sandbox.inprocess import InProcessClient
+from resources import kinds
+from resources.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from tests.mnnvl.sets import OURS
+from tests.stories.domains import assert_invariants
+from tests.stories.process import Call, Process
+from tests.stories.stage import SETUP, Stage, stage
+
+FABRIC = replace(SETUP, fabrics=(Nvidia(auto=True),))
+NODES = 8
+NO_CONTROLLER = Driver(parts=PARTS - {"controller"})
+"""The driver's plugins and daemons alone."""
+
+
+@asynccontextmanager
+async def rack(*, nodes: int = NODES, **options: Any) -> AsyncIterator[Stage]:
+    """A cluster with the driver, in which new sets with GPUs are enrolled."""
+    async with stage(nodes=nodes, **options) as cluster:
+        cluster.setup = FABRIC
+        yield cluster
+
+
+@asynccontextmanager
+async def driving(cluster: Stage, nodes: int = NODES) -> AsyncIterator[None]:
+    """The driver's controller is up for as long as the block lasts, in a cluster that was set up without it."""
+    settings = Settings(nodes=nodes, driver=Driver(parts=PARTS - NO_CONTROLLER.parts))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_actors, InProcessClient(cluster.api, "driver"), cluster.clock, ("driver",), settings)
+        await cluster.clock.advance(1)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+def domains(cluster: Stage) -> dict[str, dict[str, Any]]:
+    """The domains, by name."""
+    return dict(cluster.there(COMPUTE_DOMAIN))
+
+
+def uids(cluster: Stage) -> dict[str, str]:
+    """Which incarnation of each."""
+    return {name: body["metadata"]["uid"] for name, body in domains(cluster).items()}
+
+
+def users(cluster: Stage, domain: str) -> list[str]:
+    """The pods that claim it, alive or on their way out."""
+    spec = domains(cluster)[domain]["spec"]
+    return [name for name, pod in cluster.there(POD).items() if spec["channel"]["resourceClaimTemplate"]["name"] in templates_of(pod)]
+
+
+def templates_of(pod: dict[str, Any]) -> list[str]:
+    """The claim templates that a pod asks by."""
+    return [claim.get("resourceClaimTemplateName", "") for claim in pod["spec"].get("resourceClaims") or ()]
+
+
+def leads_into(cluster: Stage, template: str) -> str:
+    """The uid of the domain that a claim template leads into."""
+    labels = cluster.there(RESOURCE_CLAIM_TEMPLATE).get(template, {"metadata": {}})["metadata"].get("labels") or {}
+    return str(labels.get(DOMAIN, "")) if labels.get(TARGET) == WORKLOAD else ""
+
+
+class Witness:
+    """One who sees every call of a process of ours, and what there is at that moment."""
+
+    def __init__(self, cluster: Stage, ours: Process) -> None:
+        self._cluster = cluster
+        self._known = set(cluster.there(POD))
+        self.done: list[str] = []
+        """What was done to domains, and each creation of a pod, in order."""
+        self.fouls: list[str] = []
+        ours.refuses, ours.on_write = self._before, self._after
+
+    def _before(self, call: Call) -> ClusterError | None:
+        verb, kind, name = call
+        if kind == COMPUTE_DOMAIN and verb in ("create", "delete", "patch"):
+            self.done.append(f"{verb} {name}")
+            there = domains(self._cluster).get(name)
+            finalizers = there["metadata"].get("finalizers", []) if there else []
+            if there and verb == "delete" and (left := users(self._cluster, name)):
+                self.fouls.append(f"{name} is deleted under {left}")
+            if there and verb == "patch" and "deletionTimestamp" in there["metadata"] and (left := users(self._cluster, name)):
+                self.fouls.append(f"{name} is let go of under {left}")
+            if there and verb == "patch" and "deletionTimestamp" in there["metadata"] and finalizers != [OURS]:
+                self.fouls.append(f"{name} is let go of with {finalizers} on it")
+        return None
+
+    def _after(self) -> None:
+        there = self._cluster.there(POD)
+        for name in there.keys() - self._known:
+            self._known.add(name)
+            for template in templates_of(there[name]):
+                self.done.append(f"create pod in {template}")
+                if leads_into(self._cluster, template) not in uids(self._cluster).values():
+                    self.fouls.append(f"{name} is made before {template} leads anywhere")
+
+
+async def pass_time(cluster: Stage, seconds: float, *, step: float = 1.0, but: frozenset[str] = frozenset()) -> None:
+    """Let time pass, and look at the invariants all the while."""
+    for _ in range(int(seconds / step)):
+        await cluster.clock.advance(step)
+        await assert_invariants(cluster.kubectl, but=but)
+
+
+async def left_of_domains(cluster: Stage) -> list[str]:
+    """What is there of any domain, in all namespaces and on the nodes (I8)."""
+    found = [f"node {name}" for name, body in cluster.there(NODE).items() if DOMAIN in (body["metadata"].get("labels") or {})]
+    for kind in (COMPUTE_DOMAIN, RESOURCE_CLAIM_TEMPLATE, DAEMON_SET, CLIQUE, RESOURCE_CLAIM):
+        found += [f"{kind.name} {body['metadata']['name']}" for body in await _all(cluster, kind)]
+    return found
+
+
+async def _all(cluster: Stage, kind: Kind) -> list[dict[str, Any]]:
+    try:
+        return list((await cluster.kubectl.list(kind)).items)
+    except NotFound:
+        return []
+
+
+async def told(cluster: Stage, reason: str) -> list[str]:
+    """What people were told for that reason."""
+    return [event.get("note") or event.get("message") or "" for event in await _all(cluster, kinds.EVENT) if event.get("reason") == reason]

@@ -1,0 +1,180 @@
+"""Domains in time, with the driver: they come up, are scaled, deleted under their users, and go, in the order that keeps the fabric."""
+
+import pytest
+
+from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DOMAIN
+from resources import kinds
+from resources.kinds import POD
+from tests.mnnvl.sets import OURS, auto, gpu
+from tests.stories.domains import violations
+from tests.stories.fabric import NO_CONTROLLER, Witness, domains, driving, left_of_domains, pass_time, rack, told, uids, users
+from tests.stories.pods import is_ready, label
+from tests.stories.stage import Stage
+
+pytestmark = pytest.mark.anyio
+
+
+async def up(cluster: Stage, replicas: int = 1, workers: int = 2) -> None:
+    """A set of so many replicas is up."""
+    await cluster.apply(auto(replicas, gpu(replicas=workers)))
+    await cluster.settle()
+    assert len(cluster.there(POD)) == replicas * workers and all(map(is_ready, cluster.there(POD).values()))
+
+
+async def test_bring_up_the_domain_then_its_template_then_the_pods_then_the_nodes_join() -> None:
+    async with rack() as cluster, cluster.running() as ours:
+        witness = Witness(cluster, ours)
+        await cluster.apply(auto(1, gpu(replicas=2)))
+        await pass_time(cluster, 10)
+
+        assert witness.done == ["create demo-0", "create pod in demo-0", "create pod in demo-0"]
+        assert witness.fouls == []
+        (domain,) = domains(cluster).values()
+        assert domain["metadata"]["finalizers"] == [OURS, DOMAIN]
+        assert [one["status"] for one in domain["status"]["nodes"]] == ["Ready", "Ready"]
+        assert all(map(is_ready, cluster.there(POD).values()))
+        assert await told(cluster, "ComputeDomainCreated") == ["ComputeDomain demo-0 created"]
+
+
+@pytest.mark.parametrize("how", ["scaled to nothing", "deleted", "deleted in the foreground"])
+async def test_the_end_pods_and_claims_then_the_domain_then_the_driver_then_our_finalizer(how: str) -> None:
+    async with rack() as cluster, cluster.running() as ours:
+        await up(cluster)
+        witness = Witness(cluster, ours)
+        if how == "scaled to nothing":
+            await cluster.scale(kinds.PODCLIQUESET, "demo", 0)
+        else:
+            await cluster.delete(kinds.PODCLIQUESET, "demo", "Foreground" if "foreground" in how else "Background")
+        # In a foreground deletion the collector deletes domains at once, and the driver asks nobody.
+        await pass_time(cluster, 60, but=frozenset({"I1", "I3"} if "foreground" in how else ()))
+
+        assert witness.done == (["patch demo-0"] if "foreground" in how else ["delete demo-0", "patch demo-0"])
+        assert witness.fouls == []
+        assert await left_of_domains(cluster) == []
+
+
+async def test_scaled_to_and_fro_running_pods_keep_their_domains() -> None:
+    async with rack() as cluster, cluster.running() as ours:
+        await up(cluster, 2, workers=1)
+        witness, first = Witness(cluster, ours), uids(cluster)
+        for replicas in (4, 1, 0, 2):
+            kept = {
+                name: pod["metadata"]["uid"]
+                for name, pod in cluster.there(POD).items()
+                if int(label(pod, "podcliqueset-replica-index")) < replicas
+            }
+            await cluster.scale(kinds.PODCLIQUESET, "demo", replicas)
+            await pass_time(cluster, 40, step=2)
+            assert sorted(domains(cluster)) == [f"demo-{index}" for index in range(replicas)]
+            assert kept.items() <= {name: pod["metadata"]["uid"] for name, pod in cluster.there(POD).items()}.items()
+            assert (len(cluster.there(POD)), witness.fouls) == (replicas, [])
+            if replicas in (4, 1):
+                assert first["demo-0"] == uids(cluster)["demo-0"]
+        assert all(map(is_ready, cluster.there(POD).values()))
+
+
+async def test_deleted_by_hand_under_running_pods_it_stays_is_told_of_and_goes_with_its_replica() -> None:
+    async with rack() as cluster, cluster.running() as ours:
+        await up(cluster)
+        before, witness = uids(cluster), Witness(cluster, ours)
+        await cluster.delete(COMPUTE_DOMAIN, "demo-0")
+        await cluster.clock.advance(60)
+
+        (domain,) = domains(cluster).values()
+        assert (uids(cluster), domain["metadata"]["finalizers"]) == (before, [OURS])
+        assert len(users(cluster, "demo-0")) == 2
+        assert len(await told(cluster, "ComputeDomainTerminating")) == 1
+        # The fabric is gone all the same: this is what people are warned of.
+        assert any(wrong.startswith("I1") for wrong in await violations(cluster.kubectl)) or not all(
+            map(is_ready, cluster.there(POD).values())
+        )
+
+        await cluster.scale(kinds.PODCLIQUESET, "demo", 0)
+        await cluster.clock.advance(60)
+        assert (witness.done, witness.fouls, await left_of_domains(cluster)) == (["patch demo-0"], [], [])
+
+
+async def test_when_the_pods_that_lost_theirs_are_taken_away_there_is_a_new_one_for_new_pods() -> None:
+    async with rack() as cluster, cluster.running():
+        await up(cluster)
+        before = uids(cluster)
+        await cluster.delete(COMPUTE_DOMAIN, "demo-0")
+        await cluster.clock.advance(10)
+        for name in users(cluster, "demo-0"):
+            await cluster.delete(POD, name)
+        await cluster.clock.advance(60)
+
+        assert uids(cluster).keys() == before.keys() and uids(cluster) != before
+        assert [is_ready(pod) for pod in cluster.there(POD).values()] == [True, True]
+        assert await violations(cluster.kubectl) == []
+
+
+async def test_without_the_driver_a_deletion_waits_says_for_what_writes_nothing_and_goes_on_when_it_is_back() -> None:
+    async with rack(driver=NO_CONTROLLER) as cluster, cluster.running() as ours:
+        async with driving(cluster):
+            await up(cluster)
+        await cluster.delete(kinds.PODCLIQUESET, "demo")
+        await cluster.clock.advance(120)
+        (domain,) = domains(cluster).values()
+        assert "deletionTimestamp" in domain["metadata"] and domain["metadata"]["finalizers"] == [OURS, DOMAIN]
+        written = ours.count
+        await cluster.clock.advance(1800)
+
+        assert ours.count == written
+        (plan,) = (await cluster.look()).survey.plans
+        why = next(held.why for held in plan.held if held.id.kind == "ComputeDomain")
+        assert why.endswith(f"waits for {DOMAIN} to let go of it")
+
+        async with driving(cluster):
+            await cluster.clock.advance(60)
+        assert (await cluster.names(), domains(cluster)) == (set(), {})
+
+
+async def test_a_namespace_goes_with_all_its_domains() -> None:
+    async with rack() as cluster, cluster.running():
+        await up(cluster, 2, workers=1)
+        await cluster.kubectl.delete(kinds.NAMESPACE, "", "default")
+        await cluster.clock.advance(120)
+
+        assert "default" not in cluster.there(kinds.NAMESPACE)
+        assert await left_of_domains(cluster) == []
+
+
+@pytest.mark.parametrize("manner", ["Background", "Foreground"])
+async def test_a_set_removed_by_force_leaves_no_domain_behind(manner: str) -> None:
+    async with rack() as cluster:
+        async with cluster.running():
+            await up(cluster)
+        await cluster.delete(kinds.PODCLIQUESET, "demo", manner)
+        await cluster.kubectl.patch(kinds.PODCLIQUESET, "default", "demo", {"metadata": {"finalizers": None}})
+        await cluster.clock.advance(30)
+        async with cluster.running() as ours:
+            witness = Witness(cluster, ours)
+            await cluster.clock.advance(120)
+
+        assert (await cluster.names(), witness.fouls) == (set(), [])
+        assert await left_of_domains(cluster) == []
+
+
+async def test_a_set_made_again_before_the_domain_of_the_one_before_it_is_gone_gets_its_own() -> None:
+    async with rack() as cluster, cluster.running():
+        await up(cluster)
+        before = uids(cluster)
+        await cluster.delete(kinds.PODCLIQUESET, "demo")
+        await cluster.kubectl.patch(kinds.PODCLIQUESET, "default", "demo", {"metadata": {"finalizers": None}})
+        await cluster.apply(auto(1, gpu(replicas=2)))
+        await cluster.clock.advance(180)
+
+        assert list(domains(cluster)) == ["demo-0"] and uids(cluster) != before
+        assert [is_ready(pod) for pod in cluster.there(POD).values()] == [True, True]
+
+
+async def test_a_sync_of_what_is_settled_writes_nothing() -> None:
+    async with rack() as cluster:
+        await cluster.apply(auto(2, gpu()))
+        report = await cluster.sync()
+        await cluster.clock.advance(30)
+        again = await cluster.sync()
+
+        assert (report.failures, again.failures, cluster.process.count) == ((), (), 0)
+        assert [plan.operations for plan in (await cluster.look()).survey.plans] == [()]
