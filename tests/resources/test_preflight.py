@@ -47,13 +47,14 @@ def test_each_kind_is_asked_about_once() -> None:
 
 
 @pytest.mark.parametrize("kind", kinds.OURS, ids=lambda kind: kind.plural)
-def test_a_kind_of_ours_that_is_not_served_is_a_failed_preflight(kind: Kind) -> None:
+def test_a_kind_of_ours_that_is_not_served_is_a_failed_preflight_unless_workloads_do_without(kind: Kind) -> None:
     less = Offer(ALL.kinds - {(kind.group, kind.version, kind.plural)})
     found = list(checks(Site(less, Answers(), ()), {}, ()))
 
-    assert failed(found) and not failed(checks(Site(ALL, Answers(), ()), {}, ()))
+    needed = kind != kinds.TOPOLOGY_BINDING
+    assert failed(found) is needed and not failed(checks(Site(ALL, Answers(), ()), {}, ()))
     (bad,) = [one for one in found if one.outcome is Outcome.BAD]
-    assert (bad.what, bad.level) == (f"CRD {kind.plural}.{kind.group}", Level.HARD)
+    assert (bad.what, bad.level) == (f"CRD {kind.plural}.{kind.group}", Level.HARD if needed else Level.WARNING)
 
 
 @pytest.mark.parametrize(
