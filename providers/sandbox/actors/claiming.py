@@ -31,6 +31,8 @@ class Claiming:
         self.claims = Reflection(RESOURCE_CLAIM, self._saw)
         self.inventory = Inventory(self._published)
         self._held: dict[str, list[Device]] = {}
+        self._is_stale = False
+        """Whether the pool has yet to be told of other devices: once before the next pod is placed, however many there are."""
 
     @property
     def reflections(self) -> tuple[Reflection, ...]:
@@ -38,8 +40,11 @@ class Claiming:
         return self.claims, self.inventory.classes, self.inventory.slices
 
     def _published(self) -> None:
-        self._pool.offer_devices(lambda node: {name: len(found) for name, found in self.inventory.classes_of(node).items()})
+        self._is_stale = True
         self._changed()
+
+    def _count(self, node: str) -> dict[str, int]:
+        return {name: len(found) for name, found in self.inventory.classes_of(node).items()}
 
     def _saw(self, key: Key, old: Body | None, new: Body | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old) or (is_allocated(old) and not is_allocated(new))):
@@ -65,6 +70,9 @@ class Claiming:
 
     def asks(self, asks: Iterable[tuple[Body, Ask]]) -> list[tuple[str, Ask]]:
         """What each of the pods needs, devices included. Raises `Lacking` for a pod whose claims are not all there."""
+        if self._is_stale:
+            self._is_stale = False
+            self._pool.offer_devices(self._count)
         first: dict[str, str] = {}
         """The pod that will have the claim of that uid allocated, the others beside it."""
         found = []

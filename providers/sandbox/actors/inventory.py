@@ -49,9 +49,10 @@ class Inventory:
 
     def is_simulated(self, device_class: str) -> bool:
         """Whether there are as many devices of the class as anybody asks for: nobody publishes any of its driver's."""
-        tests = self._tests_of(device_class)
-        drivers = {test.value for test in tests or () if not test.name}
-        return DRIVER not in drivers and not any(body["spec"].get("driver") in drivers for body in self.slices.objects.values())
+        drivers = {test.domain if test.name else test.value for test in self._tests_of(device_class) or ()}
+        if not drivers or DRIVER in drivers:
+            return not drivers
+        return all(body["spec"].get("driver") not in drivers for body in self.slices.objects.values())
 
     def devices(self, node: str, device_class: str) -> tuple[Device, ...]:
         """The devices of the class on the node, whoever has them."""

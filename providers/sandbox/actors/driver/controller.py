@@ -9,14 +9,13 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.body import Body, Key, is_deleting, key_of, labels_of, status_of, uid_of
-from providers.sandbox.actors.driver.facts import Facts
+from providers.sandbox.actors.driver.facts import Facts, OfDomains
 from providers.sandbox.actors.driver.lookup import one_of_domain
 from providers.sandbox.actors.driver.objects import daemon_set, daemon_template, workload_template
 from providers.sandbox.actors.driver.rounds import Rounds
 from providers.sandbox.actors.driver.status import Statuses, overall
 from providers.sandbox.actors.driver.sweeps import Sweeps
 from providers.sandbox.actors.driver.teardown import Teardown
-from providers.sandbox.actors.reflector import Reflection
 from providers.sandbox.actors.settings import Driver
 from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DAEMON, DAEMON_SET, DOMAIN, WORKLOAD
 from resources.kinds import RESOURCE_CLAIM_TEMPLATE
@@ -121,7 +120,7 @@ class Controller:
         self._facts.domains.assume(made)
         return made
 
-    async def _have(self, seen: Reflection, domain: Body, kind: Kind, wanted: Body, target: str) -> None:
+    async def _have(self, seen: OfDomains, domain: Body, kind: Kind, wanted: Body, target: str) -> None:
         """Make it unless there is one by label. One that has its name and not its label is in the way, and is never adopted."""
         found = one_of_domain(seen, uid_of(domain), target)
         if found is None:

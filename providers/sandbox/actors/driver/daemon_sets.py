@@ -31,9 +31,8 @@ class DaemonSets:
 
     def _saw_labelled(self, key: Key, old: Body | None, new: Body | None) -> None:
         uids = {labels_of(body).get(DOMAIN) for body in (old, new) if body is not None} - {None}
-        for daemon_set in self._facts.daemon_sets.objects.values():
-            if labels_of(daemon_set).get(DOMAIN) in uids:
-                self._agenda.add(key_of(daemon_set))
+        for daemon_set in [one for uid in uids if uid for one in self._facts.daemon_sets.of(uid)]:
+            self._agenda.add(key_of(daemon_set))
 
     async def _look(self, key: Key) -> None:
         daemon_set = self._facts.daemon_sets.get(*key)
@@ -54,11 +53,13 @@ class DaemonSets:
         await self._write(daemon_set, wanted, living(self._pods(daemon_set)))
 
     def _nodes(self, daemon_set: Body) -> list[str]:
+        """Only nodes of a domain are looked at: the driver's DaemonSets select them by its label."""
         selector = daemon_set["spec"]["template"]["spec"].get("nodeSelector") or {}
-        return [name for (_, name), node in self._facts.nodes.objects.items() if selector.items() <= labels_of(node).items()]
+        nodes = self._facts.nodes.of(selector.get(DOMAIN, ""))
+        return [node["metadata"]["name"] for node in nodes if selector.items() <= labels_of(node).items()]
 
     def _pods(self, daemon_set: Body) -> list[Body]:
-        return [pod for pod in self._facts.daemons_of(labels_of(daemon_set).get(DOMAIN, "")) if _is_owned(pod, daemon_set)]
+        return [pod for pod in self._facts.daemons.of(labels_of(daemon_set).get(DOMAIN, "")) if _is_owned(pod, daemon_set)]
 
     async def _create(self, daemon_set: Body, node: str, before: Iterable[Body]) -> None:
         try:

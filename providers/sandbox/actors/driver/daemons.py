@@ -96,9 +96,7 @@ class Daemons:
     async def _leave(self, pod: Body) -> None:
         """Stopped: out of the clique, by address."""
         address = status_of(pod).get("podIP")
-        for clique in list(self._facts.cliques.objects.values()):
-            if labels_of(clique).get(DOMAIN) != labels_of(pod)[DOMAIN]:
-                continue
+        for clique in self._facts.cliques.of(labels_of(pod)[DOMAIN]):
             daemons = daemons_in(clique)
             kept = [one for one in daemons if one["ipAddress"] != address]
             if len(kept) < len(daemons):

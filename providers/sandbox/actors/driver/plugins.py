@@ -8,10 +8,10 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors import calls
 from providers.sandbox.actors.agenda import Agenda
-from providers.sandbox.actors.body import Body, Key, labels_of, uid_of
+from providers.sandbox.actors.body import Body, Key, key_of, labels_of, uid_of
 from providers.sandbox.actors.calls import Call
 from providers.sandbox.actors.driver.configs import Config, config_of
-from providers.sandbox.actors.driver.facts import Facts
+from providers.sandbox.actors.driver.facts import Facts, daemons_in
 from providers.sandbox.actors.driver.status import READY
 from providers.sandbox.actors.driver.teardown import unlabel
 from providers.sandbox.actors.nodes import is_simulated
@@ -45,7 +45,7 @@ class Entry:
 
     node: str
     config: Config
-    name: str
+    claim: Key
     is_completed: bool = False
 
 
@@ -94,17 +94,15 @@ class Plugins:
         except ValueError:
             return
         done = call.reason == calls.DONE
-        self._checkpoint[uid_of(claim)] = Entry(calls.node_of(claim), config, claim["metadata"]["name"], is_completed=done)
+        self._checkpoint[uid_of(claim)] = Entry(calls.node_of(claim), config, key_of(claim), is_completed=done)
 
     def _saw_clique(self, key: Key, old: Body | None, new: Body | None) -> None:
         """Who has a prepared channel of the domain may have lost it, or have it back."""
-        uids = {labels_of(body).get(DOMAIN) for body in (old, new) if body is not None}
-        if uids.isdisjoint(entry.config.domain for entry in self._checkpoint.values()):
-            return
-        for claim_key, claim in self._facts.claims.objects.items():
-            entry = self._checkpoint.get(uid_of(claim))
-            if entry is not None and entry.config.domain in uids:
-                self._agenda.add(Visit(claim_key, uid_of(claim)))
+        before, after = ({one["nodeName"] for one in daemons_in(body)} if body is not None else set() for body in (old, new))
+        if moved := before ^ after:
+            for uid, entry in self._checkpoint.items():
+                if entry.node in moved:
+                    self._agenda.add(Visit(entry.claim, uid))
 
     async def _forget_strangers(self) -> None:
         """Labels of nodes on which nothing is prepared: the claims have gone while no plugin was there to see it."""
@@ -159,7 +157,7 @@ class Plugins:
 
     async def _prepare(self, claim: Body) -> None:
         """The checks, in the driver's order. Raises `Permanent` and `Retryable`."""
-        uid, name, node = uid_of(claim), claim["metadata"]["name"], calls.node_of(claim)
+        uid, node = uid_of(claim), calls.node_of(claim)
         try:
             config = config_of(claim)
         except ValueError as error:
@@ -171,20 +169,20 @@ class Plugins:
         domain = self._facts.domain(config.domain)
         if domain is None:
             raise Permanent(f"ComputeDomain not found: {config.domain}")
-        self._checkpoint[uid] = Entry(node, config, name)
+        self._checkpoint[uid] = Entry(node, config, key_of(claim))
         if config.is_channel:
             if domain["metadata"]["namespace"] != claim["metadata"]["namespace"]:
                 raise Permanent("the ResourceClaim's namespace is different than the ComputeDomain's namespace")
             await self._label(node, config.domain)
             if (self._facts.is_in(config.domain, node) or {}).get("status") != READY:
                 raise Retryable("current node not ready in ComputeDomain")
-        self._checkpoint[uid] = Entry(node, config, name, is_completed=True)
+        self._checkpoint[uid] = Entry(node, config, key_of(claim), is_completed=True)
 
     def _check_overlap(self, uid: str, node: str, config: Config, device: str) -> None:
         """One channel a node: whoever has completed has it, until the kubelet gives it back."""
         for other, entry in self._checkpoint.items():
             if other != uid and entry.node == node and entry.is_completed and entry.config.is_channel == config.is_channel:
-                raise Retryable(f"requested device {device} is already allocated to different claim {entry.name}")
+                raise Retryable(f"requested device {device} is already allocated to different claim {entry.claim[1]}")
 
     async def _label(self, node: str, domain: str) -> None:
         """Put the node into the domain; a domain that is on its way out is as good as any."""

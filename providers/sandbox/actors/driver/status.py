@@ -6,12 +6,12 @@ from typing import Any, Final
 import anyio
 
 from engine import conditions
-from engine.errors import NotFound
+from engine.errors import ClusterError, NotFound
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.body import Body, Key, conditions_of, key_of, labels_of, status_of, uid_of
-from providers.sandbox.actors.driver.facts import Facts, daemons_in, of_domain
+from providers.sandbox.actors.driver.facts import Facts, daemons_in
 from providers.sandbox.actors.driver.rounds import Rounds
 from providers.sandbox.driver.kinds import CLIQUE, CLIQUE_ID, COMPUTE_DOMAIN, DOMAIN
 
@@ -72,13 +72,19 @@ class Statuses:
         """Bring the nodes of every domain up to date, those on their way out included; first take out of the cliques who is gone."""
         for clique in list(self._facts.cliques.objects.values()):
             await self._prune(clique)
+        failure: ClusterError | None = None
         for domain in list(self._facts.domains.objects.values()):
             nodes = self._nodes(uid_of(domain))
             if nodes != list(status_of(domain).get("nodes") or ()):
-                await self.write(domain, overall(domain, nodes), nodes)
+                try:
+                    await self.write(domain, overall(domain, nodes), nodes)
+                except ClusterError as error:
+                    failure = error  # One domain that cannot be written keeps no other from it.
+        if failure is not None:
+            raise failure
 
     async def _prune(self, clique: Body) -> None:
-        there = {pod["spec"].get("nodeName") for pod in self._facts.daemons_of(labels_of(clique).get(DOMAIN, ""))}
+        there = {pod["spec"].get("nodeName") for pod in self._facts.daemons.of(labels_of(clique).get(DOMAIN, ""))}
         daemons = daemons_in(clique)
         kept = [one for one in daemons if one["nodeName"] in there]
         if len(kept) == len(daemons):
@@ -91,8 +97,8 @@ class Statuses:
 
     def _nodes(self, uid: str) -> list[dict[str, Any]]:
         """Who has joined a clique, and the daemons of nodes that have no fabric."""
-        joined = [_joined(one) for clique in of_domain(self._facts.cliques, uid) for one in daemons_in(clique)]
-        alone = [_alone(pod) for pod in self._facts.daemons_of(uid) if labels_of(pod).get(CLIQUE_ID) == "" and status_of(pod).get("podIP")]
+        joined = [_joined(one) for clique in self._facts.cliques.of(uid) for one in daemons_in(clique)]
+        alone = [_alone(pod) for pod in self._facts.daemons.of(uid) if labels_of(pod).get(CLIQUE_ID) == "" and status_of(pod).get("podIP")]
         return sorted((*joined, *alone), key=lambda node: (node["cliqueID"], node["index"], node["name"]))
 
 

@@ -13,10 +13,9 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.body import Body, Key, key_of, labels_of, uid_of
-from providers.sandbox.actors.driver.facts import Facts
+from providers.sandbox.actors.driver.facts import Facts, OfDomains
 from providers.sandbox.actors.driver.rounds import Rounds
 from providers.sandbox.actors.driver.teardown import delete, release, unlabel
-from providers.sandbox.actors.reflector import Reflection
 from providers.sandbox.driver.kinds import DOMAIN
 
 EVERY: Final = 600.0
@@ -65,6 +64,5 @@ class Sweeps:
         for node in self._orphans(self._facts.nodes):
             await unlabel(self._client, self._facts.nodes, node)
 
-    def _orphans(self, seen: Reflection) -> list[Body]:
-        there = [body for body in seen.objects.values() if DOMAIN in labels_of(body)]
-        return [body for body in there if self._facts.domain(labels_of(body)[DOMAIN]) is None]
+    def _orphans(self, seen: OfDomains) -> list[Body]:
+        return [body for uid in seen.uids if self._facts.domain(uid) is None for body in seen.of(uid)]

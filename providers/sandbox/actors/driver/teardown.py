@@ -3,8 +3,8 @@
 from engine.errors import NotFound
 from engine.ids import Kind
 from engine.runtime.client import Client
-from providers.sandbox.actors.body import Body, is_deleting, key_of, labels_of, uid_of
-from providers.sandbox.actors.driver.facts import Facts, NotYet
+from providers.sandbox.actors.body import Body, is_deleting, key_of, uid_of
+from providers.sandbox.actors.driver.facts import Facts, NotYet, OfDomains
 from providers.sandbox.actors.driver.lookup import one_of_domain
 from providers.sandbox.actors.reflector import Reflection
 from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DAEMON, DOMAIN, WORKLOAD
@@ -43,11 +43,10 @@ class Teardown:
         await delete(self._client, self._facts.daemon_sets.kind, daemon_set)
 
     async def _take_labels(self, uid: str) -> None:
-        for node in list(self._facts.nodes.objects.values()):
-            if labels_of(node).get(DOMAIN) == uid:
-                await unlabel(self._client, self._facts.nodes, node)
+        for node in self._facts.nodes.of(uid):
+            await unlabel(self._client, self._facts.nodes, node)
 
-    async def _release(self, seen: Reflection, uid: str, target: str) -> None:
+    async def _release(self, seen: OfDomains, uid: str, target: str) -> None:
         found = one_of_domain(seen, uid, target)
         if found is None:
             return
@@ -55,7 +54,7 @@ class Teardown:
             raise NotYet(f"attempting to remove finalizer before {seen.kind.name} marked for deletion")
         await release(self._client, seen.kind, found)
 
-    def _assert_gone(self, seen: Reflection, uid: str, target: str) -> None:
+    def _assert_gone(self, seen: OfDomains, uid: str, target: str) -> None:
         if one_of_domain(seen, uid, target) is not None:
             raise NotYet(f"{seen.kind.name} still exists")
 
