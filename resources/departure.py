@@ -67,7 +67,7 @@ def teardown(observed: Observed, policy: Policy, setup: Setup, now: datetime, me
     found = (*(one.domains for one in gone), shared)
     return Desired(
         graph([*parts, *(one.part for one in gone)]),
-        waiting=tuple(Held(live.id, "is being deleted") for live in going),
+        waiting=(*(Held(live.id, "is being deleted") for live in going), *(held for one in found for held in one.waiting)),
         alarms=tuple(alarm for one in found for alarm in one.alarms),
         wake_at=earliest(one.until for one in found),
     )

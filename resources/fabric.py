@@ -204,6 +204,11 @@ class Leaving:
     until: datetime | None = None
     alarms: tuple[Alarm, ...] = ()
 
+    @property
+    def waiting(self) -> tuple[Held, ...]:
+        """Those that are still in use: nobody's turn but that of who uses them."""
+        return tuple(Held(one.id, one.why, self.until) for one in self.resources if one.stance is Stance.HOLD)
+
 
 def leaving(observed: Observed, lives: Iterable[Live], setup: Setup, why: str, now: datetime, slices: Iterable[Slice]) -> Leaving:
     """What becomes of these domains, whose pods are in those slices: they go when what uses them has gone, or has had time enough."""
@@ -327,4 +332,6 @@ def _led(observed: Observed, fabric: Fabric, domain: Live) -> tuple[Live, ...]:
                 found.setdefault(uid, []).append(claim)
         return {uid: tuple(led) for uid, led in found.items()}
 
-    return observed.neighbours.index(f"claims of {fabric.name}", by_domain).get(domain.uid, ())
+    led = observed.neighbours.index(f"claims of {fabric.name}", by_domain).get(domain.uid, ())
+    # From another namespace nobody gets into a domain, whatever his claim says: it must not keep the domain either.
+    return tuple(claim for claim in led if claim.id.namespace == domain.id.namespace)

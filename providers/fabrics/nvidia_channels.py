@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
-from providers.fabrics.nvidia_words import CHANNEL, DRIVER
+from providers.fabrics.nvidia_words import CHANNEL, DAEMON_CONFIG, DRIVER
 from resources.admission.annotations import mapping, mappings
 
 
@@ -33,9 +33,13 @@ def holders(claims: Iterable[Live]) -> Iterator[tuple[str, Live]]:
 
 
 def domain_of(claim: Live) -> str:
-    """The uid of the domain that a claim leads into: what the driver has put into it; empty if it is none of its claims."""
+    """The uid of the domain that a claim leads into: what the driver has put into it; empty if it is none of its claims.
+
+    The claims of the driver's own daemons serve a domain, and are not in it.
+    """
     for config in mappings(get(claim.body, ("spec", "devices", "config"), ())):
         opaque = mapping(config.get("opaque"))
-        if opaque.get("driver") == DRIVER:
-            return str(mapping(opaque.get("parameters")).get("domainID") or "")
+        parameters = mapping(opaque.get("parameters"))
+        if opaque.get("driver") == DRIVER and parameters.get("kind") != DAEMON_CONFIG:
+            return str(parameters.get("domainID") or "")
     return ""

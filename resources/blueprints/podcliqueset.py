@@ -145,6 +145,7 @@ def _desired(observed: Observed, asked: Asked, template: Template, setup: Setup,
         for one, own in zip(seen, fabrics, strict=True)
     ]
     beyond = list(excess(observed, count, setup, now, memo))
+    leaving = [parting, *(own.leaving for own in fabrics), *(one.domains for one in beyond)]
     complete = not beyond and all(one.standing.complete for one in replicas) and all(_is_there(observed, id) for id in shared.resources)
     rollout = status.Rollout(next(iter(turns), None), done=not any(one.stale or one.away for one in stages))
     standing = status.of(template, count, root, [one.standing for one in replicas], rollout) if root.uid else None
@@ -155,11 +156,15 @@ def _desired(observed: Observed, asked: Asked, template: Template, setup: Setup,
     itself = part(ROOT, [_root(observed, asked, standing)])
     return Desired(
         graph([itself, shared, *(one.part for one in replicas), *(one.part for one in beyond)]),
-        waiting=(*fabric.waiting(named.values()), *(held for one in replicas for held in one.waiting)),
+        waiting=(
+            *fabric.waiting(named.values()),
+            *(held for one in replicas for held in one.waiting),
+            *(held for gone in leaving for held in gone.waiting),
+        ),
         held=(*errors.unexplained([root] if observed.troubles is None else ()), *(held for one in replicas for held in one.held)),
         notes=template.topology.notes,
-        alarms=tuple(dict.fromkeys(_alarms(fabrics, [parting, *(one.domains for one in beyond)]))),
-        wake_at=earliest((*(one.verdict.until for one in seen), *_untils(fabrics, [parting, *(one.domains for one in beyond)]))),
+        alarms=tuple(dict.fromkeys(_alarms(fabrics, leaving))),
+        wake_at=earliest((*(one.verdict.until for one in seen), *(gone.until for gone in leaving))),
     )
 
 
@@ -188,15 +193,8 @@ def _is_there(observed: Observed, id: ResourceId) -> bool:
 def _alarms(fabrics: Iterable[Fabrics], leaving: Iterable[Leaving]) -> Iterator[Alarm]:
     for found in fabrics:
         yield from (domain.alarm for domain in found.domains if domain.alarm is not None)
-        yield from found.leaving.alarms
     for gone in leaving:
         yield from gone.alarms
-
-
-def _untils(fabrics: Iterable[Fabrics], leaving: Iterable[Leaving]) -> Iterator[datetime | None]:
-    """Until when what is said of domains that go is true."""
-    yield from (found.leaving.until for found in fabrics)
-    yield from (gone.until for gone in leaving)
 
 
 def _turn(root: Live) -> int | None:

@@ -1,0 +1,81 @@
+"""Crash anywhere with domains: killed at any write of bring-up, scale-in and teardown, the next process ends where none would have been."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from engine.runtime.session import Ending
+from providers.sandbox.driver.kinds import COMPUTE_DOMAIN
+from resources import kinds
+from tests.mnnvl.sets import auto, gpu, named
+from tests.stories.fabric import Witness, left_of_domains, rack
+from tests.stories.process import Killed
+from tests.stories.stage import Stage
+
+pytestmark = pytest.mark.anyio
+
+Story = Callable[[Stage], Awaitable[None]]
+
+
+async def bring_up(cluster: Stage) -> None:
+    await cluster.apply(auto(1, gpu()))
+    await cluster.apply(named("rack", "other"))
+
+
+async def scale_in(cluster: Stage) -> None:
+    await cluster.apply(auto(2, gpu()))
+    await cluster.sync()
+    await cluster.scale(kinds.PODCLIQUESET, "demo", 1)
+
+
+async def take_down(cluster: Stage) -> None:
+    await bring_up(cluster)
+    await cluster.sync()
+    for name in ("demo", "other"):
+        await cluster.delete(kinds.PODCLIQUESET, name)
+
+
+async def ended(cluster: Stage) -> tuple[dict[str, Any], list[str]]:
+    """What there is at the end, and what is left of domains, by kind: claims have names that nobody can know."""
+    await cluster.clock.advance(60)
+    shape = {name: told for name, told in (await cluster.shape()).items() if not name.startswith("ResourceClaim ")}
+    return shape, sorted(one.partition(" ")[0] for one in await left_of_domains(cluster))
+
+
+async def undisturbed(story: Story) -> tuple[tuple[dict[str, Any], list[str]], int]:
+    """Where a sync that nobody kills ends, and with how many writes."""
+    async with rack() as cluster:
+        await story(cluster)
+        assert (await cluster.sync()).ending is Ending.DONE
+        writes = cluster.process.count
+        return await ended(cluster), writes
+
+
+async def disturbed(story: Story, number: int, when: str) -> tuple[tuple[dict[str, Any], list[str]], Counter[str], list[str]]:
+    """Where the next one ends after one that was killed at a write, how often each thing was made, and what was done wrong."""
+    async with rack() as cluster:
+        await story(cluster)
+        first = cluster.start()
+        fouls = Witness(cluster, first).fouls
+        first.dies_before, first.dies_after = (number, 0) if when == "before" else (0, number)
+        with pytest.raises((Killed, ExceptionGroup)):
+            await cluster.sync(first)
+        second = cluster.start()
+        fouls += (witness := Witness(cluster, second)).fouls
+        assert (await cluster.sync(second)).ending is Ending.DONE
+        return await ended(cluster), first.created + second.created, [*fouls, *witness.fouls]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("story", [bring_up, scale_in, take_down])
+async def test_a_sync_killed_at_any_write_is_completed_by_the_next_one(story: Story, when: str) -> None:
+    wanted, writes = await undisturbed(story)
+    assert writes > 3
+
+    for number in range(1, writes + 1):
+        found, made, fouls = await disturbed(story, number, when)
+
+        assert (found, fouls) == (wanted, [])
+        assert {count for name, count in made.items() if name.startswith(COMPUTE_DOMAIN.name)} <= {1}
