@@ -1,0 +1,134 @@
+"""What is read from a real server's own words: its discovery, its access reviews, its scheduler and its controller of claims."""
+
+from collections.abc import Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+import pytest
+
+from engine.ids import Kind
+from providers.asking import allowed, ask, offer
+from providers.fabrics.nvidia import Nvidia
+from providers.fabrics.nvidia_words import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN_LABEL, TARGET_LABEL
+from providers.kubernetes.client import KubernetesClient
+from providers.sandbox.driver.definitions import definitions
+from providers.sandbox.driver.installation import installation, slice_of
+from resources import kinds
+from resources.check import Outcome
+from resources.permissions import permissions
+from resources.ports import Diagnosis, Site
+from resources.preflight import checks
+from resources.registry import BLUEPRINTS
+from resources.setup import Setup
+from tests.controlplane.cluster import ControlPlane
+from tests.stories.test_control_plane import connection, define
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+NAMESPACE = "seen"
+FABRIC = Nvidia(auto=True)
+SETUP = Setup({}, "", fabrics=(FABRIC,))
+Body = dict[str, Any]
+LATE = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+def pod(name: str, node: str) -> Body:
+    """A pod on that node that claims a place in the domain."""
+    spec = {
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "tolerations": [{"operator": "Exists"}],
+        "resourceClaims": [{"name": "mnnvl-claim", "resourceClaimTemplateName": "demo-0"}],
+        "containers": [{"name": "main", "image": "example/worker:1", "resources": {"claims": [{"name": "mnnvl-claim"}]}}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+
+
+def template(uid: str) -> Body:
+    """What the driver would answer to the domain."""
+    requests = [{"name": "channel", "exactly": {"deviceClassName": CHANNEL_CLASS}}]
+    parameters = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomainChannelConfig", "domainID": uid}
+    config = [{"requests": ["channel"], "opaque": {"driver": "compute-domain.nvidia.com", "parameters": parameters}}]
+    metadata = {"name": "demo-0", "namespace": NAMESPACE, "labels": {DOMAIN_LABEL: uid, TARGET_LABEL: "Workload"}}
+    spec = {"spec": {"devices": {"requests": requests, "config": config}}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec}
+
+
+async def until(admin: KubernetesClient, kind: Kind, well: Callable[[Body], bool]) -> Body:
+    """The first object of that kind, in our namespace, that is so."""
+    listing = await admin.list(kind, NAMESPACE)
+    if found := [body for body in listing.items if well(body)]:
+        return found[0]
+    with anyio.fail_after(60):
+        async with aclosing(admin.watch(kind, NAMESPACE, since=listing.revision)) as events:
+            async for _, body in events:
+                if well(body):
+                    return body
+    raise AssertionError(f"no {kind.name} is as it should be")
+
+
+async def told(admin: KubernetesClient) -> list[Diagnosis]:
+    """What is said of the domain."""
+    domain = COMPUTE_DOMAIN.id(NAMESPACE, "demo-0")
+    answers = await ask(admin, FABRIC.clues(domain), await offer(admin))
+    assert [answer.fault for answer in answers.known.values() if answer.fault] == []
+    return list(FABRIC.explain(domain, answers, LATE))
+
+
+def has_no_room(body: Body) -> bool:
+    """Whether the scheduler has found no node for a pod."""
+    return any(one.get("reason") == "Unschedulable" for one in (body.get("status") or {}).get("conditions") or ())
+
+
+async def test_a_real_server_s_words_are_understood(control_plane: ControlPlane) -> None:
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, NAMESPACE, *map(dict, definitions()))
+        node = sorted(body["metadata"]["name"] for body in (await admin.list(kinds.NODE)).items)[0]
+        classes = [dict(body) for kind, body in installation() if kind.name == kinds.DEVICE_CLASS.name]
+        shared = [(kinds.DEVICE_CLASS, body) for body in classes] + [(kinds.RESOURCE_SLICE, dict(slice_of(node)))]
+        for kind, body in shared:
+            await admin.patch(kind, "", body["metadata"]["name"], body, how="apply", force=True)
+        try:
+            await admin.create(kinds.POD, NAMESPACE, pod("early", node))
+            await until(admin, kinds.EVENT, lambda body: body.get("reason") == "FailedResourceClaimCreation")
+            early = await told(admin)
+            await admin.delete(kinds.POD, NAMESPACE, "early", grace=0)
+
+            spec = {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "demo-0"}}}
+            head = {"apiVersion": COMPUTE_DOMAIN.api_version, "kind": "ComputeDomain", "metadata": {"name": "demo-0"}, "spec": spec}
+            made = await admin.create(COMPUTE_DOMAIN, NAMESPACE, head)
+            await admin.create(kinds.RESOURCE_CLAIM_TEMPLATE, NAMESPACE, template(made["metadata"]["uid"]))
+            await admin.create(kinds.POD, NAMESPACE, pod("a", node))
+            await until(admin, kinds.POD, lambda body: body["metadata"]["name"] == "a" and bool(body["spec"].get("nodeName")))
+            await admin.create(kinds.POD, NAMESPACE, pod("b", node))
+            await until(admin, kinds.POD, lambda body: body["metadata"]["name"] == "b" and has_no_room(body))
+            crowded = await told(admin)
+
+            offered = await offer(admin)
+            answers = await ask(admin, FABRIC.questions(), offered)
+            rights = await allowed(admin, permissions(BLUEPRINTS, SETUP, "default"), "")
+            judged = {check.what: check for check in checks(Site(offered, answers, ()), rights, SETUP.fabrics)}
+        finally:
+            for kind, body in shared:
+                await admin.delete(kind, "", body["metadata"]["name"])
+
+    assert [one.cause for one in early if "FailedResourceClaimCreation" in one.observation] == [
+        "ResourceClaimTemplate demo-0 is not there: ComputeDomain demo-0 does not exist"
+    ]
+    (full,) = [one for one in crowded if "cannot allocate all claims" in one.observation]
+    assert full.observation.startswith("pod b: Pending") and f"{node} by pod {NAMESPACE}/a of this domain" in full.cause
+    good = [
+        "server version",
+        "CRD podcliquesets.grove.io",
+        "CRD computedomains.resource.nvidia.com",
+        "ComputeDomain: spec.channel.resourceClaimTemplate.name",
+        "ComputeDomain: numNodes",
+        "API resource.k8s.io",
+        f"DeviceClass {CHANNEL_CLASS}",
+        "ResourceSlices of compute-domain.nvidia.com",
+        "permissions",
+    ]
+    assert {what: judged[what].outcome for what in good} == dict.fromkeys(good, Outcome.GOOD)
+    assert not any(what.startswith("permissions on") for what in judged)
+    assert not any(check.outcome is Outcome.UNKNOWN for check in judged.values())
