@@ -11,7 +11,7 @@ from resources.settings import read
 from tests.test_layout import ROOT, SOURCES, files
 
 PAGES = sorted(path for path in files() if path.suffix == ".md")
-RULE = re.compile(r"(?<![\w-])[RNTQ][1-9]\d?(?![\w-])")
+RULE = re.compile(r"(?<![\w-])[RNTQCI][1-9]\d?(?![\w-])")
 """A rule by its number: R26, N9, T10, Q16."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
