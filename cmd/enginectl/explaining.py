@@ -15,6 +15,7 @@ from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.resource import Stance
 from engine.runtime.client import Client
+from engine.runtime.passes import Look
 from enginectl import domains_shown, output, wiring
 from enginectl.condition import age
 from enginectl.exits import Exit
@@ -30,6 +31,7 @@ from resources.inquiry import Answer, Answers, Question
 from resources.planned import planned_by
 from resources.policies import drain
 from resources.ports import Diagnosis, Explaining
+from resources.provenance import Sources, provenance
 from resources.registry import BLUEPRINTS
 from resources.setup import Setup
 from resources.standing import Standing, standings
@@ -48,6 +50,8 @@ class Explained:
     diagnoses: tuple[Diagnosis, ...] = ()
     standings: tuple[Standing, ...] = ()
     """How a domain is doing, as seen from each set that has it."""
+    sources: Sources = field(default_factory=dict)
+    """Which of its fields come from which of its root's."""
     unseen: Mapping[str, str] = field(default_factory=dict)
     """Kind -> why not all of it was seen."""
 
@@ -76,7 +80,9 @@ async def explained(wired: Wiring, word: str, name: str, form: Output) -> Exit:
     unseen = {**look.world.incomplete, **dict(holes(Answers(asked)))}
     near = [seen for seen in look.world.roots if seen.root.id in plans]
     doing = [one for seen in near for one in standings(seen, plans[seen.root.id], wired.setup) if one.id == id]
-    return told(Explained(found, tuple(diagnoses), tuple(doing), unseen), wired, look.now, form)
+    wants_all = form is Output.JSON or wired.options.verbose
+    sources = sources_of(wired.setup, found, look) if wants_all else {}
+    return told(Explained(found, tuple(diagnoses), tuple(doing), sources, unseen), wired, look.now, form)
 
 
 async def kind_of(client: Client, wired: Wiring, word: str) -> Kind:
@@ -94,6 +100,16 @@ async def kind_of(client: Client, wired: Wiring, word: str) -> Kind:
     if found is None:
         raise Misuse(f"{word}: no such kind here")
     return found
+
+
+def sources_of(setup: Setup, found: Account, look: Look) -> Sources:
+    """Where its fields come from, by the first root that wants it."""
+    roots = {seen.root.id: seen.root for seen in look.world.roots}
+    for want in found.wanted:
+        if found.live is not None and want.root in roots and want.root != found.id:
+            blueprint = next(blueprint for blueprint in BLUEPRINTS if blueprint.kind.name == want.root.kind)
+            return provenance(blueprint, roots[want.root], found.live, want.part, look.now, setup)
+    return {}
 
 
 def domains_of(setup: Setup, found: Account, world: World) -> Iterator[ResourceId]:
@@ -144,6 +160,10 @@ def lines(found: Explained, now: datetime, *, verbose: bool) -> Iterator[Line]:
         yield from (Line(f"  {line}") for line in wishes(one))
         yield from (Line(f"  {line}") for line in dict.fromkeys(map(domains_shown.told, found.standings)))
         yield from standing(one, verbose)
+    for path, of in found.sources.items():
+        rest = f" and {len(of) - SHOWN} more" if len(of) > SHOWN else ""
+        sources = ", ".join(printable(spell(source)) for source in of[:SHOWN])
+        yield Line(f"  {printable(spell(path))} comes from {sources}{rest}", "faint")
     shown = found.diagnoses if verbose else found.diagnoses[:SHOWN]
     for each in shown:
         yield Line(f"  {clipped(each.observation, LONGEST)}", "bad" if each.bad else "faint")
@@ -218,6 +238,7 @@ def document(found: Explained) -> dict[str, Any]:
         "held": [held_entry(held) for held in one.held],
         "waiting": [held_entry(held) for held in one.waiting],
         "problems": list(one.problems),
+        "fields": [{"path": spell(path), "from": list(map(spell, of))} for path, of in found.sources.items()],
         "domains": [domains_shown.entry(each) for each in found.standings],
         "diagnoses": [diagnosis_entry(each) for each in found.diagnoses],
         "unseen": dict(found.unseen),

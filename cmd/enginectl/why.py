@@ -17,6 +17,7 @@ def why(
     """Explain why an object is as it is.
 
     Who wants it and why, what is due or held and until when; and, of a fabric domain and the pods in it, what is wrong and what to do.
+    With -v also which of its fields comes from which field of its root.
     """
     import anyio
 

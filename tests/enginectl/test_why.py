@@ -176,6 +176,15 @@ def test_what_is_due_is_told_with_its_reason_and_fields(synced: Box, engine: Eng
     assert unborn["wantedBy"][0]["root"]["name"] == "first"
 
 
+def test_fields_are_traced_to_the_set_they_come_from(synced: Box, engine: Engine) -> None:
+    told, found = engine("why", "pclq/first-0-worker", "-v"), engine("why", "pclq/first-0-worker", "-o", "json").document
+    fields = {one["path"]: one["from"] for one in found["fields"]}
+
+    assert fields["spec.replicas"] == ["spec.template.cliques[1].spec.replicas"]
+    assert "  spec.replicas comes from spec.template.cliques[1].spec.replicas" in told.out.splitlines()
+    assert "comes from" not in engine("why", "pclq/first-0-worker").out
+
+
 def test_what_nothing_wants_says_so(synced: Box, engine: Engine) -> None:
     synced.create(kinds.SERVICE, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mine"}, "spec": {"clusterIP": "None"}})
     (root,) = synced.all(kinds.PODCLIQUESET)
