@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import SystemClock
 from providers.kubernetes.connect import connected
@@ -50,16 +49,10 @@ async def serving(plane: ControlPlane) -> AsyncGenerator[Client]:
             tasks.cancel_scope.cancel()
 
 
-async def names(client: Client, kind: Kind, namespace: str = "ml") -> set[str]:
-    return {body["metadata"]["name"] for body in (await client.list(kind, namespace if kind.namespaced else "")).items}
-
-
 async def test_a_domain_is_served_one_channel_a_node_and_goes_away_again(plane: ControlPlane) -> None:
     async with serving(plane) as client:
-        assert await names(client, DEVICE_CLASS) == {
-            "compute-domain-default-channel.nvidia.com",
-            "compute-domain-daemon.nvidia.com",
-        }
+        classes = {"compute-domain-default-channel.nvidia.com", "compute-domain-daemon.nvidia.com"}
+        await until(client, DEVICE_CLASS, lambda seen: seen.keys() == classes)
         uid = (await client.create(COMPUTE_DOMAIN, "ml", domain("d")))["metadata"]["uid"]
         await until(client, RESOURCE_CLAIM_TEMPLATE, lambda seen: "d" in seen)
         for name in "ab":
