@@ -249,9 +249,34 @@ def test_T16_a_claim_that_lingers_keeps_the_domain_as_well() -> None:
     scale(toy, DEMO, 0)
     assert done_to_domains(toy) == []
     assert "waits for 1 claim" in held(plan_of(toy))["demo-0"]
+    assert [one.id.name for one in plan_of(toy).waiting] == ["demo-0"]
     del toy.objects[claim]
 
     assert done_to_domains(toy) == [("delete", "demo-0"), ("release", "demo-0")]
+
+
+@pytest.mark.parametrize(("namespace", "kind"), [("elsewhere", "ComputeDomainChannelConfig"), ("default", "ComputeDomainDaemonConfig")])
+def test_T16_no_claim_from_elsewhere_and_none_of_the_driver_s_own_keeps_it(namespace: str, kind: str) -> None:
+    toy = up(auto(1))
+    opaque = {"driver": "compute-domain.nvidia.com", "parameters": {"kind": kind, "domainID": uids(toy)["demo-0"]}}
+    spec = {"devices": {"config": [{"opaque": opaque}]}}
+    metadata = {"name": "hostage", "namespace": namespace, "annotations": {"pod": "hostage"}}
+    toy.put({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": spec})
+    scale(toy, DEMO, 0)
+
+    assert done_to_domains(toy) == [("delete", "demo-0"), ("release", "demo-0")]
+
+
+def test_T16_a_domain_that_its_replica_asks_for_no_more_waits_for_its_pods_in_the_same_way() -> None:
+    toy = up(auto(1))
+    toy.write(DEMO, {"metadata": {"annotations": {AUTO: "disabled"}}})  # Nobody in front of the cluster has objected.
+    toy.stuck = frozenset(id.name for id in toy.pods())
+    assert done_to_domains(toy) == []
+    toy.delete(toy.pods()[0])
+    plan = plan_of(toy)
+
+    assert held(plan)["demo-0"].startswith("nothing asks for it in replica 0; waits for 1 pod")
+    assert plan.wake_at is not None and plan.wake_at - toy.now == toy.settings.drain
 
 
 def test_T17_who_opts_out_hands_on_nothing_and_an_enrolled_set_tells_its_groups() -> None:
