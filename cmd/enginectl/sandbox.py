@@ -11,6 +11,8 @@ import typer
 
 from enginectl.exits import Exit
 
+DEFERENCE = 5.0
+"""Seconds in which a control plane's own controller may take up a DaemonSet: most have one, a sandbox has none."""
 HEARTBEAT = 10.0
 """Seconds between the leases of simulated nodes: other people's control planes take nodes for dead that are silent for 40."""
 
@@ -153,11 +155,9 @@ async def _play(chosen: tuple[str, ...], nodes: int, kubeconfig: str, context: s
     from providers.kubernetes.connect import connected
     from providers.kubernetes.kubeconfig import Source
     from providers.sandbox.actors import run_actors
-    from providers.sandbox.actors.settings import PARTS, Driver, Settings
+    from providers.sandbox.actors.settings import Driver, Settings
 
-    # A control plane that is not ours has a controller of its own for DaemonSets.
-    driver = Driver(parts=PARTS - {"daemonSets"})
-    clock, settings = SystemClock(), Settings(nodes=nodes, heartbeat=HEARTBEAT, driver=driver)
+    clock, settings = SystemClock(), Settings(nodes=nodes, heartbeat=HEARTBEAT, driver=Driver(deference=DEFERENCE))
     async with AsyncExitStack() as open_clients, anyio.create_task_group() as tasks:
         for name in chosen:
             source = Source(kubeconfig, context)

@@ -26,8 +26,9 @@ class Driver:
     imex_loss: float = 5.0
     """Seconds until containers exit whose domain has gone from under them."""
     parts: frozenset[str] = PARTS
-    """What of it is up: its controller, its plugins on the nodes, its daemons; and, where no kube-controller-manager does it, its
-    DaemonSets."""
+    """What of it is up: its controller, its plugins on the nodes, its daemons; and whoever carries out its DaemonSets."""
+    deference: float = 0.0
+    """Seconds in which a kube-controller-manager may take up a DaemonSet, before it is carried out here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ async def run(client: Client, clock: Clock, settings: Settings) -> None:
     publishing = Publishing(client, clock, driver, facts)
     makers: dict[str, Callable[[], Part]] = {
         "controller": lambda: Controller(client, clock, driver, facts),
-        "daemonSets": lambda: DaemonSets(client, clock, facts),
+        "daemonSets": lambda: DaemonSets(client, clock, driver, facts),
         "daemons": lambda: Daemons(client, clock, driver, facts),
         "plugins": lambda: Plugins(client, clock, settings, facts),
     }

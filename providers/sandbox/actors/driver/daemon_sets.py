@@ -1,8 +1,8 @@
-"""DaemonSets: the driver's own, carried out where no kube-controller-manager does it: one pod on each node that bears the label."""
+"""DaemonSets: the driver's own, carried out where nobody else does it: one pod on each node that bears the label."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from engine import conditions
 from engine.errors import AlreadyExists, NotFound
@@ -11,15 +11,21 @@ from engine.runtime.clock import Clock
 from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.body import Body, Key, conditions_of, is_deleting, is_finished, key_of, labels_of, status_of, uid_of
 from providers.sandbox.actors.driver.facts import Facts, living
+from providers.sandbox.actors.settings import Driver
 from providers.sandbox.driver.kinds import DAEMON_SET, DOMAIN
 from resources.kinds import POD
+
+REAL: Final = "kube-controller-manager"
+"""The name under which a real controller writes."""
 
 
 class DaemonSets:
     """The controller of the driver's DaemonSets. One that is being deleted is left to the garbage collector."""
 
-    def __init__(self, client: Client, clock: Clock, facts: Facts) -> None:
-        self._client, self._facts = client, facts
+    def __init__(self, client: Client, clock: Clock, settings: Driver, facts: Facts) -> None:
+        self._client, self._clock, self._settings, self._facts = client, clock, settings, facts
+        self._met: dict[str, float] = {}
+        """Since when a DaemonSet is known, by its uid."""
         self._agenda: Agenda[Key] = Agenda(clock)
         facts.daemon_sets.tell(lambda key, old, new: self._agenda.add(key))
         facts.nodes.tell(self._saw_labelled)
@@ -34,10 +40,18 @@ class DaemonSets:
         for daemon_set in [one for uid in uids if uid for one in self._facts.daemon_sets.of(uid)]:
             self._agenda.add(key_of(daemon_set))
 
-    async def _look(self, key: Key) -> None:
+    async def _look(self, key: Key) -> float | None:
         daemon_set = self._facts.daemon_sets.get(*key)
-        if daemon_set is None or is_deleting(daemon_set):
-            return
+        if daemon_set is None or is_deleting(daemon_set) or _is_taken_up(daemon_set):
+            return None
+        now = self._clock.monotonic()
+        left = self._met.setdefault(uid_of(daemon_set), now) + self._settings.deference - now
+        if left > 0:
+            return left
+        await self._carry_out(daemon_set)
+        return None
+
+    async def _carry_out(self, daemon_set: Body) -> None:
         wanted = self._nodes(daemon_set)
         pods = self._pods(daemon_set)
         by_node: dict[str, list[Body]] = {}
@@ -108,6 +122,12 @@ def node_of(pod: Body) -> str:
         if rule["key"] == "metadata.name" and rule.get("values")
     ]
     return str(pod["spec"].get("nodeName") or next(iter(pinned), ""))
+
+
+def _is_taken_up(daemon_set: Body) -> bool:
+    """Whether a real controller has said what it makes of it."""
+    entries = daemon_set["metadata"].get("managedFields") or ()
+    return any((one.get("manager"), one.get("subresource")) == (REAL, "status") for one in entries)
 
 
 def _is_owned(pod: Body, daemon_set: Body) -> bool:

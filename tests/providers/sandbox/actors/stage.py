@@ -31,6 +31,7 @@ class Stage:
     client: Client
     clock: VirtualClock
     actors_client: Client
+    api: Api
 
     async def create(self, *bodies: Mapping[str, Any]) -> dict[str, Any]:
         """Create these in order; the last one as it came back."""
@@ -84,7 +85,7 @@ async def playing(
     """A fresh cluster with namespace `ml` and the kinds of workloads, in which these actors play, through such a client."""
     clock = VirtualClock()
     api = Api(clock, seed=1)
-    stage = Stage(InProcessClient(api), clock, client(api))
+    stage = Stage(InProcessClient(api), clock, client(api), api)
     for definition in crds():
         await stage.client.create(CRD, "", definition)
     await stage.client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})

@@ -11,7 +11,7 @@ from engine.runtime.clock import SystemClock
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from providers.sandbox.actors import run_actors
-from providers.sandbox.actors.settings import PARTS, Driver, Settings
+from providers.sandbox.actors.settings import Driver, Settings
 from providers.sandbox.driver.installation import NAMESPACE_OF_DRIVER
 from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DEVICE_CLASS, DOMAIN, RESOURCE_SLICE
 from resources.kinds import NAMESPACE, NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE_ACCOUNT
@@ -23,7 +23,7 @@ from tests.stories.domains import assert_invariants
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
-SETTINGS = Settings(nodes=2, driver=Driver(parts=PARTS - {"daemonSets"}, imex_start=1.0))
+SETTINGS = Settings(nodes=2, driver=Driver(deference=5.0, imex_start=1.0))
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,7 @@ async def test_a_domain_is_served_one_channel_a_node_and_goes_away_again(plane: 
         for name in "ab":
             await client.create(POD, "ml", member(name, "d"))
         await until(client, POD, are_ready("a", "b"))
+        await until(client, POD, lambda seen: len(seen) == 2, NAMESPACE_OF_DRIVER)
         pods = (await client.list(POD, "ml")).items
         assert {body["spec"]["nodeName"] for body in pods} == {"node-0000", "node-0001"}
         await until(client, COMPUTE_DOMAIN, lambda seen: [one["status"] for one in seen["d"]["status"].get("nodes", ())] == ["Ready"] * 2)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from providers.sandbox.actors.settings import PARTS, Driver, Settings
-from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DOMAIN, FABRIC
+from providers.sandbox.driver.installation import NAMESPACE_OF_DRIVER
+from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, FABRIC
+from providers.sandbox.inprocess import InProcessClient
 from resources.kinds import NAMESPACE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from tests.providers.sandbox.actors.domains import NODES, OTHERS, Domains, domain, member, serving
 from tests.providers.sandbox.actors.stage import Stage, on
@@ -306,3 +308,23 @@ async def test_the_driver_may_be_stopped_anywhere_and_the_end_is_the_same() -> N
 
             assert (await stage.names(POD), await domains.labelled(), await domains.daemons()) == (set(), {}, [])
             assert await domains.get("d") is None
+
+
+async def test_daemon_sets_are_left_to_a_real_controller_for_a_while_and_for_good_once_it_has_taken_them_up() -> None:
+    async with serving(settings=replace(ONE, driver=Driver(deference=5.0))) as (stage, domains):
+        await with_domain(stage, domains)
+        await stage.create(member("p", "d"))
+        await stage.turn(4)
+        assert await domains.daemons() == []
+        await stage.turn(10)
+        assert len(await domains.daemons()) == 1
+        assert await stage.is_ready("p")
+
+        other = await domains.create(domain("other"))
+        await stage.turn(1)
+        controller = InProcessClient(stage.api, "kube-controller-manager")
+        name, said = f"computedomain-daemon-{other}", {"status": {"observedGeneration": 1}}
+        await controller.patch(DAEMON_SET, NAMESPACE_OF_DRIVER, name, said, subresource="status")
+        await domains.relabel("node-0000", DOMAIN, other)
+        await stage.turn(30)
+        assert [one for one in await domains.daemons() if one["metadata"]["labels"][DOMAIN] == other] == []
