@@ -91,6 +91,8 @@ class Devices:
         claim = self._claims.get(*key)
         call = calls.call_of(claim) if claim is not None else None
         if claim is None or call is None or not call.wanted or any(self._lives(pod, claim) for pod in users_of(claim)):
+            if claim is not None:
+                self._deserted.pop(uid_of(claim), None)
             return None
         now = self._clock.monotonic()
         left = self._deserted.setdefault(uid_of(claim), now) + self._termination - now

@@ -117,6 +117,7 @@ class Plugins:
         call = calls.call_of(claim) if claim is not None and uid_of(claim) == visit.uid and calls.results_of(claim) else None
         if claim is None or call is None:
             return await self._clean_up(visit.uid)
+        self._gone_since.pop(visit.uid, None)
         if not is_simulated(self._facts.nodes.get("", calls.node_of(claim))):
             return None
         if not call.wanted:
