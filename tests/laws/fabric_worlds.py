@@ -141,7 +141,7 @@ def happen(toy: Rack, asked: Sequence[Body], chance: random.Random) -> None:
     roots = sorted(id for id in toy.objects if id.kind == kinds.PODCLIQUESET.name)
     alive = [id for id in roots if not _is_going(toy, id)]
     domains = sorted(id for id in toy.objects if id.kind == COMPUTE_DOMAIN.name)
-    match chance.randrange(12):
+    match chance.randrange(13):
         case 0 | 1 | 2 if alive:
             scale(toy, chance.choice(alive), chance.randrange(4))
         case 3 if alive:
@@ -160,8 +160,18 @@ def happen(toy: Rack, asked: Sequence[Body], chance: random.Random) -> None:
             toy.delete(chance.choice(pods))
         case 11 if pods := toy.pods():
             toy.write(chance.choice(pods), {"status": {"phase": chance.choice(("Failed", "Succeeded")), "conditions": []}})
+        case 12 if (name := chance.choice(("demo-0", "rack", "rack-0"))) and kinds.RESOURCE_CLAIM_TEMPLATE.id(
+            "default", name
+        ) not in toy.objects:
+            toy.put(_in_the_way(name))
         case _:
             _scale_inside(toy, chance)
+
+
+def _in_the_way(name: str) -> Body:
+    """Somebody else's claim template under a name that a domain wants."""
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": {"spec": {}}}
 
 
 def _quarrel(toy: Rack, domain: ResourceId) -> None:
@@ -204,6 +214,8 @@ def calm(toy: Rack) -> None:
     for id in [id for id in toy.objects if id.kind == COMPUTE_DOMAIN.name]:
         if FOREIGN in (toy.objects[id]["metadata"].get("finalizers") or ()):
             _quarrel(toy, id)
+    for id in [id for id in toy.objects if id.kind == kinds.RESOURCE_CLAIM_TEMPLATE.name and not toy.leads_into(id.name)]:
+        del toy.objects[id]
     rest(toy)
 
 
