@@ -10,8 +10,11 @@ from resources import kinds
 from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
 from resources.narrate import narrator
+from tests.builders import podcliqueset
+from tests.laws.fabric_worlds import rest
 from tests.laws.rack import Rack
 from tests.laws.toy import SETUP
+from tests.mnnvl.sets import OPTED_OUT, said
 
 Body = dict[str, Any]
 OFF = replace(SETUP, fabrics=(Nvidia(),))
@@ -51,3 +54,43 @@ def claimed(toy: Rack) -> dict[str, list[str]]:
         claims = [one["resourceClaimTemplateName"] for one in pod["spec"].get("resourceClaims") or ()]
         found.setdefault(pod["metadata"]["labels"]["grove.io/podclique"], []).extend(claims)
     return found
+
+
+def up(*manifests: Any, flag: bool = True) -> Rack:
+    """A cluster in which these sets are up."""
+    toy = Rack()
+    toy.settings = toy.settings if flag else OFF
+    for manifest in manifests:
+        toy.put(manifest)
+    rest(toy)
+    return toy
+
+
+def uids(toy: Rack) -> dict[str, str]:
+    """The domains and which incarnation of each."""
+    return {name: body["metadata"]["uid"] for name, body in toy.domains().items()}
+
+
+def root(name: str = "demo") -> Any:
+    """The set of that name."""
+    return kinds.PODCLIQUESET.id("default", name)
+
+
+def sharing(*cliques: Body, name: str = "demo", replicas: int = 1, **more: Any) -> dict[str, Any]:
+    """A set with these cliques that has opted out."""
+    return said(podcliqueset(name, *(dict(one) for one in cliques), replicas=replicas, **more), OPTED_OUT)
+
+
+def plan_of(toy: Rack, name: str = "demo") -> Plan:
+    """What is to be done about one set."""
+    return next(plan for plan in toy.plans() if plan.root == root(name))
+
+
+def owners(toy: Rack, domain: str) -> list[str]:
+    """The sets that have a part in it."""
+    return [owner["name"] for owner in toy.domains()[domain]["metadata"].get("ownerReferences", ())]
+
+
+def held(plan: Plan) -> dict[str, str]:
+    """What is held, and why."""
+    return {one.id.name: one.why for one in plan.held}

@@ -6,6 +6,7 @@ from typing import Any
 from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, GPU, NAMED
 from tests.builders import clique, podcliqueset
 
+OPTED_OUT = {AUTO: "disabled"}
 OURS = "grove.io/computedomain-finalizer"
 Body = dict[str, Any]
 
@@ -33,7 +34,7 @@ def auto(replicas: int = 1, *cliques: Body, name: str = "demo", **more: Any) -> 
 def named(domain: str, name: str = "demo", replicas: int = 1, **more: Any) -> Body:
     """A set whose workers are in a domain with a name, and whose frontend is in none."""
     cliques = (gpu(annotations={NAMED: domain}), clique("frontend"))
-    return said(podcliqueset(name, *cliques, replicas=replicas, **more), {AUTO: "disabled"})
+    return said(podcliqueset(name, *cliques, replicas=replicas, **more), OPTED_OUT)
 
 
 def computedomain(name: str, template: str = "", **metadata: Any) -> Body:

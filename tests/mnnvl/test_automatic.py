@@ -16,7 +16,7 @@ from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine
 from tests.laws.fabric_worlds import rest, scale
 from tests.laws.rack import DRIVERS_FINALIZER, Rack
-from tests.mnnvl.asking import OFF, annotations, ask, claimed, complaints, events
+from tests.mnnvl.asking import OFF, annotations, ask, claimed, complaints, events, uids, up
 from tests.mnnvl.sets import OURS, auto, computedomain, gpu, gpus, said
 
 FIRST = ROOT / "examples" / "01-first-gang"
@@ -24,21 +24,6 @@ DEMO = kinds.PODCLIQUESET.id("default", "demo")
 PLAIN = podcliqueset("demo", gpu())
 AT = "metadata.annotations.grove.io/auto-mnnvl"
 OTHER_VALUES = ("true", "false", "", "Enabled", "DISABLED", " enabled", "enabled ")
-
-
-def up(*manifests: Any, flag: bool = True) -> Rack:
-    """A cluster in which these sets are up."""
-    toy = Rack()
-    toy.settings = toy.settings if flag else OFF
-    for manifest in manifests:
-        toy.put(manifest)
-    rest(toy)
-    return toy
-
-
-def uids(toy: Rack) -> dict[str, str]:
-    """The domains and which incarnation of each."""
-    return {name: body["metadata"]["uid"] for name, body in toy.domains().items()}
 
 
 def resized(toy: Rack, replicas: int) -> list[str]:

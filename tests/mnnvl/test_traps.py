@@ -14,11 +14,10 @@ from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.laws.fabric_worlds import pass_, rest, scale
 from tests.laws.rack import DRIVERS_FINALIZER, Rack
-from tests.mnnvl.asking import OFF, annotations, ask, claimed, complaints, events
+from tests.mnnvl.asking import OFF, annotations, ask, claimed, complaints, events, held, owners, plan_of, root, sharing, uids, up
 from tests.mnnvl.sets import OURS, auto, computedomain, gpu, gpus, named, said
-from tests.mnnvl.test_automatic import DEMO, uids, up
-from tests.mnnvl.test_named import held, owners, plan_of, root, sharing
 
+DEMO = root()
 Verbs = list[tuple[str, str]]
 
 

@@ -10,7 +10,8 @@ from resources import kinds
 from resources.account import Account, account
 from resources.registry import BLUEPRINTS
 from tests.laws.rack import Rack
-from tests.resources.test_fabric import auto, gpu, named, rack, root, scale, step
+from tests.mnnvl.sets import auto, gpu, named
+from tests.resources.test_fabric import rack, root, scale, step
 
 KINDS = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
 

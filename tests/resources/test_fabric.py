@@ -5,31 +5,13 @@ from typing import Any
 
 from engine.ids import ResourceId
 from engine.operation import Plan, Verb
-from providers.fabrics.nvidia_words import AUTO, NAMED
+from providers.fabrics.nvidia_words import AUTO
 from resources import kinds
-from tests.builders import clique, group, podcliqueset
+from tests.builders import group
 from tests.laws.rack import DRIVERS_FINALIZER, Rack
+from tests.mnnvl.sets import OURS, auto, gpu, named
 
-OURS = "grove.io/computedomain-finalizer"
-GPUS = {"containers": [{"name": "main", "image": "example/model:1", "resources": {"limits": {"nvidia.com/gpu": "8"}}}]}
 Body = dict[str, Any]
-
-
-def gpu(name: str = "worker", replicas: int = 1, **more: Any) -> Body:
-    """A clique with GPUs."""
-    return clique(name, replicas, pod_spec=GPUS, **more)
-
-
-def auto(replicas: int = 1, *cliques: Body, name: str = "demo", **more: Any) -> Body:
-    """A set that is in domains of its own."""
-    manifest = podcliqueset(name, *(cliques or (gpu(),)), replicas=replicas, **more)
-    return {**manifest, "metadata": {**manifest["metadata"], "annotations": {AUTO: "enabled"}}}
-
-
-def named(domain: str, name: str = "demo", replicas: int = 1) -> Body:
-    """A set whose pods are in a domain with a name."""
-    manifest = podcliqueset(name, gpu(annotations={NAMED: domain}), clique("frontend"), replicas=replicas)
-    return {**manifest, "metadata": {**manifest["metadata"], "annotations": {AUTO: "disabled"}}}
 
 
 def rack(*manifests: Body, settled: bool = True) -> Rack:

@@ -12,7 +12,8 @@ from resources.provenance import provenance
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.laws.rack import Rack
-from tests.resources.test_fabric import auto, gpu, rack, root
+from tests.mnnvl.sets import auto, gpu
+from tests.resources.test_fabric import rack, root
 
 (BLUEPRINT,) = [blueprint for blueprint in BLUEPRINTS if blueprint.kind == kinds.PODCLIQUESET]
 SPEC = "spec.template.cliques[0].spec"

@@ -10,7 +10,8 @@ from resources.ports import Fabric, Joined
 from resources.standing import Standing, State, standings
 from tests.laws.rack import DRIVERS_FINALIZER, Rack
 from tests.laws.toy import SETUP
-from tests.resources.test_fabric import OURS, auto, gpu, named, pods, rack, root, scale, step
+from tests.mnnvl.sets import OURS, auto, gpu, named
+from tests.resources.test_fabric import pods, rack, root, scale, step
 
 Body = dict[str, Any]
 
