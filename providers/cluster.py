@@ -14,7 +14,7 @@ from engine.plan import reference
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Scope, Sighting
-from providers.listing import is_hole, listed, serves
+from providers.listing import is_hole, is_older, listed, serves
 from providers.recorder import Recorder
 from providers.scoping import Target, sighting, targets
 from resources import kinds
@@ -33,11 +33,11 @@ class Cluster:
     async def observe(self, scope: Scope) -> Sighting:
         """List all kinds of the scope at once. Raises `Unauthorized`, and `Unreachable` when no list at all is answered."""
         self.know(scope)
-        look = _Look(self._client)
+        look = _Look(self._client, scope)
         async with anyio.create_task_group() as lists:
             for target in targets(scope):
                 lists.start_soon(look.at, target)
-        return look.sighting(scope)
+        return look.sighting()
 
     def know(self, scope: Scope) -> None:
         """Learn the kinds of a scope, for plug-ins bring kinds of their own: whatever is written has been looked at before."""
@@ -111,8 +111,8 @@ class Cluster:
 class _Look:
     """What one look has brought so far."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, scope: Scope) -> None:
+        self._client, self._scope = client, scope
         self.found: list[tuple[Kind, Sequence[Live]]] = []
         self.troubles: dict[str, ClusterError] = {}
         self.unserved: set[str] = set()
@@ -120,8 +120,10 @@ class _Look:
     async def at(self, target: Target) -> None:
         """Make one list. What is not served is not there; what is not answered is a hole."""
         try:
-            lives, _ = await listed(self._client, target)
-            self.found.append((target.kind, lives))
+            found = await listed(self._client, target)
+            self.found.append((target.kind, found.lives))
+            if is_older(found.kind, self._scope):
+                self.unserved.add(target.kind.name)
         except NotFound:
             self.unserved.add(target.kind.name)
         except ClusterError as error:
@@ -130,10 +132,10 @@ class _Look:
             else:
                 self.unserved.add(target.kind.name)
 
-    def sighting(self, scope: Scope) -> Sighting:
+    def sighting(self) -> Sighting:
         """All of it. Raises what makes it worthless."""
         refuse_the_worthless(self.troubles.values(), anything=bool(self.found or self.unserved))
-        return sighting(scope, self.found, {kind: str(error) for kind, error in self.troubles.items()}, self.unserved)
+        return sighting(self._scope, self.found, {kind: str(error) for kind, error in self.troubles.items()}, self.unserved)
 
 
 def refuse_the_worthless(troubles: Iterable[ClusterError], *, anything: bool) -> None:

@@ -40,6 +40,8 @@ class Following:
 
     def __init__(self, client: Client, clock: Clock, target: Target, on_change: Callable[[], None]) -> None:
         self.target = target
+        self.kind = target.kind
+        """As the server has it: an older version where there is no other."""
         self.synced = anyio.Event()
         """Set once it is known what is there, or why not."""
         self.served = True
@@ -91,18 +93,18 @@ class Following:
         """One list, if one is due, and one watch."""
         target = self.target
         if not self._revision:
-            lives, self._revision = await listed(self._client, target)
-            self.lives = {one.id: one for one in lives}
+            found = await listed(self._client, target)
+            self.lives, self._revision, self.kind = {one.id: one for one in found.lives}, found.revision, found.kind
             self.served = self._has_listed = True
             self._well()
-        async with aclosing(self._client.watch(target.kind, target.namespace, since=self._revision, labels=target.labels)) as events:
+        async with aclosing(self._client.watch(self.kind, target.namespace, since=self._revision, labels=target.labels)) as events:
             async for verb, body in events:
                 self._heard_of = True
                 self._hear(verb, body)
 
     def _hear(self, verb: str, body: dict[str, Any]) -> None:
         if verb != "BOOKMARK":
-            one = typed(self.target.kind, body)
+            one = typed(self.kind, body)
             if verb == "DELETED":
                 self._drop(one.id, one.uid)
             else:

@@ -1,15 +1,17 @@
 """Listing: all objects of one list, typed, as the engine keeps them."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from engine.errors import ClusterError, Forbidden, ServerFault
+from engine.errors import ClusterError, Forbidden, NotFound, ServerFault
 from engine.ids import Kind
 from engine.mask import masked
 from engine.observed import Live, live
 from engine.resource import Body
 from engine.runtime.client import Client
+from engine.runtime.provider import Scope
 from providers.asking import Open
 from providers.scoping import Target
 from resources import kinds
@@ -24,16 +26,41 @@ class Sparing(Protocol):
         ...
 
 
-async def listed(client: Client, target: Target) -> tuple[Sequence[Live], str]:
-    """The objects, and the revision at which they were so. Raises `NotFound` where there is no such kind.
+class Listed(NamedTuple):
+    """What a list has brought."""
+
+    lives: Sequence[Live]
+    revision: str
+    """The one at which they were so: a watch from there misses nothing."""
+    kind: Kind
+    """As the server has it: an older version where there is no other."""
+
+
+async def listed(client: Client, target: Target) -> Listed:
+    """The objects. Raises `NotFound` where there is no such kind.
 
     What Secrets hold is forgotten at this door: that they hold something is all that anybody may know.
     """
+    versions = (target.kind.version, *kinds.OLDER.get(target.kind, ()))
+    *newer, oldest = (replace(target.kind, version=version) for version in versions)
+    for kind in newer:
+        with suppress(NotFound):
+            return await _listed(client, target._replace(kind=kind))
+    return await _listed(client, target._replace(kind=oldest))
+
+
+async def _listed(client: Client, target: Target) -> Listed:
     if isinstance(client, Sparing):
         found, revision = await client.lives(*target)
-        return [replace(one, source=masked(one.body)) for one in found] if target.kind == kinds.SECRET else found, revision
+        masks = target.kind == kinds.SECRET
+        return Listed([replace(one, source=masked(one.body)) for one in found] if masks else found, revision, target.kind)
     listing = await client.list(target.kind, target.namespace, labels=target.labels)
-    return [typed(target.kind, item) for item in listing.items], listing.revision
+    return Listed([typed(target.kind, item) for item in listing.items], listing.revision, target.kind)
+
+
+def is_older(kind: Kind, scope: Scope) -> bool:
+    """Whether a kind of children is there in an older version only: what there is of it is seen, and nothing can be made of it."""
+    return any((child.group, child.name) == (kind.group, kind.name) and child.version != kind.version for child in scope.children)
 
 
 def typed(kind: Kind, body: dict[str, Any]) -> Live:

@@ -14,6 +14,7 @@ from engine.runtime.clock import Clock
 from engine.runtime.provider import Scope, Sighting
 from providers.cluster import Cluster, refuse_the_worthless
 from providers.following import Following
+from providers.listing import is_older
 from providers.scoping import sighting, targets
 
 
@@ -62,7 +63,7 @@ class Watched:
         if self._last is None or troubles or self._last.incomplete:
             self._changed = anyio.Event()
             found = ((one.target.kind, one.lives.values()) for one in followed)
-            unserved = (one.target.kind.name for one in followed if not one.served)
+            unserved = (one.target.kind.name for one in followed if not one.served or is_older(one.kind, scope))
             self._last = sighting(scope, found, {kind: str(error) for kind, error in troubles.items()}, unserved)
         return self._last
 

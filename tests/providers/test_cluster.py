@@ -1,7 +1,7 @@
 """The cluster behind a client that is not at its best: what could not be seen is told, and the rest is seen."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from engine.runtime.client import Listing
 from engine.runtime.clock import SystemClock
 from engine.runtime.provider import Scope, Sighting
 from providers.cluster import Cluster
-from resources.kinds import POD, PODCLIQUE, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE, SERVICE, TOPOLOGY_BINDING
+from resources.kinds import POD, PODCLIQUE, PODCLIQUESET, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE, TOPOLOGY_BINDING
 
 pytestmark = pytest.mark.anyio
 
@@ -92,6 +92,19 @@ async def test_a_kind_of_children_of_which_everything_is_read_is_listed_once_for
 
     everywhere, _ = await look({}, Scope((), (SERVICE,), "a=b", (), (SERVICE,)))
     assert everywhere.children == everywhere.neighbours
+
+
+async def test_what_a_server_has_in_an_older_version_only_is_seen_and_cannot_be_made() -> None:
+    absent: dict[Kind, ClusterError] = dict.fromkeys((RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE), NotFound("no such kind"))
+    seen, client = await look(absent, Scope((), (RESOURCE_CLAIM,), "a=b", ("one",), (RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE)))
+
+    assert [live.body["apiVersion"] for live in seen.neighbours] == ["resource.k8s.io/v1beta2"] * 2
+    assert seen.unserved == frozenset({"ResourceClaim"})
+    assert len(client.asked) == 4
+
+    none = {replace(kind, version=version): error for kind, error in absent.items() for version in ("v1", "v1beta2", "v1beta1")}
+    seen, _ = await look(none, Scope((), (), "a=b", ("one",), (RESOURCE_CLAIM_TEMPLATE,)))
+    assert (seen.neighbours, seen.unserved) == ([], frozenset({"ResourceClaimTemplate"}))
 
 
 async def test_who_is_not_known_sees_nothing() -> None:
