@@ -32,8 +32,10 @@ DAEMON_SET: Final = Kind("apps", "v1", "DaemonSet", "daemonsets", status=True)
 LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 CRD: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, status=True)
 
-OLDER: Final = {RESOURCE_CLAIM: ("v1beta2", "v1beta1"), RESOURCE_CLAIM_TEMPLATE: ("v1beta2", "v1beta1")}
-"""Versions, the newest first, in which these kinds can be read, but not written, where a server does not have the usual one."""
+OLDER_DEVICES: Final = ("v1beta2", "v1beta1")
+"""Versions of resource.k8s.io, the newest first, in which what we look at reads the same."""
+OLDER: Final = {RESOURCE_CLAIM: OLDER_DEVICES, RESOURCE_CLAIM_TEMPLATE: OLDER_DEVICES}
+"""Versions in which these kinds are read, and never written, where a server does not have the usual one."""
 
 OURS: Final = (PODCLIQUESET, PODCLIQUE, SCALING_GROUP, TOPOLOGY_BINDING, PODGANG)
 """The kinds that we define: their CRDs are generated from `resources.schema`."""

@@ -20,7 +20,6 @@ from providers.fabrics.nvidia_words import (
     DRIVER,
     FABRIC_LABEL,
     FINALIZER,
-    OLDER,
     PARTS,
 )
 from resources import kinds, labels
@@ -45,12 +44,12 @@ SHOWN: Final = 5
 
 CRD: Final = Question(kinds.CRD, name=f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
 CLIQUES: Final = Question(kinds.CRD, name=f"{CLIQUE.plural}.{CLIQUE.group}")
-CLASS: Final = Question(kinds.DEVICE_CLASS, name=CHANNEL_CLASS, versions=OLDER)
-SLICES: Final = Question(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=OLDER)
+CLASS: Final = Question(kinds.DEVICE_CLASS, name=CHANNEL_CLASS, versions=kinds.OLDER_DEVICES)
+SLICES: Final = Question(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_DEVICES)
 DEPLOYMENTS: Final = Question(kinds.DEPLOYMENT)
 DOMAINS: Final = Question(COMPUTE_DOMAIN)
-TEMPLATES: Final = Question(kinds.RESOURCE_CLAIM_TEMPLATE, versions=OLDER)
-CLAIMS: Final = Question(kinds.RESOURCE_CLAIM, versions=OLDER)
+TEMPLATES: Final = Question(kinds.RESOURCE_CLAIM_TEMPLATE, versions=kinds.OLDER_DEVICES)
+CLAIMS: Final = Question(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_DEVICES)
 LABELLED: Final = Question(kinds.NODE, labels=DOMAIN_LABEL)
 ISLANDS: Final = Question(kinds.NODE, labels=FABRIC_LABEL)
 QUESTIONS: Final = (CRD, CLIQUES, CLASS, SLICES, DEPLOYMENTS, DOMAINS, TEMPLATES, CLAIMS, LABELLED, ISLANDS)
@@ -157,15 +156,14 @@ def _unread(scene: Scene, level: Level, what: str) -> Check:
 def _resource_api(scene: Scene) -> Iterator[Check]:
     what, offer = "API resource.k8s.io", scene.site.offer
     served = offer.versions(kinds.RESOURCE_CLAIM_TEMPLATE.group, kinds.RESOURCE_CLAIM_TEMPLATE.plural)
-    best = next((version for version in (kinds.RESOURCE_CLAIM_TEMPLATE.version, *OLDER) if version in served), "")
+    best = next((version for version in (kinds.RESOURCE_CLAIM_TEMPLATE.version, *kinds.OLDER_DEVICES) if version in served), "")
     remedy = "needs Kubernetes 1.34, or 1.32 with the feature gate DynamicResourceAllocation and the API switched on"
     if not served and (doubt := offer.doubt(kinds.RESOURCE_CLAIM_TEMPLATE)):
         yield unknown(scene.hard, what, doubt)
-    elif best and best != kinds.RESOURCE_CLAIM_TEMPLATE.version:
-        fault = f"{_some(served)} served, not v1: claim templates cannot be read, and pods in domains are held"
-        yield Check(scene.hard, what, Outcome.BAD, fault, "needs Kubernetes 1.34")
     else:
-        yield judged(scene.hard, what, "" if best else "is not served", f"{best} is served", remedy)
+        older = best != kinds.RESOURCE_CLAIM_TEMPLATE.version
+        told = f"{best} is served" + ("; claims that pods share (resourceSharing) need v1" if older else "")
+        yield judged(scene.hard, what, "" if best else "is not served", told, remedy)
 
 
 def _device_class(scene: Scene) -> Iterator[Check]:

@@ -11,7 +11,7 @@ from engine.ids import ResourceId
 from engine.observed import Live
 from engine.paths import get
 from providers.fabrics import nvidia_channels
-from providers.fabrics.nvidia_words import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, OLDER
+from providers.fabrics.nvidia_words import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER
 from resources import kinds
 from resources.admission.annotations import mapping, mappings
 from resources.inquiry import Answers, Question
@@ -23,20 +23,20 @@ SCHEDULING_FAILED: Final = "FailedScheduling"
 PREPARE_FAILED: Final = "FailedPrepareDynamicResources"
 
 DOMAINS: Final = Question(COMPUTE_DOMAIN)
-LABELLED_TEMPLATES: Final = Question(kinds.RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL, versions=OLDER)
-CLAIMS: Final = Question(kinds.RESOURCE_CLAIM, versions=OLDER)
+LABELLED_TEMPLATES: Final = Question(kinds.RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL, versions=kinds.OLDER_DEVICES)
+CLAIMS: Final = Question(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_DEVICES)
 DAEMONS: Final = Question(kinds.POD, labels=DOMAIN_LABEL)
 DAEMON_SETS: Final = Question(kinds.DAEMON_SET, labels=DOMAIN_LABEL)
 NODES: Final = Question(kinds.NODE, labels=DOMAIN_LABEL)
-SLICES: Final = Question(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=OLDER)
+SLICES: Final = Question(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_DEVICES)
 
 
 def within(namespace: str) -> tuple[Question, ...]:
     """What is asked about the namespace of a domain: domains, templates, claims, pods and what went wrong with them."""
     return (
         Question(COMPUTE_DOMAIN, namespace),
-        Question(kinds.RESOURCE_CLAIM_TEMPLATE, namespace, versions=OLDER),
-        Question(kinds.RESOURCE_CLAIM, namespace, versions=OLDER),
+        Question(kinds.RESOURCE_CLAIM_TEMPLATE, namespace, versions=kinds.OLDER_DEVICES),
+        Question(kinds.RESOURCE_CLAIM, namespace, versions=kinds.OLDER_DEVICES),
         Question(kinds.POD, namespace),
         Question(kinds.EVENT, namespace, fields="type=Warning"),
     )

@@ -35,5 +35,3 @@ PARTS: Final = ("dra-driver-nvidia-gpu-component", "nvidia-dra-driver-gpu-compon
 """Labels by which the driver's own parts are told, the older one last."""
 MOST_NODES: Final = 18
 """Nodes of one NVLink clique that a domain can have."""
-OLDER: Final = ("v1beta2", "v1beta1")
-"""Versions of resource.k8s.io in which what we look at reads the same."""

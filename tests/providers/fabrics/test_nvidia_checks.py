@@ -94,7 +94,6 @@ BAD = [
     (SCHEMA, site({asked.CRD: [definition(name=False)]}), Level.HARD, "is not in the schema of the CRD"),
     (NUMBER, site({asked.CRD: [definition(number="required", mode=False)]}), Level.WARNING, "driver 25.3: numNodes 0 makes its pods run"),
     (API, site(offered=offer(COMPUTE_DOMAIN)), Level.HARD, "is not served"),
-    (API, site(offered=offer(COMPUTE_DOMAIN, OLD)), Level.HARD, "v1beta1 served, not v1: claim templates cannot be read"),
     (CLASS, site({asked.CLASS: ()}), Level.WARNING, "there is none"),
     (SLICES, site({asked.SLICES: ()}), Level.WARNING, "there is none"),
     (SLICES, site({asked.SLICES: [inventory("n1", "daemon-0")]}), Level.WARNING, "there is none"),
@@ -248,3 +247,9 @@ def test_whatever_the_objects_are_the_checks_are_made(junk: Any) -> None:
     listed = {**podcliqueset("demo"), "spec": {"replicas": junk, "template": junk}}
 
     assert found(site(over)) and found(site({**over, asked.CRD: [crd]}, sets=(live(listed),)))
+
+
+def test_an_older_device_api_is_enough_for_domains_and_said_not_to_be_for_shared_claims() -> None:
+    check = found(site(offered=offer(COMPUTE_DOMAIN, OLD)))[API]
+
+    assert (check.outcome, check.found) == (Outcome.GOOD, "v1beta1 is served; claims that pods share (resourceSharing) need v1")
