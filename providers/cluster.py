@@ -76,7 +76,7 @@ class Cluster:
     async def _release(self, kind: Kind, operation: Operation) -> Mapping[str, Any] | None:
         try:
             answer = await self._client.patch(kind, operation.id.namespace, operation.id.name, _released(operation), how="json")
-            return _remaining(answer)
+            return _remaining(answer) if answer["metadata"].get("deletionTimestamp") else answer
         except NotFound:
             return None
         except Invalid as error:

@@ -31,6 +31,9 @@ ABSENT_FOR = 60.0
 
 GOING = frozenset({Verb.DELETE, Verb.RELEASE})
 
+FOR_GOOD = ""
+"""The revision of what has gone by an answer to us: that uid never comes back."""
+
 REMEMBERED = 10_000
 """How many of those that have gone are remembered, so that a late answer does not bring them back."""
 
@@ -47,7 +50,10 @@ class Following:
         self.served = True
         self.lives: dict[ResourceId, Live] = {}
         self._client, self._clock, self._on_change = client, clock, on_change
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._gone: OrderedDict[str, str] = OrderedDict()
+        """Uid -> the revision at which it went."""
+        self._meanwhile: list[tuple[Operation, Body | None]] | None = None
+        """What our writes were answered while a list is under way."""
         self._revision = ""
         self._has_listed = self._heard_of = False
         self._error: ClusterError | None = None
@@ -63,50 +69,75 @@ class Following:
         return self._error if is_stale or not self._has_listed else None
 
     async def run(self) -> None:
-        """Follow, for ever."""
+        """Follow, for ever, whatever happens: a kind that nobody follows would be taken for one in which nothing happens."""
         pause = 0.0
         while True:
-            began, self._heard_of = self._clock.monotonic(), False
+            began, self._heard_of, ended_well = self._clock.monotonic(), False, False
             try:
-                await self._follow()
-            except Expired:
-                self._revision = ""
-            except NotFound:
-                await self._absent()
-            except ClusterError as error:
-                await self._failed(error)
-            except (KeyError, TypeError, ValueError) as error:
-                await self._failed(ServerFault(f"{self.target.kind.plural} cannot be read: {type(error).__name__}: {error}"))
+                ended_well = await self._attempt()
+            except Exception as error:
+                self._failed(ServerFault(f"{self.target.kind.plural} cannot be followed: {type(error).__name__}: {error}"))
             # Servers end watches as they please, and the next one follows at once; unless the one before brought nothing either.
-            was_good = self._heard_of or self._clock.monotonic() - began > LAST_PAUSE
+            was_good = (ended_well and self._heard_of) or self._clock.monotonic() - began > LAST_PAUSE
             pause = 0.0 if was_good else min(pause * 2 or FIRST_PAUSE, LAST_PAUSE)
             await self._clock.sleep(pause * random.uniform(0.8, 1.2))
 
     def assume(self, operation: Operation, answer: Body | None) -> None:
         """Take a write's answer for what is there, ahead of the watch."""
+        if self._meanwhile is not None:
+            self._meanwhile.append((operation, answer))
         if answer is not None:
             self._put(_kept(live(answer)))
         elif operation.verb in GOING:
-            self._drop(operation.id, operation.expect.uid)
+            self._drop(operation.id, operation.expect.uid, FOR_GOOD)
+
+    async def _attempt(self) -> bool:
+        """Follow until something ends it. Whether that was nobody's fault."""
+        try:
+            await self._follow()
+        except Expired:
+            self._revision = ""
+        except NotFound:
+            await self._absent()
+        except ClusterError as error:
+            if self._revision or await is_hole(self._client, self.target.kind, error):
+                self._failed(error)
+            else:
+                await self._absent()
+        else:
+            return True
+        return False
 
     async def _follow(self) -> None:
         """One list, if one is due, and one watch."""
         target = self.target
         if not self._revision:
-            found = await listed(self._client, target)
-            self.lives, self._revision, self.kind = {one.id: one for one in found.lives}, found.revision, found.kind
-            self.served = self._has_listed = True
-            self._well()
+            await self._list()
         async with aclosing(self._client.watch(self.kind, target.namespace, since=self._revision, labels=target.labels)) as events:
             async for verb, body in events:
-                self._heard_of = True
                 self._hear(verb, body)
+
+    async def _list(self) -> None:
+        """Begin anew. What our writes were answered meanwhile may be ahead of the list: it still counts."""
+        meanwhile = self._meanwhile = list[tuple[Operation, Body | None]]()
+        try:
+            found = await listed(self._client, self.target)
+        finally:
+            self._meanwhile = None
+        self.lives, self._revision, self.kind = {one.id: one for one in found.lives}, found.revision, found.kind
+        for one in found.lives:
+            self._gone.pop(one.uid, None)
+        for operation, answer in meanwhile:
+            self.assume(operation, answer)
+        self.served = self._has_listed = True
+        self._well()
 
     def _hear(self, verb: str, body: dict[str, Any]) -> None:
         if verb != "BOOKMARK":
+            self._heard_of = True
             one = typed(self.kind, body)
             if verb == "DELETED":
-                self._drop(one.id, one.uid)
+                self._drop(one.id, one.uid, one.revision)
             else:
                 self._put(_kept(one))
         self._revision = body["metadata"]["resourceVersion"]
@@ -124,25 +155,27 @@ class Following:
         self._well(told=was_served)
         await self._clock.sleep(ABSENT_FOR * random.uniform(0.8, 1.2))
 
-    async def _failed(self, error: ClusterError) -> None:
+    def _failed(self, error: ClusterError) -> None:
         """What was seen last stands for a while; whatever comes next begins with a list, which says how things are."""
-        if not self._revision and not await is_hole(self._client, self.target.kind, error):
-            await self._absent()
-            return
         self._error, self._revision = error, ""
         self._alone_since = self._alone_since if self._alone_since is not None else self._clock.monotonic()
         self.synced.set()
         self._on_change()
 
     def _put(self, one: Live) -> None:
-        old = self.lives.get(one.id)
-        if one.uid in self._gone or (old is not None and old.uid == one.uid and not is_newer(one, old)):
+        old, gone_at = self.lives.get(one.id), self._gone.get(one.uid)
+        if gone_at is not None and not _is_later(one.revision, gone_at):
             return
+        # One of another uid is no exception: a watch that is behind still tells of what we have replaced.
+        if old is not None and not is_newer(one, old):
+            return
+        self._gone.pop(one.uid, None)
         self.lives[one.id] = one
         self._on_change()
 
-    def _drop(self, id: ResourceId, uid: str) -> None:
-        self._gone[uid] = None
+    def _drop(self, id: ResourceId, uid: str, revision: str) -> None:
+        """It has gone. What loses our labels has gone as well, and comes back with them, at a later revision."""
+        self._gone.setdefault(uid, revision)
         while len(self._gone) > REMEMBERED:
             self._gone.popitem(last=False)
         old = self.lives.get(id)
@@ -152,10 +185,14 @@ class Following:
 
 
 def is_newer(one: Live, other: Live) -> bool:
-    """Whether it is a later version of the same object. Revisions that cannot be compared are taken as they come."""
+    """Whether it is a later version. Revisions that cannot be compared are taken as they come."""
     if one.revision.isdecimal() and other.revision.isdecimal():
-        return int(one.revision) > int(other.revision)
+        return _is_later(one.revision, other.revision)
     return one.revision != other.revision
+
+
+def _is_later(revision: str, than: str) -> bool:
+    return revision.isdecimal() and than.isdecimal() and int(revision) > int(than)
 
 
 def _kept(one: Live) -> Live:
