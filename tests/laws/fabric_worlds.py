@@ -130,10 +130,16 @@ def domain_behind(toy: Rack, template: str) -> Body | None:
 
 
 def users(toy: Rack, domain: Body) -> list[str]:
-    """The pods that are there, have not ended, and claim the domain."""
-    template = domain["spec"]["channel"]["resourceClaimTemplate"]["name"]
+    """The pods that are there, have not ended, and are in the domain, or will be as soon as they are given what they claim."""
+    template, uid = domain["spec"]["channel"]["resourceClaimTemplate"]["name"], domain["metadata"]["uid"]
     found = ((id.name, toy.objects[id]) for id in toy.pods())
-    return [name for name, pod in found if template in templates_of(pod) and (pod.get("status") or {}).get("phase") not in ENDED]
+    claiming = (name for name, pod in found if template in templates_of(pod) and (pod.get("status") or {}).get("phase") not in ENDED)
+    owners = {owner["name"] for owner in domain["metadata"].get("ownerReferences", ())}
+    return [name for name in claiming if toy.given(name) == uid or (not toy.given(name) and _set_of(toy, name) in owners)]
+
+
+def _set_of(toy: Rack, pod: str) -> str:
+    return str(toy.objects[kinds.POD.id("default", pod)]["metadata"]["labels"][labels.PART_OF])
 
 
 def happen(toy: Rack, asked: Sequence[Body], chance: random.Random) -> None:
@@ -141,7 +147,7 @@ def happen(toy: Rack, asked: Sequence[Body], chance: random.Random) -> None:
     roots = sorted(id for id in toy.objects if id.kind == kinds.PODCLIQUESET.name)
     alive = [id for id in roots if not _is_going(toy, id)]
     domains = sorted(id for id in toy.objects if id.kind == COMPUTE_DOMAIN.name)
-    match chance.randrange(13):
+    match chance.randrange(15):
         case 0 | 1 | 2 if alive:
             scale(toy, chance.choice(alive), chance.randrange(4))
         case 3 if alive:
@@ -164,6 +170,8 @@ def happen(toy: Rack, asked: Sequence[Body], chance: random.Random) -> None:
             "default", name
         ) not in toy.objects:
             toy.put(_in_the_way(name))
+        case 13 | 14 if there := [*roots, *domains]:
+            _remove_by_force(toy, chance.choice(there))
         case _:
             _scale_inside(toy, chance)
 
@@ -172,6 +180,13 @@ def _in_the_way(name: str) -> Body:
     """Somebody else's claim template under a name that a domain wants."""
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": {"spec": {}}}
+
+
+def _remove_by_force(toy: Rack, id: ResourceId) -> None:
+    """Somebody deletes it and takes all finalizers off."""
+    toy.delete(id)
+    if id in toy.objects:
+        toy.write(id, {"metadata": {"finalizers": None}})
 
 
 def _quarrel(toy: Rack, domain: ResourceId) -> None:

@@ -3,7 +3,9 @@
 from typing import Any
 
 from engine.ids import ResourceId
-from providers.fabrics.nvidia_words import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, TARGET_LABEL
+from engine.observed import live
+from providers.fabrics import nvidia_channels
+from providers.fabrics.nvidia_words import CLAIM, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, TARGET_LABEL
 from resources import kinds
 from resources.policies.drain import ENDED
 from tests.laws.toy import Toy
@@ -33,11 +35,30 @@ class Rack(Toy):
             self._sweep()
         super().live()
         self._claim()
+        self._collect()
+
+    def _collect(self) -> None:
+        """The garbage collector: what has lost all its owners goes, what has lost some forgets them."""
+        uids = {body["metadata"]["uid"] for body in self.objects.values()}
+        for id, body in list(self.objects.items()):
+            owners = body["metadata"].get("ownerReferences") or []
+            there = [owner for owner in owners if owner["uid"] in uids]
+            if id not in self.objects or len(there) == len(owners):
+                continue
+            if there:
+                self.write(id, {"metadata": {"ownerReferences": there}})
+            elif "deletionTimestamp" not in body["metadata"]:
+                self.delete(id)
 
     def leads_into(self, template: str) -> str:
         """The uid of the domain that a template of the driver's leads into; empty if there is none of that name, or another's."""
         body = self.objects.get(kinds.RESOURCE_CLAIM_TEMPLATE.id("default", template))
         return str((body["metadata"].get("labels") or {}).get(DOMAIN_LABEL, "")) if body else ""
+
+    def given(self, pod: str) -> str:
+        """The uid of the domain that the claim of a pod leads into; empty as long as it has none."""
+        claim = self.objects.get(kinds.RESOURCE_CLAIM.id("default", f"{pod}-{CLAIM}"))
+        return nvidia_channels.domain_of(live(claim)) if claim else ""
 
     def _serve(self, id: ResourceId) -> None:
         """What is in the way of the template stays, and then there is none; it is taken down by the uid in its label."""

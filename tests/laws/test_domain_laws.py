@@ -30,7 +30,7 @@ def roots(toy: Rack) -> list[Any]:
 
 
 @given(manifests(), CHANCE)
-@settings(max_examples=25)
+@settings(max_examples=20)
 def test_fixpoint_whatever_has_happened_it_comes_to_rest(asked: Bodies, chance: random.Random) -> None:
     toy = rack(asked, chance)
     history(toy, asked, chance)
@@ -40,7 +40,7 @@ def test_fixpoint_whatever_has_happened_it_comes_to_rest(asked: Bodies, chance: 
 
 
 @given(manifests(), CHANCE)
-@settings(max_examples=25)
+@settings(max_examples=20)
 def test_crash_and_races_no_pod_comes_before_its_template_and_no_domain_goes_before_its_pods(asked: Bodies, chance: random.Random) -> None:
     """`judge` looks at every call: of passes that are cut off, of plans whose calls are mixed up, with the driver on and off."""
     toy = Rack()
@@ -140,7 +140,7 @@ def test_neutrality_what_the_driver_and_others_say_of_domains_is_never_spoken_of
 
 
 @given(manifests(), CHANCE, some.sampled_from((*sorted(NEIGHBOURS - {"ClusterTopologyBinding"}), "Pod", "PodClique")), some.booleans())
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_blindness_what_was_not_seen_is_not_touched_nor_is_what_it_may_use(
     asked: Bodies, chance: random.Random, unseen: str, in_part: bool
 ) -> None:

@@ -245,7 +245,7 @@ def test_T16_a_domain_is_deleted_after_the_last_pod_and_claim_of_its_replica_is_
 def test_T16_a_claim_that_lingers_keeps_the_domain_as_well(how: str) -> None:
     toy = up(auto(1))
     (claim,) = [id for id in toy.objects if id.kind == "ResourceClaim"]
-    toy.write(claim, {"metadata": {"annotations": None}})  # Nobody's pod any more, and still there.
+    toy.write(claim, {"metadata": {"annotations": None, "ownerReferences": None}})  # Nobody's pod any more, and still there.
     scale(toy, DEMO, 0) if how == "scaled in" else toy.delete(DEMO)
     assert done_to_domains(toy) == []
     assert "waits for 1 claim" in held(plan_of(toy))["demo-0"]
