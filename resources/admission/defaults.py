@@ -19,6 +19,8 @@ GRACE_PERIOD: Final = 30
 """Seconds that a pod gets to end by itself."""
 
 CLIQUES: Final = ("spec", "template", "cliques")
+KEPT: Final = ("minAvailable", "roleName")
+"""What of a clique never changes, though a later manifest need not say it."""
 
 Schema = Mapping[str, Any]
 Fill = Callable[[Any], Any]
@@ -76,15 +78,21 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _kept(body: Any, before: Any) -> Any:
-    """A clique whose pods are made more or fewer is not asked anew how many of them it needs."""
-    minima = {clique["name"]: get(clique, ("spec", "minAvailable")) for clique in _named(get(before, CLIQUES))}
+    """A clique whose pods are made more or fewer is not asked anew how many of them it needs, nor which role they play."""
+    said = {clique["name"]: clique.get("spec") for clique in _named(get(before, CLIQUES))}
 
     def keep(clique: Any) -> Any:
-        minimum = next((minima.get(one["name"]) for one in _named([clique])), None)
-        return _each(clique, {"spec": lambda spec: spec if minimum is None else _missing(spec, {"minAvailable": minimum})})
+        old = next((said.get(one["name"]) for one in _named([clique])), None)
+        return _each(clique, {"spec": lambda spec: _said_before(spec, old)})
 
     spec, template, cliques = CLIQUES
     return _each(body, {spec: lambda inner: _each(inner, {template: lambda inner: _each(inner, {cliques: partial(_every, fill=keep)})})})
+
+
+def _said_before(spec: Any, old: Any) -> Any:
+    if not isinstance(spec, Mapping) or not isinstance(old, Mapping):
+        return spec
+    return _with(spec, {key: old[key] for key in KEPT if spec.get(key) is None and old.get(key) is not None})
 
 
 def _named(cliques: Any) -> list[Any]:
@@ -124,14 +132,15 @@ def _canonical(delay: Any) -> Any:
 
 
 def _clique_spec(spec: Any) -> Any:
-    """One pod unless more are asked for, and all of them are needed unless fewer will do."""
+    """One pod unless more are asked for, all of them needed unless fewer will do, in a role that need not have a name."""
     if not isinstance(spec, Mapping):
         return spec
     # Zero pods are as good as none said; but `false`, which equals zero, is a mistake to be told.
     if spec.get("replicas") in (None, 0) and spec.get("replicas") is not False:
         spec = _with(spec, {"replicas": 1})
     spec = _each(spec, {"podSpec": _pod_spec, "autoScalingConfig": _floor(spec["replicas"])})
-    return _missing(spec, {"minAvailable": spec["replicas"]})
+    spec = _missing(spec, {"minAvailable": spec["replicas"]})
+    return _with(spec, {"roleName": ""}) if spec.get("roleName") is None else spec
 
 
 def _group(group: Any) -> Any:

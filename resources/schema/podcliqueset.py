@@ -62,6 +62,15 @@ class HeadlessServiceConfig(Wire):
     """Whether pods have a DNS name before they are ready."""
 
 
+class CliqueTemplateSpec(PodCliqueSpec):
+    """What the pods of a clique are, and how many, where its author may leave out what a clique of its own must have."""
+
+    role_name: str = silent("")
+    """The role that these pods play in the workload; no two cliques of a set share one, and none at all is a role too."""
+    replicas: Int32 = silent(1)
+    """How many pods in each replica of the set."""
+
+
 class CliqueTemplate(Wire):
     """One clique of every replica."""
 
@@ -75,7 +84,7 @@ class CliqueTemplate(Wire):
     """How close together its pods must be scheduled."""
     resource_sharing: Seq[ResourceSharing] = ()
     """Claims that its pods share."""
-    spec: PodCliqueSpec
+    spec: CliqueTemplateSpec
     """What its pods are, and how many."""
 
 

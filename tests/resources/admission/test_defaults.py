@@ -29,7 +29,7 @@ def test_the_least_that_can_be_said_is_enough() -> None:
         "apiVersion": "grove.io/v1alpha1",
         "kind": "PodCliqueSet",
         "metadata": {"name": "d"},
-        "spec": {"template": {"cliques": [{"name": "a", "spec": {"roleName": "r", "podSpec": {"containers": [{"name": "c"}]}}}]}},
+        "spec": {"template": {"cliques": [{"name": "a", "spec": {"podSpec": {"containers": [{"name": "c"}]}}}]}},
     }
 
     assert defaulted(least) == {
@@ -47,7 +47,7 @@ def test_the_least_that_can_be_said_is_enough() -> None:
                     {
                         "name": "a",
                         "spec": {
-                            "roleName": "r",
+                            "roleName": "",
                             "replicas": 1,
                             "minAvailable": 1,
                             "podSpec": {
@@ -154,6 +154,17 @@ def test_what_must_not_change_and_is_not_said_any_more_stays_as_it_was() -> None
     after = defaulted(pcs(clique("b", replicas=3), clique("a", replicas=3, minAvailable=1), clique("new", replicas=3)), before)
 
     assert [one["spec"]["minAvailable"] for one in after["spec"]["template"]["cliques"]] == [2, 1, 3]
+    assert defaulted(after, before) is after
+
+
+def test_a_role_is_kept_that_a_manifest_does_not_say_again_and_an_emptied_one_is_a_change() -> None:
+    before = defaulted(pcs(clique("a", roleName="leader"), clique("b", roleName=None)))
+
+    after = defaulted(pcs(clique("a", roleName=None), clique("b", roleName=None)), before)
+    emptied = defaulted(pcs(clique("a", roleName=""), clique("b", roleName=None)), before)
+
+    assert [one["spec"]["roleName"] for one in after["spec"]["template"]["cliques"]] == ["leader", ""]
+    assert [one["spec"]["roleName"] for one in emptied["spec"]["template"]["cliques"]] == ["", ""]
     assert defaulted(after, before) is after
 
 

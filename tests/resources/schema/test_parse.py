@@ -132,7 +132,8 @@ def test_a_null_is_as_good_as_nothing() -> None:
     body["metadata"]["creationTimestamp"] = None
 
     assert told(body) == []
-    assert told(pcs(clique(replicas=None, roleName=None))) == ["spec.template.cliques[0].spec.roleName: Required value"]
+    assert told(pcs(clique(replicas=None, roleName=None))) == []
+    assert told(pcs(clique(podSpec=None))) == ["spec.template.cliques[0].spec.podSpec: Required value"]
 
 
 def test_a_live_object_of_a_newer_version_is_read_without_what_it_knows_more() -> None:
