@@ -57,12 +57,14 @@ def teardown(observed: Observed, policy: Policy, setup: Setup, now: datetime, me
     gone = [
         _departure(observed, key, lives, why, setup, now, memo) for key, lives in observed.slices.items() if key != SET and lives.objects
     ]
-    owned = fabric.owned(observed, setup)
+    own = observed.slice(SET)
+    owned = fabric.owned(observed, setup, own)
     shared = fabric.leaving(observed, owned, setup, why, now, observed.slices.values())
-    own = observed.slice(SET).objects
-    parts = [part(ROOT, [_itself(root.id, policy, why, observed.count() + len(owned))])]
-    if own or owned:
-        parts.append(part(SET, [*_set_departing(own.values(), why, waits=bool(gone)), *shared.resources]))
+    left = observed.count() + sum(live.controller is None for live in owned)
+    parts = [part(ROOT, [_itself(root.id, policy, why, left)])]
+    if own.objects or owned:
+        rest = (live for live in own.objects.values() if live not in owned)
+        parts.append(part(SET, [*_set_departing(rest, why, waits=bool(gone)), *shared.resources]))
     going = (live for lives in observed.slices.values() for live in lives.of("Pod") if live.deleting_since)
     found = (*(one.domains for one in gone), shared)
     return Desired(

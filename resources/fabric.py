@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.ids import Owner, ResourceId
 from engine.memo import Memo
-from engine.observed import Live, Observed, Slice
+from engine.observed import EMPTY, Live, Observed, Slice
 from engine.operation import Alarm, Held
 from engine.resource import Body, Policy, Resource, Stance
 from engine.verdict import Verdict
@@ -269,8 +269,12 @@ def shared(fabrics: Iterable[Fabrics]) -> Mapping[ResourceId, Domain]:
     return {domain.id: domain for found in fabrics for domain in found.domains if domain.wish.shared}
 
 
-def owned(observed: Observed, setup: Setup) -> tuple[Live, ...]:
-    """The shared domains that the set is an owner of."""
+def owned(observed: Observed, setup: Setup, own: Slice = EMPTY) -> tuple[Live, ...]:
+    """The domains that are no replica's: those that the set shares, and any among its `own` whose names tell of no replica."""
+    return (*(live for fabric in setup.fabrics for live in own.of(fabric.kind.name)), *_shared_with(observed, setup))
+
+
+def _shared_with(observed: Observed, setup: Setup) -> tuple[Live, ...]:
     if not any(observed.neighbours.of(fabric.kind.name) for fabric in setup.fabrics):
         return ()
 

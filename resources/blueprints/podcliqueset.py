@@ -180,7 +180,7 @@ def _shared(template: Template, named: Mapping[ResourceId, Domain], parting: Lea
 
 def _parting(observed: Observed, named: Mapping[ResourceId, Domain], setup: Setup, now: datetime) -> Leaving:
     """The shared domains that the set has a part in, and asks for no more."""
-    lives = [live for live in fabric.owned(observed, setup) if live.id not in named]
+    lives = [live for live in fabric.owned(observed, setup, observed.slice(SET)) if live.id not in named]
     if not lives:
         return Leaving()
     return fabric.leaving(observed, lives, setup, f"{observed.root.id.name} asks for it no more", now, observed.slices.values())

@@ -6,12 +6,13 @@ from typing import Any
 
 from engine.operation import Outcome, Plan, Result, Verb
 from providers.fabrics.nvidia import Nvidia
+from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
 from resources import kinds
 from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
 from resources.narrate import narrator
 from tests.builders import podcliqueset
-from tests.laws.fabric_worlds import rest
+from tests.laws.fabric_worlds import pass_, rest
 from tests.laws.rack import Rack
 from tests.laws.toy import SETUP
 from tests.mnnvl.sets import OPTED_OUT, said
@@ -94,3 +95,14 @@ def owners(toy: Rack, domain: str) -> list[str]:
 def held(plan: Plan) -> dict[str, str]:
     """What is held, and why."""
     return {one.id.name: one.why for one in plan.held}
+
+
+def done_to_domains(toy: Rack, passes: int = 12) -> list[tuple[str, str]]:
+    """What is done to domains, in order, while time passes."""
+    found: list[tuple[str, str]] = []
+    for _ in range(passes):
+        for plan in toy.plans():
+            found += [(str(one.verb), one.id.name) for one in plan.operations if one.id.kind == COMPUTE_DOMAIN.name]
+        pass_(toy)
+        toy.live()
+    return found

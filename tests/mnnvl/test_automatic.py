@@ -416,3 +416,31 @@ def test_a_domain_made_by_another_operator_of_the_same_api_is_taken_over_without
     assert toy.domains()["demo-0"] == before
     assert claimed(toy) == {"demo-0-worker": ["demo-0"]}
     assert isinstance(Rack.settings.fabrics[0], Nvidia)
+
+
+@pytest.mark.parametrize("name", ["demo-0-group", "odd"])
+def test_a_domain_of_another_scheme_that_belongs_to_the_set_goes_in_the_same_order(name: str) -> None:
+    toy = Rack()
+    root = toy.put(auto(1))
+    owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "demo", "uid": root["metadata"]["uid"], "controller": True}
+    labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "demo"}
+    toy.put(computedomain(name, labels=labels, finalizers=[OURS], ownerReferences=[owner]))
+    rest(toy)
+    assert list(toy.domains()) == ["demo-0"]
+    toy.delete(DEMO)
+    rest(toy)
+
+    assert toy.objects == {}
+
+
+@pytest.mark.parametrize("name", ["demo-0-group", "odd"])
+def test_one_of_another_scheme_is_no_obstacle_when_its_set_is_deleted(name: str) -> None:
+    toy = up(auto(1))
+    uid = toy.objects[DEMO]["metadata"]["uid"]
+    owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "demo", "uid": uid, "controller": True}
+    labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "demo"}
+    toy.put(computedomain(name, labels=labels, finalizers=[OURS], ownerReferences=[owner]))
+    toy.delete(DEMO)
+    rest(toy)
+
+    assert toy.objects == {}

@@ -14,22 +14,25 @@ from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.laws.fabric_worlds import pass_, rest, scale
 from tests.laws.rack import DRIVERS_FINALIZER, Rack
-from tests.mnnvl.asking import OFF, annotations, ask, claimed, complaints, events, held, owners, plan_of, root, sharing, uids, up
+from tests.mnnvl.asking import (
+    OFF,
+    annotations,
+    ask,
+    claimed,
+    complaints,
+    done_to_domains,
+    events,
+    held,
+    owners,
+    plan_of,
+    root,
+    sharing,
+    uids,
+    up,
+)
 from tests.mnnvl.sets import OURS, auto, computedomain, gpu, gpus, named, said
 
 DEMO = root()
-Verbs = list[tuple[str, str]]
-
-
-def done_to_domains(toy: Rack, passes: int = 12) -> Verbs:
-    """What is done to domains, in order, while time passes."""
-    found: Verbs = []
-    for _ in range(passes):
-        for plan in toy.plans():
-            found += [(str(one.verb), one.id.name) for one in plan.operations if one.id.kind == COMPUTE_DOMAIN.name]
-        pass_(toy)
-        toy.live()
-    return found
 
 
 def test_T1_events_have_the_documented_words() -> None:
@@ -420,6 +423,21 @@ def test_C11_a_domain_is_never_made_without_a_spec_nor_with_a_label_that_is_too_
 
     assert made["spec"]["channel"]["resourceClaimTemplate"]["name"] == long
     assert max(map(len, made["metadata"]["labels"].values())) <= 63
+
+
+SENSELESS: list[Any] = [None, {}, {"channel": None}, {"channel": []}, {"channel": {"resourceClaimTemplate": 5}}]
+
+
+@pytest.mark.parametrize("spec", SENSELESS)
+def test_C11_a_user_s_domain_that_says_nothing_is_left_alone_and_waited_for(spec: Any) -> None:
+    toy = Rack()
+    toy.driver = False  # It would not survive that.
+    toy.put({**computedomain("rack"), "spec": spec})
+    toy.put(named("rack"))
+    rest(toy)
+
+    why = "ResourceClaimTemplate rack of ComputeDomain rack is not made yet by its driver"
+    assert (why in held(plan_of(toy)).values(), toy.domains()["rack"]["spec"]) == (True, spec)
 
 
 def test_what_a_shared_domain_s_dead_owners_leave_is_let_go_of() -> None:
