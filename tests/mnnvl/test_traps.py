@@ -425,6 +425,17 @@ def test_C11_a_domain_is_never_made_without_a_spec_nor_with_a_label_that_is_too_
     assert max(map(len, made["metadata"]["labels"].values())) <= 63
 
 
+def test_C12_where_claims_are_served_in_older_versions_only_pods_of_domains_are_held_and_told_why() -> None:
+    toy = Rack()
+    toy.unserved = frozenset({"ResourceClaim", "ResourceClaimTemplate"})
+    toy.driver = False
+    toy.put(auto(1, gpu(), clique("frontend")))
+    rest(toy)
+
+    why = "ResourceClaimTemplate demo-0 of ComputeDomain demo-0 is not served by the cluster"
+    assert (why in held(plan_of(toy)).values(), claimed(toy)) == (True, {"demo-0-frontend": []})
+
+
 SENSELESS: list[Any] = [None, {}, {"channel": None}, {"channel": []}, {"channel": {"resourceClaimTemplate": 5}}]
 
 

@@ -23,8 +23,8 @@ from tests.stories.stage import SETUP, Stage, stage
 
 FABRIC = replace(SETUP, fabrics=(Nvidia(auto=True),))
 NODES = 8
-NO_CONTROLLER = Driver(parts=PARTS - {"controller"})
-"""The driver's plugins and daemons alone."""
+CONTROLLER, NO_CONTROLLER = Driver(parts=frozenset({"controller"})), Driver(parts=PARTS - {"controller"})
+"""The driver's controller alone, and all but that."""
 
 
 @asynccontextmanager
@@ -36,11 +36,11 @@ async def rack(*, nodes: int = NODES, **options: Any) -> AsyncIterator[Stage]:
 
 
 @asynccontextmanager
-async def driving(cluster: Stage, nodes: int = NODES) -> AsyncIterator[None]:
-    """The driver's controller is up for as long as the block lasts, in a cluster that was set up without it."""
-    settings = Settings(nodes=nodes, driver=Driver(parts=PARTS - NO_CONTROLLER.parts))
+async def playing(cluster: Stage, actor: str, driver: Driver = Driver()) -> AsyncIterator[None]:  # noqa: B008
+    """An actor is there for as long as the block lasts, in a cluster that was set up without it, or without that part of it."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_actors, InProcessClient(cluster.api, "driver"), cluster.clock, ("driver",), settings)
+        settings = Settings(nodes=NODES, driver=driver)
+        tasks.start_soon(run_actors, InProcessClient(cluster.api, actor), cluster.clock, (actor,), settings)
         await cluster.clock.advance(1)
         yield
         tasks.cancel_scope.cancel()

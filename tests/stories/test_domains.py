@@ -7,7 +7,7 @@ from resources import kinds
 from resources.kinds import POD
 from tests.mnnvl.sets import OURS, auto, gpu
 from tests.stories.domains import violations
-from tests.stories.fabric import NO_CONTROLLER, Witness, domains, driving, left_of_domains, pass_time, rack, told, uids, users
+from tests.stories.fabric import CONTROLLER, NO_CONTROLLER, Witness, domains, left_of_domains, pass_time, playing, rack, told, uids, users
 from tests.stories.pods import is_ready, label
 from tests.stories.stage import Stage
 
@@ -111,7 +111,7 @@ async def test_when_the_pods_that_lost_theirs_are_taken_away_there_is_a_new_one_
 
 async def test_without_the_driver_a_deletion_waits_says_for_what_writes_nothing_and_goes_on_when_it_is_back() -> None:
     async with rack(driver=NO_CONTROLLER) as cluster, cluster.running() as ours:
-        async with driving(cluster):
+        async with playing(cluster, "driver", CONTROLLER):
             await up(cluster)
         await cluster.delete(kinds.PODCLIQUESET, "demo")
         await cluster.clock.advance(120)
@@ -125,7 +125,7 @@ async def test_without_the_driver_a_deletion_waits_says_for_what_writes_nothing_
         why = next(held.why for held in plan.held if held.id.kind == "ComputeDomain")
         assert why.endswith(f"waits for {DOMAIN} to let go of it")
 
-        async with driving(cluster):
+        async with playing(cluster, "driver", CONTROLLER):
             await cluster.clock.advance(60)
         assert (await cluster.names(), domains(cluster)) == (set(), {})
 
@@ -178,3 +178,32 @@ async def test_a_sync_of_what_is_settled_writes_nothing() -> None:
 
         assert (report.failures, again.failures, cluster.process.count) == ((), (), 0)
         assert [plan.operations for plan in (await cluster.look()).survey.plans] == [()]
+
+
+async def test_pods_that_cannot_go_have_their_time_and_then_the_domain_goes_with_a_warning() -> None:
+    async with rack(without=("kubelet",)) as cluster, cluster.running():
+        async with playing(cluster, "kubelet"):
+            await up(cluster)
+        await cluster.scale(kinds.PODCLIQUESET, "demo", 0)  # And nobody on the nodes hears of it.
+        await cluster.clock.advance(280)
+        assert "deletionTimestamp" not in domains(cluster)["demo-0"]["metadata"]
+        await cluster.clock.advance(120)
+        assert (domains(cluster), len(cluster.there(POD))) == ({}, 2)
+        (warning,) = await told(cluster, "ComputeDomainDrainTimedOut")
+        assert warning.startswith("ComputeDomain demo-0 goes although it is in use: 2 pods")
+
+
+async def test_who_comes_late_into_a_domain_that_is_being_deleted_leaves_nothing_on_the_nodes_in_the_end() -> None:
+    async with rack(nodes=1) as cluster, cluster.running():
+        await cluster.apply(auto(1, gpu(replicas=2, minAvailable=1)))
+        await cluster.clock.advance(60)
+        (running,) = [name for name, pod in cluster.there(POD).items() if is_ready(pod)]
+        await cluster.delete(COMPUTE_DOMAIN, "demo-0")
+        await cluster.clock.advance(5)
+        await cluster.delete(POD, running)
+        await cluster.clock.advance(120)
+        assert users(cluster, "demo-0") and "deletionTimestamp" in domains(cluster)["demo-0"]["metadata"]
+        await cluster.delete(kinds.PODCLIQUESET, "demo")
+        await cluster.clock.advance(1300)
+
+        assert (await cluster.names(), await left_of_domains(cluster)) == (set(), [])
