@@ -8,6 +8,7 @@ from providers.sandbox import crds, deleting, drafts, faces, fields, managers, m
 from providers.sandbox.core import Core, answer_draft, answer_with, rules_of
 from providers.sandbox.request import Answer, Request
 from providers.sandbox.rules import Draft
+from providers.sandbox.schema import unchecked
 from providers.sandbox.served import Served
 from providers.sandbox.status import Cause
 from providers.sandbox.store import key_of
@@ -121,9 +122,8 @@ def faults(request: Request, new: Body, old: Body | None) -> list[Cause]:
         found += served.validator.faults(new, old, status_alone=request.subresource == "status")
     if served.custom:
         found += scale.faults(served, new)
-    if old is not None and not found:
-        # Rules are checked only where what they speak of is sound.
-        found += transition_faults(served.transitions, new, old)
+    if served.validator is not None and served.validator.has_rules:
+        found += unchecked(found) or (transition_faults(served.transitions, new, old) if old is not None else [])
     return found + rules.validate_change(new, old) if old is not None else found
 
 

@@ -5,8 +5,10 @@ of a set). Below the root, an empty dict is a member of the set and a filled one
 the empty set.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import orjson
 
 from providers.sandbox.shapes import Shape
 
@@ -14,6 +16,27 @@ Fields = dict[str, Any]
 Path = tuple[str, ...]
 _SELF = "."
 EMPTY: Fields = {}
+
+
+def read(value: Any) -> Fields:
+    """A set as somebody else wrote it. Raises `ValueError` for what is none; steps of sorts that are to come are left out."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError("a set of fields is an object")
+    return {step: read(below) for step, below in value.items() if step == _SELF or _is_known(step)}
+
+
+def _is_known(step: str) -> bool:
+    if step[1:2] != ":":
+        raise ValueError(f"{step!r} is no step")
+    sort = _SORTS.get(step[0])
+    if sort is not None and not isinstance(orjson.loads(step[2:]), sort):
+        raise ValueError(f"{step!r} leads nowhere")
+    return sort is not None or step[0] == "f"
+
+
+_SORTS: Mapping[str, type] = {"k": Mapping, "v": object, "i": int}
 
 
 def node(member: bool, children: Fields) -> Fields | None:

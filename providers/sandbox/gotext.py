@@ -49,5 +49,20 @@ def type_of(value: Any) -> str:
     return "map[string]interface {}" if isinstance(value, Mapping) else "[]interface {}"
 
 
+_WORDS: tuple[tuple[type, str], ...] = (
+    (bool, "bool"),
+    (str, "string"),
+    (Mapping, "object"),
+    (list, "array"),
+    (int, "number"),
+    (float, "number"),
+)
+
+
+def word(value: Any) -> str:
+    """What a decoder calls the value in JSON."""
+    return next((word for type_, word in _WORDS if isinstance(value, type_)), "null")
+
+
 def _scalar(value: Any) -> str:
     return "<nil>" if value is None else orjson.dumps(value).decode()

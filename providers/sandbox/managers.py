@@ -28,6 +28,7 @@ _STRIPPED = fields.of_paths(
     "metadata.managedFields",
     "metadata.resourceVersion",
 )
+_OPERATIONS = ("Apply", "Update")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -67,14 +68,24 @@ class Writer:
 
 def _entry(manager: Manager, time: str | None, owned: Fields) -> dict[str, Any]:
     return {
-        "manager": manager.name,
+        **({"manager": manager.name} if manager.name else {}),
         "operation": manager.operation,
-        "apiVersion": manager.api_version,
+        **({"apiVersion": manager.api_version} if manager.api_version else {}),
         **({"time": time} if time else {}),
         "fieldsType": "FieldsV1",
         "fieldsV1": owned,
         **({"subresource": manager.subresource} if manager.subresource else {}),
     }
+
+
+def sent(entries: Any) -> Managed | None:
+    """Entries that a client sends along; None where the server can make nothing of them and goes on as if there were none."""
+    if not entries or any(entry.get("operation") not in _OPERATIONS or entry.get("fieldsType") != "FieldsV1" for entry in entries):
+        return None
+    try:
+        return read([{**entry, "fieldsV1": fields.read(entry.get("fieldsV1"))} for entry in entries])
+    except ValueError:
+        return None
 
 
 def read(entries: Any) -> Managed:
@@ -93,7 +104,7 @@ def updated(live: Body, new: Body, writer: Writer) -> dict[str, Any]:
     given = new["metadata"].get("managedFields")
     if given is not None and (not given or given == [{}]):
         return _with_entries(new, None)
-    managed = read(given) if given else read(live["metadata"].get("managedFields"))
+    managed = sent(given) or read(live["metadata"].get("managedFields"))
     bare = _with_entries(new, None)
     if not managed.sets and live["metadata"].get("uid"):
         # Whoever has thrown the managers away does without them, until somebody applies.

@@ -54,7 +54,7 @@ def _other_faults(metadata: Body, lenient: bool) -> list[Cause]:
     found = _owner_faults(metadata.get("ownerReferences") or ())
     for at, finalizer in enumerate(metadata.get("finalizers") or ()):
         path = f"metadata.finalizers[{at}]"
-        found += [causes.invalid(path, finalizer, fault) for fault in names.qualified_faults(finalizer)]
+        found += [causes.invalid("metadata.finalizers", finalizer, fault) for fault in names.qualified_faults(finalizer)]
         if not lenient and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             found.append(causes.invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified"))
     if {FOREGROUND, ORPHAN} <= set(metadata.get("finalizers") or ()):

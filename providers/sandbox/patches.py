@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from providers.sandbox import status
+from providers.sandbox import gotext, status
 
 
 def merged(body: Any, patch: Any) -> Any:
@@ -26,13 +26,25 @@ class PatchFault(Exception):
 def patched(body: Any, operations: Any) -> Any:
     """The body after a JSON patch (RFC 6902). Raises `PatchFault` where an operation does not apply, 400 where it is none."""
     if not isinstance(operations, list):
-        raise status.bad_request("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp")
+        raise undecoded(operations, "[]handlers.jsonPatchOp")
     for operation in operations:
-        if not isinstance(operation, Mapping) or operation.get("op") not in _OPERATIONS:
-            name = operation.get("op", "unknown") if isinstance(operation, Mapping) else "unknown"
+        if operation is not None and not isinstance(operation, Mapping):
+            raise undecoded(operation, "handlers.jsonPatchOp")
+    for operation in operations:
+        name = (operation or {}).get("op", "unknown")
+        if not isinstance(name, str) or name not in _OPERATIONS:
             raise PatchFault(f"Unexpected kind: {name}")
-        body = _OPERATIONS[operation["op"]](body, operation)
+        if not isinstance(operation.get("path"), str):
+            raise PatchFault("missing path")
+        body = _OPERATIONS[name](body, operation)
+        if not isinstance(body, Mapping | list):
+            raise PatchFault(f"{name} operation hit impossible case")
     return body
+
+
+def undecoded(value: Any, wanted: str, prefix: str = "error decoding patch: ") -> status.StatusError:
+    """400: a patch that is not even the sort of JSON that a patch is."""
+    return status.bad_request(f"{prefix}json: cannot unmarshal {gotext.word(value)} into Go value of type {wanted}")
 
 
 def _tokens(pointer: Any) -> list[str]:

@@ -11,20 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from providers.sandbox import quantity, status
+from providers.sandbox import gotext, gotime, quantity, status
 from providers.sandbox.shapes import Shape
 
 _ZEROS: dict[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0, "bytes": "", "quantity": "0", "int-or-string": 0}
 _WRITTEN = ("!", "^")
 _GO_TYPES = {"string": "string", "boolean": "bool", "number": "float64"}
-_JSON_WORDS: tuple[tuple[type, str], ...] = (
-    (bool, "bool"),
-    (str, "string"),
-    (Mapping, "object"),
-    (list, "array"),
-    (int, "number"),
-    (float, "number"),
-)
 
 
 class Unreadable(status.StatusError):
@@ -60,7 +52,7 @@ class Reader:
                 self.unknown.append(f"{path}.{key}" if path else key)
             elif item is not None:
                 made = self._value(item, child, f"{path}.{key}" if path else key, shape.name)
-                if made or child.presence or not _is_zero(made, child):
+                if made is not None and (made or child.presence or not _is_zero(made, child)):
                     result[key] = made
         for key, child in shape.fields.items():
             if child.presence in _WRITTEN and key not in result:
@@ -79,11 +71,14 @@ class Reader:
         return {key: self._value(item, inner, f"{path}.{key}", owner) for key, item in value.items()}
 
     def _value(self, value: Any, shape: Shape, path: str, owner: str) -> Any:
+        if value is None:
+            # An item of a list or a map that is null is what Go has for nothing.
+            return self._zero(shape)
         match shape.type:
             case "string" | "time":
                 if not isinstance(value, str):
                     raise self._mismatch(value, path, owner, "string")
-                return value
+                return self._time(value, shape) if shape.type == "time" else value
             case "object":
                 return self._object(value, shape, path, owner)
             case "array":
@@ -107,6 +102,12 @@ class Reader:
                     raise self._mismatch(value, path, owner, _GO_TYPES.get(shape.type, "intstr.IntOrString"))
         return value
 
+    def _time(self, value: str, shape: Shape) -> str | None:
+        try:
+            return gotime.canonical(value, gotime.MICROSECONDS if shape.format == "micro" else gotime.SECONDS)
+        except ValueError as error:
+            raise self._refusal(str(error)) from None
+
     def _quantity(self, value: Any) -> str:
         try:
             return quantity.canonical(value if isinstance(value, str) else str(value))
@@ -128,9 +129,8 @@ class Reader:
         return _ZEROS.get(shape.type)
 
     def _mismatch(self, value: Any, path: str, owner: str, wanted: str) -> Unreadable:
-        word = next((word for type_, word in _JSON_WORDS if isinstance(value, type_)), "null")
         where = ".".join(part.partition("[")[0] for part in path.split("."))
-        return self._refusal(f"json: cannot unmarshal {word} into Go struct field {owner}.{where} of type {wanted}")
+        return self._refusal(f"json: cannot unmarshal {gotext.word(value)} into Go struct field {owner}.{where} of type {wanted}")
 
     def _refusal(self, why: str) -> Unreadable:
         return Unreadable(self.kind, self.api_version, why)

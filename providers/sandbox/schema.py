@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
-from providers.sandbox import causes
-from providers.sandbox.shapes import Shape
+from providers.sandbox import causes, gotime
+from providers.sandbox.shapes import ABSENT, Shape
 from providers.sandbox.status import Cause
 from providers.sandbox.typed import SchemaFault, item_step
 
@@ -27,10 +27,12 @@ class Validator:
     """The compiled schema of one version of a custom kind."""
 
     def __init__(self, schema: Schema, shape: Shape) -> None:
+        self._schema = schema
         self._shape = shape
         self._counted = _counted(shape)
-        self._has_rules = _has_rules(schema)
-        self._compiled = jsonschema_rs.Draft7Validator(_draft7(schema), validate_formats=True)
+        self.has_rules = _has_rules(schema)
+        """Whether there are CEL rules."""
+        self._compiled = jsonschema_rs.Draft7Validator(_draft7(schema), validate_formats=True, formats=gotime.FORMATS)
 
     def faults(self, body: Mapping[str, Any], old: Mapping[str, Any] | None = None, *, status_alone: bool = False) -> list[Cause]:
         """Everything that is wrong with the object, or with its status alone; metadata is judged elsewhere.
@@ -43,9 +45,10 @@ class Validator:
             errors = self._compiled.iter_errors(bare)
             relevant = (error for error in errors if not status_alone or error.instance_path[:1] == ["status"])
             fresh = (error for error in relevant if old is None or not _is_as_it_was(error.instance_path, bare, old, self._shape))
-            found = [cause for error in fresh for cause in _causes(error, status_alone)]
-        found += _duplicates(bare, self._shape, "", self._counted)
-        return [*found, _UNCHECKED] if found and self._has_rules else found
+            found = [cause for error in fresh for cause in _causes(error, self._schema, status_alone)]
+        if old is None or not any(_duplicates(old, self._shape, "", self._counted)):
+            found += _duplicates(bare, self._shape, "", self._counted)
+        return found
 
 
 _UNCHECKED = causes.invalid(
@@ -53,6 +56,12 @@ _UNCHECKED = causes.invalid(
     None,
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
 )
+_BLOCKING = {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
+
+
+def unchecked(found: Sequence[Cause]) -> list[Cause]:
+    """What is said of CEL rules where faults of these sorts keep them from being looked at; of others they are looked at beside."""
+    return [_UNCHECKED] if any(cause.reason in _BLOCKING for cause in found) else []
 
 
 def _is_as_it_was(path: Sequence[str | int], new: Any, old: Any, shape: Shape) -> bool:
@@ -64,7 +73,8 @@ def _is_as_it_was(path: Sequence[str | int], new: Any, old: Any, shape: Shape) -
             new, old, shape = new[step], old.get(step), shape.child(step)
         elif isinstance(step, int) and isinstance(old, list) and shape.keys:
             new = new[step]
-            old = next((item for item in old if _keys(item, shape) == _keys(new, shape)), None)
+            # An item that is null is not as it was only because there was none.
+            old = next((item for item in old if _keys(item, shape) == _keys(new, shape)), ABSENT)
             shape = shape.item
         else:
             return False
@@ -73,7 +83,7 @@ def _is_as_it_was(path: Sequence[str | int], new: Any, old: Any, shape: Shape) -
 
 def _same(one: Any, other: Any) -> bool:
     """Equal as JSON, to which `true` is no number."""
-    return orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(other, option=orjson.OPT_SORT_KEYS)
+    return other is not ABSENT and orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(other, option=orjson.OPT_SORT_KEYS)
 
 
 def _keys(item: Any, shape: Shape) -> Any:
@@ -129,10 +139,10 @@ def _field(path: Sequence[str | int]) -> str:
     return text
 
 
-def _causes(error: jsonschema_rs.ValidationError, status_alone: bool) -> Iterator[Cause]:
+def _causes(error: jsonschema_rs.ValidationError, schema: Schema, status_alone: bool) -> Iterator[Cause]:
     """One finding of the compiled schema, as the server says it: of alternatives, also what is wrong with the first."""
     if error.kind.name not in _COMBINED:
-        yield _worded(error, status_alone)
+        yield _worded(error, schema, status_alone)
         return
     alternatives: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context", None) or []
     valid = sum(not failures for failures in alternatives)
@@ -140,7 +150,7 @@ def _causes(error: jsonschema_rs.ValidationError, status_alone: bool) -> Iterato
     # So the server puts it: about no field, without a value, and with the path in quotes.
     yield causes.invalid("<nil>", "", f'"{_spoken(error, status_alone)}" {detail}')
     if alternatives and not valid:
-        yield from (_worded(failure, status_alone) for failure in alternatives[0])
+        yield from (_worded(failure, schema, status_alone) for failure in alternatives[0])
 
 
 _COMBINED = {
@@ -156,7 +166,7 @@ def _spoken(error: jsonschema_rs.ValidationError, status_alone: bool) -> str:
     return field.removeprefix("status.") if status_alone else field
 
 
-def _worded(error: jsonschema_rs.ValidationError, status_alone: bool) -> Cause:
+def _worded(error: jsonschema_rs.ValidationError, schema: Schema, status_alone: bool) -> Cause:
     """One finding about one value, as the server says it."""
     field, value, word = _field(error.instance_path), error.instance, error.kind.name
     spoken = _spoken(error, status_alone)
@@ -164,7 +174,8 @@ def _worded(error: jsonschema_rs.ValidationError, status_alone: bool) -> Cause:
     if word == "required":
         return causes.required(_field([*error.instance_path, str(limit)]))
     if word == "type":
-        return _wrong_type(field, spoken, value, sorted(one for one in getattr(error.kind, "types", ()) if one != "null"))
+        wanted = sorted(one for one in getattr(error.kind, "types", ()) if one != "null")
+        return _wrong_type(field, spoken, value, wanted, _format(schema, error.schema_path))
     if word == "enum":
         return causes.unsupported(field, value, [one for one in getattr(error.kind, "options", ()) if one is not None])
     if word == "maxLength":
@@ -197,8 +208,25 @@ _WORDS: tuple[tuple[Any, str], ...] = (
 )  # fmt: skip
 
 
-def _wrong_type(field: str, spoken: str, value: Any, wanted: Sequence[str]) -> Cause:
+_FORM_OF = {"integer": "int64", "number": "float64"}
+
+
+def _format(schema: Any, path: Sequence[str | int]) -> str:
+    """The format of the place whose type is wrong; the path ends with the word `type`."""
+    for step in path[:-1]:
+        if isinstance(schema, Mapping):
+            schema = schema.get(str(step))
+        elif isinstance(schema, list) and isinstance(step, int):
+            schema = schema[step]
+    form = schema.get("format") if isinstance(schema, Mapping) else ""
+    return form if form in _FORMATS else ""
+
+
+def _wrong_type(field: str, spoken: str, value: Any, wanted: Sequence[str], form: str) -> Cause:
     word = next((word for type_, word in _WORDS if isinstance(value, type_)), "null")
+    if form and value is not None and not isinstance(value, str | list):
+        # Where there is a format the server speaks of that, and not of the type.
+        word, wanted = _FORM_OF.get(word, ""), (form,)
     return Cause("FieldValueTypeInvalid", f'Invalid value: "{word}": {spoken} in body must be of type {",".join(wanted)}: "{word}"', field)
 
 
@@ -228,7 +256,9 @@ def _duplicates(value: Any, shape: Shape, path: str, counted: frozenset[Shape]) 
         seen: set[str] = set()
         for at, item in enumerate(value):
             where = f"{path}[{at}]"
-            if shape.is_set or shape.keys:
+            if shape.keys and item is not None and not isinstance(item, Mapping):
+                yield causes.invalid(where, item, "must be an object for an array of list-type map")
+            elif shape.is_set or shape.keys:
                 try:
                     step = item_step(item, shape)
                 except SchemaFault:

@@ -64,6 +64,11 @@ def verbs_of(served: Served) -> tuple[str, ...]:
     return COLLECTION_VERBS
 
 
+def no_such_subresource(served: Served, name: str) -> status.StatusError:
+    """The 404 of a subresource that a kind does not have: of custom objects the server says that they are not there."""
+    return status.not_found(served.kind, name) if served.custom else status.no_such_resource()
+
+
 # group/version, kind, plural, flags: n = namespaced, s = status, c = scale; then short names, categories, further subresources
 _TABLE = """
 v1 ConfigMap configmaps n cm

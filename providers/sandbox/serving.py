@@ -13,7 +13,7 @@ from providers.sandbox.negotiation import Form, negotiate
 from providers.sandbox.request import Answer, Page, Request
 from providers.sandbox.reviews import review_of
 from providers.sandbox.routes import Route
-from providers.sandbox.served import Served, verbs_of
+from providers.sandbox.served import Served, no_such_subresource, verbs_of
 from providers.sandbox.status import method_not_allowed, no_such_resource
 from providers.sandbox.streams import Stream
 from providers.sandbox.verbs import Api
@@ -118,7 +118,7 @@ def _must_make_sense(route: Route, act: Act, served: Served) -> None:
     if served.kind.namespaced != bool(route.namespace) and not (served.kind.namespaced and not route.name):
         raise no_such_resource()
     if route.subresource and route.subresource not in served.subresources:
-        raise no_such_resource()
+        raise no_such_subresource(served, route.name)
     if not route.subresource and act.verb not in verbs_of(served):
         raise method_not_allowed()
 

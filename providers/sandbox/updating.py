@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.ids import Kind
-from providers.sandbox import causes, creating, deleting, drafts, faces, managers, metadata, status, typed
+from providers.sandbox import causes, creating, deleting, drafts, faces, gotext, managers, metadata, status, typed
 from providers.sandbox.core import Core, answer_draft, answer_with, rules_of
 from providers.sandbox.reading import Unreadable
 from providers.sandbox.request import Answer, Request
@@ -34,15 +34,24 @@ def change(core: Core, request: Request, make: Callable[[Body], Any]) -> Answer:
     """Replace an object by what `make` makes of it: a patch, a new scale."""
     live = core.stored(request)
     made = make(faces.shown(request.served, live)[0])
+    if not isinstance(made, Mapping):
+        raise _unpatched(made, f"couldn't get version/kind; json parse error: json: cannot unmarshal {gotext.word(made)} into {_HEAD}")
     try:
         draft, warnings = drafts.read(request, made)
     except Unreadable as fault:
-        nameless = Kind("", "", "", "")
-        raise status.invalid(nameless, "", [causes.invalid("patch", causes.shown(made), fault.why)]) from None
+        raise _unpatched(made, fault.why) from None
     _meet_url(request, draft["metadata"])
     _check_revision(request, draft, live)
     with status.warned(warnings):
         return _write(core, request, live, _managed(core, request, live, draft), warnings)
+
+
+_HEAD = r"""Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"""
+
+
+def _unpatched(made: Any, why: str) -> status.StatusError:
+    """422: a patch leads to something that cannot be such an object."""
+    return status.invalid(Kind("", "", "", ""), "", [causes.invalid("patch", causes.shown(made), why)])
 
 
 def apply(core: Core, request: Request, config: Any) -> Answer:
@@ -54,9 +63,10 @@ def apply(core: Core, request: Request, config: Any) -> Answer:
     view = creating.writer(core, request)
     view = replace(view, manager=view.manager._replace(operation="Apply"))
     before = _unborn(request) if live is None else faces.shown(served, live)[0]
-    configured = _configured(request, config)
     try:
-        typed.check(configured, served.shape)
+        _check_applied(request, config)
+        typed.check(config, served.shape)
+        configured = _configured(request, config)
         merged = managers.applied(before, configured, view, force=request.force)
     except typed.SchemaFault as fault:
         raise _untyped(request, config, fault) from None
@@ -85,24 +95,44 @@ def _unborn(request: Request) -> Body:
     return {**drafts.nothing_yet(request.served), "metadata": metadata}
 
 
-def _configured(request: Request, config: Any) -> Draft:
-    """The configuration with what the URL says of it. Raises 400 where they disagree."""
+def _check_applied(request: Request, config: Any) -> None:
+    """What is applied is of the kind that the URL names, and leaves its managers to the server. Raises 400."""
     kind = request.served.kind
-    if not isinstance(config, Mapping) or not config.get("kind") or not config.get("apiVersion"):
-        raise status.bad_request("error decoding YAML: apiVersion and kind must be set")
-    if (config["apiVersion"], config["kind"]) != (kind.api_version, kind.name):
-        group, _, version = config["apiVersion"].rpartition("/")
-        raise status.bad_request(f"invalid object type: {group}/{version}, Kind={config['kind']}")
-    metadata = {**(config.get("metadata") or {})}
-    if metadata.get("managedFields") is not None:
+    if not isinstance(config, Mapping | None):
+        why = f"json: cannot unmarshal {gotext.word(config)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+    told = config or {}
+    name, version = _text(told, "kind"), _text(told, "apiVersion")
+    if (version, name) != (kind.api_version, kind.name):
+        if version.count("/") > 1:
+            name = version = ""
+        group, _, version = version.rpartition("/")
+        raise status.bad_request(f"invalid object type: {group}/{version}, Kind={name}")
+    metadata = told.get("metadata")
+    if isinstance(metadata, Mapping) and metadata.get("managedFields") is not None:
         raise status.bad_request("metadata.managedFields must be nil")
+
+
+def _text(body: Any, key: str) -> str:
+    """The text below a key; empty where there is none, or something else."""
+    value = body.get(key) if isinstance(body, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def _configured(request: Request, config: Body) -> Draft:
+    """The configuration with what the URL says of it. Raises 400 where they disagree."""
+    metadata = {**(config.get("metadata") or {})}
+    metadata["name"] = metadata.get("name") or request.name
     _meet_url(request, metadata)
     return {**config, "metadata": metadata}
 
 
 def _meet_url(request: Request, metadata: Draft) -> None:
-    """An object is the one that the URL names. Raises 400 where it says otherwise."""
-    name = metadata.setdefault("name", request.name)
+    """An object is the one that the URL names. Raises 400 where it says otherwise, or nothing."""
+    name = metadata.get("name")
+    if not name:
+        why = f"the name of the object ({request.name} based on URL) was undeterminable: name must be provided"
+        raise status.bad_request(why)
     if name != request.name:
         raise status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({request.name})")
     creating.meet_namespace(request, metadata)
@@ -110,8 +140,8 @@ def _meet_url(request: Request, metadata: Draft) -> None:
 
 def _untyped(request: Request, config: Body, fault: typed.SchemaFault) -> status.StatusError:
     kind = request.served.kind
-    namespace = (config.get("metadata") or {}).get("namespace", "")
-    where = f"{namespace}/{request.name}; {kind.group}/{kind.version}, Kind={kind.name}"
+    metadata = config.get("metadata")
+    where = f"{_text(metadata, 'namespace')}/{_text(metadata, 'name')}; {kind.group}/{kind.version}, Kind={kind.name}"
     return status.StatusError(500, "", f"failed to create typed patch object ({where}): {fault}")
 
 

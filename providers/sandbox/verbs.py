@@ -13,7 +13,7 @@ from engine.runtime.clock import Clock
 from providers.sandbox import causes, creating, deleting, faces, listing, patches, scale, status, strategic, subresources, updating
 from providers.sandbox.core import Admission, Core, Validation
 from providers.sandbox.request import EVERYTHING, PLAINLY, Answer, Deletion, Item, Page, PatchHow, Request, Selection, answer
-from providers.sandbox.served import Catalogue
+from providers.sandbox.served import Catalogue, no_such_subresource
 from providers.sandbox.store import Stored
 from providers.sandbox.watching import Watch
 
@@ -128,7 +128,7 @@ class Api:
 
     def _check_subresource(self, request: Request) -> None:
         if request.subresource and request.subresource not in request.served.subresources:
-            raise status.no_such_resource()
+            raise no_such_subresource(request.served, request.name)
 
 
 def _check_manager(request: Request, options: str) -> None:
@@ -147,7 +147,7 @@ def _patched(request: Request, live: Body, patch: Any, how: PatchHow) -> Any:
             message = "the server rejected our request due to an error in our request"
             raise status.StatusError(422, "Invalid", message, details={}) from fault
     if not isinstance(patch, Mapping):
-        raise status.bad_request("error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}")
+        raise patches.undecoded(patch, "map[string]interface {}", **({"prefix": ""} if how == "strategic" else {}))
     return patches.merged(live, patch) if how == "merge" else strategic.merged(live, patch, request.served.shape)
 
 

@@ -3,7 +3,7 @@
 from providers.sandbox import crds
 from providers.sandbox.builtin.autoscaler import AUTOSCALER
 from providers.sandbox.builtin.namespace import NAMESPACE
-from providers.sandbox.builtin.plain import ADMISSION_POLICY, CLAIM, CLAIM_TEMPLATE, ENDPOINT_SLICE, LEASE, PRIORITY, WEBHOOKS
+from providers.sandbox.builtin.plain import ADMISSION_POLICY, CLAIM, CLAIM_TEMPLATE, ENDPOINT_SLICE, LEASE, NODE, PRIORITY, WEBHOOKS
 from providers.sandbox.builtin.pod import POD
 from providers.sandbox.builtin.rbac import BINDING, ROLE
 from providers.sandbox.builtin.secret import CONFIG_MAP, SECRET, SERVICE_ACCOUNT
@@ -21,7 +21,7 @@ RULES: dict[tuple[str, str], Rules] = {
     ("", "Endpoints"): Rules(creates_on_put=True),
     ("", "LimitRange"): Rules(creates_on_put=True),
     ("", "Namespace"): NAMESPACE,
-    ("", "Node"): Rules(resets_status=False),
+    ("", "Node"): NODE,
     ("", "Pod"): POD,
     ("", "PodTemplate"): POD_TEMPLATE,
     ("", "Secret"): SECRET,

@@ -67,6 +67,13 @@ def _default_requests(spec: Draft) -> None:
                     wanted["count"] = wanted.get("count") or 1
 
 
+def _default_node(node: Draft) -> None:
+    """What nobody has set aside can be given out."""
+    state = node["status"]
+    if state.get("capacity") is not None:
+        state.setdefault("allocatable", dict(state["capacity"]))
+
+
 def _lease_faults(lease: Body) -> list[Cause]:
     seconds = lease["spec"].get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
@@ -83,6 +90,7 @@ LEASE = Rules(validate=_lease_faults, creates_on_put=True, unconditional=False)
 ADMISSION_POLICY = Rules(default=_default_policy, generation=("spec",), unconditional=False)
 WEBHOOKS = Rules(default=_default_webhooks, generation=("webhooks",))
 ENDPOINT_SLICE = Rules(default=_default_endpoints, generation=("endpoints", "ports", "addressType"))
+NODE = Rules(default=_default_node, resets_status=False)
 PRIORITY = Rules(default=_default_priority, generation=("value", "globalDefault", "description", "preemptionPolicy"))
 CLAIM = Rules(default=_default_claim, validate_change=_claim_change_faults, returns_deleted=True)
 CLAIM_TEMPLATE = Rules(default=_default_claim_template, validate_change=_claim_change_faults, returns_deleted=True)

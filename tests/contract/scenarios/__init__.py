@@ -1,7 +1,21 @@
 """What the sandbox claims of Kubernetes, as requests to make of any server."""
 
 from tests.contract.scenario import Scenario
-from tests.contract.scenarios import applying, bodies, children, custom, deleting, kinds, listing, ours, patching, updating, watching
+from tests.contract.scenarios import (
+    applying,
+    bodies,
+    children,
+    custom,
+    deleting,
+    domains,
+    kinds,
+    listing,
+    ours,
+    patching,
+    updating,
+    watching,
+    wrong,
+)
 
 EVERY: tuple[Scenario, ...] = (
     *bodies.SCENARIOS,
@@ -15,4 +29,6 @@ EVERY: tuple[Scenario, ...] = (
     *listing.SCENARIOS,
     *watching.SCENARIOS,
     *ours.SCENARIOS,
+    *domains.SCENARIOS,
+    *wrong.SCENARIOS,
 )

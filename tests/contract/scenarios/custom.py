@@ -74,7 +74,7 @@ def toy(name: str = "a", /, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": f"{GROUP}/v1", "kind": "Toy", "metadata": {"name": name}, "spec": {"color": "red", **spec}}
 
 
-def _served(*steps: Step) -> tuple[Step, ...]:
+def with_toys(*steps: Step) -> tuple[Step, ...]:
     """Steps between the coming and the going of the CRD."""
     return (
         Step("the kind is defined", "POST", CRDS, definition()),
@@ -86,7 +86,7 @@ def _served(*steps: Step) -> tuple[Step, ...]:
 
 DEFINING = Scenario(
     "defining",
-    _served(
+    with_toys(
         Step("a toy", "POST", TOYS, toy()),
         Step("not found", "GET", f"{TOYS}/none"),
         Step("a name that does not fit", "POST", CRDS, {**definition(), "metadata": {"name": "other"}}),
@@ -98,7 +98,7 @@ DEFINING = Scenario(
 
 SCHEMA = Scenario(
     "schema",
-    _served(
+    with_toys(
         Step("defaults", "POST", TOYS, toy(parts=[{"name": "wheel"}])),
         Step(
             "pruning",
@@ -146,7 +146,7 @@ SCHEMA = Scenario(
 
 LIFE = Scenario(
     "custom-life",
-    _served(
+    with_toys(
         Step("a toy", "POST", TOYS, {**toy(replicas=2), "status": {"phase": "Ignored"}}, keep={"rv": "metadata.resourceVersion"}),
         Step("no revision in a PUT", "PUT", f"{TOYS}/a", toy(replicas=3)),
         Step("a PUT", "PUT", f"{TOYS}/a", {**toy(replicas=3), "metadata": {"name": "a", "resourceVersion": "{rv}"}}),
@@ -185,7 +185,7 @@ LIFE = Scenario(
 B = f"{TOYS}/b"
 APPLYING = Scenario(
     "custom-applying",
-    _served(
+    with_toys(
         applied("creates", B, toy("b", replicas=2, tags=["x"], parts=[{"name": "wheel", "size": 1}], labels={"a": "1"}, limits={"l": "1"})),
         applied("drops", B, toy("b", tags=["x", "z"], parts=[{"name": "door"}], limits={"m": "2"})),
         applied(
