@@ -136,7 +136,7 @@ class _Looking:
         found = Standing(id, State.MISSING, shared=seat.shared, replica=seat.index, why=why, until=until)
         if live is None and self.fabric.kind.name in self.observed.incomplete:
             return replace(found, state=State.UNKNOWN, why=found.why or f"{self.fabric.kind.name} objects were not seen completely")
-        if live is None or (not seat.shared and not self._is_own(live)):
+        if live is None or self._is_anothers(live, shared=seat.shared):
             return replace(found, why=found.why or ("it is made first" if live is None else "its name is taken"))
         users = self.users.get(self.fabric.template(live, live.id.name), ())
         running = [pod for pod in users if not drain.has_ended(pod)]
@@ -174,8 +174,10 @@ class _Looking:
         users = [*(User(pod, "pod") for pod in running), *(User(claim, "claim") for claim in led)]
         return drain.judge(users, self.setup.drain).until
 
-    def _is_own(self, live: Live) -> bool:
-        return live.controller is not None and live.controller.uid == self.observed.root.uid
+    def _is_anothers(self, live: Live, *, shared: bool) -> bool:
+        if shared:
+            return live.controller is not None and is_made_here(live, self.fabric)
+        return live.controller is None or live.controller.uid != self.observed.root.uid
 
     def _leads(self, live: Live) -> bool:
         """Whether the driver has answered."""

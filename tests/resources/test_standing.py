@@ -113,6 +113,16 @@ def test_a_name_that_is_taken_is_a_missing_domain_with_the_reason() -> None:
     assert one.state is State.MISSING and "already exists but is not controlled by" in one.why
 
 
+def test_a_name_that_is_another_set_s_own_domain_s_is_taken_too_and_nobody_is_told_that_he_is_in_it() -> None:
+    toy = rack(auto(1, gpu(replicas=1)))
+    toy.put(named("demo-0", "other"))
+    step(toy, 3)
+    one = doing(toy, "other")["demo-0"]
+
+    assert one.state is State.MISSING and "already exists but is not controlled by" in one.why
+    assert (one.maker, one.others, one.joined) == ("", (), ())
+
+
 def test_a_shared_domain_names_the_other_sets_and_a_user_s_its_maker() -> None:
     toy = rack(named("rack-a"), named("rack-a", "other"))
     one = doing(toy)["rack-a"]
