@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import orjson
@@ -18,7 +18,7 @@ from engine.resource import Body
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.listing import is_hole, listed, typed
-from providers.scoping import Target
+from providers.scoping import Target, is_labelled
 
 FIRST_PAUSE, LAST_PAUSE = 0.5, 30.0
 """Seconds between two attempts that bring nothing: doubled each time, a little more or less."""
@@ -38,6 +38,14 @@ REMEMBERED = 10_000
 """How many of those that have gone are remembered, so that a late answer does not bring them back."""
 
 
+class Gone(NamedTuple):
+    """That an incarnation has gone, and at which revision."""
+
+    id: ResourceId
+    uid: str
+    revision: str
+
+
 class Following:
     """One list of a server, followed. What is there is in `lives`; what speaks against it in `trouble`."""
 
@@ -52,8 +60,8 @@ class Following:
         self._client, self._clock, self._on_change = client, clock, on_change
         self._gone: OrderedDict[str, str] = OrderedDict()
         """Uid -> the revision at which it went."""
-        self._meanwhile: list[tuple[Operation, Body | None]] | None = None
-        """What our writes were answered while a list is under way."""
+        self._meanwhile: list[Live | Gone] | None = None
+        """What we learn while a list is under way."""
         self._revision = ""
         self._has_listed = self._heard_of = False
         self._error: ClusterError | None = None
@@ -84,12 +92,27 @@ class Following:
 
     def assume(self, operation: Operation, answer: Body | None) -> None:
         """Take a write's answer for what is there, ahead of the watch."""
-        if self._meanwhile is not None:
-            self._meanwhile.append((operation, answer))
         if answer is not None:
-            self._put(_kept(live(answer)))
+            self._learn(_kept(live(answer)))
         elif operation.verb in GOING:
-            self._drop(operation.id, operation.expect.uid, FOR_GOOD)
+            self._learn(Gone(operation.id, operation.expect.uid, FOR_GOOD))
+
+    def correct(self, known: Live | None, found: Live | None) -> None:
+        """Take for what is there what was found where something else, or nothing, was known."""
+        if found is not None and is_labelled(found, self.target.labels):
+            self._learn(_kept(found))
+        elif known is not None:
+            same = found is not None and found.uid == known.uid
+            self._learn(Gone(known.id, known.uid, found.revision if found is not None and same else FOR_GOOD))
+
+    def _learn(self, news: "Live | Gone") -> None:
+        """What the server has told us by another way than the watch; a list under way may be older than that."""
+        if self._meanwhile is not None:
+            self._meanwhile.append(news)
+        if isinstance(news, Gone):
+            self._drop(*news)
+        else:
+            self._put(news)
 
     async def _attempt(self) -> bool:
         """Follow until something ends it. Whether that was nobody's fault."""
@@ -119,7 +142,7 @@ class Following:
 
     async def _list(self) -> None:
         """Begin anew. What our writes were answered meanwhile may be ahead of the list: it still counts."""
-        meanwhile = self._meanwhile = list[tuple[Operation, Body | None]]()
+        meanwhile = self._meanwhile = list[Live | Gone]()
         try:
             found = await listed(self._client, self.target)
         finally:
@@ -127,8 +150,8 @@ class Following:
         self.lives, self._revision, self.kind = {one.id: one for one in found.lives}, found.revision, found.kind
         for one in found.lives:
             self._gone.pop(one.uid, None)
-        for operation, answer in meanwhile:
-            self.assume(operation, answer)
+        for news in meanwhile:
+            self._learn(news)
         self.served = self._has_listed = True
         self._well()
 

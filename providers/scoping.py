@@ -50,8 +50,12 @@ def is_of(one: Live, kinds: Sequence[Kind]) -> bool:
 
 def children_among(lives: Iterable[Live], scope: Scope) -> tuple[Live, ...]:
     """Those that are of a kind of children, and carry our children's labels."""
-    labels = _wanted(scope.selector)
-    return tuple(one for one in lives if labels.items() <= one.labels.items() and is_of(one, scope.children))
+    return tuple(one for one in lives if is_labelled(one, scope.selector) and is_of(one, scope.children))
+
+
+def is_labelled(one: Live, selector: str) -> bool:
+    """Whether the selector, which is made of equalities, selects the object."""
+    return _wanted(selector).items() <= one.labels.items()
 
 
 def _wanted(selector: str) -> Mapping[str, str]:

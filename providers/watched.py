@@ -6,16 +6,24 @@ from typing import Any
 
 import anyio
 
+from engine.errors import AlreadyExists, ClusterError, Conflict, NotFound, ServerFault, Unreachable
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.operation import Event, Operation
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Scope, Sighting
+from engine.runtime.session import PASSING
 from providers.cluster import Cluster, refuse_the_worthless
 from providers.following import Following
 from providers.listing import is_older
 from providers.scoping import sighting, targets
+
+DOUBTFUL = (Unreachable, ServerFault, Conflict, AlreadyExists, NotFound)
+"""A write that was answered like this may have been done, or was made of what is no longer so."""
+
+AT_ONCE = 8
+"""How many doubts are resolved at once."""
 
 
 class Watched:
@@ -27,6 +35,8 @@ class Watched:
         self._followed: tuple[Scope, list[Following]] | None = None
         self._changed = anyio.Event()
         self._last: Sighting | None = None
+        self._doubts: set[ResourceId] = set()
+        """Of these we may be wrong: what we did went unanswered, or the answer speaks against what we have seen."""
 
     @asynccontextmanager
     async def following(self, scope: Scope) -> AsyncGenerator[None]:
@@ -36,7 +46,7 @@ class Watched:
         async with anyio.create_task_group() as tasks:
             for one in followed:
                 tasks.start_soon(one.run)
-            self._followed, self._last = (scope, followed), None
+            self._followed, self._last, self._doubts = (scope, followed), None, set()
             try:
                 yield
             finally:
@@ -55,6 +65,7 @@ class Watched:
         """What is there. Raises `Unauthorized`, and `Unreachable` when nothing has been heard of for a while."""
         if self._followed is None or self._followed[0] is not scope:
             return await self._cluster.observe(scope)
+        await self._resolve()
         followed = self._followed[1]
         for one in followed:
             await one.synced.wait()
@@ -69,16 +80,53 @@ class Watched:
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Make the call, and take its answer for what is there until the watch says more."""
-        answer = await self._cluster.execute(operation, uids)
-        for one in self._followed[1] if self._followed is not None else ():
-            kind, namespace = one.target.kind, one.target.namespace
-            if (kind.group, kind.name) == operation.id[:2] and namespace in ("", operation.id.namespace):
-                one.assume(operation, answer)
+        try:
+            answer = await self._cluster.execute(operation, uids)
+        except DOUBTFUL:
+            self._doubts.add(operation.id)
+            raise
+        for one in self._following(operation.id):
+            one.assume(operation, answer)
         return answer
 
     async def look(self, id: ResourceId) -> Live | None:
         """That one object, as the server has it now."""
-        return await self._cluster.look(id)
+        known = [(one, one.lives.get(id)) for one in self._following(id)]
+        found = await self._cluster.look(id)
+        for one, before in known:
+            one.correct(before, found)
+        self._doubts.discard(id)
+        return found
+
+    def _following(self, id: ResourceId) -> list[Following]:
+        """Whoever follows the list in which that object is."""
+        followed = self._followed[1] if self._followed is not None else ()
+        return [
+            one
+            for one in followed
+            if one.target.kind.group == id.group and one.target.kind.name == id.kind and one.target.namespace in ("", id.namespace)
+        ]
+
+    async def _resolve(self) -> None:
+        """Look at what we may be wrong about, before a plan is made of it: the watch may be late, and what is not known to be made
+        would be made again. Raises what is worth another attempt."""
+        limit = anyio.CapacityLimiter(AT_ONCE)
+        troubles: list[ClusterError] = []
+
+        async def ask(id: ResourceId) -> None:
+            async with limit:
+                try:
+                    await self.look(id)
+                except PASSING as error:
+                    troubles.append(error)
+                except ClusterError:
+                    self._doubts.discard(id)  # Nobody tells us: the watch will.
+
+        async with anyio.create_task_group() as tasks:
+            for id in sorted(self._doubts):
+                tasks.start_soon(ask, id)
+        for error in troubles:
+            raise error
 
     async def record(self, event: Event) -> None:
         """Write a Kubernetes Event."""

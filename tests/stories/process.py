@@ -46,6 +46,8 @@ class Process:
         self.on_look: Callable[[], None] = lambda: None
         """Told of each look at the cluster, after it."""
         self.dead = False
+        self.uid = ""
+        """The incarnation that the call under way is bound to."""
 
     @property
     def count(self) -> int:
@@ -71,6 +73,7 @@ class Process:
         async def ask(kind: Kind, namespace: str = "", *rest: Any, **options: Any) -> Any:
             counts = verb in WRITES and kind.name not in ASIDE
             call = (verb, kind, _name(verb, rest))
+            self.uid = options.get("uid", "")
             self._live_or_die(counts and self.count + 1 == self.dies_before)
             if refusal := self.refuses(call):
                 self.refused.append(f"{verb} {kind.name} {call[2]}")

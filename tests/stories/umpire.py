@@ -17,7 +17,7 @@ class Umpire:
     """One who watches a process of ours."""
 
     def __init__(self, cluster: Stage, ours: Process, on_take: Callable[[], None] = lambda: None) -> None:
-        self._cluster, self._on_take = cluster, on_take
+        self._cluster, self._ours, self._on_take = cluster, ours, on_take
         self._pods: Objects = {}
         self._cliques: Objects = {}
         self._groups: Objects = {}
@@ -35,7 +35,9 @@ class Umpire:
     def _watch(self, call: Call) -> ClusterError | None:
         verb, kind, name = call
         if (verb, kind) == ("delete", kinds.POD):
-            self._judge(self._pods[name])
+            there = self._pods.get(name)
+            if there is not None and there["metadata"]["uid"] == self._ours.uid:  # Of any other incarnation, nothing is taken.
+                self._judge(there)
         elif (verb, kind) == ("delete", kinds.PODCLIQUE) and any(map(is_ready, self._of(name, self._cluster.there(kinds.POD)))):
             self.fouls.append(f"{name} is deleted from under its pods")
         return None
