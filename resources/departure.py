@@ -14,7 +14,7 @@ from engine.resource import Policy, Resource, Stance
 from engine.verdict import earliest
 from resources import fabric
 from resources.fabric import Leaving
-from resources.policies.teardown import depart
+from resources.policies.teardown import depart, spares_its_own
 from resources.setup import Setup
 
 ROOT, SET = "root", "set"
@@ -54,6 +54,10 @@ def teardown(observed: Observed, policy: Policy, setup: Setup, now: datetime, me
     """Everything goes, the replicas first; when nothing is left, our finalizer falls."""
     root = observed.root
     why = f"{root.id.name} is being deleted"
+    if spares_its_own(root):
+        return Desired(
+            graph([part(ROOT, [Resource(root.id, {}, f"{why}; what it owns is to stay, and is taken from it", stance=Stance.HOLD)])])
+        )
     gone = [
         _departure(observed, key, lives, why, setup, now, memo) for key, lives in observed.slices.items() if key != SET and lives.objects
     ]

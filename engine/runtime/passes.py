@@ -168,11 +168,14 @@ def _is_same(observed: Observed, before: Observed | None) -> bool:
 def choose(seen: Look, memory: Memory, at: float) -> tuple[Plan, ...]:
     """What of the plans is carried out now: nothing that a guard objects to, no state in motion, nothing that was refused as it stands.
 
-    A root that does not exist yet is made alone: the names of its children are not known before its uid is.
+    A root that does not exist yet is made alone: the names of its children are not known before its uid is. Where nothing may be done
+    because no root is seen, what somebody has deleted is let go all the same: it waits for nobody but us.
     """
+    plans = seen.survey.plans
     if seen.survey.objections:
-        return ()
-    willing = (_first_things(plan) for plan in seen.survey.plans if not plan.objections)
+        roots = {observed.root.id for observed in seen.world.roots}
+        plans = tuple(plan for plan in plans if plan.root not in roots)
+    willing = (_first_things(plan) for plan in plans if not plan.objections)
     allowed = [_without(plan, lambda operation: memory.refusals.stand(operation, at)) for plan in willing]
     due = memory.states.due(_states(allowed), at, seen.now.strftime("%Y-%m-%dT%H:%M:%SZ"))
     steady = (

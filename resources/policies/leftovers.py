@@ -7,7 +7,7 @@ from engine.ids import ResourceId
 from engine.observed import Live
 from engine.resource import Occasion, Resource
 from resources import labels
-from resources.policies.teardown import depart
+from resources.policies.teardown import POLICIES, depart, spares_its_own
 from resources.view import GroupView, View
 
 
@@ -24,9 +24,11 @@ def leftovers(view: View, wanted: Collection[ResourceId]) -> Iterator[Resource]:
     """Everything of our making in the replica that is not wanted, as what it is to become; fabric domains apart."""
     bunches: dict[Bunch, list[Live]] = {}
     cliques = {live.uid: live for live in view.lives.of("PodClique")}
+    sparing = {live.uid for kind in POLICIES for live in view.lives.of(kind) if spares_its_own(live)}
     domains = {fabric.kind.name for fabric in view.setup.fabrics}
     for live in view.lives.objects.values():
-        if live.id not in wanted and live.id.kind not in domains:
+        spared = live.controller is not None and live.controller.uid in sparing
+        if live.id not in wanted and live.id.kind not in domains and not spared:
             bunch = _bunch(view, live, cliques)
             if bunch is not None:
                 bunches.setdefault(bunch, []).append(live)

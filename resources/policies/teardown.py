@@ -25,6 +25,11 @@ RELIES_ON: Mapping[str, frozenset[str]] = {
 """Who goes before whom among those without an owner in common: a token goes with its account, if we are not quicker."""
 
 
+def spares_its_own(live: Live) -> bool:
+    """Whether somebody has deleted it with `--cascade=orphan`, and the garbage collector has not yet taken from it what it owns."""
+    return live.deleting_since is not None and "orphan" in (live.body["metadata"].get("finalizers") or ())
+
+
 def depart(
     lives: Iterable[Live], why: str, *, asked: bool = True, last: Collection[str] = (), occasion: Occasion | None = None
 ) -> Iterator[Resource]:

@@ -82,18 +82,49 @@ async def test_a_set_goes_pods_first_and_leaves_nothing(manner: str) -> None:
         assert fouls == []
 
 
-async def test_a_set_that_is_deleted_and_its_orphans_spared_by_the_collector_is_taken_down_all_the_same() -> None:
-    async with stage() as cluster, cluster.running() as ours:
+async def test_what_a_set_owns_stays_and_runs_on_when_it_is_deleted_without_its_own() -> None:
+    async with stage() as cluster, cluster.running():
         await settled(cluster)
-        fouls = watched(cluster, ours)
+        before, pods = await cluster.names(), cluster.there(kinds.POD)
 
         await cluster.delete(kinds.PODCLIQUESET, "llm", "Orphan")
         await cluster.settle()
         await cluster.clock.advance(60)
 
-        assert "PodCliqueSet llm" not in await cluster.names()
-        assert fouls == []
+        assert await cluster.names() == before - {"PodCliqueSet llm"}
+        assert {name: pod["metadata"]["uid"] for name, pod in cluster.there(kinds.POD).items()} == {
+            name: pod["metadata"]["uid"] for name, pod in pods.items()
+        }
         assert not leaving(cluster)
+
+
+async def test_as_long_as_the_collector_has_not_spared_what_a_set_owns_nothing_of_it_is_touched() -> None:
+    async with stage(without={"garbage"}) as cluster, cluster.running() as ours:
+        await settled(cluster)
+        before, count = await cluster.names(), ours.count
+
+        await cluster.delete(kinds.PODCLIQUESET, "llm", "Orphan")
+        await cluster.clock.advance(60)
+
+        assert (await cluster.names(), ours.count) == (before, count)
+
+
+async def test_what_was_spared_is_let_go_when_somebody_deletes_it_even_if_no_set_is_left() -> None:
+    async with stage() as cluster, cluster.running() as ours:
+        await settled(cluster)
+        await cluster.delete(kinds.PODCLIQUESET, "llm", "Orphan")
+        await cluster.settle()
+        fouls = watched(cluster, ours)
+
+        await cluster.delete(kinds.SCALING_GROUP, "llm-0-pool")
+        await cluster.delete(kinds.PODCLIQUE, "llm-0-router")
+        await cluster.clock.advance(60)
+
+        assert not leaving(cluster)
+        left = await cluster.names()
+        assert not [name for name in left if name.startswith(("PodCliqueScalingGroup llm-0", "PodClique llm-0"))]
+        assert "PodGang llm-0" in left
+        assert not [foul for foul in fouls if "lost" in foul]
 
 
 PARTS = [(kinds.PODCLIQUE, "llm-0-router"), (kinds.PODCLIQUE, "llm-0-pool-1-decode"), (kinds.SCALING_GROUP, "llm-0-pool")]
