@@ -86,6 +86,8 @@ class Operation:
     """Who controls the object that is there already."""
     occasion: Occasion | None = None
     """What the object goes as a part of."""
+    prompt: bool = False
+    """For a status: it tells the beginning of something, whose moment is that of the write."""
 
     @property
     def key(self) -> str:

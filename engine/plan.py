@@ -265,6 +265,7 @@ def _patch(verb: Verb, resource: Resource, live: Live, difference: Difference) -
         changes=difference.changes,
         expect=Expect(live.uid, live.revision),
         controller=live.controller,
+        prompt=verb is Verb.STATUS and resource.prompt,
     )
 
 

@@ -87,6 +87,8 @@ class Resource:
     stance: Stance = Stance.WANT
     policy: Policy = PLAIN
     status: Body | None = None
+    prompt: bool = False
+    """Whether the status tells the beginning of something, and is to be written while that is the moment."""
     asked: bool = field(default=True)
     """For DROP: somebody asked for it (a smaller number, a deleted parent); what nobody asked for counts against the budget."""
     occasion: Occasion | None = None

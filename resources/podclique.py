@@ -8,6 +8,7 @@ from resources import fabric, kinds, labels
 from resources.manifest import manifest
 from resources.policies.startup import parents
 from resources.status import podclique as status
+from resources.status.update import begins
 from resources.view import CliqueView, View, template_spec
 
 POLICY = Policy(
@@ -31,6 +32,7 @@ def render(view: View) -> Iterator[Resource]:
 def _podclique(view: View, clique: CliqueView) -> Resource:
     """A clique; of one that is to be replaced only labels and annotations follow an edit, the hash excepted."""
     spec = {} if clique.outdated else {"spec": _spec(view, clique)}
+    told = status.of(view, clique)
     body = manifest(
         kinds.PODCLIQUE,
         view.namespace,
@@ -46,7 +48,8 @@ def _podclique(view: View, clique: CliqueView) -> Resource:
         f"clique {clique.clique.name} of replica {view.index}" + (f", in {clique.group.name}" if clique.group else ""),
         (clique.owner,),
         policy=OUTDATED if clique.outdated else POLICY,
-        status=status.of(view, clique),
+        status=told,
+        prompt=begins(told),
     )
 
 

@@ -6,6 +6,7 @@ from engine.resource import Policy, Resource
 from resources import kinds, labels
 from resources.manifest import manifest
 from resources.status import scaling_group as status
+from resources.status.update import begins
 from resources.view import GroupView, View
 
 POLICY = Policy(seeded=(("spec", "replicas"),), exact=(("spec", "cliqueNames"),), finalizers=(labels.GROUP_FINALIZER,))
@@ -19,7 +20,7 @@ def render(view: View) -> Iterator[Resource]:
 
 
 def _scaling_group(view: View, group: GroupView) -> Resource:
-    config = group.group
+    config, told = group.group, status.of(view, group)
     body = manifest(
         kinds.SCALING_GROUP,
         view.namespace,
@@ -39,5 +40,6 @@ def _scaling_group(view: View, group: GroupView) -> Resource:
         f"scaling group {config.name} of replica {view.index}",
         (view.owner,),
         policy=POLICY,
-        status=status.of(view, group),
+        status=told,
+        prompt=begins(told),
     )

@@ -1,8 +1,9 @@
 """Debounce: a state is written once it has come to rest, not at every step on the way.
 
 While a replica comes up, its parents' states change with every pod. Each would be a write, and each write is news to whoever watches. So a
-state waits until it has stayed the same for a second, but never longer than ten from when it first differed. All this is memory of one
-process; losing it costs a write or a second, nothing else.
+state waits until it has stayed the same for a second, but never longer than ten from when it first differed. One that tells the beginning
+of something waits for a second and no longer, for the moment that it tells is that of the write. All this is memory of one process;
+losing it costs a write or a second, nothing else.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,16 +22,18 @@ LATEST = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A state that is not written yet: what it says, since when it says that, and since when it has differed."""
+    """A state that is not written yet: what it says, since when it says that, since when it has differed, and has told a beginning."""
 
     body: Any
     same_since: float
     differed_since: float
+    prompt_since: float | None
 
     @property
     def due_at(self) -> float:
         """When it is to be written if it does not change again."""
-        return min(self.same_since + STEADY, self.differed_since + LATEST)
+        steady = self.same_since if self.prompt_since is None else self.prompt_since
+        return min(steady + STEADY, self.differed_since + LATEST)
 
 
 class Debounce:
@@ -50,9 +53,11 @@ class Debounce:
 
     def _seen(self, state: Operation, at: float, moment: str) -> _Pending:
         body, known = timeless(state.body, moment), self._pending.get(state.key)
-        if known is None:
-            return _Pending(body, at, at)
-        return known if known.body == body else replace(known, body=body, same_since=at)
+        if known is not None and known.body == body:
+            return known
+        before = known.prompt_since if known is not None else None
+        prompt_since = (at if before is None else before) if state.prompt else None
+        return replace(known, body=body, same_since=at, prompt_since=prompt_since) if known else _Pending(body, at, at, prompt_since)
 
     def written(self, keys: Iterable[str]) -> None:
         """These are no longer pending; if they differ again, they wait again."""

@@ -25,6 +25,7 @@ from resources.replica import Replica, Seen, look, replica
 from resources.setup import Setup
 from resources.status import errors
 from resources.status import podcliqueset as status
+from resources.status.update import begins
 from resources.surroundings import Surroundings, surroundings
 from resources.template import Template, read, references
 from resources.view import MOST_REPLICAS
@@ -215,7 +216,7 @@ def _root(observed: Observed, asked: Asked, standing: Body | None) -> Resource:
         body = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": asked.body["spec"]}
         return Resource(root.id, body, "a manifest asks for it", policy=PROPOSED, status=standing)
     if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
-        return Resource(root.id, frame, "is looked after", policy=KNOWN, status=standing)
+        return Resource(root.id, frame, "is looked after", policy=KNOWN, status=standing, prompt=begins(standing))
     enrolled = asked.body["metadata"].get("annotations") or {}
     body = {**frame, "metadata": {**metadata, **({"annotations": enrolled} if enrolled else {})}, "spec": asked.body["spec"]}
     return Resource(root.id, body, "is new: gets its defaults and our finalizer", policy=KNOWN, status=standing)

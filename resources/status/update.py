@@ -22,6 +22,13 @@ def is_in_progress(progress: Mapping[str, Any] | None) -> bool:
     return bool(progress) and not (progress or {}).get("updateEndedAt")
 
 
+def begins(status: Mapping[str, Any] | None) -> bool:
+    """Whether a status to be written says that an update, or the turn of a replica in it, begins now."""
+    progress = (status or {}).get("updateProgress") or {}
+    told = (progress, *(progress.get("currentlyUpdating") or ()))
+    return is_in_progress(progress) and any(one.get("updateStartedAt") is NOW for one in told)
+
+
 def of_clique(view: View, clique: CliqueView, known: Mapping[str, Any] | None) -> Progress | None:
     """The progress of a clique that stands alone; members of a group are replaced with their group, and tell none unless asked for.
 

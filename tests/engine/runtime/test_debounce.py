@@ -1,5 +1,7 @@
 """Debounce: a state is written at rest, and not put off for ever."""
 
+from dataclasses import replace
+
 from engine.operation import Cause, Operation, Verb
 from engine.resource import Body
 from engine.runtime.debounce import LATEST, STEADY, Debounce
@@ -50,3 +52,10 @@ def test_a_state_that_no_longer_differs_is_forgotten() -> None:
     states.due([state({"ready": 1}, "other")], 0.5, NOON)
 
     assert states.due([state({"ready": 1}), state({"ready": 1}, "other")], STEADY, NOON) == {state({}, "other").key}
+
+
+def test_a_state_that_tells_a_beginning_is_written_a_second_after_it_however_it_moves() -> None:
+    states = Debounce()
+    due = [step / 4 for step in range(40) if states.due([replace(state({"gone": step}), prompt=step >= 8)], step / 4, NOON)]
+
+    assert due[0] == 2.0 + STEADY
