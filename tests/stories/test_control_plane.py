@@ -20,7 +20,7 @@ from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from providers.watched import Watched
 from resources import kinds
-from resources.narrate import narrate
+from resources.narrate import narrator
 from resources.registry import BLUEPRINTS
 from resources.schema.crds import crds
 from resources.setup import Setup
@@ -68,7 +68,7 @@ async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Setup =
     clock = SystemClock()
     async with connection(plane, "operator") as client:
         where = replace(scope(setup), namespaces=(namespace,))
-        engine = Engine(Watched(client, clock), clock, where, BLUEPRINTS, setup, narrate=narrate)
+        engine = Engine(Watched(client, clock), clock, where, BLUEPRINTS, setup, narrate=narrator(setup))
         return await sync(engine, Lease(client, clock, namespace, "engine", identify()), patience=120)
 
 

@@ -151,6 +151,10 @@ async def test_domains_come_before_their_pods_follow_the_replicas_and_go_after_e
             held = [one.body["metadata"].get("finalizers") for one in seen if one.of == domain and one.verb == "MODIFIED"]
             assert held[-1] in ([OURS], None)
 
+        notes = {
+            one["reason"]: one["message"] for one in (await admin.list(kinds.EVENT, NAMESPACE)).items if "ComputeDomain" in one["reason"]
+        }
+        assert notes.keys() == {"ComputeDomainCreated", "ComputeDomainDeleted"}
         for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, *FOLLOWED):
             assert await names(admin, kind) == []
         assert await names(admin, DAEMON_SET, "") == []
