@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from engine.errors import ClusterError, Expired, Forbidden, ServerFault, Unreachable
+from engine.errors import ClusterError, Expired, Forbidden, NotFound, ServerFault, Unreachable
 from engine.ids import Kind
 from engine.observed import live
 from engine.operation import Cause, Expect, Operation, Verb
@@ -36,16 +36,38 @@ class Line:
         self.cut: dict[str, ClusterError] = {}
         """Verb -> why it is not answered."""
         self.hang_up = anyio.Event()
+        self.held = anyio.Event()
+        """Lists are answered when it is set, with what was there when they were asked for."""
+        self.held.set()
+        self.deaf = self.brief = False
+        """Whether watches tell nothing, and whether they end at once."""
+        self.garbage: list[Any] = []
+        """What every watch begins with."""
+        self.lost: ClusterError | None = None
+        """What becomes of the answers to creations."""
+
+    async def create(self, *asked: Any, **options: Any) -> Any:
+        answer = await self.client.create(*asked, **options)
+        if self.lost is not None:
+            raise self.lost
+        return answer
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> Any:
         self._ask("list")
-        return await self.client.list(kind, namespace, labels=labels, fields=fields)
+        listing = await self.client.list(kind, namespace, labels=labels, fields=fields)
+        await self.held.wait()
+        return listing
 
     async def watch(self, kind: Kind, namespace: str = "", **options: Any) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
         self._ask("watch")
+        for event in self.garbage:
+            yield event
+        if self.brief:
+            return
         async with aclosing(self.client.watch(kind, namespace, **options)) as events:
             while (event := await self._next(events)) is not None:
-                yield event
+                if not self.deaf:
+                    yield event
         self._check("watch")
 
     async def _next(self, events: AsyncGenerator[tuple[str, dict[str, Any]]]) -> tuple[str, dict[str, Any]] | None:
@@ -277,3 +299,87 @@ async def test_what_secrets_hold_is_forgotten_whichever_way_they_come() -> None:
         secrets = [one for one in (await cluster.look()).children if one.id.kind == "Secret"]
 
         assert secrets and not any("aHVudGVy" in str(one.body) or "hunter" in str(one.body) for one in secrets)
+
+
+async def test_what_was_made_without_an_answer_is_seen_at_the_next_look_however_late_the_watch_is() -> None:
+    async with scene() as cluster:
+        await cluster.look()
+        cluster.line.deaf = True
+        cluster.line.lost = Unreachable("the answer was lost")
+        with pytest.raises(Unreachable):
+            await cluster.ours.execute(creation(SERVICE, "mine"), {})
+        assert names(await cluster.look()) == ["mine", "one"]
+
+        await cluster.others.delete(SERVICE, "default", "one")
+        (one,) = (each for each in (await cluster.look()).children if each.id.name == "one")
+        gone = Operation(Verb.PATCH, one.id, "unwanted", Cause.INTENT, body={}, expect=Expect(one.uid, one.revision))
+        with pytest.raises(NotFound):
+            await cluster.ours.execute(gone, {})
+        assert names(await cluster.look()) == ["mine"]
+
+
+async def test_what_loses_our_labels_is_gone_and_comes_back_with_them() -> None:
+    async with scene() as cluster:
+        await cluster.look()
+        for label, seen in ((None, []), ("b", ["one"]), (None, []), ("b", ["one"])):
+            await cluster.others.patch(SERVICE, "default", "one", {"metadata": {"labels": {"a": label}}})
+            assert names(await cluster.look()) == seen
+
+
+async def test_a_list_that_is_older_than_what_we_did_meanwhile_does_not_undo_it() -> None:
+    async with scene() as cluster:
+        (one,) = (await cluster.look()).children
+        cluster.line.cut = {"watch": Expired("too old")}
+        cluster.line.drop()
+        cluster.line.held = anyio.Event()
+        await cluster.clock.advance(1)
+        cluster.line.cut = {}
+        await cluster.ours.execute(creation(SERVICE, "mine"), {})
+        await cluster.ours.execute(Operation(Verb.DELETE, one.id, "unwanted", Cause.INTENT, expect=Expect(one.uid)), {})
+        cluster.line.deaf = True
+        cluster.line.held.set()
+        await cluster.clock.advance(1)
+
+        assert names(await cluster.look()) == ["mine"]
+
+
+async def test_a_watch_that_is_behind_does_not_bring_back_what_we_have_replaced() -> None:
+    async with scene() as cluster:
+        (old,) = (await cluster.look()).children
+        await cluster.ours.execute(Operation(Verb.DELETE, old.id, "unwanted", Cause.INTENT, expect=Expect(old.uid)), {})
+        answer = await cluster.ours.execute(creation(SERVICE, "one"), {})
+        assert answer is not None
+        (service,) = (one for one in cluster.ours._followed[1] if one.target.kind == SERVICE)  # type: ignore[index]
+        service._gone.clear()
+        service._hear("MODIFIED", dict(old.body))
+
+        assert [one.uid for one in (await cluster.look()).children] == [answer["metadata"]["uid"]]
+
+
+async def test_nothing_that_a_server_says_ends_the_following() -> None:
+    async with scene() as cluster:
+        await cluster.look()
+        said: tuple[Any, ...] = ({}, {"metadata": 1}, {"metadata": {"name": 1, "labels": [1], "resourceVersion": None}}, [], None)
+        for number, garbage in enumerate(said):
+            cluster.line.garbage.append(("MODIFIED", garbage))
+            cluster.line.drop()
+            await cluster.clock.advance(60)
+            cluster.line.garbage.clear()
+            await cluster.make(SERVICE, f"after-{number}")
+            await cluster.clock.advance(60)
+
+        seen = await cluster.look()
+        assert (len(seen.children), seen.incomplete) == (6, {})
+
+
+@pytest.mark.parametrize("event", [None, ("BOOKMARK", {"metadata": {"resourceVersion": "1"}})])
+async def test_a_server_that_ends_every_watch_at_once_is_not_asked_without_pause(event: Any) -> None:
+    async with scene() as cluster:
+        await cluster.look()
+        cluster.line.brief = True
+        cluster.line.garbage = [event] if event else []
+        cluster.line.drop()
+        before = cluster.line.asked.copy()
+        await cluster.clock.advance(600)
+
+        assert (cluster.line.asked - before).total() < 4 * 600 / 20
