@@ -1,12 +1,12 @@
 """Pods: one for each seat of a clique; replaced, never edited."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.ids import Owner
 from engine.resource import Body, Resource, Stance
-from resources import env, fabric, kinds, labels, names, resource_claim
+from resources import bygone, env, fabric, kinds, labels, names, resource_claim
 from resources.domain import Domain
 from resources.facts import PodFacts
 from resources.manifest import manifest
@@ -34,9 +34,9 @@ def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resou
         yield leaving(pod, why) if why else _serving(view, clique, pod, inherited, open_gate)
     if clique.seating.fresh:
         after = startup.parents(view, clique)
-        spec = _spec(view, clique, open_gate)
+        template = _template(view, clique, _spec(view, clique, open_gate))
         for seat in clique.seating.fresh:
-            newcomer = _newcomer(view, clique, seat, inherited, spec, after)
+            newcomer = _newcomer(view, clique, seat, template, after)
             yield _in_order(view, clique, newcomer, after) if after else newcomer
     for pod in clique.seating.surplus:
         yield leaving(pod, f"{clique.name} is scaled to {clique.replicas}")
@@ -44,18 +44,34 @@ def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resou
         yield leaving(pod, f"it has ended ({pod.phase}); another takes its seat")
 
 
-def _newcomer(view: View, clique: CliqueView, seat: Seat, inherited: dict[str, str], shared: Body, after: Sequence[Parent]) -> Resource:
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """What the new pods of a clique have in common."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    spec: Body
+
+
+def _template(view: View, clique: CliqueView, spec: Body) -> _Template:
+    """Spec, labels and annotations of one version: that of the clique, which may not be that of today."""
+    given, annotations = bygone.given(view, clique) if clique.outdated else (clique.clique.labels, clique.clique.annotations)
+    ours = {**our_labels(view, clique), labels.PODCLIQUE: clique.name, labels.TEMPLATE_HASH: clique.hash}
+    return _Template({**given, **ours}, annotations, spec)
+
+
+def _newcomer(view: View, clique: CliqueView, seat: Seat, template: _Template, after: Sequence[Parent]) -> Resource:
     """A new pod. The container that waits for others is no container of the user's: it comes last and uses no claims."""
     claims = resource_claim.uses(view, clique, seat.index)
-    spec = resource_claim.using(shared, claims)
+    spec = resource_claim.using(template.spec, claims)
     if after:
         spec = startup.with_waiter(view, spec, after)
     body = manifest(
         kinds.POD,
         view.namespace,
         seat.name,
-        {**inherited, labels.TEMPLATE_HASH: clique.hash, labels.POD_INDEX: str(seat.index)},
-        annotations=clique.clique.annotations,
+        {**template.labels, labels.POD_INDEX: str(seat.index)},
+        annotations=template.annotations,
         spec={**spec, "hostname": names.hostname(clique.name, seat.index)},
     )
     body["metadata"]["generateName"] = f"{clique.name}-"

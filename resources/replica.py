@@ -53,7 +53,8 @@ def look(template: Template, index: int, lives: Slice, taken: Collection[str], s
 def replica(seen: Seen, leave: Leave, has_token: bool, fabrics: Fabrics, troubles: tuple[Trouble, ...] | None) -> Replica:
     """What is to become of a replica, given how far it may move, whether pods that wait for others have the means to, the domains that
     its pods are to be in or not any more, and what failed."""
-    view = replace(seen.view, moves=_decided(seen, leave), has_token=has_token, domains=fabrics.domains, troubles=troubles)
+    view = replace(seen.view, has_token=has_token, domains=fabrics.domains, troubles=troubles)
+    view = replace(view, moves=_decided(view, seen, leave))
     wanted = [resource for kind in PARTS for resource in kind.render(view)]
     going = [*leftovers(view, {resource.id for resource in wanted}), *fabrics.leaving.resources]
     complete = not going and all(resource.id in view.lives.objects for resource in wanted if resource.stance is not Stance.DROP)
@@ -62,7 +63,7 @@ def replica(seen: Seen, leave: Leave, has_token: bool, fabrics: Fabrics, trouble
     return Replica(part(str(view.index), [*wanted, *going]), standing(view, complete), waiting, tuple(_unexplained(view)))
 
 
-def _decided(seen: Seen, leave: Leave) -> Moves:
+def _decided(view: View, seen: Seen, leave: Leave) -> Moves:
     """A gang without its minimum is recycled before anything else is thought of."""
     sentences = seen.verdict.value
     if sentences:
@@ -71,7 +72,7 @@ def _decided(seen: Seen, leave: Leave) -> Moves:
             witnesses=frozenset(sentence.witness for sentence in sentences),
             recycled=any(sentence.whole for sentence in sentences),
         )
-    return moves(seen.view, leave) if seen.stage.stale else STILL
+    return moves(view, leave) if seen.stage.stale else STILL
 
 
 def _unexplained(view: View) -> Iterator[Held]:

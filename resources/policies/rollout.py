@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from resources.facts import PodFacts
+from resources.policies.startup import parents
 from resources.view import CliqueView, GroupView, Moves, View
 
 
@@ -97,6 +98,8 @@ def moves(view: View, leave: Leave) -> Moves:
     if leave is Leave.BROKEN:
         return Moves(updating=True, patience="the last one replaced is not ready yet")
     healthy = next(_healthy(view), None)
+    if healthy is None and not view.has_token:
+        return Moves(updating=True, patience="those that start after others could not be made again without their token")
     if healthy is None:
         return Moves(updating=True, patience="minAvailable allows to take none away")
     return replace(healthy, updating=True, patience="one at a time")
@@ -114,14 +117,21 @@ class GroupReplica:
 def _healthy(view: View) -> Iterator[Moves]:
     """The healthy old units that may be taken, each a decision of its own, in the order in which they are taken."""
     for clique in _alone(view):
-        old = [pod for pod in _old(clique) if pod.ready]
+        old = [pod for pod in _old(clique) if pod.ready and _can_come_again(view, clique)]
         if old and _has_slack(sum(pod.ready for pod in clique.seating.kept), clique.replicas, clique.clique.min_available):
             oldest = min(old, key=lambda pod: (pod.live.created_at, pod.name))
             yield Moves(pods={oldest.name: "the template has changed"})
     for unit in _old_group_replicas(view):
+        if not all(_can_come_again(view, clique) for clique in unit.cliques):
+            continue
         serving = sum(_serves(_replica(view, unit.group, index)) for index in range(unit.group.replicas))
         if _has_slack(serving, unit.group.replicas, unit.group.group.min_available):
             yield Moves(cliques={clique.name: _recycled(unit) for clique in unit.cliques})
+
+
+def _can_come_again(view: View, clique: CliqueView) -> bool:
+    """Whether a pod that is taken from the clique could be made again: not if it had to wait for others without a token to see them."""
+    return view.has_token or not parents(view, clique)
 
 
 def _has_slack(ready: int, replicas: int, minimum: int) -> bool:

@@ -14,6 +14,7 @@ from initc.wait import wait
 from resources import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.controlplane.cluster import ControlPlane
+from tests.stories.pods import images, running
 from tests.stories.stage import Stage, stage
 from tests.stories.test_control_plane import connection, define, synced
 
@@ -114,6 +115,31 @@ async def test_a_token_that_is_not_there_yet_holds_the_pods_that_need_it_and_say
 
         assert (await cluster.sync()).ending is Ending.DONE
         assert len(await by_host(cluster)) == 3
+
+
+async def test_an_update_takes_nobody_who_could_not_come_again_for_want_of_a_token() -> None:
+    def ordered(version: int) -> dict[str, Any]:
+        same: dict[str, Any] = {"pod_spec": running(version)}
+        cliques = (clique("leader", **same), clique("worker", 2, **same), clique("helper", **same))
+        return podcliqueset("web", *cliques, groups=(group("pool", "helper"),), cliqueStartupType=IN_ORDER)
+
+    async with stage(without={"token"}) as cluster, cluster.running():
+        async with cluster.playing("token"):
+            await cluster.apply(ordered(1))
+            await cluster.settle()
+        before = set(cluster.there(kinds.POD))
+        await cluster.delete(kinds.SECRET, "web-ic-sat")
+        await cluster.apply(ordered(2))
+        await cluster.clock.advance(120)
+
+        taken = before - {name for name, pod in cluster.there(kinds.POD).items() if images([pod]) == {"example/worker:1"}}
+        assert [name.rpartition("-")[0] for name in taken] == ["web-0-leader"]
+        assert any("without their token" in held.why for plan in (await cluster.look()).survey.plans for held in plan.waiting)
+
+        async with cluster.playing("token"):
+            await cluster.settle()
+
+        assert images(cluster.there(kinds.POD).values()) == {"example/worker:2"}
 
 
 async def test_sets_without_an_order_wait_for_no_token() -> None:

@@ -222,6 +222,29 @@ async def test_labels_of_the_new_version_are_never_on_what_runs_the_old_one() ->
             await cluster.clock.advance(1)
 
 
+async def test_who_is_healed_before_its_turn_is_of_the_old_version_through_and_through() -> None:
+    def labelled(version: int, **annotations: str) -> Body:
+        told = {**SLOW, "version": str(version), **annotations}
+        worker = clique("worker", 2, minAvailable=1, pod_spec=running(version), labels={"version": str(version)}, annotations=told)
+        return podcliqueset("web", worker, groups=(group("pool", "worker", replicas=2),))
+
+    async with stage() as cluster, cluster.running():
+        await cluster.apply(labelled(1))
+        await cluster.settle()
+        await cluster.apply(labelled(2, **{"sandbox.grove.io/fail": "never-ready"}))
+        await cluster.settle()
+        waits = [name for name, pod in cluster.there(kinds.POD).items() if images([pod]) == image(1)]
+
+        for name in waits[:1]:
+            await cluster.delete(kinds.POD, name)
+            await cluster.settle()
+
+        pods = [pod["metadata"] for pod in cluster.there(kinds.POD).values() if images([pod]) == image(1)]
+        assert len(pods) == len(waits) == 2
+        assert [(pod["labels"]["version"], pod["annotations"]["version"]) for pod in pods] == [("1", "1")] * 2
+        assert not any("sandbox.grove.io/fail" in pod["annotations"] for pod in pods)
+
+
 @pytest.mark.parametrize("how", ["never-ready", "image-pull", "crash"])
 async def test_a_template_that_never_serves_takes_one_unit_and_no_more_and_the_next_one_heals(how: str) -> None:
     async with stage() as cluster, cluster.running() as ours:
