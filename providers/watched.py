@@ -83,7 +83,8 @@ class Watched:
         try:
             answer = await self._cluster.execute(operation, uids)
         except DOUBTFUL:
-            self._doubts.add(operation.id)
+            if self._following(operation.id):
+                self._doubts.add(operation.id)
             raise
         for one in self._following(operation.id):
             one.assume(operation, answer)

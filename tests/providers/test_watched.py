@@ -25,6 +25,17 @@ pytestmark = pytest.mark.anyio
 
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 SCOPE = Scope((), (SERVICE, SECRET), "a=b", neighbours=(POD, WIDGET))
+WIDGETS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+    },
+}
 
 
 class Line:
@@ -270,24 +281,27 @@ async def test_what_may_not_be_listed_is_a_hole_until_it_may() -> None:
 async def test_a_kind_that_the_server_has_only_later_is_seen_when_it_has_it() -> None:
     async with scene() as cluster:
         assert (await cluster.look()).unserved == frozenset({"Widget"})
-        definition = {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "widgets.example.com"},
-            "spec": {
-                "group": "example.com",
-                "scope": "Namespaced",
-                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-                "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
-            },
-        }
-        await cluster.others.create(kinds.CRD, "", definition)
+        await cluster.others.create(kinds.CRD, "", WIDGETS)
         await cluster.make(WIDGET, "w")
         await cluster.clock.advance(2 * ABSENT_FOR)
         seen = await cluster.look()
 
         assert seen.unserved == frozenset()
         assert [one.id.name for one in seen.neighbours] == ["w"]
+
+
+async def test_a_kind_that_is_taken_away_and_given_again_is_seen_again() -> None:
+    async with scene() as cluster:
+        for name in ("before", "after"):
+            await cluster.others.create(kinds.CRD, "", WIDGETS)
+            await cluster.make(WIDGET, name)
+            await cluster.clock.advance(2 * ABSENT_FOR)
+            assert [one.id.name for one in (await cluster.look()).neighbours] == [name]
+
+            await cluster.others.delete(kinds.CRD, "", "widgets.example.com")
+            await cluster.clock.advance(ABSENT_FOR)
+            seen = await cluster.look()
+            assert (len(seen.neighbours), sorted(seen.unserved), dict(seen.incomplete)) == (0, ["Widget"], {})
 
 
 async def test_what_secrets_hold_is_forgotten_whichever_way_they_come() -> None:
