@@ -12,10 +12,10 @@ from engine.observed import Live, Observed, Slice
 from engine.operation import Held
 from engine.resource import Policy, Resource, Stance
 from engine.verdict import earliest
-from resources import fabric
-from resources.fabric import Leaving
+from resources.parting import Leaving, leaving, owned
 from resources.policies.teardown import depart, spares_its_own
 from resources.setup import Setup
+from resources.usage import claims
 
 ROOT, SET = "root", "set"
 """The keys of the parts that are no replica: the set itself, and what it has once."""
@@ -40,10 +40,10 @@ def excess(observed: Observed, count: int, setup: Setup, now: datetime, memo: Me
 def _departure(observed: Observed, key: str, lives: Slice, why: str, setup: Setup, now: datetime, memo: Memo) -> Departure:
     kinds = [fabric.kind.name for fabric in setup.fabrics]
     domains = [live for kind in kinds for live in lives.of(kind)]
-    facts = (lives, why, setup, *fabric.claims(observed, domains, setup))
+    facts = (lives, why, setup, *claims(observed, domains, setup))
 
     def make() -> Departure:
-        going = fabric.leaving(observed, domains, setup, why, now, (lives,))
+        going = leaving(observed, domains, setup, why, now, (lives,))
         others = (live for live in lives.objects.values() if live.id.kind not in kinds)
         return Departure(part(key, [*depart(others, why), *going.resources]), going)
 
@@ -62,15 +62,15 @@ def teardown(observed: Observed, policy: Policy, setup: Setup, now: datetime, me
         _departure(observed, key, lives, why, setup, now, memo) for key, lives in observed.slices.items() if key != SET and lives.objects
     ]
     own = observed.slice(SET)
-    owned = fabric.owned(observed, setup, own)
-    shared = fabric.leaving(observed, owned, setup, why, now, observed.slices.values())
-    left = observed.count() + sum(live.controller is None for live in owned)
+    shared = owned(observed, setup, own)
+    parting = leaving(observed, shared, setup, why, now, observed.slices.values())
+    left = observed.count() + sum(live.controller is None for live in shared)
     parts = [part(ROOT, [_itself(root.id, policy, why, left)])]
-    if own.objects or owned:
-        rest = (live for live in own.objects.values() if live not in owned)
-        parts.append(part(SET, [*_set_departing(rest, why, waits=bool(gone)), *shared.resources]))
+    if own.objects or shared:
+        rest = (live for live in own.objects.values() if live not in shared)
+        parts.append(part(SET, [*_set_departing(rest, why, waits=bool(gone)), *parting.resources]))
     going = (live for lives in observed.slices.values() for live in lives.of("Pod") if live.deleting_since)
-    found = (*(one.domains for one in gone), shared)
+    found = (*(one.domains for one in gone), parting)
     return Desired(
         graph([*parts, *(one.part for one in gone)]),
         waiting=(*(Held(live.id, "is being deleted") for live in going), *(held for one in found for held in one.waiting)),

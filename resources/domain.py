@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from engine.ids import ResourceId
+from engine.observed import Live
 from engine.operation import Alarm
-from engine.resource import Resource
+from engine.resource import Policy, Resource
+from resources import labels
 from resources.ports import Fabric, Wish
 
 
@@ -25,3 +27,13 @@ class Domain:
     """What the cluster still has to do for it."""
     alarm: Alarm | None = None
     """What people must be told about it."""
+
+
+def policy_of(fabric: Fabric, *, shared: bool = False) -> Policy:
+    """How differences of a domain are treated: what it is, is said once; the driver has the last word before ours on its way out."""
+    return Policy(seeded=(("spec",),), finalizers=(fabric.finalizer,), last=True, shared=shared)
+
+
+def is_made_here(live: Live, fabric: Fabric) -> bool:
+    """Whether a domain is of our making; a user's is used and never touched (N9)."""
+    return live.labels.get(labels.MANAGED_BY) == labels.MANAGER or fabric.finalizer in (live.body["metadata"].get("finalizers") or ())

@@ -12,18 +12,19 @@ from typing import Any
 
 from engine.ids import Owner, ResourceId
 from engine.memo import Memo
-from engine.observed import EMPTY, Live, Observed, Slice
+from engine.observed import Live, Observed
 from engine.operation import Alarm, Held
-from engine.resource import Body, Policy, Resource, Stance
-from engine.verdict import Verdict
+from engine.resource import Body, Resource, Stance
 from resources import kinds, labels
-from resources.domain import Domain
+from resources.domain import Domain, is_made_here, policy_of
 from resources.manifest import manifest
+from resources.parting import Leaving, leaving
 from resources.policies import drain
 from resources.policies.drain import User
 from resources.ports import INDEX, Fabric, Wish
 from resources.setup import Setup
 from resources.template import Template
+from resources.usage import lost, users_of
 from resources.view import CliqueView, View
 
 LONGEST_LABEL = 63
@@ -37,11 +38,6 @@ def render(view: View) -> Iterator[Resource]:
 def waiting(domains: Iterable[Domain]) -> Iterator[Held]:
     """What the cluster owes them."""
     return (Held(domain.id, domain.waiting) for domain in domains if domain.waiting)
-
-
-def policy_of(fabric: Fabric, *, shared: bool = False) -> Policy:
-    """How differences of a domain are treated: what it is, is said once; the driver has the last word before ours on its way out."""
-    return Policy(seeded=(("spec",),), finalizers=(fabric.finalizer,), last=True, shared=shared)
 
 
 def domains_of(view: View, clique: CliqueView) -> Iterator[Domain]:
@@ -76,17 +72,22 @@ def _domain(observed: Observed, template: Template, fabric: Fabric, wish: Wish, 
         kinds.RESOURCE_CLAIM_TEMPLATE.id(template.id.namespace, fabric.template(live, name)) if live else id
     )
     slices = tuple(observed.slices.values()) if wish.shared else (own,)
-    users = _users(observed, fabric, live, slices) if live and live.deleting_since else ()
-    lost = _lost(observed, fabric, live, slices) if live and not live.deleting_since else ()
+    users = users_of(observed, fabric, live, slices) if live and live.deleting_since else ()
+    stranded = lost(observed, fabric, live, slices) if live and not live.deleting_since else ()
     gaps = observed.incomplete, observed.unserved
-    facts = (template, live, source, *(user.live for user in users), *lost, *(" ".join(sorted(gap)) for gap in gaps), setup)
+    facts = (template, live, source, *(user.live for user in users), *stranded, *(" ".join(sorted(gap)) for gap in gaps), setup)
 
     def make() -> Domain:
         looking = _Looking(observed, template, fabric, wish, id, index)
         found = looking.domain(live, source, users)
-        return replace(found, alarm=found.alarm or _replaced(id)) if lost else found
+        return replace(found, alarm=found.alarm or _replaced(id)) if stranded else found
 
     return memo.recall(("domain", fabric.name, wish), facts, make)
+
+
+def _replaced(id: ResourceId) -> Alarm:
+    told = f"{id.kind} {id.name} was made again while pods used the one before it: they are in none until they are replaced"
+    return Alarm(f"{id.kind}Replaced", told)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,59 +185,11 @@ class _Looking:
         return Resource(self.id, body, why, (owner,), policy=policy)
 
 
-def is_made_here(live: Live, fabric: Fabric) -> bool:
-    """Whether a domain is of our making; a user's is used and never touched (N9)."""
-    return live.labels.get(labels.MANAGED_BY) == labels.MANAGER or fabric.finalizer in (live.body["metadata"].get("finalizers") or ())
-
-
 def _part_of(root: str, live: Live | None) -> str:
     """The set that a shared domain is listed with: whoever made it, as long as it is in it, then another (N8)."""
     told = live.labels.get(labels.PART_OF, "") if live is not None else ""
     stays = live is not None and any(owner.name == told and owner.kind == kinds.PODCLIQUESET.name for owner in live.owners)
     return told if stays else root
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaving:
-    """Domains that are not wanted any more, as what they are to become, until when, and what people must know."""
-
-    resources: tuple[Resource, ...] = ()
-    until: datetime | None = None
-    alarms: tuple[Alarm, ...] = ()
-
-    @property
-    def waiting(self) -> tuple[Held, ...]:
-        """Those that are still in use: nobody's turn but that of who uses them."""
-        return tuple(Held(one.id, one.why, self.until) for one in self.resources if one.stance is Stance.HOLD)
-
-
-def leaving(observed: Observed, lives: Iterable[Live], setup: Setup, why: str, now: datetime, slices: Iterable[Slice]) -> Leaving:
-    """What becomes of these domains, whose pods are in those slices: they go when what uses them has gone, or has had time enough."""
-    by_kind = {fabric.kind.name: fabric for fabric in setup.fabrics}
-    within = tuple(slices)
-    found = [_left(observed, live, by_kind[live.id.kind], setup, why, now, within) for live in lives]
-    untils = [verdict.until for _, verdict in found if verdict.until is not None]
-    alarms = tuple(_forced(resource, verdict) for resource, verdict in found if resource.stance is Stance.DROP and verdict.why)
-    return Leaving(tuple(resource for resource, _ in found), min(untils, default=None), alarms)
-
-
-def _left(
-    observed: Observed, live: Live, fabric: Fabric, setup: Setup, why: str, now: datetime, slices: Sequence[Slice]
-) -> tuple[Resource, Verdict[str]]:
-    shared = live.controller is None
-    owner = Owner(observed.root.id, kinds.PODCLIQUESET.api_version, controller=not shared)
-    others = shared and any(one.uid != observed.root.uid for one in live.owners)
-    users = _users(observed, fabric, live, slices, claims=not others)
-    verdict = drain.judge(users, setup.drain, now)
-    resource = Resource(live.id, {}, why, (owner,), stance=Stance.DROP, policy=policy_of(fabric, shared=shared))
-    if verdict.value:
-        resource = replace(resource, stance=Stance.HOLD, why=f"{why}; {verdict.value}")
-    return resource, verdict
-
-
-def _forced(resource: Resource, verdict: Verdict[str]) -> Alarm:
-    kind, name = resource.id.kind, resource.id.name
-    return Alarm(f"{kind}DrainTimedOut", f"{kind} {name} goes although it is in use: {verdict.why}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,75 +220,3 @@ def look(observed: Observed, template: Template, index: int, setup: Setup, now: 
 def shared(fabrics: Iterable[Fabrics]) -> Mapping[ResourceId, Domain]:
     """The domains that replicas share, each once."""
     return {domain.id: domain for found in fabrics for domain in found.domains if domain.wish.shared}
-
-
-def owned(observed: Observed, setup: Setup, own: Slice = EMPTY) -> tuple[Live, ...]:
-    """The domains that are no replica's: those that the set shares, and any among its `own` whose names tell of no replica."""
-    return (*(live for fabric in setup.fabrics for live in own.of(fabric.kind.name)), *_shared_with(observed, setup))
-
-
-def _shared_with(observed: Observed, setup: Setup) -> tuple[Live, ...]:
-    if not any(observed.neighbours.of(fabric.kind.name) for fabric in setup.fabrics):
-        return ()
-
-    def by_owner(around: Slice) -> Mapping[str, tuple[Live, ...]]:
-        found: dict[str, list[Live]] = {}
-        for live in (live for fabric in setup.fabrics for live in around.of(fabric.kind.name) if _is_shared(live, fabric)):
-            for owner in live.owners:
-                found.setdefault(owner.uid, []).append(live)
-        return {uid: tuple(lives) for uid, lives in found.items()}
-
-    return observed.neighbours.index("domains by owner", by_owner).get(observed.root.uid, ())
-
-
-def _is_shared(live: Live, fabric: Fabric) -> bool:
-    """Whether it is a domain of our making that nobody has for himself. A user's may have a set as its owner, so as to go with it."""
-    return live.controller is None and is_made_here(live, fabric)
-
-
-def claims(observed: Observed, domains: Iterable[Live], setup: Setup) -> Iterator[Live]:
-    """The claims that lead into these domains."""
-    by_kind = {fabric.kind.name: fabric for fabric in setup.fabrics}
-    return (claim for domain in domains for claim in _led(observed, by_kind[domain.id.kind], domain))
-
-
-def _users(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Slice], *, claims: bool = True) -> tuple[User, ...]:
-    """What uses a domain: our pods that claim it, and the claims that lead into it."""
-    template = fabric.template(domain, domain.id.name)
-    pods = (User(pod, "pod") for part in slices for pod in part.of(kinds.POD.name) if drain.claims(pod, template))
-    led = _led(observed, fabric, domain) if claims else ()
-    return (*pods, *(User(claim, "claim") for claim in led))
-
-
-def _lost(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Slice]) -> tuple[Live, ...]:
-    """Our pods that ask for this domain and are in one of that name that is no more: what they have been given stays what it is."""
-
-    def in_none(around: Slice) -> frozenset[str]:
-        there = {domain.uid for domain in around.of(fabric.kind.name)}
-        claims = around.of(kinds.RESOURCE_CLAIM.name)
-        lost = (claim for claim in claims if (uid := fabric.domain_of(claim)) and uid not in there)
-        return frozenset(owner.uid for claim in lost for owner in claim.owners)
-
-    pods = observed.neighbours.index(f"pods in no domain of {fabric.name}", in_none)
-    if not pods:
-        return ()
-    template = fabric.template(domain, domain.id.name)
-    return tuple(pod for part in slices for pod in part.of(kinds.POD.name) if pod.uid in pods and drain.claims(pod, template))
-
-
-def _replaced(id: ResourceId) -> Alarm:
-    told = f"{id.kind} {id.name} was made again while pods used the one before it: they are in none until they are replaced"
-    return Alarm(f"{id.kind}Replaced", told)
-
-
-def _led(observed: Observed, fabric: Fabric, domain: Live) -> tuple[Live, ...]:
-    def by_domain(around: Slice) -> Mapping[str, tuple[Live, ...]]:
-        found: dict[str, list[Live]] = {}
-        for claim in around.of(kinds.RESOURCE_CLAIM.name):
-            if uid := fabric.domain_of(claim):
-                found.setdefault(uid, []).append(claim)
-        return {uid: tuple(led) for uid, led in found.items()}
-
-    led = observed.neighbours.index(f"claims of {fabric.name}", by_domain).get(domain.uid, ())
-    # From another namespace nobody gets into a domain, whatever his claim says: it must not keep the domain either.
-    return tuple(claim for claim in led if claim.id.namespace == domain.id.namespace)

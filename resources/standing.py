@@ -11,12 +11,14 @@ from engine.observed import Live, Observed
 from engine.operation import Held, Plan
 from engine.resource import Body
 from resources import kinds, labels
-from resources.fabric import claims, is_made_here, owned
+from resources.domain import is_made_here
+from resources.parting import owned
 from resources.planned import planned
 from resources.policies import drain
 from resources.policies.drain import User
 from resources.ports import Explaining, Fabric, Joined
 from resources.setup import Setup
+from resources.usage import claims
 
 
 class State(StrEnum):

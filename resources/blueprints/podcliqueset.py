@@ -16,8 +16,9 @@ from resources import fabric, identity, kinds, labels, names, resource_claim
 from resources.asked import Asked
 from resources.asked import asked as what_is_asked
 from resources.departure import ROOT, SET, excess, teardown
-from resources.domain import Domain
-from resources.fabric import Fabrics, Leaving, policy_of
+from resources.domain import Domain, policy_of
+from resources.fabric import Fabrics
+from resources.parting import Leaving, leaving, owned
 from resources.policies.rollout import Leave, leaves
 from resources.policies.startup import is_filled
 from resources.policies.teardown import POLICIES
@@ -181,10 +182,10 @@ def _shared(template: Template, named: Mapping[ResourceId, Domain], parting: Lea
 
 def _parting(observed: Observed, named: Mapping[ResourceId, Domain], setup: Setup, now: datetime) -> Leaving:
     """The shared domains that the set has a part in, and asks for no more."""
-    lives = [live for live in fabric.owned(observed, setup, observed.slice(SET)) if live.id not in named]
+    lives = [live for live in owned(observed, setup, observed.slice(SET)) if live.id not in named]
     if not lives:
         return Leaving()
-    return fabric.leaving(observed, lives, setup, f"{observed.root.id.name} asks for it no more", now, observed.slices.values())
+    return leaving(observed, lives, setup, f"{observed.root.id.name} asks for it no more", now, observed.slices.values())
 
 
 def _is_there(observed: Observed, id: ResourceId) -> bool:
