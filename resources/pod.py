@@ -31,7 +31,7 @@ def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resou
     open_gate = not clique.base_gang or is_scheduled(base)
     for pod in clique.seating.kept:
         why = view.moves.pods.get(pod.name)
-        yield leaving(pod, why) if why else _serving(view, clique, pod, inherited, open_gate)
+        yield _replaced(pod, why) if why else _serving(view, clique, pod, inherited, open_gate)
     if clique.seating.fresh:
         after = startup.parents(view, clique)
         template = _template(view, clique, _spec(view, clique, open_gate))
@@ -56,7 +56,8 @@ class _Template:
 def _template(view: View, clique: CliqueView, spec: Body) -> _Template:
     """Spec, labels and annotations of one version: that of the clique, which may not be that of today."""
     given, annotations = bygone.given(view, clique) if clique.outdated else (clique.clique.labels, clique.clique.annotations)
-    ours = {**our_labels(view, clique), labels.PODCLIQUE: clique.name, labels.TEMPLATE_HASH: clique.hash}
+    hash = clique.hash if clique.outdated else clique.clique.hash
+    ours = {**our_labels(view, clique), labels.PODCLIQUE: clique.name, labels.TEMPLATE_HASH: hash}
     return _Template({**given, **ours}, annotations, spec)
 
 
@@ -141,6 +142,11 @@ def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str) -> Reso
     service = kinds.SERVICE.id(view.namespace, names.headless_service(view.root, view.index))
     owner = Owner(clique.id, kinds.PODCLIQUE.api_version)
     return Resource(kinds.POD.id(view.namespace, name), body, why, (owner,), after=frozenset({gang, service}))
+
+
+def _replaced(pod: PodFacts, why: str) -> Resource:
+    """An old pod that makes room for a new one. One that goes because it does not serve goes only as long as it does not."""
+    return replace(leaving(pod, why), as_seen=not pod.ready)
 
 
 def leaving(pod: PodFacts, why: str, asked: bool = True) -> Resource:

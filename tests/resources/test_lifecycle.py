@@ -9,7 +9,7 @@ from engine.memo import Memo
 from engine.observed import live
 from engine.operation import Cause, Verb
 from engine.tick import survey
-from resources import kinds
+from resources import kinds, labels
 from resources.facts import facts_of
 from resources.policies.seating import seat_pods
 from resources.registry import BLUEPRINTS
@@ -72,6 +72,19 @@ def test_a_failed_pod_is_replaced_in_its_seat_under_another_name() -> None:
 
     assert failed not in toy.objects
     assert seat in {toy.objects[pod]["spec"]["hostname"] for pod in toy.pods()}
+
+
+def test_a_pod_that_is_made_in_the_pass_of_an_edit_is_known_as_what_it_is() -> None:
+    toy = up(podcliqueset("demo", clique("worker", 2)))
+    gone, kept = sorted(id for id in toy.objects if id.kind == "Pod")
+    del toy.objects[gone]
+    edited = podcliqueset("demo", clique("worker", 2, pod_spec={"containers": [{"name": "main", "image": "another"}]}))
+    toy.write(ROOT, {"spec": edited["spec"], "metadata": {"generation": 3}})
+
+    (made,) = [operation.body for plan in toy.plans() for operation in plan.operations if operation.verb is Verb.CREATE]
+
+    assert made["spec"]["containers"][0]["image"] == "another"
+    assert made["metadata"]["labels"][labels.TEMPLATE_HASH] != toy.objects[kept]["metadata"]["labels"][labels.TEMPLATE_HASH]
 
 
 def test_holes_are_filled_lowest_first() -> None:
