@@ -87,10 +87,24 @@ def _validate(crd: Body) -> list[Cause]:
     versions = spec.get("versions") or ()
     if sum(bool(version.get("storage")) for version in versions) != 1:
         found.append(causes.invalid("spec.versions", versions, "must have exactly one version marked as storage version"))
+    found += [causes.required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)]
     for at, version in enumerate(versions):
-        if not (version.get("schema") or {}).get("openAPIV3Schema"):
-            found.append(causes.required(f"spec.versions[{at}].schema.openAPIV3Schema", "schemas are required"))
+        path = f"spec.versions[{at}].schema.openAPIV3Schema"
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if not schema:
+            found.append(causes.required(path, "schemas are required"))
+        elif fault := _schema_fault(schema):
+            found.append(causes.invalid(path, schema, fault))
     return found
+
+
+def _schema_fault(schema: Body) -> str:
+    """Why nothing can be judged by the schema; a real server says it field by field."""
+    try:
+        _compiled(orjson.dumps(schema))
+    except ValueError as error:
+        return str(error).partition("\n")[0]
+    return ""
 
 
 def _change_faults(new: Body, old: Body) -> list[Cause]:

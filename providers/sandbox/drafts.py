@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from engine.ids import Kind
-from providers.sandbox import causes, status, structural
+from providers.sandbox import causes, gotext, status, structural
 from providers.sandbox.core import rules_of
 from providers.sandbox.reading import Reader, Unreadable
 from providers.sandbox.request import Request, Strictness
@@ -53,12 +53,24 @@ def _check_type(served: Served, body: Any) -> None:
     kind = served.kind
     if not isinstance(body, Mapping):
         raise status.bad_request(f"the object provided is unrecognized (must be of type {kind.name})")
+    if fault := type_fault(body):
+        text = orjson.dumps(body).decode()
+        raise status.bad_request(f"the object provided is unrecognized (must be of type {kind.name}): {fault} ({text[:_EXCERPT]} ...)")
     name, version = body.get("kind") or "", body.get("apiVersion") or ""
     if served.custom:
         _check_custom_type(kind, name, version, body)
     elif (name or kind.name, version or kind.api_version) != (kind.name, kind.api_version):
         plain = (version or kind.api_version).rpartition("/")[2]
         raise Unreadable(kind.name, plain, _unconverted(kind, name, version), sent=name or kind.name)
+
+
+def type_fault(body: Body) -> str:
+    """Why it cannot be told of what kind a body says that it is; empty where it can."""
+    wrong = (key for key in ("apiVersion", "kind") if not isinstance(body.get(key), str | None))
+    for key in wrong:
+        why = f"json: cannot unmarshal {gotext.word(body[key])} into Go struct field .{key} of type string"
+        return f"couldn't get version/kind; json parse error: {why}"
+    return ""
 
 
 def _unconverted(kind: Kind, name: str, version: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any, cast
 from urllib.parse import parse_qs
 
 from engine.ids import Kind
+from providers.sandbox import gotext
 from providers.sandbox.request import Deletion, PatchHow, Selection, Strictness
 from providers.sandbox.status import Cause, StatusError, bad_request, invalid
 
@@ -91,12 +92,41 @@ def check_patch(query: Query, how: PatchHow) -> None:
         raise _wrong("PatchOptions", Cause("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force"))
 
 
+_DELETE_OPTIONS: Mapping[str, tuple[Any, str]] = {
+    "dryRun": (list, "[]string"),
+    "gracePeriodSeconds": (int, "int64"),
+    "orphanDependents": (bool, "bool"),
+    "preconditions": (Mapping, "v1.Preconditions"),
+    "propagationPolicy": (str, "v1.DeletionPropagation"),
+}
+_PRECONDITIONS: Mapping[str, tuple[Any, str]] = {"resourceVersion": (str, "string"), "uid": (str, "types.UID")}
+
+
+def check_deletion(body: Mapping[str, Any], path: str = "") -> None:
+    """Every option of a delete has its type. Raises 400."""
+    _check_types(body, _DELETE_OPTIONS, f"DeleteOptions.{path}")
+    _check_types(body.get("preconditions") or {}, _PRECONDITIONS, f"Preconditions.{path}preconditions.")
+    for one in body.get("dryRun") or ():
+        if not isinstance(one, str):
+            raise _mistyped(one, f"DeleteOptions.{path}dryRun", "string")
+
+
+def _check_types(body: Mapping[str, Any], types: Mapping[str, tuple[Any, str]], owner: str) -> None:
+    for key, (type_, name) in types.items():
+        value = body.get(key)
+        if value is not None and (not isinstance(value, type_) or (type_ is int and isinstance(value, bool))):
+            raise _mistyped(value, f"{owner}{key}", name)
+
+
+def _mistyped(value: Any, field: str, wanted: str) -> StatusError:
+    return bad_request(f"json: cannot unmarshal {gotext.word(value)} into Go struct field {field} of type {wanted}")
+
+
 def deletion(query: Query, body: Mapping[str, Any]) -> Deletion:
     """How to delete, from DeleteOptions or, where they are silent, from the query."""
-    grace = body.get("gracePeriodSeconds", number(query, "gracePeriodSeconds"))
-    if grace is not None and (isinstance(grace, bool) or not isinstance(grace, int)):
-        found = "string" if isinstance(grace, str) else type(grace).__name__
-        raise bad_request(f"json: cannot unmarshal {found} into Go struct field DeleteOptions.gracePeriodSeconds of type int64")
+    grace = body.get("gracePeriodSeconds")
+    if grace is None:
+        grace = number(query, "gracePeriodSeconds")
     propagation = body.get("propagationPolicy") or text(query, "propagationPolicy")
     if not propagation and body.get("orphanDependents") is not None:
         propagation = "Orphan" if body["orphanDependents"] else "Background"

@@ -55,6 +55,8 @@ def _tokens(pointer: Any) -> list[str]:
 
 def _changed(node: Any, tokens: list[str], change: Callable[[Any, str], Any], verb: str, pointer: str) -> Any:
     """A copy of the path to a place, with the container that holds the place changed."""
+    if not tokens:
+        raise PatchFault(f"{verb} operation does not apply: doc is missing path: {_quoted(pointer)}: missing value")
     if len(tokens) == 1:
         return change(node, tokens[0])
     below = _child(node, tokens[0], verb, pointer)
@@ -62,7 +64,7 @@ def _changed(node: Any, tokens: list[str], change: Callable[[Any, str], Any], ve
         raise PatchFault(f"{verb} operation does not apply: doc is missing path: {_quoted(pointer)}: missing value")
     changed = _changed(below, tokens[1:], change, verb, pointer)
     if isinstance(node, list):
-        at = int(tokens[0])
+        at = _index(tokens[0], len(node)) or 0
         return [*node[:at], changed, *node[at + 1 :]]
     return {**node, tokens[0]: changed}
 
@@ -83,7 +85,9 @@ def _index(token: str, length: int) -> int | None:
         at = int(token)
     except ValueError:
         return None
-    return at + length if at < 0 else at
+    if at < 0:
+        at += length
+    return at if at >= 0 else None
 
 
 def _add(body: Any, operation: Mapping[str, Any]) -> Any:

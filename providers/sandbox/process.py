@@ -16,7 +16,7 @@ from providers.sandbox.access import Access
 from providers.sandbox.actors import ACTORS, run_actors
 from providers.sandbox.actors.nodes import node_names
 from providers.sandbox.actors.settings import Settings
-from providers.sandbox.driver.installation import installation
+from providers.sandbox.driver.installation import controller, installation
 from providers.sandbox.faults import Faults
 from providers.sandbox.inprocess import InProcessClient
 from providers.sandbox.request import Request
@@ -25,7 +25,7 @@ from providers.sandbox.tls import LOOPBACK, loopback_identity
 from providers.sandbox.verbs import Api
 from providers.sandbox.webhooks import Rules, install
 from providers.sandbox.world import World
-from resources.kinds import CRD
+from resources.kinds import CRD, DEPLOYMENT
 from resources.schema.crds import crds
 
 ADMINISTRATOR = "sandbox-admin"
@@ -147,7 +147,8 @@ def _define(api: Api, definitions: Collection[Mapping[str, Any]]) -> None:
 
 
 def _install(api: Api, settings: Settings) -> None:
-    """The driver, and the devices of the nodes that there will be."""
-    for kind, body in installation(settings.driver.namespace, node_names(settings)):
+    """The driver, the devices of the nodes that there will be, and its controller, which is ready when somebody plays it."""
+    namespace = settings.driver.namespace
+    for kind, body in (*installation(namespace, node_names(settings)), (DEPLOYMENT, controller(namespace))):
         served = api.catalogue.find(kind.group, kind.version, kind.plural)
         api.create(Request(served, body["metadata"].get("namespace", ""), manager="sandbox"), body)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.ids import Kind
-from providers.sandbox import causes, faces, status
+from providers.sandbox import causes, faces, gotext, status
 from providers.sandbox.core import Core
 from providers.sandbox.request import Request
 from providers.sandbox.served import ScalePaths, Served
@@ -35,18 +35,25 @@ def changed(core: Core, request: Request, scale: Any) -> Body:
     served, body = request.served, faces.shown(request.served, live)[0]
     if not isinstance(scale, Mapping) or scale.get("kind") != "Scale":
         raise status.bad_request("the object provided is unrecognized (must be of type Scale)")
-    spec = scale.get("spec") or {}
-    wanted = spec.get("replicas", 0)
-    if isinstance(wanted, bool) or not isinstance(wanted, int):
-        word = "string" if isinstance(wanted, str) else "number"
-        why = f"json: cannot unmarshal {word} into Go struct field ScaleSpec.spec.replicas of type int32"
-        raise status.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {why}')
+    for key, wanted_type in (("spec", "v1.ScaleSpec"), ("metadata", "v1.ObjectMeta")):
+        if not isinstance(scale.get(key), Mapping | None):
+            raise _mistyped(scale[key], f"Scale.{key}", wanted_type)
+    wanted = (scale.get("spec") or {}).get("replicas") or 0
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or abs(wanted) >= 2**31:
+        raise _mistyped(wanted, "ScaleSpec.spec.replicas", "int32")
     if wanted < 0 and not served.custom:
         found = [causes.invalid("spec.replicas", wanted, "must be greater than or equal to 0")]
         raise status.invalid(_SCALE, request.name, found)
     given = (scale.get("metadata") or {}).get("resourceVersion")
+    if not isinstance(given, str | None):
+        raise _mistyped(given, "ObjectMeta.metadata.resourceVersion", "string")
     made = {**body, "metadata": {**body["metadata"], **({"resourceVersion": given} if given else {})}}
     return _set(made, _paths(served).replicas.strip(".").split("."), wanted)
+
+
+def _mistyped(value: Any, field: str, wanted: str) -> status.StatusError:
+    why = f"json: cannot unmarshal {gotext.word(value)} into Go struct field {field} of type {wanted}"
+    return status.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {why}')
 
 
 _GO_TYPES: tuple[tuple[Any, str], ...] = (

@@ -161,7 +161,9 @@ def _read_patch(call: Call, served: Served) -> Any:
 
 
 def _read_options(call: Call, served: Served) -> Any:
-    return bodies.read_options(call.content_type, call.data)
+    given = bodies.read_options(call.content_type, call.data)
+    options.check_deletion(given)
+    return given
 
 
 _READ: Mapping[str, Callable[[Call, Served], Any]] = {

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from providers.sandbox import status
+import orjson
+
+from providers.sandbox import gotext, status
 from providers.sandbox.shapes import Shape
 
 _PATCH = "$patch"
@@ -26,27 +28,38 @@ def _merge_map(original: Mapping[str, Any], patch: Mapping[str, Any], shape: Sha
     if directive is not None and directive != "merge":
         raise status.StatusError(500, "", f"unknown patch type: {directive} in map: {_go_map(patch)}")
     result = dict(original)
-    if (retained := patch.get(_RETAIN)) is not None:
+    if patch.get(_RETAIN) is not None:
+        retained = _listed(patch, _RETAIN)
         result = {key: value for key, value in result.items() if key in retained}
     for key, value in patch.items():
         if not key.startswith("$"):
-            _merge_key(result, key, value, shape.child(key), order=patch.get(_ORDER + key), deleted=patch.get(_DELETE + key))
+            _merge_key(result, key, value, shape.child(key), order=_listed(patch, _ORDER + key), deleted=_listed(patch, _DELETE + key))
     for key in patch:
         _bare_directive(result, key, patch, shape)
     return result
+
+
+def _listed(patch: Mapping[str, Any], directive: str) -> list[Any]:
+    """The list that a directive holds. Raises 400 for anything else, or the 500 that the server has for an order."""
+    value = patch.get(directive)
+    if isinstance(value, list | None):
+        return value or []
+    if directive.startswith(_ORDER):
+        raise status.StatusError(500, "", f"expected a []interface {{}}, but received a {gotext.type_of(value)}")
+    raise status.bad_request(f"invalid patch format of {'retainKeys' if directive == _RETAIN else 'primitive list'}")
 
 
 def _bare_directive(result: dict[str, Any], key: str, patch: Mapping[str, Any], shape: Shape) -> None:
     """A directive about a list that the patch itself does not hold."""
     for prefix in (_ORDER, _DELETE):
         name = key.removeprefix(prefix)
-        if name == key or name in patch or name not in result:
+        if name == key or name in patch or not isinstance(result.get(name), list):
             continue
-        child = shape.child(name)
+        child, directed = shape.child(name), _listed(patch, key)
         if prefix == _DELETE:
-            result[name] = [item for item in result[name] if item not in patch[key]]
+            result[name] = [item for item in result[name] if item not in directed]
         else:
-            result[name] = _ordered(result[name], result[name], patch[key], child)
+            result[name] = _ordered(result[name], result[name], directed, child)
 
 
 def _merge_key(result: dict[str, Any], key: str, value: Any, shape: Shape, *, order: Any, deleted: Any) -> None:
@@ -99,8 +112,8 @@ def _go_map(item: Any) -> str:
 def _ordered(merged_list: list[Any], server: list[Any], order: Any, shape: Shape) -> list[Any]:
     """Items in the order that the patch names; those it does not name stay behind the one that they followed."""
 
-    def name(item: Any) -> Any:
-        return item.get(shape.merge_key) if shape.merge_key and isinstance(item, Mapping) else item
+    def name(item: Any) -> bytes:
+        return orjson.dumps(item.get(shape.merge_key) if shape.merge_key and isinstance(item, Mapping) else item)
 
     wanted = [name(item) for item in order]
     by_name = {name(item): item for item in merged_list}

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from providers.sandbox import deleting, fields, managers, status
+from providers.sandbox import causes, deleting, fields, gotext, managers, status
 from providers.sandbox.core import Core
+from providers.sandbox.options import check_deletion
 from providers.sandbox.request import Answer, Deletion, Request, answer
 
 Body = Mapping[str, Any]
@@ -17,7 +18,7 @@ _EVICTED = {
     "reason": "EvictionByEvictionAPI",
     "message": "Eviction API: evicting",
 }
-_TOKEN_SECONDS = 3600
+_TOKEN_SECONDS, _LEAST_SECONDS, _MOST_SECONDS = 3600, 600, 2**32
 _TOKEN_VERSION = "authentication.k8s.io/v1"
 
 
@@ -32,7 +33,11 @@ def post(core: Core, request: Request, body: Body) -> Answer:
 def _bind(core: Core, request: Request, binding: Body) -> Answer:
     """Put a pod on a node; only once, and not while it is gated."""
     live = core.stored(request)
-    pod, node = live.body, (binding.get("target") or {}).get("name")
+    pod, node = live.body, _part(binding, "target", "Binding.target", "v1.ObjectReference").get("name")
+    if node is not None and not isinstance(node, str):
+        raise _mistyped(
+            "Binding", f"json: cannot unmarshal {gotext.word(node)} into Go struct field ObjectReference.target.name of type string"
+        )
     kind = request.served.kind
     why = ""
     if not node:
@@ -60,7 +65,8 @@ def _bind(core: Core, request: Request, binding: Body) -> Answer:
 def _evict(core: Core, request: Request, eviction: Body) -> Answer:
     """Delete a pod, and say in its status why. Disruption budgets have no say: nobody here keeps count for them."""
     pod = core.stored(request).body
-    options = eviction.get("deleteOptions") or {}
+    options = _part(eviction, "deleteOptions", "Eviction.deleteOptions", "v1.DeleteOptions")
+    check_deletion(options, "deleteOptions.")
     conditions = [*(pod["status"].get("conditions") or ()), {**_EVICTED, "lastTransitionTime": core.now()}]
     if not request.dry_run:
         core.store.write(request.served.resource, "MODIFIED", {**pod, "status": {**pod["status"], "conditions": conditions}})
@@ -72,7 +78,11 @@ def _token(core: Core, request: Request, body: Body) -> Answer:
     """A token for a service account: opaque here, because nothing in the sandbox reads it."""
     account = core.stored(request)
     asked = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": _TOKEN_SECONDS, "boundObjectRef": None}
-    spec = {**asked, **(body.get("spec") or {})}
+    wanted = _part(body, "spec", "TokenRequest.spec", "v1.TokenRequestSpec")
+    seconds = wanted.get("expirationSeconds", _TOKEN_SECONDS)
+    if isinstance(seconds, bool) or not isinstance(seconds, int) or not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
+        raise status.bad_request(f"spec.expirationSeconds: Invalid value: {causes.shown(seconds)}: between 10 minutes and 2^32 seconds")
+    spec = {**asked, **wanted, "expirationSeconds": seconds}
     manager = managers.Manager(request.manager or "unknown", "Update", _TOKEN_VERSION, "token")
     owned = {manager: fields.of_paths("spec.expirationSeconds")}
     made = {
@@ -89,6 +99,19 @@ def _token(core: Core, request: Request, body: Body) -> Answer:
         "status": {"token": f"sandbox.{core.new_uid()}", "expirationTimestamp": core.now(after=float(spec["expirationSeconds"]))},
     }
     return answer(201, made)
+
+
+def _part(body: Body, key: str, field: str, wanted: str) -> Body:
+    """An object within what was posted; empty where it is not there. Raises 400."""
+    part = body.get(key)
+    if not isinstance(part, Mapping | None):
+        kind = field.partition(".")[0]
+        raise _mistyped(kind, f"json: cannot unmarshal {gotext.word(part)} into Go struct field {field} of type {wanted}")
+    return part or {}
+
+
+def _mistyped(kind: str, why: str) -> status.StatusError:
+    return status.bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {why}')
 
 
 _HANDLERS: dict[tuple[str, str], Callable[[Core, Request, Body], Answer]] = {

@@ -36,6 +36,8 @@ def change(core: Core, request: Request, make: Callable[[Body], Any]) -> Answer:
     made = make(faces.shown(request.served, live)[0])
     if not isinstance(made, Mapping):
         raise _unpatched(made, f"couldn't get version/kind; json parse error: json: cannot unmarshal {gotext.word(made)} into {_HEAD}")
+    if why := drafts.type_fault(made):
+        raise _unpatched(made, why)
     try:
         draft, warnings = drafts.read(request, made)
     except Unreadable as fault:

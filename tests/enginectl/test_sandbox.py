@@ -18,7 +18,11 @@ import pytest
 import yaml
 
 from enginectl.exits import Exit
+from providers.sandbox.actors import ACTORS
+from resources.kinds import DEPLOYMENT
+from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine, started
+from tests.enginectl.conftest import cluster
 from tests.resources.manifests import clique, pcs
 
 
@@ -161,3 +165,33 @@ def test_actors_without_a_cluster_say_what_to_do(engine: Engine) -> None:
 
     assert Exit.FAILED == said.code
     assert "engine sandbox up" in said.err
+
+
+CONTROLLER = "Deployment dra-driver-nvidia-gpu/compute-domain-controller"
+
+
+def controller(engine: Engine) -> tuple[str, str]:
+    """What the preflight says of the driver's controller."""
+    found = {one["check"]: one for one in engine("preflight", "-o", "json").document["checks"]}["controller of the DRA driver"]
+    return found["result"], found["found"]
+
+
+def test_the_controller_of_the_driver_is_up_while_the_driver_is_played(box: Box, engine: Engine) -> None:
+    box.wait_for(DEPLOYMENT, lambda body: body["status"].get("readyReplicas") == 1, "compute-domain-controller")
+
+    assert controller(engine) == ("ok", f"{CONTROLLER}: 1 of 1 ready")
+
+
+def test_where_the_driver_is_left_out_its_controller_is_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
+    with cluster(tmp_path, [actor for actor in ACTORS if actor != "driver"]) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+
+        assert controller(engine) == ("bad", f"{CONTROLLER}: 0 of 1 ready")
+
+
+@pytest.mark.parametrize("words", [("up", "--without", "driver,kublet"), ("actors", "--with", "kublet")])
+def test_an_actor_that_there_is_not_is_misuse_and_those_that_there_are_are_named(engine: Engine, words: tuple[str, ...]) -> None:
+    answer = engine("sandbox", *words)
+
+    assert answer.code == Exit.USAGE
+    assert f"{words[1]} kublet: there is no such actor; there are {', '.join(ACTORS)}" in answer.err

@@ -5,7 +5,16 @@ from typing import Any, Final
 
 from engine.ids import Kind
 from providers.sandbox.driver.definitions import definitions
-from providers.sandbox.driver.kinds import ACCOUNT, CHANNEL_CLASS, DAEMON_CLASS, DEVICE_CLASS, DRIVER, RESOURCE_SLICE
+from providers.sandbox.driver.kinds import (
+    ACCOUNT,
+    CHANNEL_CLASS,
+    CONTROLLER,
+    CONTROLLER_LABELS,
+    DAEMON_CLASS,
+    DEVICE_CLASS,
+    DRIVER,
+    RESOURCE_SLICE,
+)
 from resources.kinds import CRD, NAMESPACE, SERVICE_ACCOUNT
 
 Body = Mapping[str, Any]
@@ -27,6 +36,17 @@ def installation(namespace: str = NAMESPACE_OF_DRIVER, nodes: Iterable[str] = ()
     yield DEVICE_CLASS, _device_class(DAEMON_CLASS, _DAEMONS)
     for node in nodes:
         yield RESOURCE_SLICE, slice_of(node)
+
+
+def controller(namespace: str = NAMESPACE_OF_DRIVER) -> Body:
+    """The Deployment that stands for the driver's controller where no other controller would take it up and run pods for it."""
+    template = {"metadata": {"labels": CONTROLLER_LABELS}, "spec": {"containers": [{"name": CONTROLLER, "image": f"sandbox/{CONTROLLER}"}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": CONTROLLER, "namespace": namespace, "labels": CONTROLLER_LABELS},
+        "spec": {"replicas": 1, "selector": {"matchLabels": CONTROLLER_LABELS}, "template": template},
+    }
 
 
 def _device_class(name: str, expression: str) -> Body:

@@ -28,4 +28,7 @@ CHANNEL_CLASS: Final = "compute-domain-default-channel.nvidia.com"
 DAEMON_CLASS: Final = "compute-domain-daemon.nvidia.com"
 CONFIG_VERSION: Final = GROUP + "/v1beta1"
 CHANNEL_CONFIG, DAEMON_CONFIG = "ComputeDomainChannelConfig", "ComputeDomainDaemonConfig"
+CONTROLLER: Final = "compute-domain-controller"
+"""The Deployment of the driver's controller, in the driver's namespace."""
+CONTROLLER_LABELS: Final = {"dra-driver-nvidia-gpu-component": "controller"}
 ACCOUNT: Final = "compute-domain-daemon-service-account"

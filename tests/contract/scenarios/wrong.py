@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.contract.scenario import Scenario, Step
 from tests.contract.scenarios.applying import applied
-from tests.contract.scenarios.custom import TOYS, with_toys, toy
+from tests.contract.scenarios.custom import TOYS, toy, with_toys
 
 PODS, NODES, LEASES = "/api/v1/namespaces/{ns}/pods", "/api/v1/nodes", "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
 MAPS = "/api/v1/namespaces/{ns}/configmaps"
@@ -82,6 +82,38 @@ APPLIED = Scenario(
         Step("a merge patch that is a text", "PATCH", f"{MAPS}/a", "x", "merge"),
         Step("a merge patch that is null", "PATCH", f"{MAPS}/a", None, "merge"),
         Step("a strategic patch that is a list", "PATCH", f"{MAPS}/a", [], "strategic"),
+        Step("keys to retain that are a text", "PATCH", f"{MAPS}/a", {"$retainKeys": "x"}, "strategic"),
+        Step(
+            "an order that is a number",
+            "PATCH",
+            f"{MAPS}/a",
+            {"metadata": {"finalizers": [], "$setElementOrder/finalizers": 1}},
+            "strategic",
+        ),
+        Step(
+            "items to delete that are an object",
+            "PATCH",
+            f"{MAPS}/a",
+            {"metadata": {"$deleteFromPrimitiveList/finalizers": {}}},
+            "strategic",
+        ),
+        Step("a kind that is a number, in a merge patch", "PATCH", f"{MAPS}/a", {"kind": 1}, "merge"),
+        Step("a version that is a list, in a merge patch", "PATCH", f"{MAPS}/a", {"apiVersion": []}, "merge"),
+        Step("a new kind that is a number", "POST", MAPS, {**_map("b"), "kind": 1}),
+        Step("a new version that is a list", "POST", MAPS, {**_map("b"), "apiVersion": []}),
+        Step("a delete with a dry run that is a number", "DELETE", f"{MAPS}/a", {"dryRun": 1.5}),
+        Step("a delete with a dry run of truths", "DELETE", f"{MAPS}/a", {"dryRun": [True]}),
+        Step("a delete with preconditions that are a list", "DELETE", f"{MAPS}/a", {"preconditions": []}),
+        Step("a delete with a uid that is a number", "DELETE", f"{MAPS}/a", {"preconditions": {"uid": 5}}),
+        Step("a delete with a way that is a list", "DELETE", f"{MAPS}/a", {"propagationPolicy": []}),
+        Step("a delete with orphans in words", "DELETE", f"{MAPS}/a", {"orphanDependents": "yes"}),
+        Step("a delete with grace in words", "DELETE", f"{MAPS}/a", {"gracePeriodSeconds": "yes"}),
+        Step(
+            "a delete with no options but null",
+            "DELETE",
+            f"{MAPS}/none",
+            {"gracePeriodSeconds": None, "preconditions": None, "dryRun": None},
+        ),
         Step("a merge patch to null", "PATCH", f"{MAPS}/a", {"metadata": None}, "merge"),
         Step("metadata in a merge patch that are a text", "PATCH", f"{MAPS}/a", {"metadata": "x"}, "merge"),
         Step("a JSON patch that is an object", "PATCH", f"{MAPS}/a", {"op": "add"}, "json-patch"),

@@ -219,6 +219,7 @@ def test_a_deletion_is_told_by_its_body_and_otherwise_by_the_query(query: bytes,
 )
 def test_a_deletion_that_makes_no_sense_is_refused(body: dict[str, Any], code: int, message: str) -> None:
     with pytest.raises(StatusError) as error:
+        options.check_deletion(body)
         options.deletion({}, body)
 
     assert (code, message) == (error.value.code, error.value.message)

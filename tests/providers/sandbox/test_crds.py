@@ -61,3 +61,22 @@ def test_a_kind_that_somebody_holds_goes_when_it_is_let_go() -> None:
 
     with pytest.raises(StatusError, match="not found"):
         api.get(about(api, CRD, "toys.example.com"))
+
+
+@pytest.mark.parametrize(("word", "value"), [("type", "text"), ("pattern", "(")])
+def test_a_definition_by_whose_schema_nothing_can_be_judged_is_refused(word: str, value: str) -> None:
+    api = fresh()
+    definition = toys()
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = {"spec": {word: value}}
+
+    with pytest.raises(StatusError, match=r"spec\.versions\[0\]\.schema\.openAPIV3Schema: Invalid value"):
+        api.create(about(api, CRD), definition)
+
+
+def test_a_definition_without_a_name_for_its_kind_is_refused() -> None:
+    api = fresh()
+    definition = toys()
+    definition["spec"]["names"]["kind"] = ""
+
+    with pytest.raises(StatusError, match=r"spec\.names\.kind: Required value"):
+        api.create(about(api, CRD), definition)

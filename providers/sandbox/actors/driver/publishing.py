@@ -1,4 +1,4 @@
-"""Publishing: the driver's kinds and classes, once, where they are not there yet; and the devices of every simulated node."""
+"""Publishing: kinds and classes, once, where they are not there yet; that the controller is up; and every simulated node's devices."""
 
 from typing import Final
 
@@ -11,10 +11,12 @@ from providers.sandbox.actors.driver.facts import Facts
 from providers.sandbox.actors.nodes import is_simulated
 from providers.sandbox.actors.settings import Driver
 from providers.sandbox.driver.installation import installation, slice_name, slice_of
-from providers.sandbox.driver.kinds import RESOURCE_SLICE
+from providers.sandbox.driver.kinds import CONTROLLER, RESOURCE_SLICE
+from resources.kinds import DEPLOYMENT
 
 INSTALLATION: Final = ""
 """The errand that is no node's."""
+_UP: Final = {"status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}}
 
 
 class Publishing:
@@ -50,6 +52,15 @@ class Publishing:
                 await self._client.create(kind, body["metadata"].get("namespace", ""), body)
             except AlreadyExists:
                 continue
+        if "controller" in self._settings.parts:
+            await self._report()
+
+    async def _report(self) -> None:
+        """Tell that the controller is up, where a Deployment stands for it: nobody else looks after that."""
+        try:
+            await self._client.patch(DEPLOYMENT, self._settings.namespace, CONTROLLER, _UP, subresource="status")
+        except NotFound:
+            return
 
     async def _publish(self, node: str, uid: str) -> None:
         try:
