@@ -35,10 +35,10 @@ def _widened(plan: Plan, farewells: Sequence[Operation], lasting: Set[str]) -> P
 
 @dataclass(frozen=True, slots=True)
 class _Estate:
-    """What is left of roots that are gone: who owns what, and how much of each root there is beside what is shared."""
+    """What is left of roots that are gone: who owns what, and which kinds there are still of each root."""
 
     owned: Mapping[str, Sequence[Live]]
-    users: Mapping[ResourceId, int]
+    left: Mapping[ResourceId, Set[str]]
 
 
 def _farewells(blueprints: Sequence[Blueprint], world: World, settings: Any) -> dict[ResourceId, tuple[Operation, ...]]:
@@ -52,23 +52,23 @@ def _farewells(blueprints: Sequence[Blueprint], world: World, settings: Any) -> 
             owned.setdefault(owner.uid, []).append(live)
     found: dict[ResourceId, tuple[Operation, ...]] = {}
     for blueprint in blueprints:
-        policies = blueprint.policies(settings)
-        users: dict[ResourceId, int] = {}
+        policies, reads = blueprint.policies(settings), blueprint.reads(settings)
+        left: dict[ResourceId, set[str]] = {}
         for live in lives:
             root = blueprint.root_of(live)
-            if root is not None and not policies.get(live.id.kind, Policy()).last:
-                users[root] = users.get(root, 0) + 1
+            if root is not None:
+                left.setdefault(root, set()).add(live.id.kind)
         for live in strays:
-            root = blueprint.root_of(live)
-            operations = tuple(_farewell(live, policies.get(live.id.kind), _Estate(owned, users), root)) if root is not None else ()
-            if root is not None and operations:
+            root, policy = blueprint.root_of(live), policies.get(live.id.kind)
+            if root is None or policy is None:
+                continue
+            users = reads.get(live.id.kind, frozenset()) if policy.last else frozenset()
+            if operations := tuple(_farewell(live, policy, _Estate(owned, left), root, users)):
                 found[root] = (*found.get(root, ()), *operations)
     return found
 
 
-def _farewell(live: Live, policy: Policy | None, estate: _Estate, root: ResourceId) -> Iterator[Operation]:
-    if policy is None:
-        return
+def _farewell(live: Live, policy: Policy, estate: _Estate, root: ResourceId, users: Set[str]) -> Iterator[Operation]:
     owned = estate.owned.get(live.uid, ())
     for one in owned:
         if one.deleting_since is None:
@@ -76,8 +76,8 @@ def _farewell(live: Live, policy: Policy | None, estate: _Estate, root: Resource
             yield Operation(Verb.DELETE, one.id, why, Cause.INTENT, expect=Expect(one.uid), controller=one.controller)
     has = live.body["metadata"].get("finalizers") or ()
     held = [finalizer for finalizer in policy.finalizers if finalizer in has]
-    # What must outlast its users waits for all else that its root has left behind, and for others to let go of it.
-    too_early = bool(owned) or (policy.last and (len(held) < len(has) or estate.users.get(root, 0) > 0))
+    # What must outlast its users waits for what its root has left of their kinds, and for others to let go of it.
+    too_early = bool(owned) or (policy.last and (len(held) < len(has) or not users.isdisjoint(estate.left[root])))
     if held and not too_early:
         body = {"finalizers": held, "of": list(has)}
         yield Operation(Verb.RELEASE, live.id, f"it {WHY}", Cause.INTENT, body=body, expect=Expect(live.uid), controller=live.controller)

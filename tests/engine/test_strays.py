@@ -47,6 +47,15 @@ def test_its_pods_go_first() -> None:
     assert farewells(clique) == [(Verb.RELEASE, "c")]
 
 
+def test_a_domain_outlasts_what_could_use_it_and_is_not_kept_by_what_could_not() -> None:
+    domain = stray("ComputeDomain", "d", finalizers=["grove.io/computedomain-finalizer"])
+    account = stray("ServiceAccount", "a", deleted=False)
+
+    assert farewells(domain, account, stray("Pod", "p", deleted=False)) == []
+    assert farewells(domain, account, stray("PodClique", "c", deleted=False)) == []
+    assert farewells(domain, account) == [(Verb.RELEASE, "d")]
+
+
 def test_what_nobody_has_deleted_stays() -> None:
     clique = stray("PodClique", "c", deleted=False, finalizers=[CLIQUE_FINALIZER])
 
