@@ -315,8 +315,8 @@ def _drop(resource: Resource, live: Live, references: tuple[Reference, ...]) -> 
 
 def _going(verb: Verb, resource: Resource, live: Live, body: Body, references: tuple[Reference, ...]) -> Operation:
     cause = Cause.INTENT if resource.asked else Cause.DRIFT
-    # Whether we are the last is only true of this revision: another root may be joining at this moment.
-    is_bound = verb is Verb.DELETE and resource.policy.shared
+    # Whether we are the last is only true of this revision: another root may be joining at this moment. So is a state that it goes for.
+    is_bound = verb is Verb.DELETE and (resource.policy.shared or resource.as_seen)
     expect = Expect(live.uid, live.revision if is_bound else "")
     return Operation(
         verb,

@@ -93,6 +93,8 @@ class Resource:
     """For DROP: somebody asked for it (a smaller number, a deleted parent); what nobody asked for counts against the budget."""
     occasion: Occasion | None = None
     """For DROP: what it goes as a part of."""
+    as_seen: bool = False
+    """For DROP: it goes for the state that it is in; where that has changed, it is judged anew."""
 
 
 class Now:
