@@ -13,8 +13,8 @@ from tests.mnnvl.sets import auto, gpu, named
 from tests.stories.domains import assert_invariants
 from tests.stories.fabric import Witness, left_of_domains, rack
 from tests.stories.lag import LONGEST, lagging
-from tests.stories.pods import images, is_ready
-from tests.stories.process import Killed, Process
+from tests.stories.pods import images, is_leaving, is_ready
+from tests.stories.process import Call, Killed, Process
 from tests.stories.stage import Stage, stage
 from tests.stories.test_gang_termination import DELAY, MINUTES, demo, fail, replaced, uids
 from tests.stories.test_update_under_fire import Fire, grouped, standalone
@@ -157,3 +157,28 @@ async def test_a_process_killed_anywhere_is_succeeded_by_one_that_makes_nothing_
             await settle(cluster, ours)
             assert await cluster.shape() == wanted
         assert set((made + ours.created).values()) == {1}
+
+
+async def test_who_recovers_before_we_hear_of_it_is_not_taken_as_broken() -> None:
+    async with stage() as cluster, cluster.running() as ours:
+        await cluster.apply(standalone(1, 1))
+        await settle(cluster, ours)
+        broken = {name: pod["metadata"]["uid"] for name, pod in cluster.there(kinds.POD).items() if name.startswith("web-0-a-")}
+        survived: list[str] = []
+        for name in broken:
+            cluster.fail(name, "unready")
+        await cluster.clock.advance(5)
+
+        def recover(call: Call) -> None:
+            verb, kind, name = call
+            if (verb, kind) == ("delete", kinds.POD) and ours.uid == broken.get(name) and name not in survived:
+                cluster.fail(name, None)
+                survived.append(name)
+
+        ours.refuses = recover
+        await cluster.apply(standalone(2, 1))
+        await cluster.until(lambda: len(survived) == len(broken))
+        there = cluster.there(kinds.POD)
+        assert {name: there[name]["metadata"]["uid"] for name in broken if not is_leaving(there[name])} == broken
+        await settle(cluster, ours)
+        assert images(cluster.there(kinds.POD).values()) == {"example/worker:2"}
