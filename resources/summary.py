@@ -1,6 +1,6 @@
 """Summary: how a workload is doing, for people: what it has, what of it works, what waits for what and since when."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +10,10 @@ from engine.observed import Live, Observed, moment
 from engine.operation import Held, Plan, changed
 from resources import labels
 from resources.facts import PodFacts, facts_of
+from resources.kinds import PODCLIQUE
 from resources.standing import Standing
+
+NOBODY: Mapping[str, datetime] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,11 @@ class Gang:
     phase: str
     pods: int
     ready: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has all that it must have, and everything that it has is ready."""
+        return self.phase == "Running" and 0 < self.pods == self.ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +68,8 @@ def summary(observed: Observed, plan: Plan, domains: tuple[Standing, ...] = ()) 
     body = observed.root.body
     status = body.get("status") or {}
     pods = [facts_of(live) for live in lives_of(observed, "Pod")]
-    held = [wait(observed, one) for one in (*plan.held, *plan.waiting)]
+    unready = _unready(pods)
+    held = [wait(observed, one, unready) for one in (*plan.held, *plan.waiting)]
     return Workload(
         observed.root.id,
         state(observed, plan),
@@ -108,10 +117,28 @@ def lives_of(observed: Observed, kind: str) -> list[Live]:
     return sorted((live for part in observed.slices.values() for live in part.of(kind)), key=lambda live: live.id)
 
 
-def wait(observed: Observed, held: Held) -> Wait:
-    """What waits, since it came to be or since it was last well."""
+def wait(observed: Observed, held: Held, unready: Mapping[str, datetime] = NOBODY) -> Wait:
+    """What waits, since it came to be or since it was last well. `unready`: owner's uid -> since when a pod of its is not ready."""
     live = observed.find(held.id)
-    return Wait(held.id, held.why, since(live) if live else None, held.until)
+    return Wait(held.id, held.why, _onset(observed, live, unready) if live else None, held.until)
+
+
+def _onset(observed: Observed, live: Live, unready: Mapping[str, datetime]) -> datetime:
+    """A clique has been as it is since the first of its pods went, or since an update has begun that it waits for."""
+    if live.id.kind != PODCLIQUE.name or live.deleting_since:
+        return since(live)
+    progress = (observed.root.body.get("status") or {}).get("updateProgress") or {}
+    began = None if progress.get("updateEndedAt") else progress.get("updateStartedAt")
+    return unready.get(live.uid) or max(live.created_at, moment(began) if began else live.created_at)
+
+
+def _unready(pods: Iterable[PodFacts]) -> dict[str, datetime]:
+    found: dict[str, datetime] = {}
+    for pod in pods:
+        owner = pod.live.controller
+        if owner is not None and not pod.ready:
+            found[owner.uid] = min(found.get(owner.uid, since(pod.live)), since(pod.live))
+    return found
 
 
 def since(live: Live) -> datetime:

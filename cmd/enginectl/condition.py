@@ -97,7 +97,7 @@ def binding_row(one: Binding, now: datetime) -> tuple[str, ...]:
 
 def row(one: Workload, now: datetime) -> tuple[str, ...]:
     """The line of one workload."""
-    whole = sum(gang.pods > 0 and gang.ready == gang.pods for gang in one.gangs)
+    whole = sum(gang.whole for gang in one.gangs)
     return (
         printable(one.id.namespace),
         printable(one.id.name),
@@ -117,7 +117,7 @@ def details(one: Workload, now: datetime, verbose: bool) -> Iterator[Line]:
         yield Line(f"  problem: {printable(problem)}", "bad")
     for note in one.notes:
         yield Line(f"  note: {printable(note)}", "held")
-    lame = [gang for gang in one.gangs if verbose or gang.ready < gang.pods or not gang.pods]
+    lame = [gang for gang in one.gangs if verbose or not gang.whole]
     for gang in lame if verbose else lame[:GANGS]:
         yield gang_line(gang)
     if len(lame) > GANGS and not verbose:

@@ -69,7 +69,9 @@ def unexplained(lives: Iterable[Live]) -> Iterator[Held]:
     """Those objects that tell of errors, for when nobody remembers any: they do so until somebody has tried again."""
     for live in lives:
         if (live.body.get("status") or {}).get("lastErrors"):
-            yield Held(live.id, "tells of errors of an earlier process; they are taken back once a pass has gone well")
+            (first, *_) = live.body["status"]["lastErrors"]
+            told = f"tells of an error, which is taken back once a pass has gone well: {first.get('description', '')}"
+            yield Held(live.id, told)
 
 
 def in_parts(troubles: Iterable[Trouble], part_of: Callable[[ResourceId], str]) -> Mapping[str, tuple[Trouble, ...]]:

@@ -63,6 +63,26 @@ def test_a_wait_is_told_since_the_object_stopped_being_ready_or_began_to_go() ->
     )
 
 
+def test_a_clique_waits_since_the_first_of_its_pods_was_not_ready_not_since_it_was_made() -> None:
+    mine: dict[str, Any] = {
+        "ownerReferences": [{"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "c", "uid": "u-c", "controller": True}]
+    }
+    times = ("2026-01-01T00:05:00Z", "2026-01-01T00:04:00Z")
+    pods = [pod(f"p{number}", False, at, **mine) for number, at in enumerate(times)]
+    clique = thing("PodClique", "c", "grove.io/v1alpha1")
+    id = ResourceId("grove.io", "PodClique", "a", "c")
+
+    found = summary(observed(clique, pod("well", True, **mine), *pods), Plan(ROOT, waiting=(Held(id, "1 of 3 pods ready"),)))
+
+    assert [one.since for one in found.waits] == [datetime(2026, 1, 1, 0, 4, tzinfo=UTC)]
+
+
+def test_a_gang_is_whole_when_it_has_its_minimum_and_all_that_it_has_is_ready() -> None:
+    cases = (Gang("x", "Running", 2, 2), Gang("x", "Running", 2, 1), Gang("x", "Pending", 2, 2), Gang("x", "Running", 0, 0))
+
+    assert [gang.whole for gang in cases] == [True, False, False, False]
+
+
 def test_one_word_tells_the_gravest() -> None:
     create = (Operation(Verb.CREATE, pod_id("p"), "why", Cause.INTENT),)
     status = (Operation(Verb.STATUS, ROOT, "why", Cause.DRIFT),)
