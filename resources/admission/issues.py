@@ -40,6 +40,7 @@ class Fault(StrEnum):
     DUPLICATE = "Duplicate value"
     NOT_FOUND = "Not found"
     FORBIDDEN = "Forbidden"
+    TOO_LONG = "Too long"
 
 
 VALUED: Final = frozenset({Fault.INVALID, Fault.UNSUPPORTED, Fault.DUPLICATE, Fault.NOT_FOUND})

@@ -44,7 +44,7 @@ def annotations(annotations: Mapping[str, str], path: Path) -> Iterator[Issue]:
     for key in annotations:
         yield from _told(path, key, qualified_faults(key.lower()))
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > MOST_BYTES:
-        yield Issue(path, Fault.INVALID, f"may not be more than {MOST_BYTES} bytes")
+        yield Issue(path, Fault.TOO_LONG, f"may not be more than {MOST_BYTES} bytes")
 
 
 def _names(metadata: ObjectMeta) -> Iterator[Issue]:

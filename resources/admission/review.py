@@ -37,6 +37,7 @@ CAUSES: Final[Mapping[Fault, str]] = {
     Fault.DUPLICATE: "FieldValueDuplicate",
     Fault.NOT_FOUND: "FieldValueNotFound",
     Fault.FORBIDDEN: "FieldValueForbidden",
+    Fault.TOO_LONG: "FieldValueTooLong",
 }
 """Kubernetes' word for the cause that each sort of fault is."""
 

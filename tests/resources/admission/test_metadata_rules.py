@@ -47,7 +47,7 @@ METADATA = [
     ),
     pytest.param(
         {"metadata.annotations": {"a": "x" * 262_144}},
-        ["metadata.annotations: Invalid value: may not be more than 262144 bytes"],
+        ["metadata.annotations: Too long: may not be more than 262144 bytes"],
         id="annotations weigh at most 256 KiB",
     ),
     pytest.param(

@@ -118,6 +118,7 @@ def test_a_single_fault_stands_without_brackets() -> None:
         (Fault.NOT_FOUND, "FieldValueNotFound"),
         (Fault.UNSUPPORTED, "FieldValueNotSupported"),
         (Fault.FORBIDDEN, "FieldValueForbidden"),
+        (Fault.TOO_LONG, "FieldValueTooLong"),
         (Fault.MALFORMED, "FieldValueTypeInvalid"),
         (Fault.UNKNOWN, "FieldValueInvalid"),
     ],
