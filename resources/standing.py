@@ -90,7 +90,7 @@ def _standings(observed: Observed, plan: Plan, setup: Setup) -> Iterator[Standin
     told = {held.id: held for held in (*plan.waiting, *plan.held)}
     users = _users(observed)
     for fabric in setup.fabrics:
-        looking = _Looking(observed, setup, fabric, users)
+        looking = _Looking(observed, setup, fabric, users, faulty=bool(plan.problems))
         wanted = {} if observed.root.deleting_since else {each.id: each for each in planned(observed.root.id, body, fabric)}
         own = {live.id: live for part in observed.slices.values() for live in part.of(fabric.kind.name)}
         there = own | {id: live for id, live in shared.items() if id.kind == fabric.kind.name}
@@ -131,6 +131,8 @@ class _Looking:
     setup: Setup
     fabric: Fabric
     users: Mapping[str, tuple[Live, ...]]
+    faulty: bool
+    """Whether the set is wrong as it is stored: nothing is made of it then."""
 
     def standing(self, id: ResourceId, live: Live | None, held: Held | None, seat: _Seat) -> Standing:
         """How it is doing."""
@@ -139,7 +141,7 @@ class _Looking:
         if live is None and self.fabric.kind.name in self.observed.incomplete:
             return replace(found, state=State.UNKNOWN, why=found.why or f"{self.fabric.kind.name} objects were not seen completely")
         if live is None or self._is_anothers(live, shared=seat.shared):
-            return replace(found, why=found.why or ("it is made first" if live is None else "its name is taken"))
+            return replace(found, why=found.why or self._missing(live))
         users = self.users.get(self.fabric.template(live, live.id.name), ())
         running = [pod for pod in users if not drain.has_ended(pod)]
         nodes = {str(pod.body["spec"].get("nodeName") or "") for pod in running} - {""}
@@ -157,6 +159,11 @@ class _Looking:
         if live.deleting_since is not None:
             return replace(found, state=State.TERMINATING, finalizers=tuple(map(str, live.body["metadata"].get("finalizers") or ())))
         return replace(found, state=self._state(live, found, len(running), nodes, wanted=seat.wanted))
+
+    def _missing(self, live: Live | None) -> str:
+        if live is not None:
+            return "its name is taken"
+        return "nothing is made of a set that is faulty" if self.faulty else "it is made first"
 
     def _state(self, live: Live, found: Standing, running: int, nodes: set[str], *, wanted: bool) -> State:
         ready = {each.node for each in found.joined if each.ready}

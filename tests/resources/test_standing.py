@@ -113,6 +113,17 @@ def test_a_name_that_is_taken_is_a_missing_domain_with_the_reason() -> None:
     assert one.state is State.MISSING and "already exists but is not controlled by" in one.why
 
 
+def test_a_domain_of_a_set_that_is_not_accepted_is_not_promised() -> None:
+    toy = Rack()
+    toy.put(named("not a name"))
+    toy.put(named("rack-a", "other"))
+    toy.write(root("other"), {"metadata": {"annotations": {"grove.io/auto-mnnvl": "perhaps"}}})
+    step(toy, 2)
+
+    assert doing(toy, "other")["rack-a"].why == "nothing is made of a set that is faulty"
+    assert doing(toy, "demo") == {}
+
+
 def test_a_name_that_is_another_set_s_own_domain_s_is_taken_too_and_nobody_is_told_that_he_is_in_it() -> None:
     toy = rack(auto(1, gpu(replicas=1)))
     toy.put(named("demo-0", "other"))
