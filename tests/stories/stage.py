@@ -115,9 +115,7 @@ class Stage:
         return await sync(self._engine(ours, limits or Limits()), self._lease(ours), **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
-        return Engine(
-            Eyes(ours, self.clock), self.clock, scope(self.setup), BLUEPRINTS, self.setup, limits, narrate=narrator(self.setup)
-        )
+        return Engine(Eyes(ours, self.clock), self.clock, scope(self.setup), BLUEPRINTS, self.setup, limits, narrate=narrator(self.setup))
 
     def _lease(self, ours: Process) -> Lease:
         return Lease(ours, self.clock, "default", "engine", f"process-{self._started}")
