@@ -83,6 +83,17 @@ def test_rendering_is_the_same_in_every_process_and_whatever_the_order_of_files(
     assert first.out == second.out
 
 
+def test_what_depends_on_objects_that_nobody_can_see_is_left_out_of_a_rendering_and_told(engine: Engine, file: Path) -> None:
+    shared = SET.replace("    cliques:", "    resourceSharing: [{name: theirs, scope: AllReplicas}]\n    cliques:")
+    file.write_text(shared.replace("spec:\n  template", "spec:\n  replicas: 1\n  template"))
+
+    answer = engine("render", "-f", file, "-o", "json")
+
+    assert names(answer.document, "ResourceClaim") == []
+    assert len(names(answer.document, "Pod")) == 1
+    assert "note: ResourceClaim/default/x-all-theirs is left out: failed to get external ResourceClaimTemplate default/theirs" in answer.err
+
+
 def test_a_preview_against_nothing_shows_a_create_for_every_object_that_is_rendered(engine: Engine) -> None:
     rendered = engine("render", "-f", SIMPLE, "-o", "json").document["objects"]
     (root,) = engine("diff", "-f", SIMPLE, "--against", "empty", "-o", "json").document["roots"]
