@@ -115,10 +115,13 @@ class Pool:
         if {ask.node, self.where(ask.beside)} - {"", node}:
             return ["resourceclaim not available on the node"]
         against = refusal(ask, self._nodes[node])
-        return [against] if against else [_too(resource) for resource in self._short(node, ask)]
+        if against:
+            return [against]
+        short = self._short(node, ask)
+        # Devices are looked for last, and on a node that has everything else.
+        usual = [_too(resource) for resource in short if not resource.startswith(DEVICES)]
+        return usual or ["cannot allocate all claims"] * bool(short)
 
 
 def _too(resource: str) -> str:
-    if resource.startswith(DEVICES):
-        return "cannot allocate all claims"
     return "Too many pods" if resource == PODS else f"Insufficient {resource}"

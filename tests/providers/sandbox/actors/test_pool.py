@@ -1,10 +1,12 @@
 """Pool: who fits where, and what is said when nobody fits."""
 
+from dataclasses import replace
+
 import pytest
 
 from providers.sandbox.actors.amounts import requested, thousandths
 from providers.sandbox.actors.ask import Ask, ask_of
-from providers.sandbox.actors.pool import Pool, Shortage
+from providers.sandbox.actors.pool import DEVICES, Pool, Shortage
 from tests.providers.sandbox.actors.manifests import node, pod
 
 
@@ -69,6 +71,17 @@ def test_a_pod_goes_only_where_its_selector_its_affinity_and_the_taints_let_it()
     assert str(room.place([("nowhere", ask_of(pod("p", nodeSelector={"zone": "c"})))])) == (
         "0/3 nodes are available: 1 node(s) had untolerated taints, 2 node(s) didn't match Pod's node affinity/selector."
     )
+
+
+def test_devices_are_said_to_be_short_only_where_nothing_else_is() -> None:
+    room = pool(node("n0"), node("n1"))
+    (_, fits), (_, greedy) = asks(1, gpus=1)[0], asks(1, gpus=64)[0]
+
+    def wanting(ask: Ask) -> Ask:
+        return replace(ask, requests={**ask.requests, DEVICES + "channel": 1000})
+
+    assert str(room.place([("a", wanting(fits))])) == "0/2 nodes are available: 2 cannot allocate all claims."
+    assert str(room.place([("b", wanting(greedy))])) == "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
 
 
 def test_a_cordoned_node_and_one_that_is_not_ready_take_nobody() -> None:
