@@ -149,12 +149,13 @@ def test_what_the_server_defaults_we_default_alike(kubectl: Kubectl) -> None:
     assert defaulted(kubectl.make(body))["spec"] == defaulted(body)["spec"]
 
 
-def test_without_admission_the_number_of_pods_must_be_said(kubectl: Kubectl) -> None:
+def test_without_admission_neither_the_number_of_pods_nor_their_role_need_be_said(kubectl: Kubectl) -> None:
     unsaid = clique()
     del unsaid["spec"]["replicas"]
+    del unsaid["spec"]["roleName"]
 
-    assert "spec.template.cliques[0].spec.replicas: Required value" in kubectl.refusal(workload(unsaid))
-    kubectl.make({**defaulted(workload(unsaid)), "metadata": {"name": "d"}})
+    kubectl.make(workload(unsaid))
+    kubectl.make({**defaulted(workload(unsaid)), "metadata": {"name": "whole"}})
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 PATIENCE = 90.0
 """Seconds until an API server that is not ready counts as broken: 4 usually do, many more on a machine that is busy building."""
+
+ATTEMPTS = 3
+"""How often a server is started when others take its ports."""
 
 PARTS = {"kcm": "kube-controller-manager", "scheduler": "kube-scheduler", "kwok": "kwok"}
 USERS = {"admin": "system:masters", "operator": "system:masters", "guest": ""}
@@ -65,6 +68,10 @@ class Missing(Exception):
 
 class Broken(Exception):
     """A part did not come up; the text names its log and quotes the end of it."""
+
+
+class Taken(Broken):
+    """A port that was free when we asked was not when a part wanted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +127,40 @@ def up(folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool =
     """
     binaries = {name: binary(name) for name in ("etcd", "kube-apiserver", *(PARTS[part] for part in parts))}
     folder.mkdir(parents=True, exist_ok=True)
-    port = port or free_port()
-    tokens = {user: secrets.token_hex(16) for user in USERS}
-    plane = ControlPlane(folder, f"https://127.0.0.1:{port}", tokens["admin"])
-    write_credentials(plane, tokens)
-    store = f"http://127.0.0.1:{free_port()}"
-    start(folder, binaries["etcd"], etcd_flags(folder, store))
-    start(folder, binaries["kube-apiserver"], api_server_flags(folder, port, store) + (audit_flags(folder) if audit else []))
-    wait_until_ready(plane)
+    plane = server(folder, binaries, audit=audit, port=port)
     for part in parts:
         start(folder, binaries[PARTS[part]], part_flags(plane, part))
     for number in range(nodes):
         register(plane, f"node-{number:04d}")
     return plane
+
+
+def server(folder: Path, binaries: Mapping[str, str], *, audit: bool, port: int) -> ControlPlane:
+    """An API server with a store, ready. Whoever takes a port before they do is given it: then they are started anew, with others."""
+    for attempt in range(ATTEMPTS):
+        tokens = {user: secrets.token_hex(16) for user in USERS}
+        plane = ControlPlane(folder, f"https://127.0.0.1:{port or free_port()}", tokens["admin"])
+        write_credentials(plane, tokens)
+        store = f"http://127.0.0.1:{free_port()}"
+        start(folder, binaries["etcd"], etcd_flags(folder, store))
+        start(folder, binaries["kube-apiserver"], api_server_flags(plane, store) + (audit_flags(folder) if audit else []))
+        try:
+            wait_until_ready(plane)
+            return plane
+        except Taken:
+            if attempt == ATTEMPTS - 1:
+                raise
+            down(folder)
+            clear(folder)
+    raise AssertionError("the last attempt raises")
+
+
+def clear(folder: Path) -> None:
+    """Forget what a failed attempt has left behind."""
+    for name in ("etcd.log", "kube-apiserver.log"):
+        (folder / name).unlink(missing_ok=True)
+    for name in ("etcd", "certs"):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def down(folder: Path) -> None:
@@ -220,11 +248,12 @@ def etcd_flags(folder: Path, store: str) -> list[str]:
     ]
 
 
-def api_server_flags(folder: Path, port: int, store: str) -> list[str]:
+def api_server_flags(plane: ControlPlane, store: str) -> list[str]:
     """The flags of an API server that nobody outside this machine can reach."""
+    folder = plane.folder
     return [
         f"--etcd-servers={store}",
-        f"--secure-port={port}",
+        f"--secure-port={plane.url.rpartition(':')[2]}",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
         f"--cert-dir={folder}/certs",
@@ -282,9 +311,12 @@ def part_flags(plane: ControlPlane, part: str) -> list[str]:
 
 
 def wait_until_ready(plane: ControlPlane) -> None:
-    """Return once `/readyz` says so. Raises `Broken` when it does not within `PATIENCE`."""
+    """Return once `/readyz` says so. Raises `Taken` as soon as a log tells of that, `Broken` when it does not within `PATIENCE`."""
     deadline = time.monotonic() + PATIENCE
     while not (plane.ca.exists() and plane.call("/readyz")[0] == 200):
+        for log in plane.folder.glob("*.log"):
+            if "address already in use" in log.read_text(errors="replace"):
+                raise Taken(f"a port was taken; see {log}")
         if time.monotonic() > deadline:
             log = plane.folder / "kube-apiserver.log"
             raise Broken(f"not ready after {PATIENCE:.0f} seconds; {log} ends with:\n{log.read_text()[-2000:]}")

@@ -2,10 +2,12 @@
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
+from tests.controlplane import cluster
 from tests.controlplane.cluster import ControlPlane, Missing, down, running, up
 
 
@@ -33,6 +35,22 @@ def test_missing_binaries_are_named_before_anything_is_started(tmp_path: Path, m
 
 def test_nothing_to_end_is_no_error(tmp_path: Path) -> None:
     down(tmp_path)
+
+
+@pytest.mark.e2e
+def test_a_port_that_somebody_takes_first_costs_another_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not os.environ.get("KUBEBUILDER_ASSETS"):
+        pytest.skip("KUBEBUILDER_ASSETS is not set")
+    with socket.socket() as somebody:
+        somebody.bind(("127.0.0.1", 0))
+        somebody.listen()
+        taken, free = [somebody.getsockname()[1]], cluster.free_port
+        monkeypatch.setattr(cluster, "free_port", lambda: taken.pop() if taken else free())
+
+        with running(tmp_path / "plane") as plane:
+            assert plane.call("/readyz")[0] == 200
+
+    assert taken == []
 
 
 @pytest.mark.e2e
