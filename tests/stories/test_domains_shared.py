@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from providers.fabrics.nvidia_words import CLAIM
+from providers.fabrics.nvidia_words import CLAIM, NAMED
 from providers.sandbox.actors.settings import PARTS, Driver
 from providers.sandbox.driver.kinds import COMPUTE_DOMAIN
 from resources import kinds
 from resources.kinds import POD, RESOURCE_CLAIM_TEMPLATE
 from tests.builders import clique, group, podcliqueset
-from tests.mnnvl.sets import auto, computedomain, gpu, named
+from tests.mnnvl.sets import OPTED_OUT, auto, computedomain, gpu, gpus, named, said
 from tests.stories.fabric import Witness, domains, left_of_domains, pass_time, rack, templates_of, told, uids
 from tests.stories.pods import clique_of, is_ready
 from tests.stories.stage import Stage
@@ -135,7 +135,9 @@ async def test_without_the_kind_who_asks_waits_and_who_does_not_is_served() -> N
 
 async def test_R35_N22_pods_of_different_domains_never_meet_on_a_node() -> None:
     async with rack(nodes=2) as cluster, cluster.running():
-        for manifest in (auto(1), named("rack", "other"), auto(1, name="third")):
+        # There are GPUs for all of them on either node: it is the channel that there is one of.
+        one, by_name = gpu(pod_spec=gpus("1")), gpu(pod_spec=gpus("1"), annotations={NAMED: "rack"})
+        for manifest in (auto(1, one), said(podcliqueset("other", by_name), OPTED_OUT), auto(1, one, name="third")):
             await cluster.apply(manifest)
         await pass_time(cluster, 60, step=2)
 
@@ -147,7 +149,7 @@ async def test_R35_N22_pods_of_different_domains_never_meet_on_a_node() -> None:
 
 async def test_C7_a_node_takes_one_pod_of_a_domain_and_the_others_wait_until_there_is_a_node_for_them() -> None:
     async with rack(nodes=2) as cluster, cluster.running():
-        await cluster.apply(auto(1, gpu(replicas=3, minAvailable=1)))
+        await cluster.apply(auto(1, gpu(replicas=3, minAvailable=1, pod_spec=gpus("1"))))
         await pass_time(cluster, 60, step=2)
 
         assert sorted(str(pod["spec"].get("nodeName")) for pod in held(cluster).values()) == ["None", "node-0000", "node-0001"]
