@@ -26,7 +26,7 @@ from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from providers.kubernetes.line import Limits
-from resources.kinds import POD
+from resources.base.kinds import POD
 
 IN_FLIGHT = 24
 ASKED = re.compile(rb"(\w+) ([^ ?]*)\??([^ ]*) HTTP/1.1\r\n.*?\r\n\r\n", re.S)

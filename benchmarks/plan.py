@@ -20,12 +20,12 @@ from engine.observed import Live, World, live
 from engine.operation import Operation, Verb
 from engine.ownership import MANAGER
 from engine.paths import merge_patch
-from engine.plan import reference
+from engine.planner import reference
 from engine.resource import Body
 from engine.tick import Survey, survey
 from providers.schedulers.kube import KubeScheduler
+from resources.ports.configuration import Setup
 from resources.registry import BLUEPRINTS
-from resources.setup import Setup
 
 SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

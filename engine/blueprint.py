@@ -9,7 +9,7 @@ from engine.graph import Graph
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.operation import Alarm, Held
+from engine.plan import Alarm, Held
 from engine.resource import Policy
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from engine.blueprint import Blueprint, root_of
 from engine.ids import ResourceId
 from engine.observed import Live, World
-from engine.operation import Objection, Operation, Plan, Verb
+from engine.operation import Operation, Verb
+from engine.plan import Objection, Plan
 
 
 @dataclass(frozen=True, slots=True)

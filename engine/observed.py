@@ -8,8 +8,8 @@ from typing import Any, TypeVar, cast
 
 import orjson
 
+from engine.failure import Trouble
 from engine.ids import OwnerRef, ResourceId
-from engine.operation import Trouble
 from engine.resource import Body
 
 T = TypeVar("T")

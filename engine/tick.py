@@ -10,9 +10,9 @@ from engine.blueprint import Blueprint, holes
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import Observed, World
-from engine.operation import Objection, Plan
-from engine.plan import plan, stamped
-from engine.strays import with_strays
+from engine.orphans import with_strays
+from engine.plan import Objection, Plan
+from engine.planner import plan, stamped
 
 
 @dataclass(frozen=True, slots=True, eq=False)

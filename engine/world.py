@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from engine.blueprint import Blueprint, root_of
+from engine.failure import Trouble
 from engine.ids import Kind, ResourceId
 from engine.observed import EMPTY, Live, Observed, Slice, World, live, slice_of
-from engine.operation import Trouble
 from engine.paths import overlay
 from engine.resource import Body
 

@@ -14,8 +14,8 @@ from engine.paths import get
 from engine.report.printable import clipped
 from engine.runtime.client import Client
 from providers.kubernetes.discovery import Discovery
-from resources.inquiry import Answer, Answers, Offer, Question
-from resources.permissions import Permission
+from resources.install.permissions import Permission
+from resources.ports.queries import Answer, Answers, Offer, Question
 
 ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
 TOLD = 200

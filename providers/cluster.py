@@ -6,18 +6,19 @@ from typing import Any
 import anyio
 
 from engine.errors import ClusterError, Conflict, Invalid, NotFound, Unauthorized, Unreachable
+from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
 from engine.observed import Live, live
-from engine.operation import Event, Operation, Verb
-from engine.plan import reference
+from engine.operation import Operation, Verb
+from engine.planner import reference
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Scope, Sighting
 from providers.listing import is_hole, is_older, listed, serves
 from providers.recorder import Recorder
 from providers.scoping import Target, sighting, targets
-from resources import kinds
+from resources.base import kinds
 
 KINDS: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
 

@@ -14,7 +14,7 @@ from engine.runtime.client import Client
 from engine.runtime.provider import Scope
 from providers.asking import Open
 from providers.scoping import Target
-from resources import kinds
+from resources.base import kinds
 
 
 @runtime_checkable

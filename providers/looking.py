@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import Forbidden
+from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
-from engine.operation import Event, Operation
+from engine.operation import Operation
 from engine.runtime.provider import Provider, Scope, Sighting
 
 

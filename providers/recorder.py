@@ -3,11 +3,11 @@
 from datetime import datetime
 
 from engine.errors import NotFound
+from engine.event import Event
 from engine.ids import ResourceId
-from engine.operation import Event
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from resources import kinds
+from resources.base import kinds
 
 COMPONENTS = {
     "PodCliqueSet": "podcliqueset-controller",

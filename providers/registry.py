@@ -7,7 +7,8 @@ from typing import cast
 from engine.errors import InputError
 from providers.fabrics import nvidia
 from providers.schedulers.kube import KubeScheduler
-from resources.ports import Fabric, Scheduler
+from resources.ports.fabric import Fabric
+from resources.ports.scheduler import Scheduler
 from resources.settings import Settings
 
 SCHEDULERS: Mapping[str, Scheduler] = {scheduler.name: scheduler for scheduler in (KubeScheduler(),)}

@@ -8,10 +8,11 @@ from typing import Any
 import yaml
 
 from engine.errors import Forbidden, InputError
+from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
 from engine.observed import Live, live
-from engine.operation import Event, Operation
+from engine.operation import Operation
 from engine.ownership import MANAGER
 from engine.report.printable import clipped, printable
 from engine.resource import Body

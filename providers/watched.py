@@ -7,9 +7,10 @@ from typing import Any
 import anyio
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, NotFound, ServerFault, Unreachable
+from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
-from engine.operation import Event, Operation
+from engine.operation import Operation
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Scope, Sighting

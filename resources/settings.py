@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from engine import duration
-from resources.admission.issues import Path, spelled
+from resources.schema.issues import Path, spelled
 from resources.schema.rejection import rejection
 from resources.schema.wire import Duration, Opaque, Seq, Wire, broken
 

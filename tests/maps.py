@@ -6,8 +6,8 @@ from engine.ids import Kind
 from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body, Policy
-from resources.kinds import TOPOLOGY_BINDING
-from resources.ports import Levels
+from resources.base.kinds import TOPOLOGY_BINDING
+from resources.ports.scheduler import Levels
 
 MAP = Kind("maps.example.com", "v1", "Map", "maps", namespaced=False)
 

@@ -253,31 +253,31 @@ def test_every_package_says_that_it_is_typed(root: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "path", "text"),
     [
-        (looks_at_no_band_it_may_not, "engine/plan.py", "from resources.names import pod_name"),
-        (looks_at_no_band_it_may_not, "engine/plan.py", "from engine.runtime.clock import Clock"),
-        (looks_at_no_band_it_may_not, "engine/plan.py", "from engine import runtime"),
-        (looks_at_no_band_it_may_not, "engine/runtime/loop.py", "import resources.parts"),
-        (looks_at_no_band_it_may_not, "resources/pod.py", "def late():\n    import engine.runtime.cache"),
-        (looks_at_no_band_it_may_not, "resources/pod.py", "from providers.registry import FABRICS"),
+        (looks_at_no_band_it_may_not, "engine/planner.py", "from resources.base.names import pod_name"),
+        (looks_at_no_band_it_may_not, "engine/planner.py", "from engine.runtime.clock import Clock"),
+        (looks_at_no_band_it_may_not, "engine/planner.py", "from engine import runtime"),
+        (looks_at_no_band_it_may_not, "engine/runtime/loop.py", "import resources.blueprints.parts"),
+        (looks_at_no_band_it_may_not, "resources/children/pod.py", "def late():\n    import engine.runtime.cache"),
+        (looks_at_no_band_it_may_not, "resources/children/pod.py", "from providers.registry import FABRICS"),
         (looks_at_no_band_it_may_not, "providers/fabrics/nvlink.py", "from providers.kubernetes.client import connect"),
-        (looks_at_no_band_it_may_not, "providers/sandbox/verbs.py", "import enginectl.main"),
+        (looks_at_no_band_it_may_not, "providers/sandbox/api/verbs.py", "import enginectl.main"),
         (looks_at_no_band_it_may_not, "cmd/initc/wait.py", "from engine.ids import Kind"),
         (stays_pure, "engine/tick.py", "async def tick(): ..."),
         (stays_pure, "engine/tick.py", "import os"),
         (stays_pure, "resources/policies/termination.py", "from random import choice"),
-        (stays_pure, "resources/pod.py", "import os.path as p"),
-        (stays_pure, "resources/pod.py", "import logging"),
+        (stays_pure, "resources/children/pod.py", "import os.path as p"),
+        (stays_pure, "resources/children/pod.py", "import logging"),
         (stays_pure, "providers/schedulers/kai.py", "def gangs(path):\n    return open(path)"),
         (goes_through_the_one_door, "providers/sandbox/actors.py", "import kr8s"),
-        (goes_through_the_one_door, "engine/plan.py", "from deepdiff import DeepDiff"),
+        (goes_through_the_one_door, "engine/planner.py", "from deepdiff import DeepDiff"),
         (goes_through_the_one_door, "engine/runtime/session.py", "import typer"),
         (goes_through_the_one_door, "engine/runtime/loop.py", "from time import monotonic"),
         (asks_no_clock, "engine/runtime/loop.py", "import datetime as dt\nnow = dt.datetime.now(dt.UTC)"),
-        (asks_no_clock, "resources/pod.py", "from datetime import date\ntoday = date.today()"),
+        (asks_no_clock, "resources/children/pod.py", "from datetime import date\ntoday = date.today()"),
         (asks_no_clock, "providers/sandbox/kubelet.py", "import anyio\nasync def run():\n    await anyio.sleep(1)"),
-        (hides_no_arrow, "engine/plan.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import engine.tick"),
-        (hides_no_arrow, "engine/plan.py", "import typing as t\nif t.TYPE_CHECKING:\n    import engine.tick"),
-        (is_of_one_noun, "tests/engine/test_plan.py", "x = 1\n" * (TALLEST + 1)),
+        (hides_no_arrow, "engine/planner.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import engine.tick"),
+        (hides_no_arrow, "engine/planner.py", "import typing as t\nif t.TYPE_CHECKING:\n    import engine.tick"),
+        (is_of_one_noun, "tests/engine/test_planner.py", "x = 1\n" * (TALLEST + 1)),
     ],
 )
 def test_a_breach_is_seen(rule: Rule, path: str, text: str) -> None:
@@ -287,11 +287,11 @@ def test_a_breach_is_seen(rule: Rule, path: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("engine/plan.py", "from datetime import UTC, datetime, timedelta\nepoch = datetime.fromtimestamp(0, UTC)"),
+        ("engine/planner.py", "from datetime import UTC, datetime, timedelta\nepoch = datetime.fromtimestamp(0, UTC)"),
         ("engine/diff.py", "from deepdiff import DeepDiff"),
         ("engine/runtime/clock.py", "import time, anyio, datetime\nnow = datetime.datetime.now(datetime.UTC)"),
         ("engine/runtime/loop.py", "from engine.tick import tick\nasync def run(clock):\n    await clock.sleep(clock.now())"),
-        ("resources/pod.py", "from engine.graph import Graph\nfrom resources.view import View"),
+        ("resources/children/pod.py", "from engine.graph import Graph\nfrom resources.model.view import View"),
         ("providers/registry.py", "from providers.fabrics import nvlink"),
         ("providers/kubernetes/client.py", "import aiohttp, kr8s, anyio\nasync def yield_once():\n    await anyio.sleep(0)"),
         ("cmd/enginectl/main.py", "import typer\nfrom providers.registry import CLUSTERS\nfrom enginectl.wiring import wire"),
@@ -303,10 +303,10 @@ def test_what_is_allowed_passes(path: str, text: str) -> None:
 
 
 def test_a_circle_is_seen_even_inside_a_function() -> None:
-    plan = Source("engine/plan.py", "from engine.graph import Graph")
-    graph = Source("engine/graph.py", "def late():\n    from engine import plan")
+    plan = Source("engine/planner.py", "from engine.graph import Graph")
+    graph = Source("engine/graph.py", "def late():\n    from engine import planner")
 
-    assert set(circle([plan, graph])) == {"engine.plan", "engine.graph"}
+    assert set(circle([plan, graph])) == {"engine.planner", "engine.graph"}
 
 
 # A bar splits what must not stand in this file either.

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.ids import ResourceId
-from engine.operation import Plan
 from engine.paths import overlay
+from engine.plan import Plan
 from engine.report.printable import printable
 from engine.resource import Body
 from engine.runtime.passes import Look
@@ -15,10 +15,10 @@ from enginectl import output
 from enginectl.around import UNKNOWN, neighbours_in
 from enginectl.manifest_files import Manifest, Wanted, identity, refuse
 from enginectl.wiring import ROOTS, Where, Wiring
-from resources.admission import pod_spec
 from resources.admission.admit import admit
-from resources.admission.neighbours import Neighbours
 from resources.admission.request import Act, Request
+from resources.ports.references import Neighbours
+from resources.schema import pod_spec_rules
 from resources.schema.parse import unknown
 
 KINDS = {(kind.group, kind.name): kind for kind in ROOTS}
@@ -61,7 +61,7 @@ def admitted_beside(wired: Wiring, wanted: Wanted, around: Neighbours = UNKNOWN)
     for root, manifest in zip(wanted.roots, wanted.manifests, strict=True):
         request = request_for(root, around)
         decision = admit(request, wired.setup, beside)
-        places = {pod_spec.warning(issue): manifest.place(*issue.path) for issue in unknown(KINDS[identity(manifest)], root)}
+        places = {pod_spec_rules.warning(issue): manifest.place(*issue.path) for issue in unknown(KINDS[identity(manifest)], root)}
         for warning in decision.warnings:
             output.tell(f"warning: {places.get(warning) or manifest.place()}: {printable(warning)}")
         if decision.issues:

@@ -6,7 +6,7 @@ from engine.report.printable import clipped
 from engine.runtime.provider import Provider
 from enginectl import output, wiring
 from enginectl.wiring import Where, Wiring
-from resources.admission.neighbours import Neighbours, neighbours
+from resources.ports.references import Neighbours, neighbours
 
 UNKNOWN = Neighbours()
 """Nobody has looked."""

@@ -16,10 +16,10 @@ from enginectl.manifest_files import NO_FILES
 from enginectl.options import Output
 from enginectl.preview import look_at
 from enginectl.wiring import Wiring
-from resources.binding_summary import Binding, binding_summary
-from resources.kinds import PODCLIQUESET, TOPOLOGY_BINDING
-from resources.standing import standings
-from resources.summary import Gang, Wait, Workload, summary
+from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.domains.status import standings
+from resources.reports.binding_summary import Binding, binding_summary
+from resources.reports.summary import Gang, Wait, Workload, summary
 
 VERSION = 1
 HEADERS = ("NAMESPACE", "NAME", "STATE", "REPLICAS", "AVAILABLE", "UPDATED", "GANGS", "PODS READY", "AGE")

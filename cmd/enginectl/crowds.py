@@ -6,11 +6,11 @@ from engine.errors import ClusterError
 from engine.ids import ResourceId
 from engine.runtime.passes import Look
 from engine.runtime.provider import Provider, Scope
-from resources import kinds
-from resources.crowding import Room, crowded
-from resources.planned import planned_by
-from resources.ports import Confined, Fabric
-from resources.setup import Setup
+from resources.base import kinds
+from resources.domains.capacity import Room, crowded
+from resources.domains.requests import planned_by
+from resources.ports.configuration import Setup
+from resources.ports.fabric import Confined, Fabric
 
 
 async def noted(look: Look, setup: Setup, provider: Provider, *, complete: bool) -> Look:

@@ -6,7 +6,7 @@ from typing import Any
 from engine.report.json import identity, moment_text
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
-from resources.standing import Standing, State
+from resources.domains.status import Standing, State
 
 SHOWN = 10
 """Domains that are shown one by one; of the others there is only the number."""

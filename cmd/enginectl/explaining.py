@@ -25,16 +25,16 @@ from enginectl.running import Misuse
 from enginectl.wiring import Wiring
 from providers.asking import Open, ask, offer
 from providers.looking import Looking
-from resources import kinds
-from resources.account import Account, Wanting, account
-from resources.inquiry import Answer, Answers, Question
-from resources.planned import planned_by
-from resources.policies import drain
-from resources.ports import Diagnosis, Explaining
-from resources.provenance import Sources, provenance
+from resources.base import kinds
+from resources.domains import drain
+from resources.domains.requests import planned_by
+from resources.domains.status import Standing, standings
+from resources.ports.configuration import Setup
+from resources.ports.inspection import Diagnosis, Explaining
+from resources.ports.queries import Answer, Answers, Question
 from resources.registry import BLUEPRINTS
-from resources.setup import Setup
-from resources.standing import Standing, standings
+from resources.reports.explanation import Account, Wanting, account
+from resources.reports.provenance import Sources, provenance
 
 VERSION = 1
 SHOWN = 12

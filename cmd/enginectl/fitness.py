@@ -4,8 +4,8 @@ from engine.errors import ClusterError
 from engine.runtime.provider import Provider
 from enginectl.running import Unfit
 from enginectl.wiring import Wiring
-from resources.preflight import demands
-from resources.setup import Setup
+from resources.install.preflight import demands
+from resources.ports.configuration import Setup
 
 
 async def missing(setup: Setup, provider: Provider) -> str:

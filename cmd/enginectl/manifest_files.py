@@ -13,7 +13,7 @@ from engine.report.printable import clipped, printable
 from engine.resource import Body
 from enginectl.running import Misuse
 from providers.documents import Document, read_documents
-from resources.admission.issues import Issue, shown
+from resources.schema.issues import Issue, shown
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")

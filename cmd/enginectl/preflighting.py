@@ -13,12 +13,12 @@ from enginectl.manifest_files import NO_FILES
 from enginectl.options import Output
 from enginectl.wiring import Wiring
 from providers.asking import allowed, ask, offer
-from resources import kinds
-from resources.check import Check, Level, Outcome
-from resources.inquiry import Question
-from resources.permissions import permissions
-from resources.ports import Inspecting, Site
-from resources.preflight import Rights, checks, failed
+from resources.base import kinds
+from resources.install.permissions import permissions
+from resources.install.preflight import Rights, checks, failed
+from resources.ports.checks import Check, Level, Outcome
+from resources.ports.inspection import Inspecting, Site
+from resources.ports.queries import Question
 from resources.registry import BLUEPRINTS
 
 VERSION = 1

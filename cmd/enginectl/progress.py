@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.ids import ResourceId
-from engine.operation import Outcome, Plan, Result
+from engine.plan import Plan
 from engine.report.alike import held_alike, spread
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.report.text import MARKS, group_name
+from engine.result import Outcome, Result
 from engine.runtime.clock import Clock
 from engine.runtime.progress import Lines as Logged
 from engine.runtime.progress import Progress

@@ -22,9 +22,9 @@ from enginectl.trust import protection
 from enginectl.wiring import Wiring
 from resources.admission.admit import admit
 from resources.admission.json_patch import json_patch
-from resources.admission.neighbours import Neighbours
 from resources.admission.request import Decision, Request
 from resources.admission.review import LARGEST, Judge, Misread, answer, misunderstood, question, refusal, uid_of
+from resources.ports.references import Neighbours
 
 SHOWN = 400
 """How much is shown of a line."""

@@ -50,8 +50,8 @@ def up(
     from enginectl.options import options
     from enginectl.running import run
     from enginectl.trust import protection
-    from providers.sandbox.actors import ACTORS
-    from providers.sandbox.webhooks import Rules
+    from providers.sandbox.api.webhooks import Rules
+    from providers.sandbox.registry import ACTORS
 
     wired = wiring.wired(options(ctx))
     rules = Rules(wired.setup, protection(wired.settings)) if admission else None
@@ -97,7 +97,7 @@ def actors(
 def _actors(text: str, option: str) -> tuple[str, ...]:
     """The actors that a comma-separated list names. Raises `Misuse` for a name that there is not."""
     from enginectl.running import Misuse
-    from providers.sandbox.actors import ACTORS
+    from providers.sandbox.registry import ACTORS
 
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
@@ -154,8 +154,8 @@ async def _play(chosen: tuple[str, ...], nodes: int, kubeconfig: str, context: s
     from enginectl import output
     from providers.kubernetes.connect import connected
     from providers.kubernetes.kubeconfig import Source
-    from providers.sandbox.actors import run_actors
     from providers.sandbox.actors.settings import Driver, Settings
+    from providers.sandbox.registry import run_actors
 
     clock, settings = SystemClock(), Settings(nodes=nodes, heartbeat=HEARTBEAT, driver=Driver(deference=DEFERENCE))
     async with AsyncExitStack() as open_clients, anyio.create_task_group() as tasks:

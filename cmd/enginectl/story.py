@@ -19,7 +19,7 @@ from enginectl.syncing import Patience, synced
 from enginectl.wiring import Wiring
 from providers.sandbox.actors.settings import Settings
 from providers.sandbox.process import sandbox
-from resources.kinds import PODCLIQUESET
+from resources.base.kinds import PODCLIQUESET
 
 EXAMPLE = Path(__file__).with_name("demo.yaml")
 SOURCE = Path(__file__).parents[2] / "examples" / "01-first-gang" / "gang.yaml"

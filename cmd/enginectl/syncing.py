@@ -9,11 +9,11 @@ import anyio
 
 from engine.errors import LeaseLost
 from engine.guard import Limits
-from engine.operation import Outcome, Result
 from engine.report.json import VERSION, document, identity
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.report.text import text
+from engine.result import Outcome, Result
 from engine.runtime.session import Ending, Report, sync
 from enginectl import fitness, output, wiring
 from enginectl.admitting import admitted

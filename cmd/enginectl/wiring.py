@@ -31,11 +31,11 @@ from providers.looking import Looking
 from providers.registry import SCHEDULERS, fabrics
 from providers.snapshot import EMPTY, Snapshot, read
 from resources import settings
-from resources.admission.issues import Issue, Rejected
-from resources.narrate import narrator
+from resources.ports.configuration import WAITER, Setup, pinned
 from resources.registry import BLUEPRINTS
+from resources.reports.events import narrator
+from resources.schema.issues import Issue, Rejected
 from resources.schema.parse import faults
-from resources.setup import WAITER, Setup, pinned
 
 ROOTS = tuple(blueprint.kind for blueprint in BLUEPRINTS)
 NEEDED = tuple(kind for kind in ROOTS if kind.namespaced)

@@ -10,9 +10,10 @@ import orjson
 
 from engine.ids import ResourceId
 from engine.mask import masked
-from engine.operation import Held, Objection, Operation, Reference, Verb
+from engine.operation import Operation, Reference, Verb
 from engine.paths import spell
-from engine.plan import reference
+from engine.plan import Held, Objection
+from engine.planner import reference
 from engine.report.fields import lines_of, placeholder, uid_of
 from engine.report.model import Account, Report, Step
 from engine.resource import Body

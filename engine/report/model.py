@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from engine.ids import ResourceId
-from engine.operation import Held, Objection, Operation, Plan, Verb
+from engine.operation import Operation, Verb
+from engine.plan import Held, Objection, Plan
 
 PartOf = Callable[[ResourceId, ResourceId], str]
 """The part of a root (say, which replica) that a child belongs to; empty for the root as a whole."""

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from engine.ids import ResourceId
-from engine.operation import Cause, Held, Verb
+from engine.operation import Cause, Verb
 from engine.paths import spell
+from engine.plan import Held
 from engine.report.alike import held_alike, spread, steps_alike
 from engine.report.fields import lines_of, sides
 from engine.report.line import Line

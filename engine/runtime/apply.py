@@ -10,7 +10,9 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from engine.errors import AlreadyExists, ClusterError, Conflict, EngineError, Invalid, NotFound, ServerFault, Throttled, Unreachable
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.operation import Operation, Outcome, Plan, Reference, Result, Unknown, Verb
+from engine.operation import Operation, Reference, Unknown, Verb
+from engine.plan import Plan
+from engine.result import Outcome, Result
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Provider
 

@@ -6,7 +6,7 @@ from functools import partial
 import anyio
 
 from engine.errors import EngineError
-from engine.operation import Outcome
+from engine.result import Outcome
 from engine.runtime.lease import Lease, held
 from engine.runtime.logs import Log
 from engine.runtime.passes import SHORTEST_PAUSE, Engine, Look, Memory, Pace, act, choose, look, spare_the_collector

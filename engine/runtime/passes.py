@@ -10,12 +10,15 @@ import anyio
 
 from engine.blueprint import Blueprint, holes
 from engine.errors import ClusterError
+from engine.event import Event, Fault
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
-from engine.operation import Event, Fault, Operation, Plan, Result, Verb
+from engine.operation import Operation, Verb
+from engine.plan import Plan
 from engine.resource import Body
+from engine.result import Result
 from engine.runtime.apply import always, apply, unheard
 from engine.runtime.clock import Clock
 from engine.runtime.debounce import Debounce

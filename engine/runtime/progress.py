@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from engine.operation import Outcome, Plan, Result
+from engine.plan import Plan
+from engine.result import Outcome, Result
 from engine.runtime.logs import Log
 
 

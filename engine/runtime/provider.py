@@ -5,9 +5,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
-from engine.operation import Event, Operation
+from engine.operation import Operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound
-from engine.operation import Operation, Outcome, Result, Verb
+from engine.operation import Operation, Verb
+from engine.result import Outcome, Result
 
 FINAL = (Forbidden, Invalid, NotFound)
 """What is not answered otherwise the next time."""

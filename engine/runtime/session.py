@@ -8,8 +8,10 @@ import anyio
 
 from engine.errors import EngineError, ServerFault, Throttled, Unreachable
 from engine.observed import Observed
-from engine.operation import Alarm, Held, Objection, Operation, Outcome, Plan, Result
+from engine.operation import Operation
+from engine.plan import Alarm, Held, Objection, Plan
 from engine.resource import Body
+from engine.result import Outcome, Result
 from engine.runtime.lease import Lease, held
 from engine.runtime.passes import SHORTEST_PAUSE, Engine, Look, Memory, Pace, act, choose, look, spare_the_collector
 from engine.runtime.progress import Progress, Silence

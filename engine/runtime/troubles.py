@@ -6,8 +6,11 @@ Memory of one process, and a function of what it has tried: whoever has tried no
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 
+from engine.failure import Trouble
 from engine.ids import ResourceId
-from engine.operation import Operation, Outcome, Plan, Result, Trouble, Verb
+from engine.operation import Operation, Verb
+from engine.plan import Plan
+from engine.result import Outcome, Result
 
 
 class Troubles:

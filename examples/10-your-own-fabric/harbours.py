@@ -9,9 +9,9 @@ from engine.paths import get
 from engine.quantity import is_zero
 from engine.resource import Body
 from resources.admission.annotations import CLIQUES, cliques_of, mapping, mappings, misplaced, unchangeable_on_cliques
-from resources.admission.formats import subdomain_faults
-from resources.admission.issues import Fault, Issue
-from resources.ports import INDEX, Fabric, Wish
+from resources.ports.fabric import INDEX, Fabric, Wish
+from resources.schema.formats import subdomain_faults
+from resources.schema.issues import Fault, Issue
 from resources.settings import Settings
 
 HARBOUR = Kind("mesh.example.com", "v1", "Harbour", "harbours", status=True)

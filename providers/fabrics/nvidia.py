@@ -23,7 +23,6 @@ from providers.fabrics.nvidia_words import (
     TARGET_LABEL,
     WORKLOAD,
 )
-from resources import kinds
 from resources.admission.annotations import (
     CLIQUES,
     annotations_of,
@@ -34,13 +33,15 @@ from resources.admission.annotations import (
     unchangeable,
     unchangeable_on_cliques,
 )
-from resources.admission.formats import subdomain_faults
-from resources.admission.issues import Child, Fault, Issue, Path
-from resources.check import Check
-from resources.crowding import crowded
-from resources.inquiry import Answers, Question
-from resources.planned import planned_by
-from resources.ports import INDEX, Diagnosis, Joined, Site, Wish
+from resources.base import kinds
+from resources.domains.capacity import crowded
+from resources.domains.requests import planned_by
+from resources.ports.checks import Check
+from resources.ports.fabric import INDEX, Wish
+from resources.ports.inspection import Diagnosis, Joined, Site
+from resources.ports.queries import Answers, Question
+from resources.schema.formats import subdomain_faults
+from resources.schema.issues import Child, Fault, Issue, Path
 from resources.settings import Settings
 
 AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))

@@ -22,15 +22,15 @@ from providers.fabrics.nvidia_words import (
     FINALIZER,
     PARTS,
 )
-from resources import kinds, labels
 from resources.admission.annotations import mapping, mappings
-from resources.admission.formats import subdomain_faults
-from resources.check import Check, Level, Outcome, judged, unknown
-from resources.crowding import Room
-from resources.fabric import LONGEST_LABEL
-from resources.inquiry import Answer, Question
-from resources.planned import Planned
-from resources.ports import Site
+from resources.base import kinds, labels
+from resources.domains.capacity import Room
+from resources.domains.replica_domains import LONGEST_LABEL
+from resources.domains.requests import Planned
+from resources.ports.checks import Check, Level, Outcome, judged, unknown
+from resources.ports.inspection import Site
+from resources.ports.queries import Answer, Question
+from resources.schema.formats import subdomain_faults
 
 MISSING: Final = (
     "MNNVL is enabled but ComputeDomain CRD (computedomains.resource.nvidia.com) is not installed. Please install the NVIDIA DRA driver "

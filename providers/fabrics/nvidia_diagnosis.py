@@ -22,9 +22,9 @@ from providers.fabrics.nvidia_scene import (
     user_of,
 )
 from providers.fabrics.nvidia_words import DOMAIN_LABEL, FINALIZER, MOST_NODES, RELEASED, TARGET_LABEL
-from resources import kinds
 from resources.admission.annotations import mapping
-from resources.ports import Diagnosis
+from resources.base import kinds
+from resources.ports.inspection import Diagnosis
 
 UNNOTICED: Final = timedelta(seconds=30)
 """A domain that its driver has not put its finalizer on for so long has not been noticed."""

@@ -12,11 +12,11 @@ from engine.observed import Live
 from engine.paths import get
 from providers.fabrics import nvidia_channels
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER
-from resources import kinds
 from resources.admission.annotations import mapping, mappings
-from resources.inquiry import Answers, Question
-from resources.policies import drain
-from resources.ports import Joined
+from resources.base import kinds
+from resources.domains import drain
+from resources.ports.inspection import Joined
+from resources.ports.queries import Answers, Question
 
 CLAIM_FAILED: Final = "FailedResourceClaimCreation"
 SCHEDULING_FAILED: Final = "FailedScheduling"

@@ -11,21 +11,21 @@ from typing import Any
 import anyio
 
 from engine.runtime.clock import Clock
-from providers.sandbox import kubeconfig
-from providers.sandbox.access import Access
-from providers.sandbox.actors import ACTORS, run_actors
 from providers.sandbox.actors.nodes import node_names
 from providers.sandbox.actors.settings import Settings
-from providers.sandbox.driver.installation import controller, installation
-from providers.sandbox.faults import Faults
-from providers.sandbox.inprocess import InProcessClient
-from providers.sandbox.request import Request
-from providers.sandbox.server import listening
-from providers.sandbox.tls import LOOPBACK, loopback_identity
-from providers.sandbox.verbs import Api
-from providers.sandbox.webhooks import Rules, install
-from providers.sandbox.world import World
-from resources.kinds import CRD, DEPLOYMENT
+from providers.sandbox.api.request import Request
+from providers.sandbox.api.verbs import Api
+from providers.sandbox.api.webhooks import Rules, install
+from providers.sandbox.clients import kubeconfig
+from providers.sandbox.clients.inprocess import InProcessClient
+from providers.sandbox.http.access import Access
+from providers.sandbox.http.faults import Faults
+from providers.sandbox.http.server import listening
+from providers.sandbox.http.tls import LOOPBACK, loopback_identity
+from providers.sandbox.http.world import World
+from providers.sandbox.installation.installation import controller, installation
+from providers.sandbox.registry import ACTORS, run_actors
+from resources.base.kinds import CRD, DEPLOYMENT
 from resources.schema.crds import crds
 
 ADMINISTRATOR = "sandbox-admin"

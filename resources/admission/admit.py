@@ -9,18 +9,20 @@ from engine.ids import Kind
 from engine.paths import get
 from engine.report.printable import clipped
 from engine.resource import Body
-from resources.admission import binding_rules, create_rules, managed_rules, plain, pod_spec, topology_rules, update_rules
+from resources.admission import binding_rules, create_rules, managed_rules, plain, topology_rules, update_rules
 from resources.admission.defaults import defaulted
-from resources.admission.issues import LONGEST, Fault, Issue, Rejected
 from resources.admission.managed_rules import Protection
-from resources.admission.request import Act, Decision, Neighbourhood, Request, Unseen
+from resources.admission.request import Act, Decision, Request
 from resources.admission.soundness import read
-from resources.kinds import PODCLIQUESET, TOPOLOGY_BINDING
-from resources.ports import Exacting
+from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.ports.configuration import Setup
+from resources.ports.references import Neighbourhood, Unseen
+from resources.ports.scheduler import Exacting
+from resources.schema import pod_spec_rules
+from resources.schema.issues import LONGEST, Fault, Issue, Rejected
 from resources.schema.parse import beside, faults, mistaken, parse
 from resources.schema.podcliqueset import PodCliqueSet, Template
 from resources.schema.topology import ClusterTopologyBinding
-from resources.setup import Setup
 
 UNSEEN: Final = Unseen()
 UNPROTECTED: Final = Protection()
@@ -64,9 +66,9 @@ def _set(request: Request, setup: Setup, around: Neighbourhood) -> Decision:
         return Decision(strange, body=request.body)
     old = _stored(request.old) if request.act is Act.UPDATE else None
     body = defaulted(cast(Body, request.body), old.body if old else None)
-    pods = pod_spec.judged(PODCLIQUESET, body, old.body if old else None)
+    pods = pod_spec_rules.judged(PODCLIQUESET, body, old.body if old else None)
     wrong = tuple(finding for finding in pods if finding.kind is not Fault.UNKNOWN)
-    unknown = (*_unknown_fields(PODCLIQUESET, request.body), *(pod_spec.warning(one) for one in pods if one.kind is Fault.UNKNOWN))
+    unknown = (*_unknown_fields(PODCLIQUESET, request.body), *(pod_spec_rules.warning(one) for one in pods if one.kind is Fault.UNKNOWN))
     try:
         new = Version(body, read(body))
     except Rejected as rejected:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from engine.paths import get
 from engine.resource import Body
-from resources.admission.issues import Child, Fault, Issue, Path
+from resources.schema.issues import Child, Fault, Issue, Path
 
 CLIQUES: Final = ("spec", "template", "cliques")
 GROUPS: Final = ("spec", "template", "podCliqueScalingGroups")

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from resources.admission import metadata_rules
-from resources.admission.issues import Fault, Issue, Path, duplicates
-from resources.counterpart import unavailable
+from resources.model.scheduler_topology import unavailable
+from resources.ports.configuration import Setup
+from resources.schema.issues import Fault, Issue, Path, duplicates
 from resources.schema.topology import ClusterTopologyBinding
-from resources.setup import Setup
 
 LEVELS: Final[Path] = ("spec", "levels")
 BINDINGS: Final[Path] = ("spec", "schedulerTopologyBindings")

@@ -5,14 +5,14 @@ from typing import Any, Final
 
 from engine.duration import nanoseconds
 from resources.admission import metadata_rules, soundness
-from resources.admission.formats import subdomain_faults, variable_faults
-from resources.admission.issues import Fault, Issue, Path, duplicates
 from resources.admission.soundness import CLIQUES, GROUPS
+from resources.ports.configuration import Setup
 from resources.schema.autoscaling import AutoScaling
+from resources.schema.formats import subdomain_faults, variable_faults
+from resources.schema.issues import Fault, Issue, Path, duplicates
 from resources.schema.meta import ObjectMeta
 from resources.schema.podcliqueset import CREATE_RULES, CliqueTemplate, PodCliqueSet, ScalingGroupConfig, Template
 from resources.schema.topology import TopologyConstraint
-from resources.setup import Setup
 
 TEMPLATE: Final[Path] = ("spec", "template")
 NAME: Final[Path] = ("metadata", "name")

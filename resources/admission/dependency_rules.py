@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from resources.admission.issues import Fault, Issue, Path, duplicates
+from resources.model.template import EXPLICIT
+from resources.schema.issues import Fault, Issue, Path, duplicates
 from resources.schema.podcliqueset import CliqueTemplate, Template
-from resources.template import EXPLICIT
 
 CLIQUES: Final[Path] = ("spec", "template", "cliques")
 

@@ -7,8 +7,9 @@ from typing import Final
 from engine.ids import Kind
 from engine.paths import get
 from engine.resource import Body
-from resources import kinds, labels
-from resources.admission.request import Act, Decision, Neighbourhood, Request
+from resources.admission.request import Act, Decision, Request
+from resources.base import kinds, labels
+from resources.ports.references import Neighbourhood
 
 LIFTED: Final = "grove.io/disable-managed-resource-protection"
 """The annotation by which a set gives up the protection of its children."""

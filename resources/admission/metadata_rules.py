@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from resources.admission.formats import label_faults, qualified_faults, subdomain_faults, value_faults
-from resources.admission.issues import Fault, Issue, Path
+from resources.schema.formats import label_faults, qualified_faults, subdomain_faults, value_faults
+from resources.schema.issues import Fault, Issue, Path
 from resources.schema.meta import ObjectMeta
 
 METADATA: Final[Path] = ("metadata",)

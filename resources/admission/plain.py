@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any, Final
 
-from resources.admission.issues import Fault, Issue, Path, shown
+from resources.schema.issues import Fault, Issue, Path, shown
 
 DEEPEST: Final = 100
 """How many levels of lists and objects there may be. A pod spec has a dozen."""

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 from engine.ids import ResourceId
-from engine.observed import Live
 from engine.resource import Body
-from resources.admission.issues import Issue
+from resources.schema.issues import Issue
 
 
 class Act(StrEnum):
@@ -17,31 +15,6 @@ class Act(StrEnum):
     UPDATE = "UPDATE"
     DELETE = "DELETE"
     CONNECT = "CONNECT"
-
-
-class Neighbourhood(Protocol):
-    """What rules may look at beside the object: bindings, queues, domains, and the set that a managed object is part of."""
-
-    def find(self, id: ResourceId) -> Live | None:
-        """That object, if it is there."""
-        ...
-
-    def knows(self, kind: str) -> bool:
-        """Whether objects of that kind were looked at at all; where they were not, nobody can say that one is missing."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Unseen:
-    """A neighbourhood at which nobody has looked."""
-
-    def find(self, id: ResourceId) -> Live | None:
-        """Nothing."""
-        return None
-
-    def knows(self, kind: str) -> bool:
-        """Nothing."""
-        return False
 
 
 @dataclass(frozen=True, slots=True)

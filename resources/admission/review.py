@@ -14,9 +14,9 @@ from engine.errors import InputError
 from engine.ids import ResourceId
 from engine.report.printable import clipped, printable
 from engine.resource import Body
-from resources.admission.issues import Fault, Issue, shown
 from resources.admission.json_patch import json_patch
 from resources.admission.request import Act, Decision, Request
+from resources.schema.issues import Fault, Issue, shown
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import Final
 
 from engine.paths import get
-from resources.admission.issues import Fault, Issue, Path, duplicates
+from resources.schema.issues import Fault, Issue, Path, duplicates
 from resources.schema.podcliqueset import Template
 from resources.schema.sharing import CliqueFilter, Filter, GroupResourceSharing, ResourceClaimTemplate, ResourceSharing, SetResourceSharing
 

@@ -8,11 +8,11 @@ from typing import Any, Final, cast
 
 from engine.resource import Body
 from resources.admission import dependency_rules, plain, sharing
-from resources.admission.issues import Fault, Issue, Path, Rejected, duplicates
-from resources.kinds import PODCLIQUESET
+from resources.base.kinds import PODCLIQUESET
+from resources.ports.configuration import Setup
+from resources.schema.issues import Fault, Issue, Path, Rejected, duplicates
 from resources.schema.parse import parse
 from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, Template
-from resources.setup import Setup
 
 CLIQUES: Final[Path] = ("spec", "template", "cliques")
 GROUPS: Final[Path] = ("spec", "template", "podCliqueScalingGroups")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.paths import get
-from resources.admission.issues import Fault, Issue, Path, spelled
-from resources.admission.request import Neighbourhood
-from resources.kinds import TOPOLOGY_BINDING
+from resources.base.kinds import TOPOLOGY_BINDING
+from resources.ports.references import Neighbourhood
+from resources.schema.issues import Fault, Issue, Path, spelled
 from resources.schema.podcliqueset import Template
 from resources.schema.topology import TopologyConstraint
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from resources.admission import topology_rules
-from resources.admission.issues import Fault, Issue, Path
-from resources.admission.request import Neighbourhood
 from resources.admission.topology_rules import SET, Holder
+from resources.model.template import ANY_ORDER
+from resources.ports.references import Neighbourhood
+from resources.schema.issues import Fault, Issue, Path
 from resources.schema.podcliqueset import CliqueTemplate, ScalingGroupConfig, Template
-from resources.template import ANY_ORDER
 
 TEMPLATE: Final[Path] = ("spec", "template")
 CLIQUES: Final[Path] = (*TEMPLATE, "cliques")

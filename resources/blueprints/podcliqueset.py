@@ -5,31 +5,34 @@ from datetime import datetime
 
 from engine.blueprint import Desired
 from engine.errors import GraphError
+from engine.failure import Trouble
 from engine.graph import Part, graph, part
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
-from engine.operation import Alarm, Trouble
+from engine.plan import Alarm
 from engine.resource import Body, Policy, Resource
 from engine.verdict import earliest
-from resources import fabric, identity, kinds, labels, names, resource_claim
-from resources.asked import Asked
-from resources.asked import asked as what_is_asked
-from resources.departure import ROOT, SET, excess, teardown
-from resources.domain import Domain, policy_of
-from resources.fabric import Fabrics
-from resources.parting import Leaving, leaving, owned
+from resources.admission.admitted_set import Asked
+from resources.admission.admitted_set import asked as what_is_asked
+from resources.base import kinds, labels, names
+from resources.blueprints.replica import Replica, Seen, look, replica
+from resources.children import identity, resource_claim
+from resources.domains import replica_domains
+from resources.domains.release import Leaving, leaving, owned
+from resources.domains.replica_domains import Fabrics
+from resources.model.domain import Domain, policy_of
+from resources.model.template import Template, read, references
+from resources.model.template_references import Surroundings, surroundings
+from resources.model.view import MOST_REPLICAS
 from resources.policies.rollout import Leave, leaves
 from resources.policies.startup import is_filled
-from resources.policies.teardown import POLICIES
-from resources.replica import Replica, Seen, look, replica
-from resources.setup import Setup
+from resources.ports.configuration import Setup
+from resources.removal.departure import ROOT, SET, excess, teardown
+from resources.removal.teardown import POLICIES
 from resources.status import errors
 from resources.status import podcliqueset as status
 from resources.status.update import begins
-from resources.surroundings import Surroundings, surroundings
-from resources.template import Template, read, references
-from resources.view import MOST_REPLICAS
 
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.SET_FINALIZER,))
 PROPOSED = Policy(exact=(("spec",),), partial=KNOWN.partial, finalizers=(labels.SET_FINALIZER,))
@@ -134,8 +137,8 @@ def _desired(observed: Observed, asked: Asked, template: Template, setup: Setup,
     count = asked.body["spec"].get("replicas", 0)
     if count * template.pods > MOST_REPLICAS:
         raise GraphError(f"spec.replicas: {count} replicas of {template.pods} pods are more than {MOST_REPLICAS} pods")
-    fabrics = [fabric.look(observed, template, index, setup, now, memo) for index in range(count)]
-    named = fabric.shared(fabrics)
+    fabrics = [replica_domains.look(observed, template, index, setup, now, memo) for index in range(count)]
+    named = replica_domains.shared(fabrics)
     parting = _parting(observed, named, setup, now)
     shared = _shared(template, named, parting, memo)
     seen = list(_seen(observed, template, count, setup, now, memo))
@@ -159,7 +162,7 @@ def _desired(observed: Observed, asked: Asked, template: Template, setup: Setup,
     return Desired(
         graph([itself, shared, *(one.part for one in replicas), *(one.part for one in beyond)]),
         waiting=(
-            *fabric.waiting(named.values()),
+            *replica_domains.waiting(named.values()),
             *(held for one in replicas for held in one.waiting),
             *(held for gone in leaving for held in gone.waiting),
         ),

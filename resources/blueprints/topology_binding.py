@@ -10,12 +10,12 @@ from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.resource import Body, Policy, Resource
-from resources import kinds, labels
-from resources.admission.issues import Rejected
-from resources.counterpart import aware, counterparts
+from resources.base import kinds, labels
+from resources.model.scheduler_topology import aware, counterparts
+from resources.ports.configuration import Setup
+from resources.schema.issues import Rejected
 from resources.schema.parse import parse
 from resources.schema.topology import ClusterTopologyBinding, ClusterTopologyBindingSpec
-from resources.setup import Setup
 from resources.status import topology_binding as status
 
 ALL = ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.conditions import find
 from engine.observed import moment
-from resources.view import CliqueView
+from resources.model.view import CliqueView
 
 SCHEDULED = "PodCliqueScheduled"
 BREACHED = "MinAvailableBreached"

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from resources.facts import PodFacts
+from resources.model.pod_facts import PodFacts
+from resources.model.view import CliqueView, GroupView, Moves, View
 from resources.policies.startup import parents
-from resources.view import CliqueView, GroupView, Moves, View
 
 
 class Leave(StrEnum):

@@ -10,9 +10,9 @@ from typing import Any
 
 from engine.ids import ResourceId
 from engine.observed import Live
-from resources import kinds, labels, names
-from resources.template import Clique
-from resources.view import CliqueView, GroupView, View
+from resources.base import kinds, labels, names
+from resources.model.template import Clique
+from resources.model.view import CliqueView, GroupView, View
 
 WAITER = "grove-initc"
 """The name of the container that waits."""

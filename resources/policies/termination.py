@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from engine.verdict import Verdict, earliest
+from resources.model.view import CliqueView, GroupView, View
 from resources.policies.availability import breached_since
-from resources.view import CliqueView, GroupView, View
 
 
 @dataclass(frozen=True, slots=True)

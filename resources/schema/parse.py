@@ -6,9 +6,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from engine.ids import Kind
-from resources.admission import pod_spec
-from resources.admission.issues import Fault, Issue, Rejected, shown
-from resources.kinds import PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.base.kinds import PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.schema import pod_spec_rules
+from resources.schema.issues import Fault, Issue, Rejected, shown
 from resources.schema.meta import Root
 from resources.schema.podclique import PodClique
 from resources.schema.podcliqueset import PodCliqueSet
@@ -36,7 +36,7 @@ def parse(kind: Kind, body: Any, *, strict: bool = True) -> Root:
     """
     if strict and (wrong := tuple(mistaken(kind, body))):
         raise Rejected(wrong)
-    deeper = tuple(issue for issue in pod_spec.judged(kind, body) if issue.kind is not Fault.UNKNOWN) if strict else ()
+    deeper = tuple(issue for issue in pod_spec_rules.judged(kind, body) if issue.kind is not Fault.UNKNOWN) if strict else ()
     try:
         model = MODELS[kind].model_validate(body, extra="forbid" if strict else "ignore")
     except ValidationError as error:
@@ -57,7 +57,7 @@ def faults(kind: Kind, body: Any, *, strict: bool = True) -> tuple[Issue, ...]:
 
 def unknown(kind: Kind, body: Any) -> tuple[Issue, ...]:
     """Fields in the pod specs of a body that are not known: kept, for a newer Kubernetes may have them, but worth a warning."""
-    return tuple(issue for issue in pod_spec.judged(kind, body) if issue.kind is Fault.UNKNOWN)
+    return tuple(issue for issue in pod_spec_rules.judged(kind, body) if issue.kind is Fault.UNKNOWN)
 
 
 def beside(issues: tuple[Issue, ...], deeper: tuple[Issue, ...]) -> Iterator[Issue]:

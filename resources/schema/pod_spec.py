@@ -56,4 +56,4 @@ def _shaped(value: Any) -> Any:
 
 
 PodSpec = Annotated[dict[str, Any], PlainValidator(_shaped), WithJsonSchema({PUBLISHED: "PodSpec"})]
-"""A core/v1 PodSpec, never copied. `resources.admission.pod_spec` judges the whole of it, for those who write one."""
+"""A core/v1 PodSpec, never copied. `resources.schema.pod_spec_rules` judges the whole of it, for those who write one."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from resources.admission.issues import UNSAID, Fault, Issue, Rejected, shown
+from resources.schema.issues import UNSAID, Fault, Issue, Rejected, shown
 
 Told = Callable[[ErrorDetails, Mapping[str, Any]], tuple[Fault, str]]
 """How an error of the model is told to the author of the manifest."""

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from engine.failure import Trouble
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.operation import Held, Operation, Trouble, Verb
+from engine.operation import Operation, Verb
+from engine.plan import Held
 from engine.resource import Body
-from resources import kinds
+from resources.base import kinds
 
 MOST = 20
 """Entries of one object: a clique of a thousand pods that are refused is not told pod by pod."""

@@ -5,12 +5,12 @@ from typing import Any
 
 from engine.conditions import condition, keep
 from engine.resource import NOW, Body
-from resources import labels
-from resources.facts import PodFacts
+from resources.base import labels
+from resources.model.pod_facts import PodFacts
+from resources.model.view import CliqueView, View
 from resources.policies.availability import BREACHED, SCHEDULED, breach, ready, scheduled
 from resources.policies.rollout import has_old
 from resources.status import errors, update
-from resources.view import CliqueView, View
 
 
 def of(view: View, clique: CliqueView) -> Body | None:

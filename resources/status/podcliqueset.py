@@ -7,10 +7,11 @@ from typing import Any
 from engine.conditions import keep
 from engine.observed import Live
 from engine.resource import NOW, Body
-from resources import labels, topology
+from resources.base import labels
+from resources.model import topology
+from resources.model.template import HASH_VERSION, Template
+from resources.model.view import View
 from resources.status import podclique, podgang, scaling_group
-from resources.template import HASH_VERSION, Template
-from resources.view import View
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.conditions import condition, is_true, keep
 from engine.resource import Body
-from resources.view import CliqueView, GangView, View, is_scheduled
+from resources.model.view import CliqueView, GangView, View, is_scheduled
 
 INITIALIZED = "Initialized"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from engine.conditions import condition, keep
 from engine.resource import Body
-from resources import labels
+from resources.base import labels
+from resources.model.view import CliqueView, GroupView, View
 from resources.policies.availability import BREACHED, breach, is_enough_scheduled
 from resources.status import errors, podclique, update
-from resources.view import CliqueView, GroupView, View
 
 TERMINATING = "GangTerminationInProgress"
 """Told, never asked."""

@@ -6,7 +6,7 @@ from typing import Any
 from engine.conditions import condition, keep
 from engine.observed import Live
 from engine.resource import Body
-from resources.counterpart import Counterpart
+from resources.model.scheduler_topology import Counterpart
 
 DRIFT = "SchedulerTopologyDrift"
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from engine.conditions import condition
 from engine.resource import NOW
+from resources.model.view import CliqueView, GroupView, View
 from resources.policies.availability import ready
 from resources.policies.rollout import has_old, is_old, is_stale, is_whole
-from resources.view import CliqueView, GroupView, View
 
 Progress = dict[str, Any]
 

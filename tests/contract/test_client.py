@@ -17,7 +17,7 @@ from engine.runtime.clock import SystemClock
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from resources.kinds import CRD, EVENT, NAMESPACE, NODE, POD, SECRET, SERVICE_ACCOUNT
+from resources.base.kinds import CRD, EVENT, NAMESPACE, NODE, POD, SECRET, SERVICE_ACCOUNT
 from tests.contract.server import Server
 from tests.controlplane.cluster import ControlPlane
 

@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 from engine.errors import AlreadyExists, Conflict
+from engine.event import Event
 from engine.ids import Kind, Owner, ResourceId
-from engine.operation import Cause, Event, Expect, Operation, Reference, Unknown, Verb
+from engine.operation import Cause, Expect, Operation, Reference, Unknown, Verb
 from engine.runtime.clock import SystemClock
 from engine.runtime.provider import Scope
 from providers.cluster import Cluster
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from resources.kinds import EVENT, NAMESPACE, POD, SECRET, SERVICE, SERVICE_ACCOUNT
+from resources.base.kinds import EVENT, NAMESPACE, POD, SECRET, SERVICE, SERVICE_ACCOUNT
 from tests.contract.server import Server
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ import pytest
 from engine.ids import Kind
 from enginectl.manifests import stream
 from resources.admission.defaults import defaulted
-from resources.kinds import OURS, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.base.kinds import OURS, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema.crds import crds
 from resources.schema.parse import faults
 from resources.schema.wire import OPAQUE

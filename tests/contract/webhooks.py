@@ -17,16 +17,16 @@ import orjson
 
 from engine.observed import live
 from providers.fabrics.nvidia import Nvidia
-from providers.sandbox.tls import LOOPBACK, Identity, loopback_identity
-from providers.sandbox.webhooks import Rules
+from providers.sandbox.api.webhooks import Rules
+from providers.sandbox.http.tls import LOOPBACK, Identity, loopback_identity
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.admit import admit
 from resources.admission.managed_rules import Protection
-from resources.admission.neighbours import neighbours
 from resources.admission.request import Decision, Request
 from resources.admission.review import Judge, answered
-from resources.kinds import PODCLIQUESET
-from resources.setup import Setup
+from resources.base.kinds import PODCLIQUESET
+from resources.ports.configuration import Setup
+from resources.ports.references import neighbours
 from tests.contract.asking import asking, told
 from tests.contract.golden import file_of
 from tests.contract.scenario import Ask

@@ -5,7 +5,8 @@ import pytest
 from engine.guard import Limits, refuse_to_wipe, within_budget
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, World, live, slice_of
-from engine.operation import Cause, Operation, Plan, Verb
+from engine.operation import Cause, Operation, Verb
+from engine.plan import Plan
 from resources.registry import BLUEPRINTS
 
 

@@ -11,13 +11,13 @@ from anyio.from_thread import BlockingPortal
 
 from engine.ids import Kind
 from providers.registry import fabrics
-from providers.sandbox.access import Denial
-from providers.sandbox.faults import Fault
+from providers.sandbox.http.access import Denial
+from providers.sandbox.http.faults import Fault
 from providers.sandbox.process import Sandbox
-from resources.kinds import PODCLIQUESET
+from resources.base.kinds import PODCLIQUESET
+from resources.ports.configuration import Setup
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
-from resources.setup import Setup
 
 
 @dataclass(frozen=True, slots=True)

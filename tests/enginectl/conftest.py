@@ -9,9 +9,9 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from engine.runtime.clock import SystemClock
-from providers.sandbox.actors import ACTORS
 from providers.sandbox.actors.settings import Settings
 from providers.sandbox.process import sandbox
+from providers.sandbox.registry import ACTORS
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 

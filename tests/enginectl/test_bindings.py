@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from enginectl.exits import Exit
-from providers.sandbox.actors import ACTORS
-from resources.kinds import PODCLIQUESET, PODGANG, TOPOLOGY_BINDING
+from providers.sandbox.registry import ACTORS
+from resources.base.kinds import PODCLIQUESET, PODGANG, TOPOLOGY_BINDING
 from resources.schema.crds import crds
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine

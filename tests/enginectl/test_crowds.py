@@ -11,8 +11,8 @@ from engine.runtime.provider import Scope, Sighting
 from enginectl.crowds import room_of
 from providers.fabrics.nvidia import Nvidia
 from providers.snapshot import EMPTY, Snapshot
-from resources.crowding import Room
-from resources.ports import Fabric
+from resources.domains.capacity import Room
+from resources.ports.fabric import Fabric
 from tests.providers.fabrics.objects import claim, inventory
 
 pytestmark = pytest.mark.anyio

@@ -13,9 +13,9 @@ import pytest
 from engine.ids import Kind
 from enginectl.exits import Exit
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
-from providers.sandbox.actors import ACTORS
 from providers.sandbox.actors.settings import PARTS, Driver
-from resources.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM, SCALING_GROUP
+from providers.sandbox.registry import ACTORS
+from resources.base.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM, SCALING_GROUP
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Answer, Engine
 from tests.enginectl.conftest import FAST, cluster

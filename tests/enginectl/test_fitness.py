@@ -20,7 +20,7 @@ from providers.cluster import Cluster
 from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
 from providers.kubernetes.discovery import Discovery, Served
-from resources.kinds import PODCLIQUESET
+from resources.base.kinds import PODCLIQUESET
 from resources.schema.crds import crds
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine

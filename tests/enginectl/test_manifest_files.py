@@ -11,8 +11,8 @@ from engine.ids import Kind
 from engine.resource import Body
 from enginectl.manifest_files import Wanted, manifests, wanted
 from enginectl.running import Misuse
-from resources.admission.issues import Fault, Issue
-from resources.kinds import PODCLIQUESET
+from resources.base.kinds import PODCLIQUESET
+from resources.schema.issues import Fault, Issue
 
 SET = "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  name: {}\nspec:\n  template:\n    cliques:\n    - name: a\n"
 

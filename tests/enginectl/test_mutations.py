@@ -25,9 +25,9 @@ from enginectl.wiring import ROOTS, Wiring
 from providers.documents import read_documents
 from resources.admission.admit import admit
 from resources.admission.review import answered
+from resources.ports.configuration import Setup
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
-from resources.setup import Setup
 from tests.laws.toy import START
 from tests.resources.admission.spoiling import SEEDS, SETUPS, mutated
 

@@ -10,8 +10,8 @@ import pytest
 
 from engine.runtime.lease import LEASE
 from enginectl.exits import Exit
-from providers.sandbox.faults import Fault
-from resources.kinds import POD, PODCLIQUESET, SECRET, SERVICE
+from providers.sandbox.http.faults import Fault
+from resources.base.kinds import POD, PODCLIQUESET, SECRET, SERVICE
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine, finished, started
 

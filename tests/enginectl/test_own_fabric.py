@@ -11,8 +11,8 @@ import pytest
 
 from engine.ids import Kind
 from enginectl.exits import Exit
-from providers.sandbox.actors import ACTORS
-from resources.kinds import CRD, POD, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE
+from providers.sandbox.registry import ACTORS
+from resources.base.kinds import CRD, POD, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.enginectl.conftest import FAST, cluster

@@ -9,8 +9,8 @@ import pytest
 
 from engine.ids import Kind
 from enginectl.exits import Exit
-from providers.sandbox.driver.definitions import definitions
-from resources import kinds
+from providers.sandbox.installation.definitions import definitions
+from resources.base import kinds
 from resources.schema.crds import crds
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Answer, Engine

@@ -7,7 +7,9 @@ from rich.console import Console
 
 from engine.errors import Forbidden
 from engine.ids import ResourceId
-from engine.operation import Cause, Held, Operation, Outcome, Plan, Result, Verb
+from engine.operation import Cause, Operation, Verb
+from engine.plan import Held, Plan
+from engine.result import Outcome, Result
 from enginectl.progress import ROOTS, Lines, Tree
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "a", "x")

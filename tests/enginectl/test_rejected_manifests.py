@@ -8,12 +8,12 @@ import yaml
 
 from enginectl.exits import Exit
 from providers.fabrics.nvidia import Nvidia
-from providers.sandbox.actors import ACTORS
-from providers.sandbox.webhooks import Rules
+from providers.sandbox.api.webhooks import Rules
+from providers.sandbox.registry import ACTORS
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.managed_rules import Protection
-from resources.kinds import PODCLIQUE, PODCLIQUESET, SERVICE
-from resources.setup import Setup
+from resources.base.kinds import PODCLIQUE, PODCLIQUESET, SERVICE
+from resources.ports.configuration import Setup
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.enginectl.conftest import cluster

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from enginectl.exits import Exit
-from resources.kinds import TOPOLOGY_BINDING
+from resources.base.kinds import TOPOLOGY_BINDING
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Answer, Engine
 from tests.resources.admission.test_review import review

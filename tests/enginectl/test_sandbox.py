@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from enginectl.exits import Exit
-from providers.sandbox.actors import ACTORS
-from resources.kinds import DEPLOYMENT
+from providers.sandbox.registry import ACTORS
+from resources.base.kinds import DEPLOYMENT
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine, started
 from tests.enginectl.conftest import cluster

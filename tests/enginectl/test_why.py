@@ -8,8 +8,8 @@ import pytest
 
 from enginectl.exits import Exit
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
-from providers.sandbox.actors import ACTORS
-from resources import kinds
+from providers.sandbox.registry import ACTORS
+from resources.base import kinds
 from resources.schema.crds import crds
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Answer, Engine

@@ -13,9 +13,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from initc.place import ACCOUNT, POD_INFO, Place, find
 from initc.wait import wait
 from providers.sandbox.clock import VirtualClock
-from providers.sandbox.faults import Fault
+from providers.sandbox.http.faults import Fault
 from providers.sandbox.process import Sandbox, sandbox
-from resources.kinds import NAMESPACE, POD
+from resources.base.kinds import NAMESPACE, POD
 from tests.providers.sandbox.actors.manifests import pod
 
 PATIENCE = 20.0

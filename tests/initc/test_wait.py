@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from initc.wait import LONGEST, pause
-from providers.sandbox.access import Denial
-from providers.sandbox.faults import Fault
-from providers.sandbox.tls import loopback_identity
+from providers.sandbox.http.access import Denial
+from providers.sandbox.http.faults import Fault
+from providers.sandbox.http.tls import loopback_identity
 from tests.initc.cluster import Cluster, Enough, Waiter, nothing
 
 

@@ -8,10 +8,11 @@ from typing import Any
 from hypothesis import strategies as some
 
 from engine.ids import ResourceId
-from engine.operation import Operation, Plan, Verb
+from engine.operation import Operation, Verb
+from engine.plan import Plan
 from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, NAMED
-from resources import kinds, labels
-from resources.policies.drain import ENDED
+from resources.base import kinds, labels
+from resources.domains.drain import ENDED
 from tests.builders import clique, group, podcliqueset
 from tests.laws.rack import Rack
 from tests.mnnvl.sets import OURS, computedomain, gpu, said

@@ -6,8 +6,8 @@ from engine.ids import ResourceId
 from engine.observed import live
 from providers.fabrics import nvidia_channels
 from providers.fabrics.nvidia_words import CLAIM, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, TARGET_LABEL
-from resources import kinds
-from resources.policies.drain import ENDED
+from resources.base import kinds
+from resources.domains.drain import ENDED
 from tests.laws.toy import Toy
 
 DRIVERS_FINALIZER = "resource.nvidia.com/computeDomain"

@@ -13,7 +13,7 @@ from engine.observed import live
 from engine.operation import Verb
 from engine.tick import survey
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
-from resources import kinds, labels
+from resources.base import kinds, labels
 from resources.registry import BLUEPRINTS
 from tests.laws.fabric_worlds import calm, happen, history, manifests, pass_, rack, users
 from tests.laws.rack import Rack

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from engine.ids import ResourceId
 from engine.operation import Operation, Verb
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.test_tick_laws import some_of
 from tests.laws.toy import Toy

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from engine.operation import Operation, Verb
-from resources import kinds
+from resources.base import kinds
 from tests.laws.test_tick_laws import sets, some_of
 from tests.laws.toy import Toy
 

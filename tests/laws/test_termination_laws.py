@@ -9,8 +9,8 @@ from hypothesis import strategies as some
 
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.operation import Plan
-from resources import kinds
+from engine.plan import Plan
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.test_tick_laws import some_of
 from tests.laws.toy import Toy

@@ -12,9 +12,10 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import live
-from engine.operation import Operation, Plan, Verb
+from engine.operation import Operation, Verb
+from engine.plan import Plan
 from engine.tick import survey
-from resources import kinds
+from resources.base import kinds
 from resources.registry import BLUEPRINTS
 from tests.builders import claim_template, clique, group, podcliqueset, share
 from tests.laws.toy import SETUP, Toy

@@ -9,16 +9,17 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, World, live
-from engine.operation import Operation, Plan, Verb
+from engine.operation import Operation, Verb
 from engine.paths import merge_patch
-from engine.plan import reference
+from engine.plan import Plan
+from engine.planner import reference
 from engine.tick import survey
 from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
 from providers.schedulers.kube import KubeScheduler
-from resources import kinds, labels
+from resources.base import kinds, labels
+from resources.ports.configuration import Setup
 from resources.registry import BLUEPRINTS
-from resources.setup import Setup
 
 SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),))
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from engine.operation import Outcome, Plan, Result, Verb
+from engine.operation import Verb
+from engine.plan import Plan
+from engine.result import Outcome, Result
 from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
-from resources import kinds
 from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
-from resources.narrate import narrator
+from resources.base import kinds
+from resources.reports.events import narrator
 from tests.builders import podcliqueset
 from tests.laws.fabric_worlds import pass_, rest
 from tests.laws.rack import Rack

@@ -9,7 +9,8 @@ from engine.errors import Forbidden
 from enginectl.exits import Exit
 from providers.fabrics.nvidia import Nvidia, configured
 from providers.fabrics.nvidia_words import AUTO, NAMED
-from resources import kinds, settings
+from resources import settings
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.enginectl import test_fitness as fitness
 from tests.enginectl.box import Box

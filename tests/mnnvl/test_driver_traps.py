@@ -6,7 +6,7 @@ import pytest
 
 from engine.operation import Verb
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN, DOMAIN_LABEL
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group
 from tests.laws.fabric_worlds import rest, scale
 from tests.laws.rack import DRIVERS_FINALIZER, Rack

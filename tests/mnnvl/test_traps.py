@@ -12,7 +12,7 @@ from engine.observed import live
 from engine.quantity import is_zero
 from engine.tick import survey
 from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, NAMED
-from resources.permissions import permissions
+from resources.install.permissions import permissions
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.laws.fabric_worlds import pass_, rest, scale

@@ -7,7 +7,7 @@ from engine.ids import Kind
 from engine.operation import Verb
 from engine.resource import Body
 from providers.fabrics.nvidia import Nvidia
-from resources.ports import Wish
+from resources.ports.fabric import Wish
 from tests.laws.rack import Rack
 from tests.laws.toy import SETUP
 

@@ -11,9 +11,9 @@ from engine.ids import Kind
 from engine.runtime.client import Client, Listing
 from providers.asking import ACCESS_REVIEW, allowed, ask, best, offer
 from providers.kubernetes.discovery import Discovery, Served
-from resources import kinds
-from resources.inquiry import Offer, Question
-from resources.permissions import Permission
+from resources.base import kinds
+from resources.install.permissions import Permission
+from resources.ports.queries import Offer, Question
 
 pytestmark = pytest.mark.anyio
 TEMPLATES = Question(kinds.RESOURCE_CLAIM_TEMPLATE, versions=("v1beta2", "v1beta1"))

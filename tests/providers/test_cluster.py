@@ -12,7 +12,7 @@ from engine.runtime.client import Listing
 from engine.runtime.clock import SystemClock
 from engine.runtime.provider import Scope, Sighting
 from providers.cluster import Cluster
-from resources.kinds import POD, PODCLIQUE, PODCLIQUESET, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE, TOPOLOGY_BINDING
+from resources.base.kinds import POD, PODCLIQUE, PODCLIQUESET, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE, TOPOLOGY_BINDING
 
 pytestmark = pytest.mark.anyio
 

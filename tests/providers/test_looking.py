@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from engine.errors import Forbidden
+from engine.event import Event
 from engine.ids import ResourceId
-from engine.operation import Cause, Event, Operation, Verb
+from engine.operation import Cause, Operation, Verb
 from providers.looking import Looking
 from providers.snapshot import Snapshot
 

@@ -12,10 +12,10 @@ from engine.ids import ResourceId
 from engine.observed import live
 from providers.fabrics.nvidia_words import NAMED
 from providers.registry import fabrics
-from resources import kinds
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
-from resources.ports import Fabric
+from resources.base import kinds
+from resources.ports.fabric import Fabric
 from resources.settings import Settings
 from tests.builders import clique, podcliqueset
 from tests.laws.rack import Rack

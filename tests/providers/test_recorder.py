@@ -6,12 +6,12 @@ from typing import Any
 import anyio
 import pytest
 
-from engine.operation import Event
+from engine.event import Event
 from providers.recorder import Recorder
+from providers.sandbox.api.verbs import Api
+from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
-from providers.sandbox.inprocess import InProcessClient
-from providers.sandbox.verbs import Api
-from resources import kinds
+from resources.base import kinds
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from engine.operation import Cause, Operation, Verb
 from engine.runtime.provider import Scope
 from providers.documents import read_documents
 from providers.snapshot import EMPTY, as_yaml, read, written
-from resources.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE, SECRET, TOPOLOGY_BINDING
+from resources.base.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE, SECRET, TOPOLOGY_BINDING
 
 TEXT = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 

@@ -14,12 +14,12 @@ from engine.observed import live
 from engine.operation import Cause, Expect, Operation, Verb
 from engine.runtime.provider import Attentive, Scope, Sighting
 from providers.following import ABSENT_FOR, STALE_AFTER
+from providers.sandbox.api.verbs import Api
+from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
-from providers.sandbox.inprocess import InProcessClient
-from providers.sandbox.verbs import Api
 from providers.watched import Watched
-from resources import kinds
-from resources.kinds import POD, SECRET, SERVICE
+from resources.base import kinds
+from resources.base.kinds import POD, SECRET, SERVICE
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from resources.admission.issues import Rejected
+from resources.schema.issues import Rejected
 from resources.settings import API_VERSION, KIND, read, seconds
 
 

@@ -9,9 +9,9 @@ from engine.ids import Kind
 from engine.runtime.client import Client
 from providers.sandbox.actors import calls
 from providers.sandbox.actors.claimed import claims_of
-from providers.sandbox.actors.driver.configs import Config, config_of
-from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DOMAIN, TARGET, WORKLOAD
-from resources.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from providers.sandbox.driver.configs import Config, config_of
+from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DOMAIN, TARGET, WORKLOAD
+from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 
 Body = Mapping[str, Any]
 

@@ -10,12 +10,12 @@ import anyio
 from engine.errors import ClusterError, NotFound
 from engine.ids import Kind
 from providers.fabrics.nvidia import Nvidia
-from providers.sandbox.actors import run_actors
 from providers.sandbox.actors.settings import PARTS, Driver, Settings
-from providers.sandbox.driver.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, TARGET, WORKLOAD
-from providers.sandbox.inprocess import InProcessClient
-from resources import kinds
-from resources.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from providers.sandbox.clients.inprocess import InProcessClient
+from providers.sandbox.installation.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, TARGET, WORKLOAD
+from providers.sandbox.registry import run_actors
+from resources.base import kinds
+from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from tests.mnnvl.sets import OURS
 from tests.stories.domains import assert_invariants
 from tests.stories.process import Call, Process

@@ -11,7 +11,7 @@ from engine.errors import ClusterError
 from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.lease import LEASE
-from resources import kinds
+from resources.base import kinds
 
 READS = frozenset({"list", "get"})
 WRITES = frozenset({"create", "replace", "patch", "delete"})

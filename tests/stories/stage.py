@@ -18,21 +18,22 @@ from engine.runtime.passes import Engine, Look
 from engine.runtime.provider import Scope, Sighting
 from engine.runtime.session import Report, preview, sync
 from providers.registry import SCHEDULERS, fabrics
-from providers.sandbox.actors import ACTORS, run_actors
 from providers.sandbox.actors.nodes import node_names
 from providers.sandbox.actors.script import FAIL
 from providers.sandbox.actors.settings import Driver, Settings
+from providers.sandbox.api.request import Request, Selection
+from providers.sandbox.api.verbs import Api
+from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
-from providers.sandbox.driver.installation import installation
-from providers.sandbox.inprocess import InProcessClient
-from providers.sandbox.request import Request, Selection
-from providers.sandbox.verbs import Api
+from providers.sandbox.installation.installation import installation
+from providers.sandbox.registry import ACTORS, run_actors
 from providers.watched import Watched
-from resources import kinds, settings
-from resources.narrate import narrator
+from resources import settings
+from resources.base import kinds
+from resources.ports.configuration import Setup
 from resources.registry import BLUEPRINTS
+from resources.reports.events import narrator
 from resources.schema.crds import crds
-from resources.setup import Setup
 from tests.stories.process import Process
 
 definitions = cache(crds)

@@ -11,8 +11,8 @@ from engine.errors import Invalid
 from engine.runtime.session import Ending
 from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
-from providers.sandbox.webhooks import Rules, install
-from resources import kinds
+from providers.sandbox.api.webhooks import Rules, install
+from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.stories.pods import images, is_ready
 from tests.stories.stage import SETUP, Stage, stage

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.runtime.session import Ending
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.stage import stage
 

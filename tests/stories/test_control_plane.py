@@ -19,11 +19,11 @@ from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from providers.watched import Watched
-from resources import kinds
-from resources.narrate import narrator
+from resources.base import kinds
+from resources.ports.configuration import Setup
 from resources.registry import BLUEPRINTS
+from resources.reports.events import narrator
 from resources.schema.crds import crds
-from resources.setup import Setup
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.stage import SETUP, scope

@@ -18,9 +18,9 @@ from engine.runtime.loop import run
 from engine.runtime.passes import Engine
 from providers.kubernetes.client import KubernetesClient
 from providers.watched import Watched
-from resources import kinds
-from resources.narrate import narrator
+from resources.base import kinds
 from resources.registry import BLUEPRINTS
+from resources.reports.events import narrator
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.pods import is_ready

@@ -10,7 +10,7 @@ import pytest
 
 from engine.runtime.session import Ending
 from providers.kubernetes.client import KubernetesClient
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.pods import clique_of, images, is_ready, label, running

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.runtime.session import Ending
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.process import Killed
 from tests.stories.stage import Stage, stage

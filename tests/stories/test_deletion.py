@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import ClusterError
 from engine.ids import Kind
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import clique_of, is_leaving, is_ready
 from tests.stories.process import Call, Process

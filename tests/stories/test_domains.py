@@ -2,9 +2,9 @@
 
 import pytest
 
-from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DOMAIN
-from resources import kinds
-from resources.kinds import POD
+from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DOMAIN
+from resources.base import kinds
+from resources.base.kinds import POD
 from tests.mnnvl.sets import OURS, auto, gpu
 from tests.stories.domains import violations
 from tests.stories.fabric import CONTROLLER, NO_CONTROLLER, Witness, domains, left_of_domains, pass_time, playing, rack, told, uids, users

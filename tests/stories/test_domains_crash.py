@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from engine.runtime.session import Ending
-from providers.sandbox.driver.kinds import COMPUTE_DOMAIN
-from resources import kinds
+from providers.sandbox.installation.kinds import COMPUTE_DOMAIN
+from resources.base import kinds
 from tests.mnnvl.sets import auto, gpu, named
 from tests.stories.fabric import Witness, left_of_domains, rack
 from tests.stories.process import Killed

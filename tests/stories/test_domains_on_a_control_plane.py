@@ -13,12 +13,12 @@ from engine.runtime.session import Ending
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from providers.sandbox.actors import run_actors
 from providers.sandbox.actors.settings import PARTS, Driver, Settings
-from providers.sandbox.driver.definitions import definitions
-from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, RESOURCE_SLICE
-from resources import kinds
-from resources.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE_ACCOUNT
+from providers.sandbox.installation.definitions import definitions
+from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, RESOURCE_SLICE
+from providers.sandbox.registry import run_actors
+from resources.base import kinds
+from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE_ACCOUNT
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import started
 from tests.mnnvl.sets import OURS, auto, gpu

@@ -7,9 +7,9 @@ import pytest
 
 from providers.fabrics.nvidia_words import CLAIM, NAMED
 from providers.sandbox.actors.settings import PARTS, Driver
-from providers.sandbox.driver.kinds import COMPUTE_DOMAIN
-from resources import kinds
-from resources.kinds import POD, RESOURCE_CLAIM_TEMPLATE
+from providers.sandbox.installation.kinds import COMPUTE_DOMAIN
+from resources.base import kinds
+from resources.base.kinds import POD, RESOURCE_CLAIM_TEMPLATE
 from tests.builders import clique, group, podcliqueset
 from tests.mnnvl.sets import OPTED_OUT, auto, computedomain, gpu, gpus, named, said
 from tests.stories.fabric import Witness, domains, left_of_domains, pass_time, rack, templates_of, told, uids

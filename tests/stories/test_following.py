@@ -7,8 +7,8 @@ import pytest
 
 from engine.ids import Kind
 from engine.runtime.lease import LEASE
-from providers.sandbox.inprocess import InProcessClient
-from resources import kinds
+from providers.sandbox.clients.inprocess import InProcessClient
+from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.stories.process import Process
 from tests.stories.stage import stage

@@ -8,9 +8,9 @@ import pytest
 from engine.conditions import find
 from engine.errors import Forbidden
 from engine.runtime.session import Ending
-from resources import kinds
+from resources.base import kinds
 from resources.policies.availability import BREACHED
-from resources.summary import summary
+from resources.reports.summary import summary
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import clique_of, is_ready
 from tests.stories.process import Killed

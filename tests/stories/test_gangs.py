@@ -3,8 +3,8 @@
 import pytest
 
 from engine.runtime.session import Ending
-from resources import kinds
-from resources.summary import summary
+from resources.base import kinds
+from resources.reports.summary import summary
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import asking, is_bound, is_ready, label
 from tests.stories.stage import Stage, stage

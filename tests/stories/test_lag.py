@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.mnnvl.sets import auto, gpu, named
 from tests.stories.domains import assert_invariants

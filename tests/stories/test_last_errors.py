@@ -7,7 +7,7 @@ import pytest
 from engine.errors import ClusterError, Forbidden, ServerFault
 from engine.ids import Kind
 from engine.runtime.session import Ending
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.process import Call
 from tests.stories.stage import Stage, stage

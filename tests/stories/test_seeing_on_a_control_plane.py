@@ -13,15 +13,15 @@ from providers.asking import allowed, ask, offer
 from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN_LABEL, TARGET_LABEL
 from providers.kubernetes.client import KubernetesClient
-from providers.sandbox.driver.definitions import definitions
-from providers.sandbox.driver.installation import installation, slice_of
-from resources import kinds
-from resources.check import Outcome
-from resources.permissions import permissions
-from resources.ports import Diagnosis, Site
-from resources.preflight import checks
+from providers.sandbox.installation.definitions import definitions
+from providers.sandbox.installation.installation import installation, slice_of
+from resources.base import kinds
+from resources.install.permissions import permissions
+from resources.install.preflight import checks
+from resources.ports.checks import Outcome
+from resources.ports.configuration import Setup
+from resources.ports.inspection import Diagnosis, Site
 from resources.registry import BLUEPRINTS
-from resources.setup import Setup
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.test_control_plane import connection, define
 

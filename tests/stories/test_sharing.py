@@ -6,7 +6,7 @@ import pytest
 
 from engine.ids import Kind
 from engine.runtime.session import Ending
-from resources import kinds
+from resources.base import kinds
 from tests.builders import claim_template, clique, group, podcliqueset, share
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.stage import Stage, stage

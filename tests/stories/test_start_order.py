@@ -11,7 +11,7 @@ import pytest
 from engine.runtime.session import Ending
 from initc.place import Place
 from initc.wait import wait
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.pods import images, running

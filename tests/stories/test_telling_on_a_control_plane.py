@@ -7,7 +7,7 @@ import pytest
 from engine.ids import Kind
 from engine.runtime.session import Ending
 from providers.kubernetes.client import KubernetesClient
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.test_control_plane import Audit, connection, define, synced

@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import Forbidden
 from engine.runtime.session import Ending
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.maps import MAP, Mapper, definition, map_of
 from tests.stories.stage import Stage, stage

@@ -9,7 +9,7 @@ import pytest
 
 from engine.runtime.session import Ending
 from providers.kubernetes.client import KubernetesClient
-from resources import kinds
+from resources.base import kinds
 from tests.controlplane.cluster import ControlPlane
 from tests.maps import MAP, Mapper, binding, definition
 from tests.stories.stage import SETUP

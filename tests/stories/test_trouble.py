@@ -4,9 +4,9 @@ import anyio
 import pytest
 
 from engine.errors import ClusterError, Conflict, Forbidden, LeaseTaken, ServerFault, Throttled, Unreachable
-from engine.operation import Outcome
+from engine.result import Outcome
 from engine.runtime.session import Ending
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.stories.process import Call
 from tests.stories.stage import Stage, stage

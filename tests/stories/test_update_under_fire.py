@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import images, is_ready, running
 from tests.stories.stage import Stage, stage

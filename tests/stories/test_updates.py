@@ -8,7 +8,7 @@ import pytest
 
 from engine.conditions import find
 from engine.ids import Kind
-from resources import kinds
+from resources.base import kinds
 from resources.policies.availability import BREACHED
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import clique_of, images, is_ready, running, unit_of

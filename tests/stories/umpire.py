@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from engine.errors import ClusterError
-from resources import kinds
+from resources.base import kinds
 from tests.stories.pods import Pod, clique_of, images, is_leaving, is_ready, label, unit_of
 from tests.stories.process import Call, Process
 from tests.stories.stage import Stage

@@ -5,8 +5,8 @@ from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from providers.sandbox import quantity
 from providers.sandbox.actors.body import Body, status_of
+from providers.sandbox.types import quantity
 
 Amounts = dict[str, int]
 

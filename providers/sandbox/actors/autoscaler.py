@@ -19,7 +19,7 @@ from providers.sandbox.actors.body import Body, Key, annotations_of, conditions_
 from providers.sandbox.actors.moments import written
 from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import AUTOSCALER
+from resources.base.kinds import AUTOSCALER
 
 KNOB: Final = "sandbox.grove.io/desired-replicas"
 

@@ -17,8 +17,8 @@ from engine.runtime.client import Client
 from providers.sandbox.actors.body import Body, key_of, status_of
 from providers.sandbox.actors.moments import LONG_AGO, read, written
 from providers.sandbox.actors.reflector import Reflection
-from providers.sandbox.driver.kinds import DRIVER
-from resources.kinds import RESOURCE_CLAIM
+from providers.sandbox.installation.kinds import DRIVER
+from resources.base.kinds import RESOURCE_CLAIM
 
 PREPARE, PREPARED, FABRIC_LOST = "Prepare", "Prepared", "FabricLost"
 DONE, UNDER_WAY, FAILED, SKIPPED = "Prepared", "PrepareStarted", "PrepareFailed", "PrepareSkipped"

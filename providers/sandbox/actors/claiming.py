@@ -13,7 +13,7 @@ from providers.sandbox.actors.claimed import asks_for_claims, claims_by_name, is
 from providers.sandbox.actors.inventory import Device, Inventory
 from providers.sandbox.actors.pool import DEVICES, Pool
 from providers.sandbox.actors.reflector import Reflection
-from resources.kinds import RESOURCE_CLAIM
+from resources.base.kinds import RESOURCE_CLAIM
 
 PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim while it is allocated."""

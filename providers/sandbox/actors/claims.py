@@ -21,7 +21,7 @@ from providers.sandbox.actors.inventory import Inventory
 from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.settings import Settings
 from providers.sandbox.actors.telling import warn
-from resources.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from resources.base.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 
 FOR: Final = "resource.kubernetes.io/pod-claim-name"
 """On a claim made from a template: which of the pod's claims it is."""

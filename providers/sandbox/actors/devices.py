@@ -13,7 +13,7 @@ from providers.sandbox.actors.calls import Call
 from providers.sandbox.actors.claimed import asks_for_claims, claims_by_name, is_allocated, is_reserved_for, users_of
 from providers.sandbox.actors.reflector import Reflection
 from providers.sandbox.actors.telling import warn
-from providers.sandbox.driver.kinds import DRIVER
+from providers.sandbox.installation.kinds import DRIVER
 
 FAILED_PREPARE: Final = "FailedPrepareDynamicResources"
 NEXT_SYNC: Final = timedelta(seconds=10)

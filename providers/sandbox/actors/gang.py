@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from providers.sandbox.actors.body import Body, Key, is_deleting, is_finished, labels_of
-from resources.labels import PODGANG
+from resources.base.labels import PODGANG
 
 
 class Unit(NamedTuple):

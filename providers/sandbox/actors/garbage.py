@@ -27,7 +27,7 @@ from providers.sandbox.actors.kinship import (
 )
 from providers.sandbox.actors.reflector import Listener, Reflection, is_established, reflect
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import CRD
+from resources.base.kinds import CRD
 
 SOLID, WAITING, ABSENT = "solid", "waiting", "absent"
 """An owner that stays; one that waits for its children to go; one that is not there."""

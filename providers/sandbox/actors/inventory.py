@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from providers.sandbox.actors.body import Body, Key
 from providers.sandbox.actors.reflector import Reflection
-from providers.sandbox.driver.kinds import DEVICE_CLASS, DRIVER, RESOURCE_SLICE
+from providers.sandbox.installation.kinds import DEVICE_CLASS, DRIVER, RESOURCE_SLICE
 
 COMPARISON: Final = re.compile(
     r"""\s*device\.(?:(?P<driver>driver)|attributes\[(?P<q>['"])(?P<domain>[^'"]+)(?P=q)\]\.(?P<name>\w+))\s*==\s*"""

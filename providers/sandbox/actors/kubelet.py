@@ -24,8 +24,8 @@ from providers.sandbox.actors.nodes import is_simulated, keep_ready
 from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.script import script_of
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import NODE, POD, RESOURCE_CLAIM
-from resources.labels import PODCLIQUE, PODGANG
+from resources.base.kinds import NODE, POD, RESOURCE_CLAIM
+from resources.base.labels import PODCLIQUE, PODGANG
 
 WAITER: Final = "grove-initc"
 """The init container that holds a pod back until other cliques of its gang are ready; it is told which on its command line."""

@@ -16,7 +16,7 @@ from providers.sandbox.actors.body import Body, Key, conditions_of, is_deleting,
 from providers.sandbox.actors.moments import written
 from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import NAMESPACE, POD
+from resources.base.kinds import NAMESPACE, POD
 
 FINALIZER: Final = "kubernetes"
 PAUSE: Final = 0.5

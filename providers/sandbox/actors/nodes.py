@@ -13,8 +13,8 @@ from providers.sandbox.actors.body import Body, conditions_of, labels_of, status
 from providers.sandbox.actors.moments import written
 from providers.sandbox.actors.reflector import Reflection
 from providers.sandbox.actors.settings import Settings
-from providers.sandbox.driver.kinds import FABRIC
-from resources.kinds import LEASE, NODE
+from providers.sandbox.installation.kinds import FABRIC
+from resources.base.kinds import LEASE, NODE
 
 SIMULATED: Final = "sandbox.grove.io/simulated"
 """A node with this label, whoever made it, has a simulated kubelet: its pods are brought to life by us, and by nobody else."""

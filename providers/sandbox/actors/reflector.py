@@ -11,7 +11,7 @@ from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.body import Body, Key, by_age, conditions_of, key_of, revision_of, uid_of
-from resources.kinds import CRD
+from resources.base.kinds import CRD
 
 Listener = Callable[[Key, Body | None, Body | None], None]
 """Told of each change: the key, what was there, what is there now."""

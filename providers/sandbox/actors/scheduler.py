@@ -19,7 +19,7 @@ from providers.sandbox.actors.moments import written
 from providers.sandbox.actors.pool import Pool, Shortage
 from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import NODE, POD, PODGANG
+from resources.base.kinds import NODE, POD, PODGANG
 
 GATHERING = 0.1
 """Seconds in which freed room is gathered before everything that did not fit is tried again."""

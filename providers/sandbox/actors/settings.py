@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from providers.sandbox.driver.installation import NAMESPACE_OF_DRIVER
+from providers.sandbox.installation.installation import NAMESPACE_OF_DRIVER
 
 
 def _capacity() -> Mapping[str, str]:

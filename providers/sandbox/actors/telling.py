@@ -9,7 +9,7 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.body import Body, uid_of
 from providers.sandbox.actors.moments import written
-from resources.kinds import EVENT
+from resources.base.kinds import EVENT
 
 LONGEST: Final = 1024
 """How long a message may be."""

@@ -14,7 +14,7 @@ from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.body import Body, Key, annotations_of, is_deleting, key_of, uid_of
 from providers.sandbox.actors.reflector import Reflection, reflect
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import NAMESPACE, SECRET, SERVICE_ACCOUNT
+from resources.base.kinds import NAMESPACE, SECRET, SERVICE_ACCOUNT
 
 DEFAULT: Final = "default"
 TOKEN_TYPE: Final = "kubernetes.io/service-account-token"

@@ -1,1 +1,1 @@
-"""What NVIDIA's DRA driver for ComputeDomains brings to a cluster, as data: kinds, definitions, device classes and devices."""
+"""Driver: NVIDIA's DRA driver for ComputeDomains, as actors: its controller, its node plugins, and its daemons."""

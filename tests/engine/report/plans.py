@@ -3,7 +3,8 @@
 from typing import Any
 
 from engine.ids import ResourceId
-from engine.operation import Cause, Change, Operation, Plan, Verb
+from engine.operation import Cause, Change, Operation, Verb
+from engine.plan import Plan
 from engine.report.model import Report, compose
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "default", "simple")

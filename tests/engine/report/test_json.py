@@ -3,7 +3,8 @@
 import json
 
 from engine.ids import Owner, ResourceId
-from engine.operation import Expect, Held, Operation, Reference, Unknown, Verb
+from engine.operation import Expect, Operation, Reference, Unknown, Verb
+from engine.plan import Held
 from engine.report.json import document, printed
 from tests.engine.report.plans import ROOT, change, operation, patch, pod, report_of
 

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from engine.ids import ResourceId
-from engine.operation import Cause, Held, Objection, Plan, Verb
+from engine.operation import Cause, Verb
+from engine.plan import Held, Objection, Plan
 from engine.report.model import Report, compose
 from engine.report.text import ROWS, text
 from tests.engine.report.plans import ROOT, change, operation, patch, pod, replica_of, report_of

@@ -7,10 +7,12 @@ from typing import Any
 import anyio
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, NotFound
+from engine.event import Event
 from engine.ids import Kind, Owner, ResourceId
 from engine.observed import Live, live
-from engine.operation import Cause, Event, Expect, Operation, Plan, Reference, Unknown, Verb, operation_key
+from engine.operation import Cause, Expect, Operation, Reference, Unknown, Verb, operation_key
 from engine.paths import merge_patch
+from engine.plan import Plan
 from engine.resource import Body
 from engine.runtime.provider import Scope, Sighting
 

@@ -9,7 +9,7 @@ from engine.graph import graph, part
 from engine.ids import Kind, Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.operation import Held
+from engine.plan import Held
 from engine.resource import NOW, Policy, Resource, Stance
 from engine.runtime.clock import Clock
 from tests.engine.runtime.fakes import LEAF, ROOT, Shelf, body

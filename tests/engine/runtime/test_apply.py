@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Throttled, Unreachable
-from engine.operation import Operation, Outcome, Plan, Result, Verb
+from engine.operation import Operation, Verb
+from engine.plan import Plan
+from engine.result import Outcome, Result
 from engine.runtime.apply import ATTEMPTS, SILENCE, apply
 from providers.sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import LEAF, ROOT, Shelf, body, change, create, leaf, plan, root

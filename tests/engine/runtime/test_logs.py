@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from engine.errors import Forbidden
-from engine.operation import Outcome, Result
+from engine.result import Outcome, Result
 from engine.runtime.logs import Format, Log, logger
 from engine.runtime.progress import Lines
 from tests.engine.runtime.fakes import create, leaf

@@ -3,7 +3,8 @@
 import pytest
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Throttled, Unreachable
-from engine.operation import Operation, Outcome, Result, Verb
+from engine.operation import Operation, Verb
+from engine.result import Outcome, Result
 from engine.runtime.refusals import IN_VAIN, SOON, Refusals, is_refusal
 from tests.engine.runtime.fakes import LEAF, body, change, create, leaf
 

@@ -7,8 +7,11 @@ import anyio
 import pytest
 
 from engine.errors import Forbidden, LeaseTaken, ServerFault, Unreachable
+from engine.event import Event, Fault
 from engine.guard import Limits
-from engine.operation import Event, Fault, Outcome, Plan, Result, Verb
+from engine.operation import Verb
+from engine.plan import Plan
+from engine.result import Outcome, Result
 from engine.runtime.client import Client
 from engine.runtime.lease import Lease, held
 from engine.runtime.passes import Engine, Memory, act, choose, look

@@ -4,7 +4,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from engine.errors import EngineError, Forbidden, ServerFault
-from engine.operation import Operation, Outcome, Plan, Result, Trouble, Verb
+from engine.failure import Trouble
+from engine.operation import Operation, Verb
+from engine.plan import Plan
+from engine.result import Outcome, Result
 from engine.runtime.troubles import Troubles
 from tests.engine.runtime.fakes import change, create, plan, root
 

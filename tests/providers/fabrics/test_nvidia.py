@@ -11,10 +11,10 @@ from engine.ids import Kind
 from engine.observed import Live, live
 from engine.resource import Body
 from providers.fabrics.nvidia import Nvidia, configured
-from resources import kinds
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
-from resources.ports import Wish
+from resources.base import kinds
+from resources.ports.fabric import Wish
 from resources.settings import read
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import SETUP

@@ -12,10 +12,10 @@ from engine.observed import Live, live
 from providers.fabrics import nvidia_checks as asked
 from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, FINALIZER, NAMED
-from resources import kinds
-from resources.check import Check, Level, Outcome
-from resources.inquiry import Answer, Answers, Offer, Question
-from resources.ports import Site
+from resources.base import kinds
+from resources.ports.checks import Check, Level, Outcome
+from resources.ports.inspection import Site
+from resources.ports.queries import Answer, Answers, Offer, Question
 from tests.builders import clique, podcliqueset
 from tests.providers.fabrics.objects import claim, definition, deployment, domain, inventory, made, node, template
 from tests.resources.manifests import JSON

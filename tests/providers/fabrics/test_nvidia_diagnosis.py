@@ -11,8 +11,8 @@ from hypothesis import given
 from engine.observed import Live, live
 from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN, FINALIZER, RELEASED
-from resources.inquiry import Answer, Answers
-from resources.ports import Diagnosis
+from resources.ports.inspection import Diagnosis
+from resources.ports.queries import Answer, Answers
 from tests.providers.fabrics.objects import claim, daemon, daemon_set, domain, event, inventory, joined, made, node, pod, template
 from tests.resources.manifests import JSON
 

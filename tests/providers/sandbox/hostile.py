@@ -9,15 +9,15 @@ from typing import Any
 from hypothesis import strategies as st
 
 from engine.ids import Kind
+from providers.sandbox.api.request import Request
+from providers.sandbox.api.verbs import Api
 from providers.sandbox.clock import VirtualClock
-from providers.sandbox.driver.definitions import definitions
-from providers.sandbox.request import Request
-from providers.sandbox.shapes import Shape
-from providers.sandbox.verbs import Api
+from providers.sandbox.installation.definitions import definitions
+from providers.sandbox.types.shapes import Shape
 from resources.schema.crds import crds
 from tests.contract.scenario import HOW, filled
 from tests.contract.scenarios import custom
-from tests.providers.sandbox.api import CRD
+from tests.providers.sandbox.in_memory import CRD
 from tests.resources.manifests import clique, pcs, put
 
 Body = Mapping[str, Any]

@@ -10,10 +10,10 @@ from providers.fabrics.nvidia import Nvidia
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.admit import UNPROTECTED, UNSEEN, admit
 from resources.admission.managed_rules import Protection
-from resources.admission.neighbours import Neighbours, neighbours
-from resources.admission.request import Act, Decision, Neighbourhood, Request
-from resources.kinds import KINDS, PODCLIQUESET
-from resources.setup import Setup
+from resources.admission.request import Act, Decision, Request
+from resources.base.kinds import KINDS, PODCLIQUESET
+from resources.ports.configuration import Setup
+from resources.ports.references import Neighbourhood, Neighbours, neighbours
 
 Body = dict[str, Any]
 

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import strategies as st
 
 from providers.fabrics.nvidia import Nvidia
+from resources.ports.configuration import Setup
 from resources.registry import BLUEPRINTS
-from resources.setup import Setup
 from tests.resources.admission.asking import SCHEDULERS, clique, small, whole
 from tests.resources.manifests import paths
 from tests.resources.manifests import put as placed

@@ -12,11 +12,12 @@ from engine.ids import Kind
 from engine.memo import Memo
 from engine.resource import Body
 from engine.world import empty, propose
-from resources import kinds
 from resources.admission.admit import admit
-from resources.admission.issues import Fault, Issue
-from resources.admission.request import Act, Neighbourhood, Request
-from resources.setup import Setup
+from resources.admission.request import Act, Request
+from resources.base import kinds
+from resources.ports.configuration import Setup
+from resources.ports.references import Neighbourhood
+from resources.schema.issues import Fault, Issue
 from tests.laws.toy import START
 from tests.resources.admission.asking import (
     GONE,

@@ -7,8 +7,8 @@ import pytest
 from engine.ids import Kind
 from engine.resource import PLAIN
 from resources.admission.request import Act
-from resources.kinds import TOPOLOGY_BINDING
-from resources.setup import Setup
+from resources.base.kinds import TOPOLOGY_BINDING
+from resources.ports.configuration import Setup
 from tests.resources.admission.asking import SCHEDULERS, binding, created, decided, put, told, updated
 
 

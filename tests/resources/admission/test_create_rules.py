@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from providers.schedulers.kube import KubeScheduler
-from resources.setup import Setup
+from resources.ports.configuration import Setup
 from tests.resources.admission.asking import GONE, RACKS, SETUP, TOPOLOGY, clique, created, pod_spec, put, small, told, updated, whole
 
 T = "spec.template"

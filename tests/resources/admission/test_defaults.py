@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.admission.defaults import defaulted
-from resources.kinds import PODCLIQUESET
+from resources.base.kinds import PODCLIQUESET
 from resources.schema.parse import faults
 from tests.resources.manifests import JSON, WHOLE, clique, paths, pcs, put
 

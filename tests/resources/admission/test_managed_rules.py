@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
-from resources import kinds
 from resources.admission.admit import UNSEEN, admit
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Request
+from resources.base import kinds
 from tests.resources.admission.asking import SETUP, around, done_by, put, small
 
 OPERATOR, EXEMPT = "system:serviceaccount:grove-system:grove-operator", "system:serviceaccount:kube-system:cleaner"

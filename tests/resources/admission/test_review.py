@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.sandbox.patches import patched
+from providers.sandbox.apply.patches import patched
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.admit import admit
-from resources.admission.issues import Fault, Issue
 from resources.admission.request import Act, Decision, Request
 from resources.admission.review import Misread, answered
-from resources.kinds import PODCLIQUESET
-from resources.setup import Setup
+from resources.base.kinds import PODCLIQUESET
+from resources.ports.configuration import Setup
+from resources.schema.issues import Fault, Issue
 from tests.resources.manifests import JSON, paths, pcs, put
 
 SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler")

@@ -11,8 +11,8 @@ from engine.memo import Memo
 from engine.observed import live
 from engine.world import assemble
 from resources.admission.soundness import faults
+from resources.ports.configuration import Setup
 from resources.registry import BLUEPRINTS
-from resources.setup import Setup
 from tests.laws.toy import START
 from tests.resources.admission.asking import SETUP, clique, put, small
 from tests.resources.admission.spoiling import BLUEPRINT, SETUPS, mutated, nested

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from resources.setup import Setup
+from resources.ports.configuration import Setup
 from tests.resources.admission.asking import GONE, RACKS, SCHEDULERS, TOPOLOGY, Alone, around, binding, clique, created, put, small, told
 
 T = "spec.template"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resources.kinds import OURS
+from resources.base.kinds import OURS
 from resources.schema.crds import DEFINITIONS, crds
 
 STRUCTURAL = frozenset(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.admission.issues import Fault, Rejected
-from resources.kinds import OURS, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.base.kinds import OURS, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.schema.issues import Fault, Rejected
 from resources.schema.parse import faults, parse
 from resources.schema.podcliqueset import PodCliqueSet
 from tests.resources.manifests import JSON, WHOLE, clique, paths, pcs, put

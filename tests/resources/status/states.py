@@ -6,7 +6,7 @@ from typing import Any
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.paths import stamp
-from resources import kinds
+from resources.base import kinds
 from resources.registry import BLUEPRINTS
 from tests.laws.toy import SETUP, Toy
 

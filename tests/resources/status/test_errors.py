@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from engine.errors import Forbidden
-from engine.operation import Operation, Trouble, Verb
+from engine.failure import Trouble
+from engine.operation import Operation, Verb
 from engine.resource import Body
-from resources import kinds
+from resources.base import kinds
 from resources.status import errors
 from tests.builders import claim_template, clique, group, podcliqueset, share
 from tests.laws.toy import START, Toy

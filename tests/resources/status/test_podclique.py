@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy
 from tests.resources.status.states import ROOT, be, conditions, edit, since, told, up, wanted

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.operation import Verb
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy
 from tests.resources.status.states import ROOT, be, conditions, edit, told, up, wanted

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources import kinds
+from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.laws.toy import Toy
 from tests.resources.status.states import be, conditions, told, up, wanted

@@ -7,9 +7,9 @@ from typing import Any
 
 from engine.ids import Kind
 from providers.sandbox.actors.settings import PARTS, Driver, Settings
-from providers.sandbox.driver.installation import NAMESPACE_OF_DRIVER
-from providers.sandbox.driver.kinds import COMPUTE_DOMAIN, DOMAIN
-from resources.kinds import EVENT, NODE, POD, RESOURCE_CLAIM
+from providers.sandbox.installation.installation import NAMESPACE_OF_DRIVER
+from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DOMAIN
+from resources.base.kinds import EVENT, NODE, POD, RESOURCE_CLAIM
 from tests.providers.sandbox.actors.manifests import pod
 from tests.providers.sandbox.actors.stage import Stage, playing
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from resources.labels import PODCLIQUE, PODGANG
+from resources.base.labels import PODCLIQUE, PODGANG
 
 
 def pod(

@@ -11,12 +11,12 @@ from engine import conditions
 from engine.errors import NotFound
 from engine.ids import Kind
 from engine.runtime.client import Client
-from providers.sandbox.actors import run_actors
 from providers.sandbox.actors.settings import Settings
+from providers.sandbox.api.verbs import Api
+from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
-from providers.sandbox.inprocess import InProcessClient
-from providers.sandbox.verbs import Api
-from resources.kinds import CRD, KINDS, NAMESPACE, POD
+from providers.sandbox.registry import run_actors
+from resources.base.kinds import CRD, KINDS, NAMESPACE, POD
 from resources.schema.crds import crds
 
 USUAL = Settings()

@@ -8,11 +8,11 @@ import anyio.lowlevel
 import pytest
 
 from engine.errors import Conflict, ServerFault
-from providers.sandbox.actors import ACTORS
 from providers.sandbox.actors.settings import Settings
-from providers.sandbox.inprocess import InProcessClient
-from providers.sandbox.verbs import Api
-from resources.kinds import POD, PODGANG
+from providers.sandbox.api.verbs import Api
+from providers.sandbox.clients.inprocess import InProcessClient
+from providers.sandbox.registry import ACTORS
+from resources.base.kinds import POD, PODGANG
 from tests.providers.sandbox.actors.manifests import gang, pod
 from tests.providers.sandbox.actors.stage import Stage, on, playing
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from resources.kinds import AUTOSCALER, PODCLIQUE
+from resources.base.kinds import AUTOSCALER, PODCLIQUE
 from tests.providers.sandbox.actors.stage import Stage, playing
 
 pytestmark = pytest.mark.anyio

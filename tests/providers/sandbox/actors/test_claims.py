@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import EVENT, POD, RESOURCE_CLAIM
+from resources.base.kinds import EVENT, POD, RESOURCE_CLAIM
 from tests.providers.sandbox.actors.manifests import pod
 from tests.providers.sandbox.actors.stage import playing
 

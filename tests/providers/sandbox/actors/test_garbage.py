@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import NotFound
 from engine.ids import Kind
-from resources.kinds import PODCLIQUE
+from resources.base.kinds import PODCLIQUE
 from tests.providers.sandbox.actors.stage import Stage, on, playing
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ import pytest
 
 from engine.errors import NotFound
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import NODE, POD
+from resources.base.kinds import NODE, POD
 from tests.providers.sandbox.actors.manifests import node, pod
 from tests.providers.sandbox.actors.stage import Stage, on, playing
 

@@ -3,7 +3,7 @@
 import pytest
 
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import NAMESPACE, POD, SECRET
+from resources.base.kinds import NAMESPACE, POD, SECRET
 from tests.providers.sandbox.actors.manifests import pod
 from tests.providers.sandbox.actors.stage import playing
 

@@ -14,9 +14,9 @@ from engine.runtime.client import Client
 from engine.runtime.clock import SystemClock
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from providers.sandbox.actors import run_actors
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import CRD, NAMESPACE, NODE, POD, PODGANG, SERVICE_ACCOUNT
+from providers.sandbox.registry import run_actors
+from resources.base.kinds import CRD, NAMESPACE, NODE, POD, PODGANG, SERVICE_ACCOUNT
 from resources.schema.crds import crds
 from tests.controlplane.cluster import ControlPlane
 from tests.providers.sandbox.actors.manifests import gang, pod

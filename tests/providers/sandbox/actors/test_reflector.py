@@ -11,10 +11,10 @@ from engine.errors import ClusterError, Expired, Unreachable
 from engine.ids import Kind
 from providers.sandbox.actors.body import Body, Key, uid_of
 from providers.sandbox.actors.reflector import Reflection, reflect
+from providers.sandbox.api.verbs import Api
+from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
-from providers.sandbox.inprocess import InProcessClient
-from providers.sandbox.verbs import Api
-from resources.kinds import CRD, PODGANG, SECRET
+from resources.base.kinds import CRD, PODGANG, SECRET
 from resources.schema.crds import crds
 from tests.providers.sandbox.actors.manifests import gang
 

@@ -3,7 +3,7 @@
 import pytest
 
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import NODE, POD, PODGANG
+from resources.base.kinds import NODE, POD, PODGANG
 from tests.providers.sandbox.actors.manifests import gang, node, pod
 from tests.providers.sandbox.actors.stage import Stage, on, playing
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from providers.sandbox.actors.settings import Settings
-from providers.sandbox.driver.kinds import DEVICE_CLASS, RESOURCE_SLICE
-from resources.kinds import NODE, POD, RESOURCE_CLAIM
+from providers.sandbox.installation.kinds import DEVICE_CLASS, RESOURCE_SLICE
+from resources.base.kinds import NODE, POD, RESOURCE_CLAIM
 from tests.providers.sandbox.actors.domains import EVERYBODY, domain, member, serving
 from tests.providers.sandbox.actors.manifests import gang, node, pod
 from tests.providers.sandbox.actors.stage import Stage, on, playing

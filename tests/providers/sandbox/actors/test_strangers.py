@@ -8,8 +8,8 @@ import pytest
 
 from engine.errors import ClusterError
 from engine.ids import Kind
-from providers.sandbox.driver.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DEVICE_CLASS, DOMAIN, RESOURCE_SLICE
-from resources.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from providers.sandbox.installation.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DEVICE_CLASS, DOMAIN, RESOURCE_SLICE
+from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from tests.providers.sandbox.actors.domains import domain, member, serving
 from tests.providers.sandbox.actors.manifests import pod
 from tests.providers.sandbox.actors.stage import Stage

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from providers.sandbox.actors.settings import Settings
-from resources.kinds import SECRET, SERVICE_ACCOUNT
+from resources.base.kinds import SECRET, SERVICE_ACCOUNT
 from tests.providers.sandbox.actors.stage import playing
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,1 @@
+"""API: the store, the verbs, lists and watches, without any HTTP."""

@@ -1,0 +1,1 @@
+"""Clients: how Python code and kubectl reach the sandbox."""

@@ -1,0 +1,110 @@
+"""InProcessClient: the sandbox's API as an engine's `Client`, without HTTP in between.
+
+Answers share their objects with the store: look, don't touch. What is sent is copied, so the caller may go on with it.
+"""
+
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+import orjson
+
+from engine import errors
+from engine.ids import Kind
+from engine.runtime.client import Body, Listing, PatchType
+from providers.sandbox.api.request import Deletion, Request, Selection
+from providers.sandbox.api.verbs import Api
+from providers.sandbox.kinds.served import Served
+from providers.sandbox.types import status
+from providers.sandbox.types.status import StatusError
+
+
+class InProcessClient:
+    """A `Client` straight on an `Api`. Writes are made in the name of `field_manager`."""
+
+    def __init__(self, api: Api, field_manager: str = "engine") -> None:
+        self._api = api
+        self._manager = field_manager
+
+    async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
+        """Every object of the kind, in a namespace or in all."""
+        with _translated():
+            page = self._api.list(self._request(kind, namespace), Selection(labels=labels, fields=fields))
+        return Listing([_object(item.body) for item in page.items], page.revision)
+
+    async def watch(
+        self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = ""
+    ) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
+        """Events after revision `since`. Raises `Expired` when that is forgotten."""
+        selection = Selection(labels=labels, fields=fields, revision=since)
+        with _translated():
+            watch = self._api.watch(self._request(kind, namespace), selection)
+        async with watch:
+            async for event in watch:
+                if event.type == "ERROR":
+                    raise _failure(event.body)
+                yield event.type, _object(event.body)
+
+    async def get(self, kind: Kind, namespace: str, name: str, *, subresource: str = "") -> dict[str, Any]:
+        """One object, or one subresource of it."""
+        with _translated():
+            return _object(self._api.get(self._request(kind, namespace, name, subresource)).body)
+
+    async def create(
+        self, kind: Kind, namespace: str, body: Body, *, name: str = "", subresource: str = "", dry_run: bool = False
+    ) -> dict[str, Any]:
+        """POST to the collection, or to a subresource of one object."""
+        request = replace(self._request(kind, namespace, name, subresource), dry_run=dry_run)
+        with _translated():
+            return _object(self._api.create(request, _copied(body)).body)
+
+    async def replace(self, kind: Kind, namespace: str, name: str, body: Body, *, subresource: str = "") -> dict[str, Any]:
+        """PUT, bound to the resourceVersion in the body if there is one."""
+        with _translated():
+            return _object(self._api.replace(self._request(kind, namespace, name, subresource), _copied(body)).body)
+
+    async def patch(
+        self, kind: Kind, namespace: str, name: str, body: Any, *, how: PatchType = "merge", subresource: str = "", force: bool = False
+    ) -> dict[str, Any]:
+        """PATCH of the given sort."""
+        request = replace(self._request(kind, namespace, name, subresource), force=force)
+        with _translated():
+            return _object(self._api.patch(request, _copied(body), how).body)
+
+    async def delete(
+        self, kind: Kind, namespace: str, name: str, *, uid: str = "", revision: str = "", propagation: str = "", grace: int | None = None
+    ) -> dict[str, Any]:
+        """DELETE with preconditions."""
+        deletion = Deletion(grace, propagation, uid or None, revision or None)
+        with _translated():
+            return _object(self._api.delete(self._request(kind, namespace, name), deletion).body)
+
+    async def kinds(self) -> Sequence[Kind]:
+        """What is served, each kind once, in its preferred version."""
+        return [served.kind for served in self._api.catalogue if served.preferred]
+
+    def _request(self, kind: Kind, namespace: str, name: str = "", subresource: str = "") -> Request:
+        served: Served = self._api.catalogue.find(kind.group, kind.version, kind.plural)
+        return Request(served, namespace if kind.namespaced else "", name, subresource, self._manager)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except StatusError as refusal:
+        raise status.as_cluster_error(refusal) from None
+
+
+def _failure(body: Mapping[str, Any]) -> errors.ClusterError:
+    return status.as_cluster_error(StatusError(body["code"], body["reason"], body["message"]))
+
+
+def _object(body: Mapping[str, Any]) -> dict[str, Any]:
+    return cast(dict[str, Any], body)
+
+
+def _copied(body: Any) -> Any:
+    """What a wire would make of the body; a tuple becomes a list, a mapping of any sort a dict."""
+    return orjson.loads(orjson.dumps(body, default=dict))

@@ -1,0 +1,1 @@
+"""HTTP: the API as kubectl and client libraries speak to it."""

@@ -1,0 +1,60 @@
+"""Negotiation: in which of its shapes a client wants the answer."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from providers.sandbox.types.status import StatusError
+
+Shape = Literal["plain", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
+
+MEDIA_TYPES = "application/json, application/yaml"
+_MEDIA = ("application/json", "application/yaml", "*/*", "application/*")
+_SHAPES: dict[tuple[str, str, str], Shape] = {
+    ("Table", "meta.k8s.io", "v1"): "Table",
+    ("PartialObjectMetadata", "meta.k8s.io", "v1"): "PartialObjectMetadata",
+    ("PartialObjectMetadataList", "meta.k8s.io", "v1"): "PartialObjectMetadataList",
+    ("", "", ""): "plain",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How to answer: a shape, in JSON or YAML."""
+
+    shape: Shape = "plain"
+    yaml: bool = False
+
+
+@lru_cache(maxsize=256)
+def negotiate(accept: str) -> Form:
+    """The first form of an `Accept` header that we can give. Raises 406 when there is none: we write no protobuf."""
+    for media, wanted in _choices(accept):
+        shape = _SHAPES.get((wanted.get("as", ""), wanted.get("g", ""), wanted.get("v", "")))
+        if media in _MEDIA and shape:
+            return Form(shape, yaml=media == "application/yaml")
+    raise not_acceptable(f"only the following media types are accepted: {MEDIA_TYPES}")
+
+
+@lru_cache(maxsize=256)
+def wants_aggregated(accept: str) -> bool:
+    """Whether a discovery client understands the aggregated form, and says so before it says plain JSON."""
+    for media, wanted in _choices(accept):
+        if (wanted.get("as"), wanted.get("g"), wanted.get("v")) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"):
+            return True
+        if media == "application/json" and "as" not in wanted:
+            return False
+    return False
+
+
+def not_acceptable(message: str) -> StatusError:
+    """406: an answer in that form cannot be had."""
+    return StatusError(406, "NotAcceptable", message)
+
+
+def _choices(accept: str) -> Iterator[tuple[str, dict[str, str]]]:
+    for choice in accept.split(",") if accept.strip() else ("*/*",):
+        media, *parameters = (part.strip() for part in choice.split(";"))
+        pairs = (part.partition("=") for part in parameters)
+        yield media, {key: value for key, _, value in pairs}

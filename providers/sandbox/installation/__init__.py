@@ -1,0 +1,1 @@
+"""Installation: what installing NVIDIA's DRA driver puts into a cluster."""

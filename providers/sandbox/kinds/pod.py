@@ -1,0 +1,190 @@
+"""Pods: what the server adds to them, what may never change in them, and how long they linger when deleted."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from engine.ids import Kind
+from providers.sandbox.kinds import containers
+from providers.sandbox.kinds.rules import Rules, Scene
+from providers.sandbox.types import causes, names, quantity, status
+from providers.sandbox.types.status import Cause
+
+Body = Mapping[str, Any]
+Draft = dict[str, Any]
+
+_POD = Kind("", "v1", "Pod", "pods")
+_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN_SECONDS = 3607
+_NODE_SECONDS = 300
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
+def _default(pod: Draft) -> None:
+    spec = pod["spec"]
+    containers.default_spec(spec)
+    spec.setdefault("enableServiceLinks", True)
+
+
+def _admit(pod: Draft, scene: Scene) -> None:
+    _admit_service_account(pod, scene)
+    tolerations = pod["spec"].setdefault("tolerations", [])
+    for taint in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(_tolerates(toleration, taint) for toleration in tolerations):
+            tolerations.append({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _NODE_SECONDS})
+
+
+def _tolerates(toleration: Body, taint: str) -> bool:
+    return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in ("", "NoExecute")
+
+
+def _admit_service_account(pod: Draft, scene: Scene) -> None:
+    """Give the pod an account that exists, and the volume that holds its token."""
+    spec, namespace = pod["spec"], pod["metadata"]["namespace"]
+    name = spec.get("serviceAccountName") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    account = scene.lookup("", "serviceaccounts", namespace, name)
+    if account is None:
+        why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+        raise status.forbidden(_POD, pod["metadata"].get("name", ""), why)
+    if account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = list(account["imagePullSecrets"])
+    wanted = spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True))
+    if wanted:
+        _mount_token(spec, scene)
+
+
+def _mount_token(spec: Draft, scene: Scene) -> None:
+    name = ""
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        mounts = container.setdefault("volumeMounts", [])
+        if any(mount.get("mountPath") == _TOKEN_PATH for mount in mounts):
+            continue
+        name = name or names.generated("kube-api-access-", scene.random)
+        mounts.append({"name": name, "readOnly": True, "mountPath": _TOKEN_PATH})
+    if name:
+        spec.setdefault("volumes", []).append(_token_volume(name))
+
+
+def _token_volume(name: str) -> Draft:
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
+    ]
+    return {"name": name, "projected": {"sources": sources, "defaultMode": 0o644}}
+
+
+def _create(pod: Draft, scene: Scene) -> None:
+    pod["status"] = {"phase": "Pending", "qosClass": _quality(pod["spec"])}
+    if pod["spec"].get("schedulingGates"):
+        pod["status"]["conditions"] = [{**_GATED, "lastTransitionTime": scene.now}]
+
+
+def _quality(spec: Body) -> str:
+    """Guaranteed: every container is held to what it asks for; BestEffort: none asks for anything; else Burstable."""
+    guaranteed, asked = True, False
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        resources = container.get("resources") or {}
+        limits, requests = _weighed(resources.get("limits")), _weighed(resources.get("requests"))
+        asked = asked or bool(limits or requests)
+        guaranteed = guaranteed and set(limits) == {"cpu", "memory"} and requests == limits
+    return "BestEffort" if not asked else "Guaranteed" if guaranteed else "Burstable"
+
+
+def _weighed(amounts: Body | None) -> dict[str, Any]:
+    counted = {key: quantity.value(amount) for key, amount in (amounts or {}).items() if key in ("cpu", "memory")}
+    return {key: amount for key, amount in counted.items() if amount > 0}
+
+
+def _update(pod: Draft, old: Body, _: Scene) -> None:
+    pod["status"] = old["status"]
+
+
+def _update_status(pod: Draft, old: Body, _: Scene) -> None:
+    pod["spec"] = old["spec"]
+    pod["metadata"].pop("ownerReferences", None)
+    if owners := old["metadata"].get("ownerReferences"):
+        pod["metadata"]["ownerReferences"] = owners
+    pod["status"].setdefault("qosClass", old["status"].get("qosClass", ""))
+
+
+def _validate(pod: Body) -> list[Cause]:
+    return containers.spec_faults(pod["spec"], "spec")
+
+
+_REFUSAL = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
+    "(allow it to be set to 1 if it was previously negative)"
+)
+
+
+def _change_faults(new: Body, old: Body) -> list[Cause]:
+    spec, before = new["spec"], old["spec"]
+    if spec == before:
+        return []
+    found = [*_gate_faults(spec, before), *_toleration_faults(spec, before)]
+    gated = bool(before.get("schedulingGates"))
+    if _fixed(spec, gated) != _fixed(before, gated):
+        found.append(causes.forbidden("spec", f"{_REFUSAL}\n{_difference(_fixed(before, gated), _fixed(spec, gated))}"))
+    return found
+
+
+def _fixed(spec: Body, gated: bool) -> dict[str, Any]:
+    """The part of a spec that no update may change; a gated pod may still be steered to other nodes."""
+    free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"} | ({"nodeSelector", "affinity"} if gated else set())
+    fixed = {key: value for key, value in spec.items() if key not in free}
+    for key in ("containers", "initContainers"):
+        if key in fixed:
+            fixed[key] = [{k: v for k, v in container.items() if k != "image"} for container in fixed[key] or ()]
+    return fixed
+
+
+def _difference(old: Body, new: Body) -> str:
+    """Where they differ. A real server shows Go's own notation here, which nobody should parse; we name the fields."""
+    return ", ".join(sorted(key for key in {*old, *new} if old.get(key) != new.get(key)))
+
+
+def _gate_faults(spec: Body, before: Body) -> Iterable[Cause]:
+    old = {gate["name"] for gate in before.get("schedulingGates") or ()}
+    for at, gate in enumerate(spec.get("schedulingGates") or ()):
+        if gate["name"] not in old:
+            detail = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
+            yield causes.forbidden(f"spec.schedulingGates[{at}].name", detail)
+            return
+
+
+def _toleration_faults(spec: Body, before: Body) -> Iterable[Cause]:
+    kept = [{k: v for k, v in one.items() if k != "tolerationSeconds"} for one in spec.get("tolerations") or ()]
+    for one in before.get("tolerations") or ():
+        if {k: v for k, v in one.items() if k != "tolerationSeconds"} not in kept:
+            yield causes.forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
+            return
+
+
+def _grace(pod: Body, asked: int | None) -> int:
+    """A pod that no kubelet has in hand dies at once; the others get the time they asked for."""
+    if not pod["spec"].get("nodeName") or pod["status"].get("phase") in ("Failed", "Succeeded"):
+        return 0
+    own = pod["spec"].get("terminationGracePeriodSeconds", 30)
+    return max(asked, 0) if asked is not None else max(int(own), 0)
+
+
+POD = Rules(
+    default=_default,
+    admit=_admit,
+    create=_create,
+    update=_update,
+    status=_update_status,
+    validate=_validate,
+    validate_change=_change_faults,
+    generation=("spec",),
+    returns_deleted=True,
+    grace=_grace,
+)

@@ -1,0 +1,1 @@
+"""Tables: the columns that kubectl prints."""

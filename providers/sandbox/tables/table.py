@@ -1,0 +1,49 @@
+"""Tables: a list of objects the way kubectl prints it."""
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from providers.sandbox.tables.columns import Body, Column
+
+_PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+
+
+def table(
+    bodies: Iterable[Body],
+    columns: Sequence[Column],
+    now: datetime.datetime,
+    *,
+    meta: Mapping[str, Any],
+    include: str = "",
+    headed: bool = True,
+) -> dict[str, Any]:
+    """A `meta.k8s.io/v1` Table. `include` is the query's `includeObject`; a watch heads only its first table."""
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": dict(meta),
+        "columnDefinitions": [_definition(column) for column in columns] if headed else None,
+        "rows": [{"cells": [column.cell(body, now) for column in columns], "object": _included(body, include)} for body in bodies],
+    }
+
+
+def partial(body: Body) -> dict[str, Any]:
+    """An object's metadata alone."""
+    return {**_PARTIAL, "metadata": body["metadata"]}
+
+
+def _definition(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    }
+
+
+def _included(body: Body, include: str) -> Body | None:
+    if include == "None":
+        return None
+    return body if include == "Object" else partial(body)

@@ -1,0 +1,269 @@
+"""Schema: whether a custom object fits its CRD's schema, and if not, why, in the server's words.
+
+jsonschema-rs judges; only a refused object is looked at a second time to word the faults. CEL rules (`x-kubernetes-validations`) are
+accepted in a CRD and not evaluated, but for those that forbid a change (`transitions.py`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jsonschema_rs
+import orjson
+
+from providers.sandbox.types import causes, gotime
+from providers.sandbox.types.shapes import ABSENT, Shape
+from providers.sandbox.types.status import Cause
+from providers.sandbox.types.typed import SchemaFault, item_step
+
+Schema = Mapping[str, Any]
+_KEPT = (
+    "type", "enum", "required", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern",
+    "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "multipleOf", "format",
+)  # fmt: skip
+_FORMATS = ("date-time", "date", "ipv4", "ipv6", "uuid", "uri", "email", "hostname", "byte")
+
+
+class Validator:
+    """The compiled schema of one version of a custom kind."""
+
+    def __init__(self, schema: Schema, shape: Shape) -> None:
+        self._schema = schema
+        self._shape = shape
+        self._counted = _counted(shape)
+        self.has_rules = _has_rules(schema)
+        """Whether there are CEL rules."""
+        self._compiled = jsonschema_rs.Draft7Validator(_draft7(schema), validate_formats=True, formats=gotime.FORMATS)
+
+    def faults(self, body: Mapping[str, Any], old: Mapping[str, Any] | None = None, *, status_alone: bool = False) -> list[Cause]:
+        """Everything that is wrong with the object, or with its status alone; metadata is judged elsewhere.
+
+        What was as wrong in `old` is borne: a definition may have become stricter since.
+        """
+        bare = {key: value for key, value in body.items() if key != "metadata"}
+        found: list[Cause] = []
+        if not self._compiled.is_valid(bare):
+            errors = self._compiled.iter_errors(bare)
+            relevant = (error for error in errors if not status_alone or error.instance_path[:1] == ["status"])
+            fresh = (error for error in relevant if old is None or not _is_as_it_was(error.instance_path, bare, old, self._shape))
+            found = [cause for error in fresh for cause in _causes(error, self._schema, status_alone)]
+        if old is None or not any(_duplicates(old, self._shape, "", self._counted)):
+            found += _duplicates(bare, self._shape, "", self._counted)
+        return found
+
+
+_UNCHECKED = causes.invalid(
+    "<nil>",
+    None,
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+)
+_BLOCKING = {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
+
+
+def unchecked(found: Sequence[Cause]) -> list[Cause]:
+    """What is said of CEL rules where faults of these sorts keep them from being looked at; of others they are looked at beside."""
+    return [_UNCHECKED] if any(cause.reason in _BLOCKING for cause in found) else []
+
+
+def _is_as_it_was(path: Sequence[str | int], new: Any, old: Any, shape: Shape) -> bool:
+    """Whether the value at the path, or anything that holds it, is what it was. Items of a list are compared where they have keys."""
+    for step in path:
+        if _same(new, old):
+            return True
+        if isinstance(step, str) and isinstance(old, Mapping):
+            new, old, shape = new[step], old.get(step), shape.child(step)
+        elif isinstance(step, int) and isinstance(old, list) and shape.keys:
+            new = new[step]
+            # An item that is null is not as it was only because there was none.
+            old = next((item for item in old if _keys(item, shape) == _keys(new, shape)), ABSENT)
+            shape = shape.item
+        else:
+            return False
+    return _same(new, old)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON, to which `true` is no number."""
+    return other is not ABSENT and orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(other, option=orjson.OPT_SORT_KEYS)
+
+
+def _keys(item: Any, shape: Shape) -> Any:
+    return [item.get(key) for key in shape.keys] if isinstance(item, Mapping) else item
+
+
+def _has_rules(schema: Any) -> bool:
+    """Whether CEL rules stand anywhere in the schema."""
+    if isinstance(schema, Mapping):
+        return "x-kubernetes-validations" in schema or any(_has_rules(sub) for sub in schema.values())
+    return isinstance(schema, list) and any(_has_rules(sub) for sub in schema)
+
+
+def _draft7(schema: Any) -> Any:
+    """The same schema in JSON Schema's own words: `nullable`, exclusive bounds and integers-or-strings are OpenAPI's or Kubernetes'."""
+    result = {key: schema[key] for key in _KEPT if key in schema}
+    if schema.get("format") not in _FORMATS:
+        result.pop("format", None)
+    for bound, strict in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if result.pop(strict, False) and bound in result:
+            result[strict] = result.pop(bound)
+    if schema.get("x-kubernetes-int-or-string"):
+        result["type"] = ["integer", "string"]
+    if schema.get("nullable"):
+        result = _nullable(result)
+    if schema.get("properties"):
+        result["properties"] = {key: _draft7(sub) for key, sub in schema["properties"].items()}
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        result["additionalProperties"] = _draft7(schema["additionalProperties"])
+    if isinstance(schema.get("items"), Mapping):
+        result["items"] = _draft7(schema["items"])
+    for word in ("allOf", "anyOf", "oneOf"):
+        if schema.get(word):
+            result[word] = [_draft7(sub) for sub in schema[word]]
+    if schema.get("not"):
+        result["not"] = _draft7(schema["not"])
+    return result
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    if "type" in schema:
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        schema["type"] = [*kinds, "null"]
+    if "enum" in schema:
+        schema["enum"] = [*schema["enum"], None]
+    return schema
+
+
+def _field(path: Sequence[str | int]) -> str:
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
+    return text
+
+
+def _causes(error: jsonschema_rs.ValidationError, schema: Schema, status_alone: bool) -> Iterator[Cause]:
+    """One finding of the compiled schema, as the server says it: of alternatives, also what is wrong with the first."""
+    if error.kind.name not in _COMBINED:
+        yield _worded(error, schema, status_alone)
+        return
+    alternatives: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context", None) or []
+    valid = sum(not failures for failures in alternatives)
+    detail = _COMBINED[error.kind.name].format(found=f"{valid} valid alternatives" if valid else "none valid")
+    # So the server puts it: about no field, without a value, and with the path in quotes.
+    yield causes.invalid("<nil>", "", f'"{_spoken(error, status_alone)}" {detail}')
+    if alternatives and not valid:
+        yield from (_worded(failure, schema, status_alone) for failure in alternatives[0])
+
+
+_COMBINED = {
+    "anyOf": "must validate at least one schema (anyOf)",
+    "oneOf": "must validate one and only one schema (oneOf). Found {found}",
+    "not": "must not validate the schema (not)",
+}
+
+
+def _spoken(error: jsonschema_rs.ValidationError, status_alone: bool) -> str:
+    """The field in the server's sentence. A status that comes alone is spoken of without its own name."""
+    field = _field(error.instance_path)
+    return field.removeprefix("status.") if status_alone else field
+
+
+def _worded(error: jsonschema_rs.ValidationError, schema: Schema, status_alone: bool) -> Cause:
+    """One finding about one value, as the server says it."""
+    field, value, word = _field(error.instance_path), error.instance, error.kind.name
+    spoken = _spoken(error, status_alone)
+    limit = getattr(error.kind, "value", None)
+    if word == "required":
+        return causes.required(_field([*error.instance_path, str(limit)]))
+    if word == "type":
+        wanted = sorted(one for one in getattr(error.kind, "types", ()) if one != "null")
+        return _wrong_type(field, spoken, value, wanted, _format(schema, error.schema_path))
+    if word == "enum":
+        return causes.unsupported(field, value, [one for one in getattr(error.kind, "options", ()) if one is not None])
+    if word == "maxLength":
+        return causes.too_long(field, int(str(limit)))
+    if word in ("maxItems", "maxProperties"):
+        return causes.too_many(field, _size(value), int(str(limit)))
+    if word in ("minItems", "minProperties"):
+        value = _size(value)
+    if word == "format":
+        quoted = causes.shown(value)
+        return Cause("FieldValueTypeInvalid", f"Invalid value: {quoted}: {spoken} in body must be of type {limit}: {quoted}", field)
+    detail = _DETAILS.get(word, "is not valid").format(limit=_plain(limit))
+    return causes.invalid(field, value, f"{spoken} in body {detail}")
+
+
+_DETAILS = {
+    "minimum": "should be greater than or equal to {limit}",
+    "maximum": "should be less than or equal to {limit}",
+    "exclusiveMinimum": "should be greater than {limit}",
+    "exclusiveMaximum": "should be less than {limit}",
+    "multipleOf": "should be a multiple of {limit}",
+    "pattern": "should match '{limit}'",
+    "minLength": "should be at least {limit} chars long",
+    "minItems": "should have at least {limit} items",
+    "minProperties": "should have at least {limit} properties",
+    "uniqueItems": "shouldn't contain duplicates",
+}
+_WORDS: tuple[tuple[Any, str], ...] = (
+    (bool, "boolean"), (str, "string"), (Mapping, "object"), (list, "array"), (int, "integer"), (float, "number"),
+)  # fmt: skip
+
+
+_FORM_OF = {"integer": "int64", "number": "float64"}
+
+
+def _format(schema: Any, path: Sequence[str | int]) -> str:
+    """The format of the place whose type is wrong; the path ends with the word `type`."""
+    for step in path[:-1]:
+        if isinstance(schema, Mapping):
+            schema = schema.get(str(step))
+        elif isinstance(schema, list) and isinstance(step, int):
+            schema = schema[step]
+    form = schema.get("format") if isinstance(schema, Mapping) else ""
+    return form if form in _FORMATS else ""
+
+
+def _wrong_type(field: str, spoken: str, value: Any, wanted: Sequence[str], form: str) -> Cause:
+    word = next((word for type_, word in _WORDS if isinstance(value, type_)), "null")
+    if form and value is not None and not isinstance(value, str | list):
+        # Where there is a format the server speaks of that, and not of the type.
+        word, wanted = _FORM_OF.get(word, ""), (form,)
+    return Cause("FieldValueTypeInvalid", f'Invalid value: "{word}": {spoken} in body must be of type {",".join(wanted)}: "{word}"', field)
+
+
+def _size(value: Any) -> int:
+    return len(value)
+
+
+def _plain(limit: Any) -> str:
+    return str(int(limit)) if isinstance(limit, float) and limit.is_integer() else str(limit)
+
+
+def _counted(shape: Shape) -> frozenset[Shape]:
+    """The shapes in which something may be there twice: sets, lists by keys, and whatever holds one."""
+    below = [inner for inner in (*shape.fields.values(), shape.values, shape.items) if inner is not None]
+    found = frozenset().union(*(_counted(inner) for inner in below if not inner.name))
+    return found | {shape} if found or shape.is_set or shape.keys else found
+
+
+def _duplicates(value: Any, shape: Shape, path: str, counted: frozenset[Shape]) -> Iterator[Cause]:
+    """Items that a set or a list by keys holds twice."""
+    if shape not in counted:
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _duplicates(item, shape.child(key), f"{path}.{key}" if path else key, counted)
+    elif isinstance(value, list):
+        seen: set[str] = set()
+        for at, item in enumerate(value):
+            where = f"{path}[{at}]"
+            if shape.keys and item is not None and not isinstance(item, Mapping):
+                yield causes.invalid(where, item, "must be an object for an array of list-type map")
+            elif shape.is_set or shape.keys:
+                try:
+                    step = item_step(item, shape)
+                except SchemaFault:
+                    step = f"{at}"
+                if step in seen:
+                    yield causes.duplicate(where, {key: item.get(key) for key in shape.keys} if shape.keys else item)
+                seen.add(step)
+            yield from _duplicates(item, shape.item, where, counted)

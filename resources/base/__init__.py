@@ -1,0 +1,1 @@
+"""Base: kinds, labels, names and the frame of manifests, which everything else builds on."""

@@ -1,0 +1,1 @@
+"""Children: one renderer for each kind of object that a replica consists of."""

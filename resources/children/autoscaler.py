@@ -1,0 +1,42 @@
+"""Autoscaler: an HPA for each clique and each scaling group that asks for one."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine.ids import ResourceId
+from engine.resource import Policy, Resource
+from resources.base import kinds, labels
+from resources.base.manifest import manifest
+from resources.model.view import View
+
+CPU_AT_80 = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]
+
+POLICY = Policy(
+    defaults=((("spec", "minReplicas"), 1), (("spec", "metrics"), CPU_AT_80)),
+    quantities=frozenset({"value", "averageValue"}),
+)
+"""The server puts a metric and a minimum where none is asked for, and spells quantities its own way."""
+
+
+def render(view: View) -> Iterator[Resource]:
+    """The HPAs of a replica, each named as what it scales; metrics are handed on as they are."""
+    for clique in view.cliques:
+        if clique.clique.autoscaling and clique.group is None:
+            yield _autoscaler(view, clique.id, clique.clique.autoscaling)
+    for group in view.groups:
+        if group.group.autoscaling:
+            yield _autoscaler(view, group.id, group.group.autoscaling)
+
+
+def _autoscaler(view: View, target: ResourceId, config: Mapping[str, Any]) -> Resource:
+    reference = {"apiVersion": kinds.PODCLIQUE.api_version, "kind": target.kind, "name": target.name}
+    spec = {"scaleTargetRef": reference, **{key: config[key] for key in ("minReplicas", "maxReplicas", "metrics") if key in config}}
+    body = manifest(kinds.AUTOSCALER, view.namespace, target.name, labels.child(view.root, "pcs-hpa", target.name), spec=spec)
+    return Resource(
+        kinds.AUTOSCALER.id(view.namespace, target.name),
+        body,
+        f"scales {target.kind} {target.name}",
+        (view.owner,),
+        after=frozenset({target}),
+        policy=POLICY,
+    )

@@ -1,0 +1,87 @@
+"""Identity: the account, role and token with which a pod of a set may watch its neighbours start."""
+
+from collections.abc import Iterator
+
+from engine.ids import Owner
+from engine.resource import Policy, Resource
+from resources.base import kinds, labels, names
+from resources.base.manifest import manifest
+from resources.model.template import Template
+
+RULES = [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]
+
+
+def render(template: Template) -> Iterator[Resource]:
+    """One ServiceAccount, Role, RoleBinding and token Secret for each set."""
+    yield _service_account(template)
+    yield _role(template)
+    yield _role_binding(template)
+    yield _token_secret(template)
+
+
+def _owners(template: Template) -> tuple[Owner, ...]:
+    return (Owner(template.id, kinds.PODCLIQUESET.api_version),)
+
+
+def _service_account(template: Template) -> Resource:
+    root, namespace = template.id.name, template.id.namespace
+    name = names.service_account(root)
+    body = manifest(
+        kinds.SERVICE_ACCOUNT,
+        namespace,
+        name,
+        labels.child(root, "pod-service-account", name),
+        automountServiceAccountToken=True,
+    )
+    return Resource(kinds.SERVICE_ACCOUNT.id(namespace, name), body, "the account of the set's pods", _owners(template))
+
+
+def _role(template: Template) -> Resource:
+    root, namespace = template.id.name, template.id.namespace
+    name = names.role(root)
+    body = manifest(kinds.ROLE, namespace, name, labels.child(root, "pod-role", name.replace(":", "-")), rules=RULES)
+    return Resource(kinds.ROLE.id(namespace, name), body, "lets the set's pods watch one another", _owners(template))
+
+
+def _role_binding(template: Template) -> Resource:
+    root, namespace = template.id.name, template.id.namespace
+    name = names.role(root)
+    account = {"kind": "ServiceAccount", "name": names.service_account(root), "namespace": namespace}
+    body = manifest(
+        kinds.ROLE_BINDING,
+        namespace,
+        name,
+        labels.child(root, "pod-role-binding", name.replace(":", "-")),
+        roleRef={"apiGroup": kinds.ROLE.group, "kind": kinds.ROLE.name, "name": name},
+        subjects=[account],
+    )
+    return Resource(
+        kinds.ROLE_BINDING.id(namespace, name),
+        body,
+        "gives the role to the account",
+        _owners(template),
+        after=frozenset({kinds.ROLE.id(namespace, name), kinds.SERVICE_ACCOUNT.id(namespace, names.service_account(root))}),
+        policy=Policy(immutable=(("roleRef",),)),
+    )
+
+
+def _token_secret(template: Template) -> Resource:
+    root, namespace = template.id.name, template.id.namespace
+    name = names.token_secret(root)
+    account = names.service_account(root)
+    body = manifest(
+        kinds.SECRET,
+        namespace,
+        name,
+        labels.child(root, "pod-sa-token-secret", name),
+        annotations={"kubernetes.io/service-account.name": account},
+        type="kubernetes.io/service-account-token",
+    )
+    return Resource(
+        kinds.SECRET.id(namespace, name),
+        body,
+        "holds the account's token",
+        _owners(template),
+        after=frozenset({kinds.SERVICE_ACCOUNT.id(namespace, account)}),
+        policy=Policy(immutable=(("type",),)),
+    )

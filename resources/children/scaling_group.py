@@ -1,0 +1,45 @@
+"""Scaling groups: cliques that are scaled together, one object for each group of each replica."""
+
+from collections.abc import Iterator
+
+from engine.resource import Policy, Resource
+from resources.base import kinds, labels
+from resources.base.manifest import manifest
+from resources.model.view import GroupView, View
+from resources.status import scaling_group as status
+from resources.status.update import begins
+
+POLICY = Policy(seeded=(("spec", "replicas"),), exact=(("spec", "cliqueNames"),), finalizers=(labels.GROUP_FINALIZER,))
+
+
+def render(view: View) -> Iterator[Resource]:
+    """The scaling groups of a replica. Their `replicas` are a seed; afterwards they belong to whoever scales them."""
+    for group in view.groups:
+        if not group.going:
+            yield _scaling_group(view, group)
+
+
+def _scaling_group(view: View, group: GroupView) -> Resource:
+    config, told = group.group, status.of(view, group)
+    body = manifest(
+        kinds.SCALING_GROUP,
+        view.namespace,
+        group.name,
+        {**labels.child(view.root, "pcs-podcliquescalinggroup", group.name), labels.REPLICA_INDEX: str(view.index)},
+        annotations=config.annotations,
+        finalizers=POLICY.finalizers,
+        spec={
+            "replicas": config.replicas,
+            "minAvailable": config.min_available,
+            "cliqueNames": [clique.name for clique in config.cliques],
+        },
+    )
+    return Resource(
+        group.id,
+        body,
+        f"scaling group {config.name} of replica {view.index}",
+        (view.owner,),
+        policy=POLICY,
+        status=told,
+        prompt=begins(told),
+    )

@@ -1,0 +1,1 @@
+"""Install: what an installation needs: permissions and preflight checks."""

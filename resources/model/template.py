@@ -1,0 +1,197 @@
+"""Template: what a PodCliqueSet asks for, read once per edit and shared by all its replicas."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from engine.canonical import digest
+from engine.duration import parse
+from engine.ids import ResourceId
+from engine.resource import Body
+from resources.base import labels
+from resources.model import sharing, topology
+from resources.model.sharing import Sharing
+from resources.model.template_references import Surroundings
+from resources.model.topology import Topology
+from resources.ports.configuration import Setup
+from resources.ports.fabric import Fabric, Wish
+
+HASH_VERSION = "v1"
+"""Goes in front of every hash: another way of hashing gets another prefix and is never taken for an edit."""
+
+HASH_LENGTH = 40
+
+ANY_ORDER, IN_ORDER, EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clique:
+    """One clique of the template."""
+
+    name: str
+    replicas: int
+    min_available: int
+    role: str
+    pod_spec: Body
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    hash: str
+    starts_after: tuple[str, ...]
+    """The cliques of the template that this one starts after, whoever said so: the set's start-up type or the clique itself."""
+    autoscaling: Mapping[str, Any] | None
+    scheduler: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """One scaling group of the template, with its cliques in its own order."""
+
+    name: str
+    cliques: tuple[Clique, ...]
+    replicas: int
+    min_available: int
+    annotations: Mapping[str, str]
+    autoscaling: Mapping[str, Any] | None
+
+    @property
+    def pods(self) -> int:
+        """How many pods the template foresees in one replica of the group."""
+        return sum(clique.replicas for clique in self.cliques)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """What each replica of a PodCliqueSet is to be. Compared by identity: an edit makes another one; a status or a scale does not."""
+
+    id: ResourceId
+    identity: str
+    """What the names of pods are made from: the set's uid or, before it has one, its namespace and name."""
+    standalone: tuple[Clique, ...]
+    groups: tuple[Group, ...]
+    hash: str
+    priority_class: str
+    publish_not_ready: bool
+    termination_delay: timedelta
+    """For how long a gang may be without its minimum before it is recycled."""
+    on_delete: bool
+    """Whether an edit waits until people delete what is to follow it."""
+    gang_labels: Mapping[str, str]
+    gang_annotations: Mapping[str, str]
+    sharing: Sharing
+    topology: Topology
+    wishes: tuple[tuple[Fabric, Wish], ...]
+    """The fabric domains that its pods are to be in."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether any clique starts after another."""
+        return any(clique.starts_after for clique in self.cliques)
+
+    @property
+    def pods(self) -> int:
+        """How many pods the template foresees in one replica of the set."""
+        return sum(clique.replicas for clique in self.standalone) + sum(group.replicas * group.pods for group in self.groups)
+
+    @property
+    def cliques(self) -> Iterator[Clique]:
+        """All cliques: those that stand alone, then the groups'."""
+        yield from self.standalone
+        for group in self.groups:
+            yield from group.cliques
+
+
+def references(id: ResourceId, spec: Body, setup: Setup) -> tuple[ResourceId, ...]:
+    """The objects of others that a set whose shape is sound refers to, each once."""
+    inner = spec["template"]
+    return tuple(dict.fromkeys((*sharing.references(inner, id.namespace), *topology.references(inner, enabled=setup.topology))))
+
+
+def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: Surroundings, setup: Setup) -> Template:
+    """The template of a set whose defaults are filled in and whose shape is sound (`faults` finds nothing)."""
+    inner = spec["template"]
+    priority = inner.get("priorityClassName", "")
+    order = _order(inner.get("cliqueStartupType") or ANY_ORDER, inner["cliques"])
+    cliques = {entry["name"]: _clique(entry, priority, after) for entry, after in zip(inner["cliques"], order, strict=True)}
+    configs = inner.get("podCliqueScalingGroups") or ()
+    annotations = metadata.get("annotations") or {}
+    inherited = {key: value for fabric in setup.fabrics for key, value in fabric.inherited(annotations).items()}
+    members = {name for config in configs for name in config["cliqueNames"]}
+    return Template(
+        id=id,
+        identity=identity,
+        standalone=tuple(clique for name, clique in cliques.items() if name not in members),
+        groups=tuple(_group(config, cliques, inherited) for config in configs),
+        hash=_hash({name: clique.hash for name, clique in cliques.items()}),
+        priority_class=priority,
+        publish_not_ready=bool((inner.get("headlessServiceConfig") or {}).get("publishNotReadyAddresses", False)),
+        termination_delay=parse(inner["terminationDelay"]),
+        on_delete=(spec.get("updateStrategy") or {}).get("type") == "OnDelete",
+        gang_labels=labels.without_grove(metadata.get("labels") or {}),
+        gang_annotations=labels.without_grove(annotations),
+        sharing=sharing.read(id, inner, around),
+        topology=topology.read(inner, around, enabled=setup.topology),
+        wishes=tuple(_wishes(id.name, annotations, inner["cliques"], setup)),
+    )
+
+
+def _wishes(root: str, annotations: Body, entries: Sequence[Body], setup: Setup) -> Iterator[tuple[Fabric, Wish]]:
+    by_name = {entry["name"]: entry for entry in entries}
+    for fabric in setup.fabrics:
+        yield from ((fabric, wish) for wish in fabric.wishes(root, annotations, by_name))
+
+
+def _order(startup_type: str, entries: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """For each clique of the list, those that it starts after. In order, that is the one before it and no other."""
+    if startup_type == IN_ORDER:
+        return [(), *((entry["name"],) for entry in entries[:-1])]
+    return [tuple(entry["spec"].get("startsAfter") or ()) if startup_type == EXPLICIT else () for entry in entries]
+
+
+def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ...]) -> Clique:
+    spec = entry["spec"]
+    pod_spec = spec["podSpec"]
+    own_labels, annotations = entry.get("labels") or {}, entry.get("annotations") or {}
+    hashed = {"labels": own_labels, "annotations": annotations, "spec": _order_free({**pod_spec, "priorityClassName": priority})}
+    return Clique(
+        name=entry["name"],
+        replicas=spec["replicas"],
+        min_available=spec["minAvailable"],
+        role=spec["roleName"],
+        pod_spec=pod_spec,
+        labels=own_labels,
+        annotations={key: value for key, value in annotations.items() if key != labels.TOPOLOGY_NAME},
+        hash=_hash(hashed),
+        starts_after=starts_after,
+        autoscaling=spec.get("autoScalingConfig"),
+        scheduler=pod_spec.get("schedulerName", ""),
+    )
+
+
+def _group(config: Mapping[str, Any], cliques: Mapping[str, Clique], inherited: Mapping[str, str]) -> Group:
+    return Group(
+        name=config["name"],
+        cliques=tuple(cliques[name] for name in config["cliqueNames"]),
+        replicas=config["replicas"],
+        min_available=config["minAvailable"],
+        annotations={**(config.get("annotations") or {}), **inherited},
+        autoscaling=config.get("scaleConfig"),
+    )
+
+
+UNORDERED = frozenset({"volumes", "imagePullSecrets", "tolerations", "volumeMounts", "ports"})
+"""Lists of a pod spec whose order means nothing: shuffling them is no edit."""
+
+
+def _order_free(value: Any, name: str = "") -> Any:
+    if isinstance(value, Mapping):
+        return {key: _order_free(below, key) for key, below in value.items()}
+    if isinstance(value, list | tuple):
+        items = [_order_free(below) for below in value]
+        return sorted(items, key=digest) if name in UNORDERED else items
+    return value
+
+
+def _hash(value: Any) -> str:
+    """A digest that fits a label value."""
+    return f"{HASH_VERSION}-{digest(value)[:HASH_LENGTH]}"

@@ -1,0 +1,228 @@
+"""What people are told of a pass: what was done, to what end, and what went wrong, on the object whose user cares."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from engine.errors import Forbidden
+from engine.event import Event, Fault
+from engine.ids import Kind, ResourceId
+from engine.operation import Operation, Verb
+from engine.result import Outcome, Result
+from resources.base import kinds
+from resources.reports.events import MOST, narrate
+from tests.builders import clique, group, podcliqueset
+from tests.laws.toy import Toy
+
+ROOT = kinds.PODCLIQUESET.id("default", "demo")
+REFUSED = Forbidden("not for you")
+
+
+def demo(group_replicas: int = 2) -> dict[str, Any]:
+    """A clique that stands alone, and a group of two."""
+    cliques = [clique("a", 2), clique("b"), clique("c")]
+    return podcliqueset("demo", *cliques, groups=(group("g", "b", "c", replicas=group_replicas),), terminationDelay="10m")
+
+
+def up(manifest: dict[str, Any]) -> Toy:
+    """A cluster in which the set has been up for a while."""
+    toy = Toy()
+    toy.put(manifest)
+    toy.settle()
+    toy.now += timedelta(minutes=1)
+    return toy
+
+
+def everything(operation: Operation) -> bool:
+    """All goes well."""
+    return True
+
+
+def passed(toy: Toy, well: Callable[[Operation], bool] = everything) -> tuple[Event, ...]:
+    """What is told of one pass, in which the calls do what they should where all goes `well`."""
+    results = []
+    for plan in toy.plans():
+        failed: set[str] = set()
+        for operation in plan.operations:
+            if failed & operation.after:
+                failed.add(operation.key)
+                results.append(Result(operation, Outcome.SKIPPED, error=Exception("comes after")))
+            elif well(operation):
+                toy.call(operation)
+                results.append(Result(operation, Outcome.DONE, toy.objects.get(operation.id)))
+            else:
+                failed.add(operation.key)
+                results.append(Result(operation, Outcome.FAILED, error=REFUSED))
+    toy.live()
+    toy.now += timedelta(seconds=1)
+    return narrate((), results)
+
+
+def told(toy: Toy, passes: int = 12) -> list[Event]:
+    """All that is told until nothing moves."""
+    return [event for _ in range(passes) for event in passed(toy)]
+
+
+def scale(toy: Toy, kind: Kind, name: str, replicas: int) -> None:
+    """What `kubectl scale` does."""
+    id = kind.id("default", name)
+    toy.write(id, {"spec": {"replicas": replicas}, "metadata": {"generation": toy.objects[id]["metadata"]["generation"] + 1}})
+
+
+def edit(toy: Toy, cliques: list[dict[str, Any]]) -> None:
+    """Somebody applies the set with these cliques."""
+    generation = toy.objects[ROOT]["metadata"]["generation"] + 1
+    toy.write(ROOT, {"spec": {"template": {"cliques": cliques}}, "metadata": {"generation": generation}})
+
+
+def reasons(events: list[Event], about: ResourceId = ROOT) -> dict[str, int]:
+    """How often which reason was told about an object."""
+    return dict(Counter(event.reason for event in events if event.about == about))
+
+
+def test_what_was_made_is_told_on_what_it_was_made_for() -> None:
+    toy = Toy()
+    toy.put(demo())
+    events = told(toy)
+
+    assert reasons(events) == {
+        "PodCliqueCreateOrUpdateSuccessful": 1,
+        "PodCliqueScalingGroupCreateSuccessful": 1,
+        "PodGangCreateOrUpdateSuccessful": 2,
+    }
+    assert reasons(events, kinds.SCALING_GROUP.id("default", "demo-0-g")) == {"PodCliqueCreateSuccessful": 4}
+    assert reasons(events, kinds.PODCLIQUE.id("default", "demo-0-a")) == {"PodCreateSuccessful": 2}
+    assert {event.uid for event in events} <= {body["metadata"]["uid"] for body in toy.objects.values()}
+
+
+def test_a_replica_of_a_group_that_is_scaled_in_is_told_once_on_the_set() -> None:
+    toy = up(demo(3))
+    scale(toy, kinds.SCALING_GROUP, "demo-0-g", 1)
+    events = [event for event in told(toy) if "Replica" in event.reason]
+
+    uid = toy.objects[ROOT]["metadata"]["uid"]
+    assert sorted(events, key=lambda event: event.message) == [
+        Event(ROOT, uid, "PodCliqueScalingGroupReplicaDeleteSuccessful", f"Deleted PodCliqueScalingGroup demo-0-g replicaIndex: {index}")
+        for index in (1, 2)
+    ]
+
+
+def test_a_replica_of_a_group_that_an_update_replaces_is_told_once_on_the_set() -> None:
+    toy = up(demo())
+    edit(toy, [clique("a", 2), clique("b", labels={"now": "other"}), clique("c")])
+
+    messages = [event.message for event in told(toy, 30) if event.reason.startswith("PodCliqueScalingGroupReplicaDelete")]
+    assert sorted(messages) == [f"Deleted PodCliqueScalingGroup demo-0-g replicaIndex: {index}" for index in (0, 1)]
+
+
+def test_a_replica_of_the_set_that_is_recycled_is_told_once_and_its_cliques_are_not() -> None:
+    toy = up(demo())
+    for pod in [pod for pod in toy.pods() if pod.name.startswith("demo-0-a-")]:
+        toy.write(pod, {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}})
+    passed(toy)
+    toy.now += timedelta(minutes=11)
+    events = told(toy)
+
+    found = [event for event in events if "Delete" in event.reason and event.about == ROOT]
+    uid = toy.objects[ROOT]["metadata"]["uid"]
+    assert found == [Event(ROOT, uid, "PodCliqueSetReplicaDeleteSuccessful", "PodCliqueSet replica 0 deleted")]
+
+
+def test_a_replica_that_cannot_be_deleted_whole_is_told_as_failed_and_as_deleted_when_it_is() -> None:
+    toy = up(demo(2))
+    scale(toy, kinds.SCALING_GROUP, "demo-0-g", 1)
+    passed(toy)
+    first = passed(toy, well=lambda operation: operation.id.name != "demo-0-g-1-b" or operation.verb is not Verb.DELETE)
+    later = told(toy)
+
+    what = "PodCliqueScalingGroup demo-0-g replicaIndex: 1"
+    prefix = "PodCliqueScalingGroupReplicaDelete"
+    assert [(event.reason, event.message, event.warning) for event in first if event.reason.startswith(prefix)] == [
+        (f"{prefix}Failed", f"Error deleting {what}: not for you", True)
+    ]
+    deleted = [event for event in later if event.reason.startswith(prefix)]
+    assert [(event.reason, event.message) for event in deleted] == [(f"{prefix}Successful", f"Deleted {what}")]
+
+
+def test_losing_everything_that_was_scheduled_is_told_on_who_lost_it() -> None:
+    toy = up(podcliqueset("demo", clique("b", 2), groups=(group("g", "b", replicas=1),)))
+    for pod in toy.pods():
+        toy.write(pod, {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}})
+    events = told(toy, 3)
+
+    tail = "investigate node availability or capacity."
+    lost = sorted((event.about.name, event.message, event.warning) for event in events if event.reason == "AllScheduledReplicasLost")
+    fires = "Gang termination will fire after TerminationDelay if the"
+    assert lost == [
+        ("demo-0-g", f"All scheduled replicas lost (was 1). {fires} PCSG stays below MinAvailable; {tail}", True),
+        ("demo-0-g-0-b", f"All scheduled pods lost (was 2). {fires} PodClique stays below MinAvailable; {tail}", True),
+    ]
+
+
+def test_a_state_that_could_not_be_written_tells_nothing() -> None:
+    toy = up(podcliqueset("demo", clique("b", 2)))
+    for pod in toy.pods():
+        toy.write(pod, {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}})
+
+    assert passed(toy, well=lambda operation: operation.verb is not Verb.STATUS) == ()
+
+
+def test_on_delete_members_of_a_group_are_edited_in_place_and_that_is_told_on_the_group() -> None:
+    manifest = demo()
+    manifest["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    toy = up(manifest)
+    edit(toy, [clique("a", 2), clique("b", labels={"now": "other"}), clique("c")])
+
+    assert reasons(told(toy), kinds.SCALING_GROUP.id("default", "demo-0-g")) == {"PodCliqueCreateOrUpdateSuccessful": 2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "about", "reason", "message"),
+    [
+        ("PodClique", ROOT, "PodCliqueCreateOrUpdateFailed", "PodClique default/demo-0-a creation or updation failed: not for you"),
+        ("PodGang", ROOT, "PodGangCreateOrUpdateFailed", "Error Creating/Updating PodGang default/demo-0: not for you"),
+        (
+            "PodCliqueScalingGroup",
+            ROOT,
+            "PodCliqueScalingGroupCreateOrUpdateFailed",
+            "Error creating or updating PodCliqueScalingGroup default/demo-0-g: not for you",
+        ),
+    ],
+)
+def test_what_failed_is_told_as_a_warning(kind: str, about: ResourceId, reason: str, message: str) -> None:
+    toy = Toy()
+    toy.put(demo())
+    events = passed(toy, well=lambda operation: operation.id.kind != kind)
+
+    failed = [event for event in events if event.warning and event.about == about]
+    assert {event.reason for event in failed} == {reason}
+    assert {event.message for event in failed} >= {message}
+
+
+def test_a_fault_is_a_warning_on_the_set() -> None:
+    fault = Fault(ROOT, "uid-1", 3, "spec.replicas: must not be negative")
+
+    assert narrate([fault], ()) == (Event(ROOT, "uid-1", "ValidationFailed", fault.text, warning=True),)
+
+
+def test_never_more_than_a_hundred_failures_first() -> None:
+    toy = Toy()
+    toy.put(podcliqueset("demo", clique("a", 150)))
+    events = passed(toy, well=lambda operation: operation.id.kind != "Pod" or operation.id.name.endswith(tuple("bcdfgh")))
+
+    assert len(events) == MOST
+    kinds_of = [event.warning for event in events]
+    assert kinds_of == sorted(kinds_of, reverse=True) and True in kinds_of
+
+
+def test_a_pod_that_cannot_be_made_is_told_on_its_clique() -> None:
+    toy = Toy()
+    toy.put(demo())
+    events = passed(toy, well=lambda operation: operation.id.kind != "Pod")
+
+    failed = [event for event in events if event.about == kinds.PODCLIQUE.id("default", "demo-0-a")]
+    assert [event.reason for event in failed] == ["PodCreateFailed"] * 2
+    assert all(event.message.startswith("Error creating pod demo-0-a-") and event.message.endswith(": not for you") for event in failed)

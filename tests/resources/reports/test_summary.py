@@ -1,0 +1,113 @@
+"""How a workload is doing, told from what is there."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from engine.ids import ResourceId
+from engine.observed import Observed, live, slice_of
+from engine.operation import Cause, Operation, Verb
+from engine.plan import Held, Objection, Plan
+from resources.reports.summary import Gang, Wait, summary
+
+ROOT = ResourceId("grove.io", "PodCliqueSet", "a", "x")
+
+
+def thing(kind: str, name: str, api_version: str = "v1", **rest: Any) -> dict[str, Any]:
+    """An object as a server shows it."""
+    metadata = {"name": name, "namespace": "a", "uid": f"u-{name}", "creationTimestamp": "2026-01-01T00:00:00Z", **rest.pop("metadata", {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
+
+
+def pod(name: str, ready: bool, since: str = "2026-01-01T00:01:00Z", **metadata: Any) -> dict[str, Any]:
+    """A scheduled pod of gang `x-0`."""
+    conditions = [
+        {"type": "PodScheduled", "status": "True"},
+        {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": since},
+    ]
+    metadata = {"labels": {"grove.io/podgang": "x-0"}, **metadata}
+    return thing("Pod", name, metadata=metadata, status={"phase": "Running", "conditions": conditions})
+
+
+def observed(*children: dict[str, Any], **root: Any) -> Observed:
+    """A set of two replicas, one of them available, with these children."""
+    spec, status = {"replicas": 2}, {"availableReplicas": 1, "updatedReplicas": 2}
+    body = thing("PodCliqueSet", "x", "grove.io/v1alpha1", spec=spec, status=status, **root)
+    return Observed(live(body), {"0": slice_of(live(child) for child in children)})
+
+
+def pod_id(name: str) -> ResourceId:
+    """A pod of the set's namespace."""
+    return ResourceId("", "Pod", "a", name)
+
+
+def test_pods_are_counted_in_all_and_by_gang() -> None:
+    gang = thing("PodGang", "x-0", "scheduler.grove.io/v1alpha1", status={"phase": "Running"})
+
+    found = summary(observed(pod("p", True), pod("q", False), gang), Plan(ROOT))
+
+    assert (found.replicas, found.available, found.updated) == (2, 1, 2)
+    assert (found.pods, found.ready, found.scheduled) == (2, 1, 2)
+    assert found.gangs == (Gang("x-0", "Running", 2, 1),)
+
+
+def test_a_wait_is_told_since_the_object_stopped_being_ready_or_began_to_go() -> None:
+    world = observed(pod("p", False, "2026-01-01T00:02:00Z"), pod("q", True, deletionTimestamp="2026-01-01T00:03:00Z"))
+
+    found = summary(
+        world, Plan(ROOT, waiting=(Held(pod_id("q"), "is being deleted"), Held(pod_id("p"), "not ready"), Held(pod_id("r"), "no room")))
+    )
+
+    assert found.waits == (
+        Wait(pod_id("p"), "not ready", datetime(2026, 1, 1, 0, 2, tzinfo=UTC), None),
+        Wait(pod_id("q"), "is being deleted", datetime(2026, 1, 1, 0, 3, tzinfo=UTC), None),
+        Wait(pod_id("r"), "no room", None, None),
+    )
+
+
+def test_a_clique_waits_since_the_first_of_its_pods_was_not_ready_not_since_it_was_made() -> None:
+    mine: dict[str, Any] = {
+        "ownerReferences": [{"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "c", "uid": "u-c", "controller": True}]
+    }
+    times = ("2026-01-01T00:05:00Z", "2026-01-01T00:04:00Z")
+    pods = [pod(f"p{number}", False, at, **mine) for number, at in enumerate(times)]
+    clique = thing("PodClique", "c", "grove.io/v1alpha1")
+    id = ResourceId("grove.io", "PodClique", "a", "c")
+
+    found = summary(observed(clique, pod("well", True, **mine), *pods), Plan(ROOT, waiting=(Held(id, "1 of 3 pods ready"),)))
+
+    assert [one.since for one in found.waits] == [datetime(2026, 1, 1, 0, 4, tzinfo=UTC)]
+
+
+def test_a_gang_is_whole_when_it_has_its_minimum_and_all_that_it_has_is_ready() -> None:
+    cases = (Gang("x", "Running", 2, 2), Gang("x", "Running", 2, 1), Gang("x", "Pending", 2, 2), Gang("x", "Running", 0, 0))
+
+    assert [gang.whole for gang in cases] == [True, False, False, False]
+
+
+def test_one_word_tells_the_gravest() -> None:
+    create = (Operation(Verb.CREATE, pod_id("p"), "why", Cause.INTENT),)
+    status = (Operation(Verb.STATUS, ROOT, "why", Cause.DRIFT),)
+    waits = (Held(pod_id("p"), "why"),)
+    going = {"metadata": {"deletionTimestamp": "2026-01-01T00:03:00Z"}}
+
+    words = [
+        summary(observed(), plan).state
+        for plan in (
+            Plan(ROOT),
+            Plan(ROOT, status),
+            Plan(ROOT, waiting=waits),
+            Plan(ROOT, held=waits, waiting=waits),
+            Plan(ROOT, create, waits, waits),
+            Plan(ROOT, create, objections=(Objection("budget", "no"),)),
+            Plan(ROOT, create, problems=("what?",)),
+        )
+    ]
+
+    assert words == ["settled", "settled", "waiting", "held", "changing", "denied", "faulty"]
+    assert summary(observed(**going), Plan(ROOT, create)).state == "deleting"
+
+
+def test_a_note_is_told_and_nothing_to_be_done_about() -> None:
+    found = summary(observed(), Plan(ROOT, notes=("rack has no effect",)))
+
+    assert (found.notes, found.state) == (("rack has no effect",), "settled")
