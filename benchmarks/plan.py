@@ -17,17 +17,18 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, World, live
-from engine.operation import Operation, Verb
+from engine.operation import Operation
 from engine.ownership import MANAGER
 from engine.paths import merge_patch
-from engine.planner import reference
+from engine.planner import owner_reference
 from engine.resource import Body
-from engine.tick import Survey, survey
+from engine.tick import Plans, plan_all
+from engine.verb import Verb
 from providers.schedulers.kube import KubeScheduler
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
-SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler")
+SETUP = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MOMENT = "2026-01-01T00:00:00Z"
 
@@ -61,8 +62,8 @@ def main() -> None:
     report("peak memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MiB")
 
 
-def _survey(seen: World, memo: Memo) -> Survey:
-    return survey(BLUEPRINTS, seen, NOW, SETUP, memo, Limits())
+def _survey(seen: World, memo: Memo) -> Plans:
+    return plan_all(BLUEPRINTS, seen, NOW, SETUP, memo, Limits())
 
 
 def timed(name: str, act: Callable[[], Any]) -> Any:
@@ -96,7 +97,7 @@ def podcliqueset(name: str, replicas: int) -> dict[str, Any]:
     return {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {**metadata, **finalizers}, "spec": spec}
 
 
-def _lives(made: Survey, roots: list[Live]) -> Iterator[Live]:
+def _lives(made: Plans, roots: list[Live]) -> Iterator[Live]:
     """What the API server would hold once the plan is done and the pods run."""
     for plan, root in zip(made.plans, roots, strict=True):
         uids: dict[ResourceId, str] = {root.id: root.uid}
@@ -107,7 +108,7 @@ def _lives(made: Survey, roots: list[Live]) -> Iterator[Live]:
 
 
 def _stored(operation: Operation, uids: dict[ResourceId, str]) -> Live:
-    references = [reference(one, uids) for one in operation.references]
+    references = [owner_reference(one, uids) for one in operation.owners]
     metadata = {
         **operation.body["metadata"],
         "ownerReferences": references,

@@ -1,4 +1,4 @@
-"""The mathematics of desired state: every pass computes, from what a user asked for and what is there, what should be there now.
+"""The mathematics of desired state: every pass computes, from what a user intended for and what is there, what should be there now.
 
 The nouns, in reading order:
 

@@ -6,7 +6,7 @@ from engine.ids import ResourceId
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class RootWarning:
     """A fault of a root as it is stored: nothing is done about that root before its user mends it. Or an alarm about it."""
 
     root: ResourceId

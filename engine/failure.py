@@ -3,14 +3,20 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from engine.operation import Operation
+from engine.ids import ResourceId
+from engine.verb import Verb
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trouble:
-    """A call that failed the last time it was made, and since when it has. Compared by identity: as long as it lasts it is the same."""
+class FailedCall:
+    """An API call that failed the last time it was made. Compared by identity: as long as the failure lasts, the object is the same."""
 
-    operation: Operation
+    verb: Verb
+    id: ResourceId
+    """The object that the call was about."""
+    parent: tuple[str, str] | None
+    """Kind and name of the object that the call was made for, whose status reports the failure; None for a root itself."""
     error: Exception | None
-    """None while it has not been tried: then nobody knows."""
+    """None while the call is due and has not been tried: then it is not known whether it fails."""
     since: datetime
+    """When the call failed first."""

@@ -18,7 +18,7 @@ class Part:
     needs: frozenset[ResourceId]
     """What its resources come after, outside of the part."""
     outside: tuple[ResourceId, ...] = ()
-    """Those that are found among the neighbours: other roots may want them as well, or nothing but their owner tells whose they are."""
+    """Those that are found among the references: other roots may want them as well, or nothing but their owner tells whose they are."""
 
 
 def part(key: str, resources: Iterable[Resource]) -> Part:

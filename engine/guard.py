@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from engine.blueprint import Blueprint, root_of
 from engine.ids import ResourceId
 from engine.observed import Live, World
-from engine.operation import Operation, Verb
+from engine.operation import Operation
 from engine.plan import Objection, Plan
+from engine.verb import Verb
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,27 +22,27 @@ class Limits:
         return self.max_deletes if self.max_deletes is not None else max(10, observed // 10)
 
 
-def is_unasked(operation: Operation) -> bool:
-    """Whether it takes something away that nobody asked to take away."""
-    return operation.verb in (Verb.DELETE, Verb.REPLACE) and not operation.asked
+def is_unintended(operation: Operation) -> bool:
+    """Whether it takes something away that nobody intended to take away."""
+    return operation.verb in (Verb.DELETE, Verb.REPLACE) and not operation.intended
 
 
 def within_budget(plans: Sequence[Plan], world: World, limits: Limits) -> tuple[Plan, ...]:
     """The plans; all that take away something unasked are objected to when together they exceed the budget."""
-    unasked = sum(is_unasked(operation) for plan in plans for operation in plan.operations)
+    unasked = sum(is_unintended(operation) for plan in plans for operation in plan.operations)
     allowed = limits.budget(sum(observed.count() for observed in world.roots))
     if unasked <= allowed:
         return tuple(plans)
     objection = Objection(
         "delete-budget",
-        f"{unasked} deletes that nobody asked for, {allowed} allowed: look at them, then allow them with --max-deletes {unasked}",
+        f"{unasked} deletes that nobody intended for, {allowed} allowed: look at them, then allow them with --max-deletes {unasked}",
     )
     return tuple(
-        replace(plan, objections=(*plan.objections, objection)) if any(map(is_unasked, plan.operations)) else plan for plan in plans
+        replace(plan, objections=(*plan.objections, objection)) if any(map(is_unintended, plan.operations)) else plan for plan in plans
     )
 
 
-def refuse_to_wipe(world: World, blueprints: Sequence[Blueprint]) -> tuple[Objection, ...]:
+def refuse_unowned_cluster(world: World, blueprints: Sequence[Blueprint]) -> tuple[Objection, ...]:
     """No root in sight while children exist: more likely a wrong place or a missing CRD than a wish to be rid of all.
 
     Roots of another kind than those that the children name could not own them. What somebody has deleted, and what that owns, is on

@@ -13,7 +13,7 @@ _SCALARS = (str, bytes, int, bool, type(None))
 
 
 class Memo:
-    """Answers by key, each with the facts it rests on; facts are compared by identity, scalars by value."""
+    """QueryResults by key, each with the facts it rests on; facts are compared by identity, scalars by value."""
 
     __slots__ = ("_known", "_scopes", "_used")
 
@@ -49,7 +49,7 @@ class Memo:
         return answer
 
     def forget_unused(self) -> None:
-        """Close a round: what was not asked for in it is dropped."""
+        """Close a round: what was not intended for in it is dropped."""
         for kept in (self._known, self._scopes):
             for key in kept.keys() - self._used:
                 del kept[key]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import orjson
 
-from engine.failure import Trouble
+from engine.failure import FailedCall
 from engine.ids import OwnerRef, ResourceId
 from engine.resource import Body
 
@@ -34,7 +34,7 @@ class Live:
 
     @property
     def body(self) -> Body:
-        """The whole object; bytes are parsed when asked, and what was parsed last is kept for a moment."""
+        """The whole object; bytes are parsed when intended, and what was parsed last is kept for a moment."""
         return _parsed(self) if isinstance(self.source, bytes) else self.source
 
     @property
@@ -45,7 +45,7 @@ class Live:
 
 @lru_cache(maxsize=1024)
 def _parsed(one: Live) -> Body:
-    """An object is asked for its body several times in one pass, by the same root, and then not again."""
+    """An object is intended for its body several times in one pass, by the same root, and then not again."""
     body: Body = orjson.loads(cast(bytes, one.source))
     return body
 
@@ -91,7 +91,7 @@ class Slice:
         return self.by_kind.get(kind, ())
 
     def index(self, name: str, make: Callable[["Slice"], T]) -> T:
-        """What can be said of these objects as a whole, computed when it is first asked for."""
+        """What can be said of these objects as a whole, computed when it is first intended for."""
         if name not in self._indices:
             self._indices[name] = make(self)
         return cast(T, self._indices[name])
@@ -111,22 +111,22 @@ EMPTY = Slice({})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """All that a root's plan may depend on: the root, its objects in slices, and neighbours to look at but never touch."""
+    """All that a root's plan may depend on: the root, its objects in slices, and references to look at but never touch."""
 
     root: Live
     """The root as it is; with an empty uid when it exists only as a proposal so far."""
     slices: Mapping[str, Slice]
     proposal: Body | None = None
     """The root as a manifest asks for it, when a plan is made as if that manifest were applied."""
-    context: Mapping[ResourceId, Live] = field(default_factory=dict)
+    foreign: Mapping[ResourceId, Live] = field(default_factory=dict)
     """Objects that bear the root's labels and are not its own: their names are taken."""
     incomplete: frozenset[str] = frozenset()
     """Kinds whose listing failed or was cut: what was not seen may still be there, so nothing of them is deleted."""
-    neighbours: Slice = EMPTY
+    references: Slice = EMPTY
     """Objects that roots may refer to, whosever they are: the same for all roots of a world."""
     unserved: frozenset[str] = frozenset()
     """Kinds that the cluster does not have: there is none of them, and none can be made."""
-    troubles: tuple[Trouble, ...] | None = None
+    failed_calls: tuple[FailedCall, ...] | None = None
     """What failed when it was last tried; None where nobody remembers having tried anything."""
 
     def slice(self, key: str) -> Slice:
@@ -138,11 +138,11 @@ class Observed:
         return next((found for part in self.slices.values() if (found := part.objects.get(id))), None)
 
     def lives(self) -> Iterator[Live]:
-        """The root, its objects and its neighbours."""
+        """The root, its objects and its references."""
         yield self.root
         for part in self.slices.values():
             yield from part.objects.values()
-        yield from self.context.values()
+        yield from self.foreign.values()
 
     def count(self) -> int:
         """How many objects there are, the root not counted."""
@@ -157,7 +157,7 @@ class World:
     orphans: tuple[Live, ...] = ()
     incomplete: Mapping[str, str] = field(default_factory=dict)
     """Kind -> why its listing is not complete."""
-    neighbours: Slice = EMPTY
+    references: Slice = EMPTY
     """Objects that roots may refer to, whosever they are."""
     unserved: frozenset[str] = frozenset()
     """Kinds that the cluster does not have."""

@@ -5,27 +5,17 @@ from enum import StrEnum
 from typing import Any
 
 from engine.ids import Owner, OwnerRef, ResourceId
-from engine.resource import Body, Occasion
-
-
-class Verb(StrEnum):
-    """What an operation does to its object."""
-
-    CREATE = "create"
-    PATCH = "patch"
-    REPLACE = "replace"
-    RELEASE = "release"
-    DELETE = "delete"
-    STATUS = "status"
+from engine.resource import Body, EventGroup
+from engine.verb import Verb
 
 
 class Cause(StrEnum):
     """Why a difference exists."""
 
     INTENT = "intent"
-    """What is asked for has changed."""
+    """What is intended for has changed."""
     DRIFT = "drift"
-    """The world has moved away from what was asked for."""
+    """The world has moved away from what was intended for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +36,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class BoundOwner:
     """An owner with its uid, or with the promise of one."""
 
     owner: Owner
@@ -74,23 +64,31 @@ class Operation:
     why: str
     cause: Cause
     body: Body = field(default_factory=dict)
-    references: tuple[Reference, ...] = ()
+    owners: tuple[BoundOwner, ...] = ()
     changes: tuple[Change, ...] = ()
     expect: Expect = Expect()
     after: frozenset[str] = frozenset()
     """Keys of the operations of this plan that must be done first."""
-    asked: bool = True
+    intended: bool = True
     controller: OwnerRef | None = None
     """Who controls the object that is there already."""
-    occasion: Occasion | None = None
+    event_group: EventGroup | None = None
     """What the object goes as a part of."""
-    prompt: bool = False
+    urgent: bool = False
     """For a status: it tells the beginning of something, whose moment is that of the write."""
 
     @property
     def key(self) -> str:
         """Its name within a plan: verb and identity."""
         return operation_key(self.verb, self.id)
+
+
+def parent_of(operation: Operation) -> tuple[str, str] | None:
+    """Kind and name of the object that the operation is made for: the controller of its object, or the first owner of a new one."""
+    if operation.controller is not None:
+        return operation.controller.kind, operation.controller.name
+    first = next((bound.owner.id for bound in operation.owners), None)
+    return (first.kind, first.name) if first is not None else None
 
 
 def operation_key(verb: Verb, id: ResourceId) -> str:

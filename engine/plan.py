@@ -5,16 +5,20 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from engine.ids import ResourceId
-from engine.operation import Operation, Verb
+from engine.operation import Operation
+from engine.verb import Verb
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Wait:
     """Something that is not done now: why, and until when if that is known."""
 
     id: ResourceId
     why: str
     until: datetime | None = None
+    """When it ends by itself, if that is known."""
+    blocked: bool = False
+    """Whether somebody else has to act first; otherwise a later pass does it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +46,28 @@ class Plan:
 
     root: ResourceId
     operations: tuple[Operation, ...] = ()
-    held: tuple[Held, ...] = ()
+    deferred: tuple[Wait, ...] = ()
     """Operations that are due and not done: by a stance, or because something was not seen completely."""
-    waiting: tuple[Held, ...] = ()
+    pending: tuple[Wait, ...] = ()
     """What is not as desired yet and is nobody's turn but the cluster's: pods to be scheduled, to become ready, to go."""
     objections: tuple[Objection, ...] = ()
     problems: tuple[str, ...] = ()
-    """Faults in what the user asked for; nothing is planned where it cannot be understood."""
+    """Faults in what the user intended for; nothing is planned where it cannot be understood."""
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     wake_at: datetime | None = None
+    error: Exception | None = None
+    """Why no plan could be computed: a defect of the engine, not of what the user asked for."""
+
+    @property
+    def later(self) -> tuple[Wait, ...]:
+        """What is due and left to a later pass."""
+        return tuple(wait for wait in self.deferred if not wait.blocked)
+
+    @property
+    def blocked(self) -> tuple[Wait, ...]:
+        """What is due and cannot be done before somebody else acts."""
+        return tuple(wait for wait in self.deferred if wait.blocked)
 
 
 def changed(plan: Plan) -> bool:

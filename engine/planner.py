@@ -11,12 +11,13 @@ from engine.graph import Part, edges_of
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
-from engine.operation import Cause, Change, Expect, Operation, Reference, Unknown, Verb
+from engine.operation import BoundOwner, Cause, Change, Expect, Operation, Unknown
 from engine.paths import stamp
-from engine.plan import Held, Plan
+from engine.plan import Plan, Wait
 from engine.resource import Body, Resource, Stance
+from engine.verb import Verb
 
-Answer = Operation | Held
+Answer = Operation | Wait
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,24 +25,24 @@ class Step:
     """What is to be done about one part: its operations before edges and time are filled in, and what is held."""
 
     operations: tuple[Operation, ...]
-    held: tuple[Held, ...]
+    deferred: tuple[Wait, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
-    """What the comparisons of one part share: the root, the part's objects, neighbours, what was not seen, why something is missing."""
+class PartContext:
+    """What the comparisons of one part share: the root, the part's objects, references, what was not seen, why something is missing."""
 
     root: Live
     lives: Slice
-    context: Mapping[ResourceId, Live]
+    foreign: Mapping[ResourceId, Live]
     unseen: frozenset[str]
     reads: Mapping[str, frozenset[str]]
     absent: Cause
     outside: Mapping[ResourceId, Live]
-    """What is there of what is found among the neighbours."""
+    """What is there of what is found among the references."""
 
     def find(self, id: ResourceId) -> Live | None:
-        """The root, an object of the part, or one of its among the neighbours."""
+        """The root, an object of the part, or one of its among the references."""
         return self.root if id == self.root.id else self.lives.objects.get(id) or self.outside.get(id)
 
     def cause(self) -> Cause:
@@ -68,7 +69,7 @@ def _is_asking(live: Live) -> bool:
 def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str]], memo: Memo) -> Plan:
     """The operations that make the difference, each after those it depends on.
 
-    A part whose wish and whose slice are the same as last time is not compared again. Where what is asked for cannot be understood
+    A part whose wish and whose slice are the same as last time is not compared again. Where what is intended for cannot be understood
     nothing is planned: what is there stays.
     """
     if desired.problems:
@@ -80,8 +81,8 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
     return Plan(
         root=observed.root.id,
         operations=_ordered(operations, desired),
-        held=(*(held for step in steps for held in step.held), *desired.held),
-        waiting=desired.waiting,
+        deferred=(*(held for step in steps for held in step.deferred), *desired.deferred),
+        pending=desired.pending,
         problems=desired.problems,
         notes=desired.notes,
         alarms=desired.alarms,
@@ -123,25 +124,25 @@ def _unwanted(desired: Desired, observed: Observed, memo: Memo) -> Iterable[Part
 def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]], absent: Cause, memo: Memo) -> Step:
     lives = observed.slice(part.key)
     root = observed.root
-    outside = {id: there for id in part.outside if (there := observed.neighbours.objects.get(id)) is not None}
+    outside = {id: there for id in part.outside if (there := observed.references.objects.get(id)) is not None}
     whole = root if root.id in part.resources else root.uid
-    facts = (part, lives, whole, observed.context, absent, *sorted(observed.incomplete), *outside.values())
-    judging = Judging(root, lives, observed.context, observed.incomplete, reads, absent, outside)
+    facts = (part, lives, whole, observed.foreign, absent, *sorted(observed.incomplete), *outside.values())
+    judging = PartContext(root, lives, observed.foreign, observed.incomplete, reads, absent, outside)
     return memo.recall(("step", part.key), facts, lambda: _step(part, judging))
 
 
-def _step(part: Part, judging: Judging) -> Step:
+def _step(part: Part, judging: PartContext) -> Step:
     operations: list[Operation] = []
-    held: list[Held] = []
+    held: list[Wait] = []
     for answer in _answers(part, judging):
-        if isinstance(answer, Held):
+        if isinstance(answer, Wait):
             held.append(answer)
         else:
             operations.append(answer)
     return Step(tuple(operations), tuple(held))
 
 
-def _answers(part: Part, judging: Judging) -> Iterable[Answer]:
+def _answers(part: Part, judging: PartContext) -> Iterable[Answer]:
     unmade: set[ResourceId] = set()
     for id, resource in part.resources.items():
         live = judging.find(id)
@@ -159,37 +160,37 @@ def _after_its_owners(resource: Resource, answers: list[Answer], unmade: set[Res
     """What is not there is not made before its owners: where one of them is held, it is held as well. `unmade` grows by what is."""
     missing = unmade.intersection(owner.id for owner in resource.owners)
     if missing and any(isinstance(answer, Operation) for answer in answers):
-        answers = [Held(resource.id, f"comes after its owner {min(missing)}, which is held")]
+        answers = [Wait(resource.id, f"comes after its owner {min(missing)}, which is held")]
     if not any(isinstance(answer, Operation) for answer in answers):
         unmade.add(resource.id)
     return answers
 
 
-def _judge(resource: Resource, live: Live | None, judging: Judging) -> Iterable[Answer]:
+def _judge(resource: Resource, live: Live | None, judging: PartContext) -> Iterable[Answer]:
     """What is to be done about one resource."""
     if resource.stance is Stance.HOLD:
-        return (Held(resource.id, resource.why),)
+        return (Wait(resource.id, resource.why),)
     if resource.id.kind in judging.unseen:
-        return (Held(resource.id, f"{resource.id.kind} objects were not seen completely"),)
+        return (Wait(resource.id, f"{resource.id.kind} objects were not seen completely"),)
     if live is None:
         return _create(resource, judging) if resource.stance is Stance.WANT else ()
     blind = judging.blind_spot(resource.id.kind)
     if resource.stance is Stance.DROP:
-        return (Held(resource.id, f"goes once {blind} objects are seen completely"),) if blind else _leave(resource, live, judging)
+        return (Wait(resource.id, f"goes once {blind} objects are seen completely"),) if blind else _leave(resource, live, judging)
     if live.deleting_since is not None and live.id != judging.root.id:
-        return (Held(resource.id, "is being deleted; it is made again once it is gone"),)
+        return (Wait(resource.id, "is being deleted; it is made again once it is gone"),)
     answers = _change(resource, live, judging)
     if answers and blind:
-        return (Held(resource.id, f"changes once {blind} objects are seen completely"),)
+        return (Wait(resource.id, f"changes once {blind} objects are seen completely"),)
     return answers
 
 
-def _create(resource: Resource, judging: Judging) -> Iterable[Answer]:
-    holder = judging.context.get(resource.id)
+def _create(resource: Resource, judging: PartContext) -> Iterable[Answer]:
+    holder = judging.foreign.get(resource.id)
     if holder is not None:
-        return (Held(resource.id, _taken(resource, holder, judging.root)),)
-    references = _references(resource, judging)
-    return (Operation(Verb.CREATE, resource.id, resource.why, judging.cause(), body=resource.body, references=references),)
+        return (Wait(resource.id, _taken(resource, holder, judging.root)),)
+    owners = _bound_owners(resource, judging)
+    return (Operation(Verb.CREATE, resource.id, resource.why, judging.cause(), body=resource.body, owners=owners),)
 
 
 def _taken(resource: Resource, holder: Live, root: Live) -> str:
@@ -198,17 +199,17 @@ def _taken(resource: Resource, holder: Live, root: Live) -> str:
     return f"{holder.id.kind} {place}{holder.id.name} already exists but is not controlled by {owner.kind} {place}{owner.name}"
 
 
-def _references(resource: Resource, judging: Judging) -> tuple[Reference, ...]:
-    return tuple(Reference(owner, _uid(owner.id, judging)) for owner in resource.owners)
+def _bound_owners(resource: Resource, judging: PartContext) -> tuple[BoundOwner, ...]:
+    return tuple(BoundOwner(owner, _uid(owner.id, judging)) for owner in resource.owners)
 
 
-def _uid(id: ResourceId, judging: Judging) -> str | Unknown:
+def _uid(id: ResourceId, judging: PartContext) -> str | Unknown:
     """The uid of an owner, which is the root or stands in the same part; one that is made (again) by this plan has none yet."""
     found = judging.find(id)
     return found.uid if found is not None and found.uid else Unknown(id)
 
 
-def _change(resource: Resource, live: Live, judging: Judging) -> Sequence[Operation]:
+def _change(resource: Resource, live: Live, judging: PartContext) -> Sequence[Operation]:
     """One write at most: the state follows once the object itself is as wanted, for each is bound to the revision it judged."""
     body = live.body
     if not resource.policy.create_only:
@@ -226,23 +227,23 @@ def _change(resource: Resource, live: Live, judging: Judging) -> Sequence[Operat
     return ()
 
 
-def _compare_finalizers(resource: Resource, body: Body, difference: Difference, judging: Judging) -> None:
+def _compare_finalizers(resource: Resource, body: Body, difference: Difference, judging: PartContext) -> None:
     has = body["metadata"].get("finalizers") or []
     lacking = [finalizer for finalizer in resource.policy.finalizers if finalizer not in has]
     if lacking:
         difference.add(("metadata", "finalizers"), has or None, [*has, *lacking], judging.absent)
 
 
-def _compare_owners(resource: Resource, live: Live, body: Body, difference: Difference, judging: Judging) -> None:
+def _compare_owners(resource: Resource, live: Live, body: Body, difference: Difference, judging: PartContext) -> None:
     has = {owner.uid for owner in live.owners}
-    references = _references(resource, judging)
-    lacking = [reference(wanted) for wanted in references if isinstance(wanted.uid, str) and wanted.uid not in has]
+    owners = _bound_owners(resource, judging)
+    lacking = [owner_reference(wanted) for wanted in owners if isinstance(wanted.uid, str) and wanted.uid not in has]
     if lacking:
         old = list(body["metadata"].get("ownerReferences") or [])
         difference.add(("metadata", "ownerReferences"), old or None, [*old, *lacking], judging.absent)
 
 
-def reference(wanted: Reference, uids: Mapping[ResourceId, str] | None = None) -> dict[str, object]:
+def owner_reference(wanted: BoundOwner, uids: Mapping[ResourceId, str] | None = None) -> dict[str, object]:
     """An owner reference as the API takes it. Raises `KeyError` when its uid is neither known nor among `uids`."""
     uid = wanted.uid if isinstance(wanted.uid, str) else (uids or {})[wanted.uid.id]
     entry: dict[str, object] = {
@@ -266,29 +267,29 @@ def _patch(verb: Verb, resource: Resource, live: Live, difference: Difference) -
         changes=difference.changes,
         expect=Expect(live.uid, live.revision),
         controller=live.controller,
-        prompt=verb is Verb.STATUS and resource.prompt,
+        urgent=verb is Verb.STATUS and resource.urgent,
     )
 
 
-def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], judging: Judging) -> Operation:
+def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], judging: PartContext) -> Operation:
     return Operation(
         Verb.REPLACE,
         resource.id,
         f"{resource.why}; the server does not allow to change this in place",
         Cause.INTENT,
         body=resource.body,
-        references=_references(resource, judging),
+        owners=_bound_owners(resource, judging),
         changes=changes,
         expect=Expect(live.uid),
-        asked=resource.asked,
+        intended=resource.intended,
     )
 
 
-def _leave(resource: Resource, live: Live, judging: Judging) -> Iterable[Answer]:
+def _leave(resource: Resource, live: Live, judging: PartContext) -> Iterable[Answer]:
     """Drop it, or, where others want it too, no more than our part in it."""
-    ours = {reference.uid for reference in _references(resource, judging)}
+    ours = {reference.uid for reference in _bound_owners(resource, judging)}
     if not resource.policy.shared or all(owner.uid in ours for owner in live.owners):
-        return _drop(resource, live, _references(resource, judging))
+        return _drop(resource, live, _bound_owners(resource, judging))
     old = live.body["metadata"]["ownerReferences"]
     kept = [entry for entry in old if entry["uid"] not in ours]
     if len(kept) == len(old):
@@ -298,26 +299,26 @@ def _leave(resource: Resource, live: Live, judging: Judging) -> Iterable[Answer]
     return (_patch(Verb.PATCH, resource, live, difference),)
 
 
-def _drop(resource: Resource, live: Live, references: tuple[Reference, ...]) -> Iterable[Answer]:
+def _drop(resource: Resource, live: Live, owners: tuple[BoundOwner, ...]) -> Iterable[Answer]:
     """Delete it unless that has happened, then take our finalizers off; at once, or when those of others have fallen."""
     if live.deleting_since is None:
-        yield _going(Verb.DELETE, resource, live, {}, references)
+        yield _going(Verb.DELETE, resource, live, {}, owners)
     policy = resource.policy
-    if not policy.finalizers or (policy.last and live.deleting_since is None):
+    if not policy.finalizers or (policy.release_last and live.deleting_since is None):
         return
     has = live.body["metadata"].get("finalizers") or ()
     ours = [finalizer for finalizer in policy.finalizers if finalizer in has]
     others = [finalizer for finalizer in has if finalizer not in ours]
-    if policy.last and others:
-        yield Held(live.id, f"{resource.why}; waits for {', '.join(others)} to let go of it")
+    if policy.release_last and others:
+        yield Wait(live.id, f"{resource.why}; waits for {', '.join(others)} to let go of it")
     elif ours:
-        yield _going(Verb.RELEASE, resource, live, {"finalizers": ours, "of": list(has)}, references)
+        yield _going(Verb.RELEASE, resource, live, {"finalizers": ours, "of": list(has)}, owners)
 
 
-def _going(verb: Verb, resource: Resource, live: Live, body: Body, references: tuple[Reference, ...]) -> Operation:
-    cause = Cause.INTENT if resource.asked else Cause.DRIFT
+def _going(verb: Verb, resource: Resource, live: Live, body: Body, owners: tuple[BoundOwner, ...]) -> Operation:
+    cause = Cause.INTENT if resource.intended else Cause.DRIFT
     # Whether we are the last is only true of this revision: another root may be joining at this moment. So is a state that it goes for.
-    is_bound = verb is Verb.DELETE and (resource.policy.shared or resource.as_seen)
+    is_bound = verb is Verb.DELETE and (resource.policy.shared or resource.bind_revision)
     expect = Expect(live.uid, live.revision if is_bound else "")
     return Operation(
         verb,
@@ -325,22 +326,22 @@ def _going(verb: Verb, resource: Resource, live: Live, body: Body, references: t
         resource.why,
         cause,
         body=body,
-        references=references,
+        owners=owners,
         expect=expect,
-        asked=resource.asked,
+        intended=resource.intended,
         controller=live.controller,
-        occasion=resource.occasion,
+        event_group=resource.event_group,
     )
 
 
-def _unasked(live: Live, judging: Judging) -> Iterable[Answer]:
+def _unasked(live: Live, judging: PartContext) -> Iterable[Answer]:
     """An object of ours that nothing asks for any more."""
     if live.deleting_since is not None:
         return ()
     if judging.unseen:
-        return (Held(live.id, "would be deleted, but not everything was seen"),)
+        return (Wait(live.id, "would be deleted, but not everything was seen"),)
     why, expect = "nothing asks for it", Expect(live.uid)
-    return (Operation(Verb.DELETE, live.id, why, Cause.DRIFT, expect=expect, asked=False, controller=live.controller),)
+    return (Operation(Verb.DELETE, live.id, why, Cause.DRIFT, expect=expect, intended=False, controller=live.controller),)
 
 
 def _ordered(operations: Sequence[Operation], desired: Desired) -> tuple[Operation, ...]:

@@ -17,7 +17,7 @@ class Stance(StrEnum):
     WANT = "want"
     """Make it so."""
     HOLD = "hold"
-    """Leave it as it is, there or not; `why` says what it waits for."""
+    """UpdateAllowance it as it is, there or not; `why` says what it waits for."""
     DROP = "drop"
     """It must go."""
 
@@ -48,10 +48,10 @@ class Policy:
     shared: bool = False
     """Several roots want it: each adds and takes away its own owner reference only, and the last one deletes."""
     unlabelled: bool = False
-    """It bears no labels of ours; its owner alone tells whose it is, and it is found among the neighbours."""
+    """It bears no labels of ours; its owner alone tells whose it is, and it is found among the references."""
     finalizers: tuple[str, ...] = ()
     """Ours: put on at creation, released by us when the object goes."""
-    last: bool = False
+    release_last: bool = False
     """Whether ours fall only when nobody else's are left: then they are the proof that the others have finished."""
 
 
@@ -59,8 +59,8 @@ PLAIN = Policy()
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
-    """Something bigger that an object goes as a part of: told once, about who asked for it, instead of object by object."""
+class EventGroup:
+    """Something bigger that an object goes as a part of: told once, about who intended for it, instead of object by object."""
 
     about: ResourceId
     uid: str
@@ -87,13 +87,15 @@ class Resource:
     stance: Stance = Stance.WANT
     policy: Policy = PLAIN
     status: Body | None = None
-    prompt: bool = False
+    urgent: bool = False
     """Whether the status tells the beginning of something, and is to be written while that is the moment."""
-    asked: bool = field(default=True)
-    """For DROP: somebody asked for it (a smaller number, a deleted parent); what nobody asked for counts against the budget."""
-    occasion: Occasion | None = None
+    intended: bool = field(default=True)
+    """For DROP: somebody intended for it (a smaller number, a deleted parent); what nobody intended for counts against the budget."""
+    event_group: EventGroup | None = None
     """For DROP: what it goes as a part of."""
-    as_seen: bool = False
+    blocked: bool = False
+    """For HOLD: whether somebody else has to act before it can be created or changed; otherwise a later pass does it."""
+    bind_revision: bool = False
     """For DROP: it goes for the state that it is in; where that has changed, it is judged anew."""
 
 

@@ -11,7 +11,7 @@ class Outcome(StrEnum):
     """How an operation ended."""
 
     DONE = "done"
-    STALE = "stale"
+    CONFLICT = "conflict"
     """The object changed since the plan was made: look again."""
     FAILED = "failed"
     SKIPPED = "skipped"

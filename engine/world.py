@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from engine.blueprint import Blueprint, root_of
-from engine.failure import Trouble
+from engine.failure import FailedCall
 from engine.ids import Kind, ResourceId
 from engine.observed import EMPTY, Live, Observed, Slice, World, live, slice_of
 from engine.paths import overlay
 from engine.resource import Body
 
 Claims = Mapping[ResourceId, Sequence[Live]]
-Troubles = Mapping[ResourceId, tuple[Trouble, ...]]
+FailedCalls = Mapping[ResourceId, tuple[FailedCall, ...]]
 
 
 def empty() -> World:
@@ -27,21 +27,21 @@ def assemble(
     incomplete: Mapping[str, str],
     previous: World | None = None,
     *,
-    neighbours: Iterable[Live] = (),
+    references: Iterable[Live] = (),
     unserved: frozenset[str] = frozenset(),
-    troubles: Troubles = MappingProxyType({}),
+    failed_calls: FailedCalls = MappingProxyType({}),
 ) -> World:
     """Each root with what is its own.
 
     A child belongs to the root that its labels name, if the chain of its controllers leads there by uid. One that only bears the
     labels is a neighbour: its name is taken, and it is never touched. One that roots own together, and none controls, is nobody's
-    own: they find it among the neighbours. Objects of `previous` that have not changed are kept, and so
-    are slices in which nothing has changed: what was computed from them need not be computed again. `troubles` is what is remembered
+    own: they find it among the references. Objects of `previous` that have not changed are kept, and so
+    are slices in which nothing has changed: what was computed from them need not be computed again. `failed_calls` is what is remembered
     of each root; one that is absent from it has not been dealt with.
     """
     before = {observed.root.id: observed for observed in previous.roots} if previous else {}
     known = {old.id: old for observed in before.values() for old in observed.lives()}
-    around = _Around(_around(neighbours, previous), unserved, frozenset(incomplete), troubles)
+    around = _Around(_around(references, previous), unserved, frozenset(incomplete), failed_calls)
     familiar = sorted((_familiar(root, known) for root in roots), key=lambda root: root.id)
     uids = {root.uid for root in familiar}
     claims, orphans = _by_root(blueprints, (_familiar(child, known) for child in children if not _is_shared(child, uids)))
@@ -50,22 +50,22 @@ def assemble(
     for root in familiar:
         found.append(_observe(by_kind[root.id.kind], root, claims.pop(root.id, []), around, before.get(root.id)))
     orphans.extend(child for abandoned in claims.values() for child in abandoned)
-    return World(tuple(found), tuple(sorted(orphans, key=lambda child: child.id)), incomplete, around.neighbours, unserved)
+    return World(tuple(found), tuple(sorted(orphans, key=lambda child: child.id)), incomplete, around.references, unserved)
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
     """What all roots of a world share."""
 
-    neighbours: Slice
+    references: Slice
     unserved: frozenset[str]
     incomplete: frozenset[str]
-    troubles: Troubles
+    failed_calls: FailedCalls
 
 
-def _around(neighbours: Iterable[Live], previous: World | None) -> Slice:
-    before = previous.neighbours if previous else EMPTY
-    return _familiar_slice([_familiar(one, before.objects) for one in neighbours], before)
+def _around(references: Iterable[Live], previous: World | None) -> Slice:
+    before = previous.references if previous else EMPTY
+    return _familiar_slice([_familiar(one, before.objects) for one in references], before)
 
 
 def _is_shared(child: Live, roots: Set[str]) -> bool:
@@ -91,20 +91,20 @@ def _by_root(blueprints: Sequence[Blueprint], children: Iterable[Live]) -> tuple
 
 
 def _observe(blueprint: Blueprint, root: Live, claimed: Sequence[Live], around: _Around, before: Observed | None) -> Observed:
-    ours, strangers = _by_descent(root, claimed)
+    ours, others = _by_descent(root, claimed)
     parts: dict[str, list[Live]] = {}
     for child in ours:
         parts.setdefault(blueprint.part_of(root.id, child.id), []).append(child)
     slices = {key: _familiar_slice(parts[key], before.slice(key) if before else EMPTY) for key in sorted(parts)}
-    context = _familiar_slice(strangers, Slice(before.context) if before else EMPTY).objects
+    foreign = _familiar_slice(others, Slice(before.foreign) if before else EMPTY).objects
     now = Observed(
         root,
         slices,
-        context=context,
+        foreign=foreign,
         incomplete=around.incomplete,
-        neighbours=around.neighbours,
+        references=around.references,
         unserved=around.unserved,
-        troubles=around.troubles.get(root.id),
+        failed_calls=around.failed_calls.get(root.id),
     )
     return before if before is not None and _is_unchanged(before, now) else now
 
@@ -112,10 +112,10 @@ def _observe(blueprint: Blueprint, root: Live, claimed: Sequence[Live], around: 
 def _is_unchanged(before: Observed, now: Observed) -> bool:
     return (
         before.root is now.root
-        and before.context is now.context
-        and before.neighbours is now.neighbours
+        and before.foreign is now.foreign
+        and before.references is now.references
         and before.unserved == now.unserved
-        and before.troubles is now.troubles
+        and before.failed_calls is now.failed_calls
         and before.proposal is None
         and before.incomplete == now.incomplete
         and before.slices.keys() == now.slices.keys()
@@ -162,7 +162,7 @@ def _renewed(observed: Observed, blueprint: Blueprint, changed: Iterable[Live], 
         key = blueprint.part_of(root.id, id)
         return edits.setdefault(key, dict(observed.slice(key).objects))
 
-    strangers: dict[ResourceId, Live] = {}
+    strange: dict[ResourceId, Live] = {}
     for one in changed:
         if one.id == root.id:
             root = one
@@ -172,24 +172,24 @@ def _renewed(observed: Observed, blueprint: Blueprint, changed: Iterable[Live], 
         if owner and (owner.uid == root.uid or any(owner.uid == sibling.uid for sibling in siblings.values())):
             siblings[one.id] = one
         else:
-            strangers[one.id] = one
+            strange[one.id] = one
     left = set(gone)
     for id in left:
         objects(id).pop(id, None)
-    context = observed.context
-    if strangers or not left.isdisjoint(context):
-        context = {id: one for id, one in {**context, **strangers}.items() if id not in left}
+    foreign = observed.foreign
+    if strange or not left.isdisjoint(foreign):
+        foreign = {id: one for id, one in {**foreign, **strange}.items() if id not in left}
     slices = {**observed.slices, **{key: slice_of(lives.values()) for key, lives in edits.items()}}
-    return replace(observed, root=root, slices=slices, context=context)
+    return replace(observed, root=root, slices=slices, foreign=foreign)
 
 
-def beside(world: World, root: ResourceId, neighbours: Iterable[Live]) -> World:
-    """The world with objects put beside a root: not its own, but in the way of a name."""
-    extra = {one.id: one for one in neighbours}
+def with_foreign(world: World, root: ResourceId, references: Iterable[Live]) -> World:
+    """The world with objects put with_foreign a root: not its own, but in the way of a name."""
+    extra = {one.id: one for one in references}
     return replace(
         world,
         roots=tuple(
-            replace(observed, context={**extra, **observed.context}) if observed.root.id == root else observed for observed in world.roots
+            replace(observed, foreign={**extra, **observed.foreign}) if observed.root.id == root else observed for observed in world.roots
         ),
     )
 
@@ -197,7 +197,7 @@ def beside(world: World, root: ResourceId, neighbours: Iterable[Live]) -> World:
 def propose(world: World, manifests: Iterable[Body], referred: Iterable[Kind] = ()) -> World:
     """The world as if these root manifests were applied: roots that exist get a proposal, new ones are there without a uid.
 
-    Roots of kinds that others may refer to are their neighbours as they will be.
+    Roots of kinds that others may refer to are their references as they will be.
     """
     wanted = {root.id: (root, manifest) for manifest in manifests for root in (imagined(manifest),)}
     world = _among(world, wanted.values(), {kind.name for kind in referred})
@@ -209,13 +209,13 @@ def propose(world: World, manifests: Iterable[Body], referred: Iterable[Kind] = 
 
 
 def _among(world: World, proposed: Iterable[tuple[Live, Body]], referred: Set[str]) -> World:
-    """The world with what is proposed among the neighbours; the same where that says nothing new."""
-    there = world.neighbours.objects
+    """The world with what is proposed among the references; the same where that says nothing new."""
+    there = world.references.objects
     news = {root.id: root for root, manifest in proposed if root.id.kind in referred and _is_news(there.get(root.id), manifest)}
     if not news:
         return world
     around = slice_of({**there, **news}.values())
-    return replace(world, roots=tuple(replace(observed, neighbours=around) for observed in world.roots), neighbours=around)
+    return replace(world, roots=tuple(replace(observed, references=around) for observed in world.roots), references=around)
 
 
 def _is_news(there: Live | None, manifest: Body) -> bool:
@@ -223,8 +223,8 @@ def _is_news(there: Live | None, manifest: Body) -> bool:
 
 
 def _imaginary(world: World, root: Live, manifest: Body) -> Observed:
-    """A root that a manifest asks for, in its surroundings."""
-    return Observed(root, {}, manifest, incomplete=frozenset(world.incomplete), neighbours=world.neighbours, unserved=world.unserved)
+    """A root that a manifest asks for, in its template_references."""
+    return Observed(root, {}, manifest, incomplete=frozenset(world.incomplete), references=world.references, unserved=world.unserved)
 
 
 def imagined(manifest: Body) -> Live:

@@ -15,7 +15,7 @@ from engine.report.printable import clipped
 from engine.runtime.client import Client
 from providers.kubernetes.discovery import Discovery
 from resources.install.permissions import Permission
-from resources.ports.queries import Answer, Answers, Offer, Question
+from resources.ports.queries import Query, QueryResult, QueryResults, ServedApis
 
 ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
 TOLD = 200
@@ -25,7 +25,7 @@ AT_ONCE = 16
 
 
 @runtime_checkable
-class Open(Protocol):
+class DiscoveryClient(Protocol):
     """A client that tells what its server is."""
 
     async def discover(self) -> Discovery:
@@ -37,31 +37,31 @@ class Open(Protocol):
         ...
 
 
-async def offer(client: Client) -> Offer:
+async def offer(client: Client) -> ServedApis:
     """What the server serves and what it is. Raises `Unauthorized`, and `Unreachable` when there is no answer at all."""
-    if not isinstance(client, Open):
-        return Offer(frozenset((kind.group, kind.version, kind.plural) for kind in await client.kinds()))
+    if not isinstance(client, DiscoveryClient):
+        return ServedApis(frozenset((kind.group, kind.version, kind.plural) for kind in await client.kinds()))
     try:
         found = await client.discover()
     except (Unauthorized, Unreachable):
         raise
     except ClusterError as error:
-        return Offer(fault=f"failed to discover API resources: {clipped(str(error), TOLD)}")
+        return ServedApis(fault=f"failed to discover API resources: {clipped(str(error), TOLD)}")
     kinds = frozenset((one.kind.group, one.kind.version, one.kind.plural) for one in found.served)
     try:
         version = await client.version()
     except ClusterError:
         version = {}
-    return Offer(kinds, found.incomplete, version=version)
+    return ServedApis(kinds, found.incomplete, version=version)
 
 
-async def ask(client: Client, questions: Iterable[Question], offered: Offer) -> Answers:
+async def ask(client: Client, questions: Iterable[Query], offered: ServedApis) -> QueryResults:
     """The answers, asked for at once. Raises `Unauthorized`, for then none of them would mean anything."""
-    found: dict[Question, Answer] = {}
+    found: dict[Query, QueryResult] = {}
     wanted = list(dict.fromkeys(questions))
     slots = anyio.Semaphore(AT_ONCE)
 
-    async def one(question: Question) -> None:
+    async def one(question: Query) -> None:
         async with slots:
             found[question] = await _answer(client, question, offered)
 
@@ -71,34 +71,34 @@ async def ask(client: Client, questions: Iterable[Question], offered: Offer) -> 
                 tasks.start_soon(one, question)
     except* Unauthorized as errors:
         raise errors.exceptions[0] from None
-    return Answers(found)
+    return QueryResults(found)
 
 
-async def _answer(client: Client, question: Question, offered: Offer) -> Answer:
+async def _answer(client: Client, question: Query, offered: ServedApis) -> QueryResult:
     kind = best(question, offered)
     if offered.kinds and not offered.serves(kind):
         doubt = offered.doubt(kind)
         why = f"it is not known whether the cluster serves {kind.name}: {clipped(doubt, TOLD)}" if doubt else ""
-        return Answer(fault=why, served=False)
+        return QueryResult(fault=why, served=False)
     try:
-        return Answer(tuple(await _objects(client, kind, question)))
+        return QueryResult(tuple(await _objects(client, kind, question)))
     except NotFound as error:
         # Of one object it may mean that it is not there; otherwise nobody has ever heard of the kind.
-        return Answer(served=bool(question.name and get(error.status, ("details", "name"))))
+        return QueryResult(served=bool(question.name and get(error.status, ("details", "name"))))
     except Unauthorized:
         raise
     except ClusterError as error:
         # No object can have such a name: so there is none.
-        return Answer() if question.name and isinstance(error, Invalid) else Answer(fault=clipped(str(error), TOLD))
+        return QueryResult() if question.name and isinstance(error, Invalid) else QueryResult(fault=clipped(str(error), TOLD))
 
 
-def best(question: Question, offered: Offer) -> Kind:
+def best(question: Query, offered: ServedApis) -> Kind:
     """The kind in the best version that is served; as it is asked for where none is, or nobody knows."""
     versions = (replace(question.kind, version=version) for version in (question.kind.version, *question.versions))
     return next((kind for kind in versions if offered.serves(kind)), question.kind)
 
 
-async def _objects(client: Client, kind: Kind, question: Question) -> Sequence[Live]:
+async def _objects(client: Client, kind: Kind, question: Query) -> Sequence[Live]:
     if question.name:
         bodies = [await client.get(kind, question.namespace, question.name)]
     else:

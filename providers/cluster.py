@@ -10,11 +10,12 @@ from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
 from engine.observed import Live, live
-from engine.operation import Operation, Verb
-from engine.planner import reference
+from engine.operation import Operation
+from engine.planner import owner_reference
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from engine.runtime.provider import Scope, Sighting
+from engine.runtime.provider import Observation, Scope
+from engine.verb import Verb
 from providers.listing import is_hole, is_older, listed, serves
 from providers.recorder import Recorder
 from providers.scoping import Target, sighting, targets
@@ -31,7 +32,7 @@ class Cluster:
         self._kinds = dict(KINDS)
         self._recorder = Recorder(client, clock)
 
-    async def observe(self, scope: Scope) -> Sighting:
+    async def observe(self, scope: Scope) -> Observation:
         """List all kinds of the scope at once. Raises `Unauthorized`, and `Unreachable` when no list at all is answered."""
         self.know(scope)
         look = _Look(self._client, scope)
@@ -42,7 +43,7 @@ class Cluster:
 
     def know(self, scope: Scope) -> None:
         """Learn the kinds of a scope, for plug-ins bring kinds of their own: whatever is written has been looked at before."""
-        self._kinds.update({(kind.group, kind.name): kind for kind in (*scope.children, *scope.neighbours)})
+        self._kinds.update({(kind.group, kind.name): kind for kind in (*scope.children, *scope.references)})
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Make the call that the operation stands for. A vanished object is success for what goes."""
@@ -69,8 +70,8 @@ class Cluster:
 
     async def _create(self, kind: Kind, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any]:
         body = operation.body
-        if operation.references:
-            references = [reference(wanted, uids) for wanted in operation.references]
+        if operation.owners:
+            references = [owner_reference(wanted, uids) for wanted in operation.owners]
             body = {**body, "metadata": {**body["metadata"], "ownerReferences": references}}
         return await self._client.create(kind, operation.id.namespace, body)
 
@@ -133,13 +134,13 @@ class _Look:
             else:
                 self.unserved.add(target.kind.name)
 
-    def sighting(self) -> Sighting:
+    def sighting(self) -> Observation:
         """All of it. Raises what makes it worthless."""
-        refuse_the_worthless(self.troubles.values(), anything=bool(self.found or self.unserved))
+        raise_if_nothing_observed(self.troubles.values(), anything=bool(self.found or self.unserved))
         return sighting(self._scope, self.found, {kind: str(error) for kind, error in self.troubles.items()}, self.unserved)
 
 
-def refuse_the_worthless(troubles: Iterable[ClusterError], *, anything: bool) -> None:
+def raise_if_nothing_observed(troubles: Iterable[ClusterError], *, anything: bool) -> None:
     """Raise what makes a look worthless: that nobody knows us, or that nothing at all was answered."""
     for error in troubles:
         if isinstance(error, Unauthorized) or (isinstance(error, Unreachable) and not anything):

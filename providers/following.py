@@ -13,10 +13,11 @@ import orjson
 from engine.errors import ClusterError, Expired, NotFound, ServerFault
 from engine.ids import ResourceId
 from engine.observed import Live, live
-from engine.operation import Operation, Verb
+from engine.operation import Operation
 from engine.resource import Body
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.verb import Verb
 from providers.listing import is_hole, listed, typed
 from providers.scoping import Target, is_labelled
 

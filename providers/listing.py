@@ -12,13 +12,13 @@ from engine.observed import Live, live
 from engine.resource import Body
 from engine.runtime.client import Client
 from engine.runtime.provider import Scope
-from providers.asking import Open
+from providers.asking import DiscoveryClient
 from providers.scoping import Target
 from resources.base import kinds
 
 
 @runtime_checkable
-class Sparing(Protocol):
+class RawListingClient(Protocol):
     """A client that can leave objects unparsed."""
 
     async def lives(self, kind: Kind, namespace: str, labels: str) -> tuple[Sequence[Live], str]:
@@ -50,7 +50,7 @@ async def listed(client: Client, target: Target) -> Listed:
 
 
 async def _listed(client: Client, target: Target) -> Listed:
-    if isinstance(client, Sparing):
+    if isinstance(client, RawListingClient):
         found, revision = await client.lives(*target)
         masks = target.kind == kinds.SECRET
         return Listed([replace(one, source=masked(one.body)) for one in found] if masks else found, revision, target.kind)
@@ -81,7 +81,7 @@ async def is_hole(client: Client, kind: Kind, error: ClusterError) -> bool:
 
 async def serves(client: Client, kind: Kind) -> bool:
     """Whether the server says that it has that kind, in that version if it tells versions. Raises `ServerFault` where it does not know."""
-    if isinstance(client, Open):
+    if isinstance(client, DiscoveryClient):
         found = await client.discover()
         if not found.serves(kind) and kind.api_version in found.incomplete:
             raise ServerFault(f"{kind.api_version}: {found.incomplete[kind.api_version]}")

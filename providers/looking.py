@@ -1,4 +1,4 @@
-"""Looking: a provider that only looks. What previews, reports and snapshots are handed, so that they could not write if they tried."""
+"""ReadOnlyProvider: a provider that only looks. What previews, reports and snapshots are handed, so that they could not write if they tried."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.operation import Operation
-from engine.runtime.provider import Provider, Scope, Sighting
+from engine.runtime.provider import Observation, Provider, Scope
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class ReadOnlyProvider:
     """Another provider's eyes, without its hands."""
 
     provider: Provider
 
-    async def observe(self, scope: Scope) -> Sighting:
+    async def observe(self, scope: Scope) -> Observation:
         """What the other sees."""
         return await self.provider.observe(scope)
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from engine.ids import Kind
 from engine.observed import Live
-from engine.runtime.provider import Scope, Sighting
+from engine.runtime.provider import Observation, Scope
 
 
 class Target(NamedTuple):
@@ -19,28 +19,28 @@ class Target(NamedTuple):
 def targets(scope: Scope) -> Iterator[Target]:
     """The lists that a look at that scope is made of: each kind once, whatever it is there for."""
     for kind in scope.children:
-        if kind not in scope.neighbours:
+        if kind not in scope.references:
             yield from (Target(kind, namespace, scope.selector) for namespace in scope.namespaces or ("",))
-    for kind in dict.fromkeys((*scope.neighbours, *scope.roots)):
+    for kind in dict.fromkeys((*scope.references, *scope.roots)):
         yield from (Target(kind, namespace, "") for namespace in (scope.namespaces if kind.namespaced else ()) or ("",))
 
 
 def sighting(
     scope: Scope, found: Iterable[tuple[Kind, Iterable[Live]]], incomplete: Mapping[str, str] | None = None, unserved: Iterable[str] = ()
-) -> Sighting:
+) -> Observation:
     """What these lists bring to a look at that scope."""
     roots: list[Live] = []
     children: list[Live] = []
-    neighbours: list[Live] = []
+    references: list[Live] = []
     for kind, lives in found:
         listed = list(lives)
         if kind in scope.roots:
             roots += listed
-        if kind in scope.neighbours:
-            neighbours += listed
+        if kind in scope.references:
+            references += listed
         if kind in scope.children:
-            children += listed if kind not in scope.neighbours else children_among(listed, scope)
-    return Sighting(roots, children, dict(sorted((incomplete or {}).items())), neighbours, frozenset(unserved))
+            children += listed if kind not in scope.references else children_among(listed, scope)
+    return Observation(roots, children, dict(sorted((incomplete or {}).items())), references, frozenset(unserved))
 
 
 def is_of(one: Live, kinds: Sequence[Kind]) -> bool:

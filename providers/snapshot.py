@@ -16,7 +16,7 @@ from engine.operation import Operation
 from engine.ownership import MANAGER
 from engine.report.printable import clipped, printable
 from engine.resource import Body
-from engine.runtime.provider import Scope, Sighting
+from engine.runtime.provider import Observation, Scope
 from providers.documents import Document, meaning, read_documents
 from providers.scoping import children_among, is_of
 
@@ -78,13 +78,13 @@ class Snapshot:
 
     lives: Sequence[Live] = ()
 
-    async def observe(self, scope: Scope) -> Sighting:
+    async def observe(self, scope: Scope) -> Observation:
         """What a look at the cluster would have brought."""
         inside = [one for one in self.lives if not scope.namespaces or one.id.namespace in ("", *scope.namespaces)]
-        return Sighting(
+        return Observation(
             tuple(one for one in inside if is_of(one, scope.roots)),
             children_among(inside, scope),
-            neighbours=tuple(one for one in inside if is_of(one, scope.neighbours)),
+            references=tuple(one for one in inside if is_of(one, scope.references)),
         )
 
     async def look(self, id: ResourceId) -> Live | None:

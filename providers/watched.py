@@ -1,4 +1,4 @@
-"""Watched: a cluster that is listed once and followed from then on, so that a look at it costs no call, and a change is noticed at once."""
+"""WatchingCluster: a cluster that is listed once and followed from then on, so that a look at it costs no call, and a change is noticed at once."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -13,9 +13,9 @@ from engine.observed import Live
 from engine.operation import Operation
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from engine.runtime.provider import Scope, Sighting
+from engine.runtime.provider import Observation, Scope
 from engine.runtime.session import PASSING
-from providers.cluster import Cluster, refuse_the_worthless
+from providers.cluster import Cluster, raise_if_nothing_observed
 from providers.following import Following
 from providers.listing import is_older
 from providers.scoping import sighting, targets
@@ -27,15 +27,15 @@ AT_ONCE = 8
 """How many doubts are resolved at once."""
 
 
-class Watched:
-    """`engine.runtime.provider.Provider`, and `Attentive`, over a client. Outside of `following` it lists, as `Cluster` does."""
+class WatchingCluster:
+    """`engine.runtime.provider.Provider`, and `WatchingProvider`, over a client. Outside of `following` it lists, as `Cluster` does."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._cluster = Cluster(client, clock)
         self._followed: tuple[Scope, list[Following]] | None = None
         self._changed = anyio.Event()
-        self._last: Sighting | None = None
+        self._last: Observation | None = None
         self._doubts: set[ResourceId] = set()
         """Of these we may be wrong: what we did went unanswered, or the answer speaks against what we have seen."""
 
@@ -62,7 +62,7 @@ class Watched:
         self._last = None
         self._changed.set()
 
-    async def observe(self, scope: Scope) -> Sighting:
+    async def observe(self, scope: Scope) -> Observation:
         """What is there. Raises `Unauthorized`, and `Unreachable` when nothing has been heard of for a while."""
         if self._followed is None or self._followed[0] is not scope:
             return await self._cluster.observe(scope)
@@ -71,7 +71,7 @@ class Watched:
         for one in followed:
             await one.synced.wait()
         troubles = {one.target.kind.name: error for one in followed if (error := one.trouble) is not None}
-        refuse_the_worthless(troubles.values(), anything=any(one.served and one.trouble is None for one in followed))
+        raise_if_nothing_observed(troubles.values(), anything=any(one.served and one.trouble is None for one in followed))
         if self._last is None or troubles or self._last.incomplete:
             self._changed = anyio.Event()
             found = ((one.target.kind, one.lives.values()) for one in followed)

@@ -7,7 +7,7 @@ from hypothesis import settings
 
 pytest_plugins = ["tests.controlplane.fixtures"]
 
-# How long an example may take says more about the neighbours on the machine than about the code.
+# How long an example may take says more about the references on the machine than about the code.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 

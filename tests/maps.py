@@ -19,7 +19,7 @@ class Mapper:
     topology = MAP
     topology_policy = Policy(exact=(("spec", "rows"),), immutable=(("spec", "rows"),))
 
-    def dress(self, spec: dict[str, Any]) -> dict[str, Any]:
+    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Name the scheduler."""
         return {**spec, "schedulerName": self.name}
 

@@ -8,16 +8,16 @@ from engine.paths import overlay
 from engine.plan import Plan
 from engine.report.printable import printable
 from engine.resource import Body
-from engine.runtime.passes import Look
+from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
 from engine.world import imagined
 from enginectl import output
-from enginectl.around import UNKNOWN, neighbours_in
+from enginectl.around import UNKNOWN, references_in
 from enginectl.manifest_files import Manifest, Wanted, identity, refuse
 from enginectl.wiring import ROOTS, Where, Wiring
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
-from resources.ports.references import Neighbours
+from resources.ports.references import KnownReferences
 from resources.schema import pod_spec_rules
 from resources.schema.parse import unknown
 
@@ -35,27 +35,27 @@ class Admitted:
         """Raise `InputError` with every fault, if there is one."""
         refuse([fault for faults in self.rejected.values() for fault in faults])
 
-    def answered(self, look: Look) -> Look:
+    def answered(self, look: Pass) -> Pass:
         """The look with what is rejected in it: of such a root nothing is planned, for nothing would come of it."""
-        plans = {plan.root: plan for plan in look.survey.plans} | {
+        plans = {plan.root: plan for plan in look.planned.plans} | {
             root: Plan(root, problems=faults) for root, faults in self.rejected.items()
         }
-        return replace(look, survey=replace(look.survey, plans=tuple(plans[root] for root in sorted(plans))))
+        return replace(look, planned=replace(look.planned, plans=tuple(plans[root] for root in sorted(plans))))
 
 
 async def admitted(wired: Wiring, wanted: Wanted, provider: Provider, against: str, where: Where) -> Admitted:
     """What admission makes of the roots beside what is there: those that are there would be changed, the others made."""
     if not wanted.roots:
         return Admitted(wanted)
-    return admitted_beside(wired, wanted, await neighbours_in(wired, provider, against, where))
+    return admitted_beside(wired, wanted, await references_in(wired, provider, against, where))
 
 
-def admitted_beside(wired: Wiring, wanted: Wanted, around: Neighbours = UNKNOWN) -> Admitted:
-    """The same, beside neighbours that are known; warnings are told on stderr, each with its place.
+def admitted_beside(wired: Wiring, wanted: Wanted, around: KnownReferences = UNKNOWN) -> Admitted:
+    """The same, beside references that are known; warnings are told on stderr, each with its place.
 
     What the files ask for is there as well by then: a set may refer to a binding that lies beside it.
     """
-    beside = Neighbours({**around.objects, **{one.id: one for one in map(imagined, wanted.roots)}}, around.kinds)
+    beside = KnownReferences({**around.objects, **{one.id: one for one in map(imagined, wanted.roots)}}, around.kinds)
     taken: list[tuple[Body, Manifest]] = []
     rejected: dict[ResourceId, tuple[str, ...]] = {}
     for root, manifest in zip(wanted.roots, wanted.manifests, strict=True):
@@ -73,7 +73,7 @@ def admitted_beside(wired: Wiring, wanted: Wanted, around: Neighbours = UNKNOWN)
     return Admitted(replace(wanted, roots=roots, manifests=manifests), rejected)
 
 
-def request_for(root: Body, around: Neighbours) -> Request:
+def request_for(root: Body, around: KnownReferences) -> Request:
     """What applying the manifest would ask for: what it does not say of labels and annotations stays as it is."""
     group, _, _ = root["apiVersion"].rpartition("/")
     id = KINDS[group, root["kind"]].id(root["metadata"].get("namespace", ""), root["metadata"]["name"])

@@ -17,9 +17,9 @@ from enginectl.options import Output
 from enginectl.preview import look_at
 from enginectl.wiring import Wiring
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
-from resources.domains.status import standings
+from resources.domains.status import domain_statuses
 from resources.reports.binding_summary import Binding, binding_summary
-from resources.reports.summary import Gang, Wait, Workload, summary
+from resources.reports.summary import Gang, Waiting, Workload, summary
 
 VERSION = 1
 HEADERS = ("NAMESPACE", "NAME", "STATE", "REPLICAS", "AVAILABLE", "UPDATED", "GANGS", "PODS READY", "AGE")
@@ -30,13 +30,15 @@ GANGS = 10
 
 
 async def show(wired: Wiring, name: str, form: Output) -> Exit:
-    """Look once, and tell how the workloads are doing."""
+    """Pass once, and tell how the workloads are doing."""
     async with wiring.world(wired, wiring.LIVE) as (provider, otherwise):
         where = wiring.where(wired, NO_FILES, otherwise=otherwise)
         look = await look_at(wiring.engine_of(wired, provider, where))
-    plans = {plan.root: plan for plan in look.survey.plans}
+    plans = {plan.root: plan for plan in look.planned.plans}
     chosen = [(seen, plans[seen.root.id]) for seen in look.world.roots if name in ("", seen.root.id.name)]
-    found = [summary(seen, plan, standings(seen, plan, wired.setup)) for seen, plan in chosen if seen.root.id.kind == PODCLIQUESET.name]
+    found = [
+        summary(seen, plan, domain_statuses(seen, plan, wired.setup)) for seen, plan in chosen if seen.root.id.kind == PODCLIQUESET.name
+    ]
     bindings = [binding_summary(seen, plan) for seen, plan in chosen if seen.root.id.kind == TOPOLOGY_BINDING.name]
     missing = bool(name) and not chosen
     code = Exit.FAILED if missing else Exit.INCOMPLETE if look.world.incomplete else Exit.DONE
@@ -131,9 +133,9 @@ def gang_line(gang: Gang) -> Line:
     return Line(f"  gang {printable(gang.name)}: {printable(gang.phase)}, {gang.ready} of {gang.pods} pods ready", "faint")
 
 
-def wait_lines(waits: Iterable[Wait], now: datetime, verbose: bool) -> Iterator[Line]:
+def wait_lines(waits: Iterable[Waiting], now: datetime, verbose: bool) -> Iterator[Line]:
     """What waits, why, and since when; what is alike is told once."""
-    groups: Iterable[Sequence[Wait]] = [(wait,) for wait in waits] if verbose else held_alike(waits)
+    groups: Iterable[Sequence[Waiting]] = [(wait,) for wait in waits] if verbose else held_alike(waits)
     for group in groups:
         onset = min((wait.since for wait in group if wait.since), default=None)
         since = f", since {age(now, onset)}" if onset else ""
@@ -194,7 +196,7 @@ def binding_entry(one: Binding) -> dict[str, Any]:
     }
 
 
-def waits(found: Iterable[Wait]) -> list[dict[str, Any]]:
+def waits(found: Iterable[Waiting]) -> list[dict[str, Any]]:
     """What waits, in the document."""
     return [
         {"object": identity(wait.id), "why": wait.why, "since": moment_text(wait.since), "until": moment_text(wait.until)} for wait in found

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 from engine.errors import ClusterError
 from engine.ids import ResourceId
-from engine.runtime.passes import Look
+from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, Scope
 from resources.base import kinds
-from resources.domains.capacity import Room, crowded
+from resources.domains.capacity import NodeCapacity, capacity_notes
 from resources.domains.requests import planned_by
-from resources.ports.configuration import Setup
-from resources.ports.fabric import Confined, Fabric
+from resources.ports.configuration import Configuration
+from resources.ports.fabric import Fabric, NodeExclusiveFabric
 
 
-async def noted(look: Look, setup: Setup, provider: Provider, *, complete: bool) -> Look:
-    """The look, with a note on each crowded set. Nothing is read where no set asks for a domain.
+async def noted(look: Pass, setup: Configuration, provider: Provider, *, complete: bool) -> Pass:
+    """The look, with a note on each capacity_notes set. Nothing is read where no set asks for a domain.
 
     `complete` says whether what the provider does not have is not there; a snapshot may only not have looked.
     """
@@ -26,16 +26,16 @@ async def noted(look: Look, setup: Setup, provider: Provider, *, complete: bool)
     notes: dict[ResourceId, list[str]] = {}
     for fabric in setup.fabrics:
         if planned_by(sets, fabric):
-            uids = {live.id: live.uid for live in look.world.neighbours.of(fabric.kind.name)}
-            for root, told in crowded(fabric, sets, await room_of(fabric, provider, complete=complete), uids).items():
+            uids = {live.id: live.uid for live in look.world.references.of(fabric.kind.name)}
+            for root, told in capacity_notes(fabric, sets, await room_of(fabric, provider, complete=complete), uids).items():
                 notes.setdefault(root, []).append(told)
-    plans = tuple(replace(plan, notes=(*plan.notes, *notes.get(plan.root, ()))) for plan in look.survey.plans)
-    return replace(look, survey=replace(look.survey, plans=plans)) if notes else look
+    plans = tuple(replace(plan, notes=(*plan.notes, *notes.get(plan.root, ()))) for plan in look.planned.plans)
+    return replace(look, planned=replace(look.planned, plans=plans)) if notes else look
 
 
-async def room_of(fabric: Fabric, provider: Provider, *, complete: bool) -> Room | None:
+async def room_of(fabric: Fabric, provider: Provider, *, complete: bool) -> NodeCapacity | None:
     """The places for pods in domains; None where nobody knows them. Whose claims cannot be seen takes none."""
-    if not isinstance(fabric, Confined):
+    if not isinstance(fabric, NodeExclusiveFabric):
         return None
     scope = Scope((), (), "", (), (fabric.inventory, kinds.RESOURCE_CLAIM))
     try:
@@ -44,9 +44,9 @@ async def room_of(fabric: Fabric, provider: Provider, *, complete: bool) -> Room
         return None
     if fabric.inventory.name in seen.incomplete or fabric.inventory.name in seen.unserved:
         return None
-    inventory = [live for live in seen.neighbours if live.id.kind == fabric.inventory.name]
+    inventory = [live for live in seen.references if live.id.kind == fabric.inventory.name]
     if not inventory and not complete:
         return None
-    claims = (live for live in seen.neighbours if live.id.kind == kinds.RESOURCE_CLAIM.name)
+    claims = (live for live in seen.references if live.id.kind == kinds.RESOURCE_CLAIM.name)
     taken = {node: fabric.domain_of(claim) for claim in claims if (node := fabric.taken(claim))}
-    return Room(fabric.places(inventory), taken)
+    return NodeCapacity(fabric.places(inventory), taken)

@@ -6,14 +6,14 @@ from typing import Any
 from engine.report.json import identity, moment_text
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
-from resources.domains.status import Standing, State
+from resources.domains.status import DomainStatus, State
 
 SHOWN = 10
 """Domains that are shown one by one; of the others there is only the number."""
 GOOD = frozenset({State.JOINED, State.USED, State.COMPLETED, State.EMPTY})
 
 
-def lines(found: Sequence[Standing], *, verbose: bool) -> Iterator[Line]:
+def lines(found: Sequence[DomainStatus], *, verbose: bool) -> Iterator[Line]:
     """Those that are not well first, then the others."""
     ordered = sorted(found, key=lambda one: one.state in GOOD)
     shown = ordered if verbose else ordered[:SHOWN]
@@ -23,7 +23,7 @@ def lines(found: Sequence[Standing], *, verbose: bool) -> Iterator[Line]:
         yield Line(f"  … {len(ordered) - len(shown)} more domains; -v shows all", "faint")
 
 
-def told(one: Standing) -> str:
+def told(one: DomainStatus) -> str:
     """How a domain is doing, in a line."""
     parts = [str(one.state), nodes(one), users(one), maker(one)]
     if one.state is State.TERMINATING:
@@ -35,25 +35,25 @@ def told(one: Standing) -> str:
     return ", ".join(filter(None, parts))
 
 
-def nodes(one: Standing) -> str:
+def nodes(one: DomainStatus) -> str:
     """How many nodes are in it; nothing where nobody is or is to be."""
     if one.joined or one.expected:
         return f"{one.ready} of {max(one.expected, len(one.joined))} nodes joined"
     return ""
 
 
-def users(one: Standing) -> str:
+def users(one: DomainStatus) -> str:
     """Who claims a place in it."""
     counts = [f"{count} of {printable(clique)}" for clique, count in (one.pods or {}).items()]
     return f"pods: {', '.join(counts)}" if counts else f"{one.ended} pods have ended" if one.ended else ""
 
 
-def maker(one: Standing) -> str:
+def maker(one: DomainStatus) -> str:
     """Who has made it, where that is not us."""
     return "made by a user" if one.maker == "user" else ""
 
 
-def entry(one: Standing) -> dict[str, Any]:
+def entry(one: DomainStatus) -> dict[str, Any]:
     """A domain in the document."""
     return {
         "object": identity(one.id),

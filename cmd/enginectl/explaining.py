@@ -1,4 +1,4 @@
-"""Explaining: one object, with who wants it, how it stands and what is wrong, in lines and as a document."""
+"""DiagnosingFabric: one object, with who wants it, how it stands and what is wrong, in lines and as a document."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.resource import Stance
 from engine.runtime.client import Client
-from engine.runtime.passes import Look
+from engine.runtime.passes import Pass
 from enginectl import domains_shown, output, wiring
 from enginectl.condition import age
 from enginectl.exits import Exit
@@ -23,17 +23,17 @@ from enginectl.options import Output
 from enginectl.preview import look_at
 from enginectl.running import Misuse
 from enginectl.wiring import Wiring
-from providers.asking import Open, ask, offer
-from providers.looking import Looking
+from providers.asking import DiscoveryClient, ask, offer
+from providers.looking import ReadOnlyProvider
 from resources.base import kinds
 from resources.domains import drain
 from resources.domains.requests import planned_by
-from resources.domains.status import Standing, standings
-from resources.ports.configuration import Setup
-from resources.ports.inspection import Diagnosis, Explaining
-from resources.ports.queries import Answer, Answers, Question
+from resources.domains.status import DomainStatus, domain_statuses
+from resources.ports.configuration import Configuration
+from resources.ports.inspection import DiagnosingFabric, Diagnosis
+from resources.ports.queries import Query, QueryResult, QueryResults
 from resources.registry import BLUEPRINTS
-from resources.reports.explanation import Account, Wanting, account
+from resources.reports.explanation import DesiredBy, Explanation, account
 from resources.reports.provenance import Sources, provenance
 
 VERSION = 1
@@ -46,9 +46,9 @@ LONGEST = 400
 class Explained:
     """All that there is to tell."""
 
-    account: Account
+    account: Explanation
     diagnoses: tuple[Diagnosis, ...] = ()
-    standings: tuple[Standing, ...] = ()
+    domain_statuses: tuple[DomainStatus, ...] = ()
     """How a domain is doing, as seen from each set that has it."""
     sources: Sources = field(default_factory=dict)
     """Which of its fields come from which of its root's."""
@@ -57,29 +57,29 @@ class Explained:
 
 
 async def explained(wired: Wiring, word: str, name: str, form: Output) -> Exit:
-    """Look once, and explain."""
+    """Pass once, and explain."""
     async with wiring.cluster(wired) as (client, provider):
         kind = await kind_of(client, wired, word)
         id = kind.id(wired.options.namespace or wiring.home(wired), name)
         where = wiring.Where((id.namespace,)) if id.namespace else wiring.EVERYWHERE
-        look = await look_at(wiring.engine_of(wired, Looking(provider), where))
+        look = await look_at(wiring.engine_of(wired, ReadOnlyProvider(provider), where))
         offered = await offer(client)
-        alone = Question(kind, id.namespace, id.name)
+        alone = Query(kind, id.namespace, id.name)
         other = (await ask(client, [alone], offered)).to(alone)
-        plans = {plan.root: plan for plan in look.survey.plans}
+        plans = {plan.root: plan for plan in look.planned.plans}
         blueprints = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
         found = account(look.world, plans, blueprints, id, wired.setup, look.now, next(iter(other.objects), None))
         diagnoses: list[Diagnosis] = []
-        asked: dict[Question, Answer] = {alone: other} if other.fault else {}
+        asked: dict[Query, QueryResult] = {alone: other} if other.fault else {}
         for domain in domains_of(wired.setup, found, look.world):
             fabric = next(fabric for fabric in wired.setup.fabrics if fabric.kind.name == domain.kind)
-            if isinstance(fabric, Explaining):
+            if isinstance(fabric, DiagnosingFabric):
                 answers = await ask(client, fabric.clues(domain), offered)
                 asked |= answers.known
                 diagnoses += relevant(found, domain, fabric.explain(domain, answers, look.now))
-    unseen = {**look.world.incomplete, **dict(holes(Answers(asked)))}
+    unseen = {**look.world.incomplete, **dict(holes(QueryResults(asked)))}
     near = [seen for seen in look.world.roots if seen.root.id in plans]
-    doing = [one for seen in near for one in standings(seen, plans[seen.root.id], wired.setup) if one.id == id]
+    doing = [one for seen in near for one in domain_statuses(seen, plans[seen.root.id], wired.setup) if one.id == id]
     wants_all = form is Output.JSON or wired.options.verbose
     sources = sources_of(wired.setup, found, look) if wants_all else {}
     return told(Explained(found, tuple(diagnoses), tuple(doing), sources, unseen), wired, look.now, form)
@@ -88,9 +88,9 @@ async def explained(wired: Wiring, word: str, name: str, form: Output) -> Exit:
 async def kind_of(client: Client, wired: Wiring, word: str) -> Kind:
     """The kind that a word means: of those that we have to do with, then of all that the server serves. Raises `Misuse`."""
     scope = wiring.scope(wired.setup)
-    ours = dict.fromkeys((*scope.roots, *scope.children, *scope.neighbours))
+    ours = dict.fromkeys((*scope.roots, *scope.children, *scope.references))
     names = {kind: {kind.name, kind.plural, f"{kind.plural}.{kind.group}"} for kind in ours}
-    if isinstance(client, Open):
+    if isinstance(client, DiscoveryClient):
         for one in (await client.discover()).served:
             told = {one.kind.name, one.kind.plural, f"{one.kind.plural}.{one.kind.group}", one.singular, *one.short_names}
             same = next((kind for kind in ours if (kind.group, kind.name) == (one.kind.group, one.kind.name)), one.kind)
@@ -102,7 +102,7 @@ async def kind_of(client: Client, wired: Wiring, word: str) -> Kind:
     return found
 
 
-def sources_of(setup: Setup, found: Account, look: Look) -> Sources:
+def sources_of(setup: Configuration, found: Explanation, look: Pass) -> Sources:
     """Where its fields come from, by the first root that wants it."""
     roots = {seen.root.id: seen.root for seen in look.world.roots}
     for want in found.wanted:
@@ -112,26 +112,26 @@ def sources_of(setup: Setup, found: Account, look: Look) -> Sources:
     return {}
 
 
-def domains_of(setup: Setup, found: Account, world: World) -> Iterator[ResourceId]:
+def domains_of(setup: Configuration, found: Explanation, world: World) -> Iterator[ResourceId]:
     """The domain that an object is, or the domains that a pod is to be in: those that are there, and those that sets ask for."""
     live = found.live
     for fabric in setup.fabrics:
         if (found.id.group, found.id.kind) == (fabric.kind.group, fabric.kind.name):
             yield found.id
         elif live is not None and found.id.kind == kinds.POD.name:
-            there = {one.id: one for one in world.neighbours.of(fabric.kind.name)}
+            there = {one.id: one for one in world.references.of(fabric.kind.name)}
             sets = [(seen.root.id, seen.root.body) for seen in world.roots if seen.root.id.kind == kinds.PODCLIQUESET.name]
             known = {one.id for one in planned_by(sets, fabric)} | there.keys()
             near = (id for id in sorted(known) if id.namespace == found.id.namespace)
             yield from (id for id in near if drain.asks(live, fabric.template(there.get(id), id.name)))
 
 
-def relevant(found: Account, domain: ResourceId, diagnoses: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
+def relevant(found: Explanation, domain: ResourceId, diagnoses: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
     """Of a domain, all that is said; of a pod, what is said of it or of the domain itself."""
     return (one for one in diagnoses if found.id == domain or one.about in (found.id, domain))
 
 
-def holes(answers: Answers) -> Iterator[tuple[str, str]]:
+def holes(answers: QueryResults) -> Iterator[tuple[str, str]]:
     """What could not be seen."""
     return ((question.kind.name, answer.fault) for question, answer in answers.known.items() if answer.fault)
 
@@ -157,8 +157,8 @@ def lines(found: Explained, now: datetime, *, verbose: bool) -> Iterator[Line]:
     yield Line(printable(str(one.id)), "head")
     if one.is_known or found.diagnoses:
         yield Line(f"  {presence(one.live, now)}")
-        yield from (Line(f"  {line}") for line in wishes(one))
-        yield from (Line(f"  {line}") for line in dict.fromkeys(map(domains_shown.told, found.standings)))
+        yield from (Line(f"  {line}") for line in domain_requests(one))
+        yield from (Line(f"  {line}") for line in dict.fromkeys(map(domains_shown.told, found.domain_statuses)))
         yield from standing(one, verbose)
     for path, of in found.sources.items():
         rest = f" and {len(of) - SHOWN} more" if len(of) > SHOWN else ""
@@ -184,7 +184,7 @@ def presence(live: Live | None, now: datetime) -> str:
     return f"there for {age(now, live.created_at)}, being deleted for {age(now, live.deleting_since)}, held by {holders}"
 
 
-def wishes(one: Account) -> Iterator[str]:
+def domain_requests(one: Explanation) -> Iterator[str]:
     """Who wants it and why, or that nobody does."""
     for want in one.wanted:
         verb = {Stance.WANT: "wanted by", Stance.HOLD: "held by", Stance.DROP: "to go, says"}[want.stance]
@@ -201,23 +201,23 @@ def wishes(one: Account) -> Iterator[str]:
         yield "nothing wants it: it is of no workload"
 
 
-def of_part(want: Wanting) -> str:
+def of_part(want: DesiredBy) -> str:
     """The part of the root, where it has a number."""
     return f" (replica {want.part})" if want.part.isdecimal() else ""
 
 
-def standing(one: Account, verbose: bool) -> Iterator[Line]:
+def standing(one: Explanation, verbose: bool) -> Iterator[Line]:
     """What is due, held and waited for."""
     for operation in one.operations:
         yield Line(f"  due: {operation.verb}, {clipped(operation.why, LONGEST)} ({operation.cause})", operation.verb)
         changes = lines_of(operation)
         for change in changes if verbose else changes[:SHOWN]:
             yield Line(f"    {printable(spell(change.path))}: {' → '.join(sides(change))}")
-    for word, listed in (("held", one.held), ("waits", one.waiting)):
+    for word, listed in (("held", one.deferred), ("waits", one.pending)):
         for held in listed:
             until = f" (until {moment_text(held.until)})" if held.until else ""
             yield Line(f"  {word}: {clipped(held.why, LONGEST)}{until}", "held")
-    if one.live is not None and one.wanted and not (one.operations or one.held or one.waiting):
+    if one.live is not None and one.wanted and not (one.operations or one.deferred or one.pending):
         yield Line("  as it is wanted", "good")
 
 
@@ -235,11 +235,11 @@ def document(found: Explained) -> dict[str, Any]:
         "wantedBy": [{"root": identity(want.root), "part": want.part, "stance": str(want.stance), "why": want.why} for want in one.wanted],
         "roots": [identity(root) for root in one.roots],
         "operations": [operation_entry(operation) for operation in one.operations],
-        "held": [held_entry(held) for held in one.held],
-        "waiting": [held_entry(held) for held in one.waiting],
+        "held": [held_entry(held) for held in one.deferred],
+        "waiting": [held_entry(held) for held in one.pending],
         "problems": list(one.problems),
         "fields": [{"path": spell(path), "from": list(map(spell, of))} for path, of in found.sources.items()],
-        "domains": [domains_shown.entry(each) for each in found.standings],
+        "domains": [domains_shown.entry(each) for each in found.domain_statuses],
         "diagnoses": [diagnosis_entry(each) for each in found.diagnoses],
         "unseen": dict(found.unseen),
     }

@@ -5,10 +5,10 @@ from engine.runtime.provider import Provider
 from enginectl.running import Unfit
 from enginectl.wiring import Wiring
 from resources.install.preflight import demands
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 
 
-async def missing(setup: Setup, provider: Provider) -> str:
+async def missing(setup: Configuration, provider: Provider) -> str:
     """What is not there and must be, in words; empty where all is well. Raises `ClusterError` where nobody can tell."""
     for kind, message in demands(setup.fabrics):
         if not await provider.serves(kind):
@@ -26,7 +26,7 @@ async def require(wired: Wiring, provider: Provider) -> None:
         raise Unfit(told)
 
 
-async def note(setup: Setup, provider: Provider) -> str:
+async def note(setup: Configuration, provider: Provider) -> str:
     """The same for those who only look: something to mention. What ails a server that does not answer, the look itself says better."""
     try:
         return await missing(setup, provider)

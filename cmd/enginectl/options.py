@@ -43,9 +43,9 @@ def declare(
     kubeconfig: Annotated[Path | None, typer.Option(metavar="FILE", help="Otherwise KUBECONFIG, ~/.kube/config or the pod's own.")] = None,
     context: Annotated[str, typer.Option(metavar="NAME", help="Context of the kubeconfig.")] = "",
     namespace: Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Otherwise that of the context.")] = "",
-    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Look at all namespaces.")] = False,
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Pass at all namespaces.")] = False,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Operator configuration.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Leave nothing out, and log what happens.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="UpdateAllowance nothing out, and log what happens.")] = False,
     log_format: Annotated[LogFormat | None, typer.Option(help="How log lines are written.")] = None,
 ) -> None:
     """Declare the options on the root command; `everywhere` hands them on."""

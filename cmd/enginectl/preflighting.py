@@ -17,8 +17,8 @@ from resources.base import kinds
 from resources.install.permissions import permissions
 from resources.install.preflight import Rights, checks, failed
 from resources.ports.checks import Check, Level, Outcome
-from resources.ports.inspection import Inspecting, Site
-from resources.ports.queries import Question
+from resources.ports.inspection import InspectingFabric, Installation
+from resources.ports.queries import Query
 from resources.registry import BLUEPRINTS
 
 VERSION = 1
@@ -29,7 +29,7 @@ CELL = 120
 
 
 async def inspected(wired: Wiring, form: Output) -> Exit:
-    """Look, judge, tell, and answer with the exit code."""
+    """Pass, judge, tell, and answer with the exit code."""
     async with wiring.cluster(wired) as (client, _):
         found = tuple(checks(await site(wired, client), await rights(wired, client), wired.setup.fabrics))
     if form is Output.JSON:
@@ -39,14 +39,14 @@ async def inspected(wired: Wiring, form: Output) -> Exit:
     return verdict(found)
 
 
-async def site(wired: Wiring, client: Client) -> Site:
+async def site(wired: Wiring, client: Client) -> Installation:
     """What there is of everything that the checks look at."""
     offered = await offer(client)
-    sets = Question(kinds.PODCLIQUESET)
-    wanted = [question for fabric in wired.setup.fabrics if isinstance(fabric, Inspecting) for question in fabric.questions()]
+    sets = Query(kinds.PODCLIQUESET)
+    wanted = [question for fabric in wired.setup.fabrics if isinstance(fabric, InspectingFabric) for question in fabric.questions()]
     answers = await ask(client, (sets, *wanted), offered)
     seen = answers.to(sets)
-    return Site(offered, answers, seen.objects if seen.known and seen.served else None)
+    return Installation(offered, answers, seen.objects if seen.known and seen.served else None)
 
 
 async def rights(wired: Wiring, client: Client) -> Rights:

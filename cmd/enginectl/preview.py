@@ -4,7 +4,7 @@ from engine.guard import Limits
 from engine.report.json import document
 from engine.report.model import Report, compose
 from engine.report.text import text
-from engine.runtime.passes import Engine, Look
+from engine.runtime.passes import Engine, Pass
 from engine.runtime.session import preview as look_once
 from enginectl import fitness, output, wiring
 from enginectl.admitting import admitted
@@ -16,7 +16,7 @@ from enginectl.wiring import USUAL, Wiring
 
 
 async def preview(wired: Wiring, wanted: Wanted, against: str, form: Output, *, detailed: bool = False, limits: Limits = USUAL) -> Exit:
-    """Look, report, and answer with the exit code. The same look as that of a sync, and nothing else."""
+    """Pass, report, and answer with the exit code. The same look as that of a sync, and nothing else."""
     async with wiring.world(wired, against) as (provider, otherwise):
         where = wiring.where(wired, wanted, otherwise=otherwise)
         asked = await admitted(wired, wanted, provider, against, where)
@@ -31,20 +31,20 @@ async def preview(wired: Wiring, wanted: Wanted, against: str, form: Output, *, 
     return code
 
 
-async def look_at(engine: Engine, wanted: Wanted = NO_FILES) -> Look:
+async def look_at(engine: Engine, wanted: Wanted = NO_FILES) -> Pass:
     """A look, with a note on stderr about roots that the cluster does not know."""
     look = await look_once(engine, wanted.roots)
     unknown = [kind for kind in engine.scope.roots if kind.name in look.world.unserved]
     if unknown and (note := await wiring.unserved(engine.provider, unknown)):
         output.tell(f"note: {note}")
-    if lacking := await fitness.note(engine.settings, engine.provider):
+    if lacking := await fitness.note(engine.configuration, engine.provider):
         output.tell(f"note: {lacking}")
     return look
 
 
-def report_of(look: Look) -> Report:
+def report_of(look: Pass) -> Report:
     """The report of a look."""
-    return compose(look.survey.plans, wiring.part_of, objections=look.survey.objections, incomplete=look.world.incomplete)
+    return compose(look.planned.plans, wiring.part_of, objections=look.planned.objections, incomplete=look.world.incomplete)
 
 
 def verdict(report: Report, *, detailed: bool) -> Exit:

@@ -71,7 +71,7 @@ class Lines:
 
 def waits_of(plans: Sequence[Plan]) -> Iterator[str]:
     """What is waited for, in a few lines."""
-    for group in held_alike([wait for plan in plans for wait in plan.waiting])[:ROOTS]:
+    for group in held_alike([wait for plan in plans for wait in plan.pending])[:ROOTS]:
         yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), 120)}"
 
 

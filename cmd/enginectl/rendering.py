@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.mask import masked
 from engine.memo import Memo
-from engine.operation import Reference, Unknown
+from engine.operation import BoundOwner, Unknown
 from engine.report.json import with_owners
 from engine.report.printable import printable
 from engine.resource import Resource, Stance
@@ -29,7 +29,7 @@ def rendered(wired: Wiring, wanted: Wanted) -> tuple[list[dict[str, Any]], list[
     asked = admitted_beside(wired, wanted)
     objects: list[dict[str, Any]] = []
     problems = [fault for faults in asked.rejected.values() for fault in faults]
-    for observed in propose(empty(), asked.wanted.roots, scope(wired.setup).neighbours).roots:
+    for observed in propose(empty(), asked.wanted.roots, scope(wired.setup).references).roots:
         desired = blueprints[observed.root.id.kind].desire(observed, EPOCH, wired.setup, Memo())
         problems += [f"{observed.root.id}: {problem}" for problem in desired.problems]
         made = [resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP]
@@ -41,4 +41,4 @@ def rendered(wired: Wiring, wanted: Wanted) -> tuple[list[dict[str, Any]], list[
 
 def manifest(resource: Resource) -> dict[str, Any]:
     """One object as it would be sent."""
-    return with_owners(masked(resource.body), [Reference(owner, Unknown(owner.id)) for owner in resource.owners])
+    return with_owners(masked(resource.body), [BoundOwner(owner, Unknown(owner.id)) for owner in resource.owners])

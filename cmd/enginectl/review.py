@@ -16,11 +16,11 @@ def review(
         Path | None, typer.Option("--filename", "-f", metavar="FILE", help="Reviews, one JSON document a line; - for standard input.")
     ] = None,
     against: Annotated[
-        str, typer.Option(metavar="live|SNAPSHOT", help="Where the neighbours are that rules look at; otherwise none are known.")
+        str, typer.Option(metavar="live|SNAPSHOT", help="Where the references are that rules look at; otherwise none are known.")
     ] = "",
     form: Form = Output.JSON,
 ) -> Exit:
-    """Answer AdmissionReviews as the webhooks would.
+    """QueryResult AdmissionReviews as the webhooks would.
 
     AdmissionReview (v1) in, AdmissionReview out, patch included: as many answers as reviews, one a line, in their order. Exit 0
     when all are allowed, 3 when one is denied, 1 when one cannot be read. Who may touch managed objects comes from --config.

@@ -12,7 +12,7 @@ from engine.report.json import in_a_line
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from enginectl import output, wiring
-from enginectl.around import UNKNOWN, neighbours_in
+from enginectl.around import UNKNOWN, references_in
 from enginectl.document_stream import Entry, entries
 from enginectl.exits import Exit, worst
 from enginectl.manifest_files import NO_FILES
@@ -24,14 +24,14 @@ from resources.admission.admit import admit
 from resources.admission.json_patch import json_patch
 from resources.admission.request import Decision, Request
 from resources.admission.review import LARGEST, Judge, Misread, answer, misunderstood, question, refusal, uid_of
-from resources.ports.references import Neighbours
+from resources.ports.references import KnownReferences
 
 SHOWN = 400
 """How much is shown of a line."""
 
 
 def reviewed(wired: Wiring, file: Path, against: str, form: Output) -> Exit:
-    """Answer every review in the file, and answer with the exit code: the worst that was met."""
+    """QueryResult every review in the file, and answer with the exit code: the worst that was met."""
     code, around = look_around(wired, against)
     if code is not Exit.DONE:
         return code
@@ -57,8 +57,8 @@ def opened(file: Path) -> Iterator[BinaryIO]:
         yield stream
 
 
-def look_around(wired: Wiring, against: str) -> tuple[Exit, Neighbours]:
-    """The neighbours that rules look at, looked at once, before the first review; and whether the look came to its end."""
+def look_around(wired: Wiring, against: str) -> tuple[Exit, KnownReferences]:
+    """The references that rules look at, looked at once, before the first review; and whether the look came to its end."""
     if against in ("", wiring.NOTHING):
         return Exit.DONE, UNKNOWN
     found = UNKNOWN
@@ -67,7 +67,7 @@ def look_around(wired: Wiring, against: str) -> tuple[Exit, Neighbours]:
         nonlocal found
         with stop:
             async with wiring.world(wired, against) as (provider, _):
-                found = await neighbours_in(wired, provider, against, wiring.where(wired, NO_FILES))
+                found = await references_in(wired, provider, against, wiring.where(wired, NO_FILES))
             return Exit.DONE
         return Exit.INTERRUPTED
 
@@ -75,7 +75,7 @@ def look_around(wired: Wiring, against: str) -> tuple[Exit, Neighbours]:
 
 
 def answer_to(entry: Entry, place: str, form: Output, judge: Judge) -> Exit:
-    """Answer one review, or say why there is no answer."""
+    """QueryResult one review, or say why there is no answer."""
     try:
         if entry.fault:
             raise Misread(entry.fault)

@@ -13,7 +13,7 @@ def sync(
     ctx: typer.Context,
     files: Files = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all is settled, or only do what can be done now.")] = True,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Waiting until all is settled, or only do what can be done now.")] = True,
     timeout: Annotated[str, typer.Option(metavar="DURATION", help="How long at most, as in 90s or 5m.")] = "5m",
     max_deletes: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Deletes allowed that nobody asked for; otherwise 10, or a tenth of all objects.")

@@ -14,10 +14,10 @@ from providers.snapshot import written
 
 
 async def taken(wired: Wiring, out: Path | None) -> Exit:
-    """Look once, and write what is there; what could not be seen is told, for a preview against the rest would mislead."""
+    """Pass once, and write what is there; what could not be seen is told, for a preview against the rest would mislead."""
     async with wiring.world(wired, wiring.LIVE) as (provider, otherwise):
         sighting = await provider.observe(wiring.scope(wired.setup, wiring.where(wired, NO_FILES, otherwise=otherwise)))
-    lives = {one.id: one for one in (*sighting.roots, *sighting.children, *sighting.neighbours)}.values()
+    lives = {one.id: one for one in (*sighting.roots, *sighting.children, *sighting.references)}.values()
     documents = written(lives)
     if out is None:
         for document in documents:

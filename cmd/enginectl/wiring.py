@@ -27,13 +27,13 @@ from enginectl.options import Options
 from enginectl.running import Misuse
 from providers.documents import read_documents
 from providers.kubernetes.kubeconfig import Source, target
-from providers.looking import Looking
+from providers.looking import ReadOnlyProvider
 from providers.registry import SCHEDULERS, fabrics
 from providers.snapshot import EMPTY, Snapshot, read
 from resources import settings
-from resources.ports.configuration import WAITER, Setup, pinned
+from resources.ports.configuration import WAITER, Configuration, pinned
 from resources.registry import BLUEPRINTS
-from resources.reports.events import narrator
+from resources.reports.events import event_builder
 from resources.schema.issues import Issue, Rejected
 from resources.schema.parse import faults
 
@@ -53,7 +53,7 @@ class Wiring:
 
     options: Options
     settings: settings.Settings
-    setup: Setup
+    setup: Configuration
     clock: Clock
 
     @property
@@ -77,7 +77,7 @@ def wired(options: Options) -> Wiring:
     return Wiring(options, chosen, setup(chosen), SystemClock())
 
 
-def setup(chosen: settings.Settings) -> Setup:
+def setup(chosen: settings.Settings) -> Configuration:
     """What workloads depend on: the scheduler back ends that are both configured and there, and the image in which pods wait.
 
     What is not there is told on stderr.
@@ -87,7 +87,7 @@ def setup(chosen: settings.Settings) -> Setup:
         if name not in SCHEDULERS:
             output.tell(f"the scheduler {name} is configured, but there is no back end for it here: workloads that name it are refused")
     there = {name: SCHEDULERS[name] for name in schedulers.names if name in SCHEDULERS}
-    return Setup(
+    return Configuration(
         there,
         schedulers.default_profile_name,
         waiter(chosen.init_container.image),
@@ -158,18 +158,20 @@ def where(wiring: Wiring, files: Wanted, *, otherwise: Iterable[str] = ()) -> Wh
     return Where(named, tuple(kind for kind in ROOTS if kind.namespaced or kind.name in files.kinds))
 
 
-def scope(setup: Setup, where: Where = EVERYWHERE) -> Scope:
+def scope(setup: Configuration, where: Where = EVERYWHERE) -> Scope:
     """Roots, children and what tells them, and what they refer to, as the blueprints have it."""
     blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in where.roots]
     children = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.children(setup)))
-    neighbours = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.neighbours(setup)))
+    references = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.references(setup)))
     (selector,) = {blueprint.selector for blueprint in blueprints}
-    return Scope(where.roots, children, selector, where.namespaces, neighbours)
+    return Scope(where.roots, children, selector, where.namespaces, references)
 
 
 def engine_of(wiring: Wiring, provider: Provider, where: Where, limits: Limits = USUAL) -> Engine:
     """What passes need."""
-    return Engine(provider, wiring.clock, scope(wiring.setup, where), BLUEPRINTS, wiring.setup, limits, narrate=narrator(wiring.setup))
+    return Engine(
+        provider, wiring.clock, scope(wiring.setup, where), BLUEPRINTS, wiring.setup, limits, events_of=event_builder(wiring.setup)
+    )
 
 
 def part_of(root: ResourceId, child: ResourceId) -> str:
@@ -184,10 +186,10 @@ async def cluster(wiring: Wiring) -> AsyncIterator[tuple[Client, Provider]]:
     """The cluster that the options lead to. Raises `InputError` when there is none, in a line that says what to do."""
     # A third of a second to import, which a preview without a cluster need not pay.
     from providers.kubernetes.connect import connected
-    from providers.watched import Watched
+    from providers.watched import WatchingCluster
 
     async with connected(wiring.source, wiring.clock) as client:
-        yield client, Watched(client, wiring.clock)
+        yield client, WatchingCluster(client, wiring.clock)
 
 
 async def unserved(provider: Provider, roots: Iterable[Kind] = NEEDED) -> str:
@@ -216,7 +218,7 @@ async def world(wiring: Wiring, against: str) -> AsyncIterator[tuple[Provider, t
     """What a preview looks at (a cluster, a snapshot or nothing), and the namespaces that it means when nobody says any."""
     if against == LIVE:
         async with cluster(wiring) as (_, provider):
-            yield Looking(provider), (home(wiring),)
+            yield ReadOnlyProvider(provider), (home(wiring),)
     else:
         yield EMPTY if against == NOTHING else snapshot(Path(against)), ()
 

@@ -25,7 +25,7 @@ class Stopped(BaseException):
 
 
 def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ, root: Path = Path("/")) -> int:
-    """Wait for the cliques on the command line. Answers 0 when all are ready, 1 when that cannot be told or somebody stops us.
+    """Waiting for the cliques on the command line. QueryResults 0 when all are ready, 1 when that cannot be told or somebody stops us.
 
     `root` is where the pod's files are mounted.
     """

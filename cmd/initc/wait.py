@@ -1,4 +1,4 @@
-"""Wait: until, at one instant, enough pods of every clique are ready. However long it takes, and whatever the API server says."""
+"""Waiting: until, at one instant, enough pods of every clique are ready. However long it takes, and whatever the API server says."""
 
 import random
 from collections.abc import Callable, Mapping

@@ -64,7 +64,7 @@ def step_pattern(step: Step) -> tuple[object, ...]:
         blurred(operation.id.name),
         blurred(operation.why),
         operation.cause,
-        operation.asked,
+        operation.intended,
         changes,
     )
 

@@ -8,9 +8,10 @@ import orjson
 from engine.diff import explain
 from engine.ids import ResourceId
 from engine.mask import masked_change
-from engine.operation import Change, Operation, Unknown, Verb
+from engine.operation import Change, Operation, Unknown
 from engine.report.printable import clipped
 from engine.resource import NOW
+from engine.verb import Verb
 
 EXPLAINED = frozenset({Verb.PATCH, Verb.REPLACE, Verb.STATUS})
 """A create has nothing to be compared with, a delete and a release leave nothing to compare."""

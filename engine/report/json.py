@@ -10,13 +10,14 @@ import orjson
 
 from engine.ids import ResourceId
 from engine.mask import masked
-from engine.operation import Operation, Reference, Verb
+from engine.operation import BoundOwner, Operation
 from engine.paths import spell
-from engine.plan import Held, Objection
-from engine.planner import reference
+from engine.plan import Objection, Wait
+from engine.planner import owner_reference
 from engine.report.fields import lines_of, placeholder, uid_of
-from engine.report.model import Account, Report, Step
+from engine.report.model import Report, RootReport, Step
 from engine.resource import Body
+from engine.verb import Verb
 
 VERSION = 1
 """Grows when a field changes its meaning or goes; new fields alone do not change it."""
@@ -32,8 +33,8 @@ def document(report: Report) -> dict[str, Any]:
         "kind": "Diff",
         "summary": {
             **{str(verb): count for verb, count in report.counts.items()},
-            "held": report.held,
-            "waiting": report.waiting,
+            "held": report.deferred,
+            "waiting": report.pending,
             "changes": report.changes,
         },
         "roots": [account_entry(account) for account in report.accounts],
@@ -42,13 +43,13 @@ def document(report: Report) -> dict[str, Any]:
     }
 
 
-def account_entry(account: Account) -> dict[str, Any]:
+def account_entry(account: RootReport) -> dict[str, Any]:
     """One root."""
     return {
         "root": identity(account.root),
         "operations": [step_entry(step) for step in account.steps],
-        "held": [held_entry(held) for held in account.held],
-        "waiting": [held_entry(held) for held in account.waiting],
+        "held": [held_entry(held) for held in account.deferred],
+        "waiting": [held_entry(held) for held in account.pending],
         "objections": [objection_entry(objection) for objection in account.objections],
         "problems": list(account.problems),
         "notes": list(account.notes),
@@ -66,7 +67,7 @@ def step_entry(step: Step) -> dict[str, Any]:
         "part": step.part,
         "why": operation.why,
         "cause": str(operation.cause),
-        "asked": operation.asked,
+        "intended": operation.intended,
         "expect": {"uid": operation.expect.uid, "resourceVersion": operation.expect.revision},
         "after": sorted(operation.after),
         "changes": [
@@ -79,19 +80,19 @@ def step_entry(step: Step) -> dict[str, Any]:
 def content(operation: Operation) -> dict[str, Any]:
     """What is sent along: the manifest of a create or replace, the finalizers of a release."""
     if operation.verb in (Verb.CREATE, Verb.REPLACE):
-        return {"manifest": masked(with_owners(operation.body, operation.references))}
+        return {"manifest": masked(with_owners(operation.body, operation.owners))}
     if operation.verb is Verb.RELEASE:
         return {"finalizers": list(operation.body.get("finalizers", ()))}
     return {}
 
 
-def with_owners(body: Body, references: Sequence[Reference]) -> dict[str, Any]:
+def with_owners(body: Body, references: Sequence[BoundOwner]) -> dict[str, Any]:
     """The manifest with its owner references; a uid that is not known before the plan is executed is told in words."""
-    owners = [reference(one, {one.owner.id: uid_of(one.owner.id)}) for one in references]
+    owners = [owner_reference(one, {one.owner.id: uid_of(one.owner.id)}) for one in references]
     return {**body, "metadata": {**body["metadata"], "ownerReferences": owners}} if owners else dict(body)
 
 
-def held_entry(held: Held) -> dict[str, Any]:
+def held_entry(held: Wait) -> dict[str, Any]:
     """Something that is not done now, or not there yet."""
     return {"object": identity(held.id), "why": held.why, "until": moment_text(held.until)}
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from engine.ids import ResourceId
-from engine.operation import Operation, Verb
-from engine.plan import Held, Objection, Plan
+from engine.operation import Operation
+from engine.plan import Objection, Plan, Wait
+from engine.verb import Verb
 
 PartOf = Callable[[ResourceId, ResourceId], str]
 """The part of a root (say, which replica) that a child belongs to; empty for the root as a whole."""
@@ -24,13 +25,13 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Account:
+class RootReport:
     """All there is to say about one root."""
 
     root: ResourceId
     steps: tuple[Step, ...]
-    held: tuple[Held, ...]
-    waiting: tuple[Held, ...]
+    deferred: tuple[Wait, ...]
+    pending: tuple[Wait, ...]
     objections: tuple[Objection, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
@@ -39,14 +40,14 @@ class Account:
     @property
     def silent(self) -> bool:
         """Whether there is nothing to tell."""
-        return not (self.steps or self.held or self.waiting or self.objections or self.problems or self.notes)
+        return not (self.steps or self.deferred or self.pending or self.objections or self.problems or self.notes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
     """What a pass would do, told once; text and JSON are two ways to write it down."""
 
-    accounts: tuple[Account, ...]
+    accounts: tuple[RootReport, ...]
     objections: tuple[Objection, ...] = ()
     """Guards' refusals of the pass as a whole."""
     incomplete: Mapping[str, str] = field(default_factory=dict)
@@ -67,14 +68,14 @@ class Report:
         return sum(count for verb, count in self.counts.items() if verb is not Verb.STATUS)
 
     @property
-    def held(self) -> int:
+    def deferred(self) -> int:
         """How many objects are due and held."""
-        return sum(len(account.held) for account in self.accounts)
+        return sum(len(account.deferred) for account in self.accounts)
 
     @property
-    def waiting(self) -> int:
+    def pending(self) -> int:
         """How many objects the cluster has yet to bring about."""
-        return sum(len(account.waiting) for account in self.accounts)
+        return sum(len(account.pending) for account in self.accounts)
 
     @property
     def denied(self) -> bool:
@@ -98,15 +99,15 @@ def compose(
 UNBORN = "it does not exist yet: in names that are made from its uid, its namespace and name stand for it here"
 
 
-def account_of(plan: Plan, part_of: PartOf) -> Account:
+def account_of(plan: Plan, part_of: PartOf) -> RootReport:
     """One plan, sorted for a reader instead of for an executor."""
     unborn = any(operation.verb is Verb.CREATE and operation.id == plan.root for operation in plan.operations)
     steps = [Step(operation, "" if operation.id == plan.root else part_of(plan.root, operation.id)) for operation in plan.operations]
-    return Account(
+    return RootReport(
         plan.root,
         by_part(steps),
-        tuple(sorted(plan.held, key=lambda held: natural(str(held.id)))),
-        tuple(sorted(plan.waiting, key=lambda held: natural(str(held.id)))),
+        tuple(sorted(plan.deferred, key=lambda held: natural(str(held.id)))),
+        tuple(sorted(plan.pending, key=lambda held: natural(str(held.id)))),
         plan.objections,
         plan.problems,
         (*plan.notes, UNBORN) if unborn else plan.notes,
@@ -135,7 +136,7 @@ def by_part(steps: Iterable[Step]) -> tuple[Step, ...]:
     )
 
 
-def gravity(account: Account) -> tuple[object, ...]:
+def gravity(account: RootReport) -> tuple[object, ...]:
     """What sorts accounts: refusals and faults, then the worst operation, then the name."""
     worst = min((WORST_FIRST[step.operation.verb] for step in account.steps), default=len(WORST_FIRST))
     return not account.objections, not account.problems, worst, natural(str(account.root))

@@ -4,14 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from engine.ids import ResourceId
-from engine.operation import Cause, Verb
+from engine.operation import Cause
 from engine.paths import spell
-from engine.plan import Held
+from engine.plan import Wait
 from engine.report.alike import held_alike, spread, steps_alike
 from engine.report.fields import lines_of, sides
 from engine.report.line import Line
-from engine.report.model import Account, Report, Step
+from engine.report.model import Report, RootReport, Step
 from engine.report.printable import clipped, printable
+from engine.verb import Verb
 
 MARKS: Mapping[str, str] = {
     Verb.CREATE: "+",
@@ -63,7 +64,7 @@ def refusals(report: Report) -> Iterator[Line]:
         yield Line(f"incomplete: not every {kind} could be seen ({clipped(why, REASON)}); none of them is deleted", "bad")
 
 
-def account_lines(account: Account, verbose: bool) -> Iterator[Line]:
+def account_lines(account: RootReport, verbose: bool) -> Iterator[Line]:
     """One root: what stands against it, what would be done, what is held, and what it waits for."""
     yield Line(printable(str(account.root)), "head")
     for objection in account.objections:
@@ -74,11 +75,11 @@ def account_lines(account: Account, verbose: bool) -> Iterator[Line]:
         yield Line(f"  note: {printable(note)}", "faint")
     brief = len(account.steps) > LISTED and not verbose
     yield from in_patterns(account) if brief else in_parts(account)
-    yield from delayed(account.root, account.held, verbose, f"{MARKS['held']} held", "held")
-    yield from delayed(account.root, account.waiting, verbose, "· waits", "faint")
+    yield from delayed(account.root, account.deferred, verbose, f"{MARKS['held']} held", "held")
+    yield from delayed(account.root, account.pending, verbose, "· waits", "faint")
 
 
-def in_parts(account: Account) -> Iterator[Line]:
+def in_parts(account: RootReport) -> Iterator[Line]:
     """Every operation, under the part of the root that it belongs to."""
     parts = {step.part for step in account.steps}
     for part, steps in groupby(account.steps, key=lambda step: step.part):
@@ -90,7 +91,7 @@ def in_parts(account: Account) -> Iterator[Line]:
             yield from step_lines(step, step_name(account.root, step), width, step.operation.why)
 
 
-def in_patterns(account: Account) -> Iterator[Line]:
+def in_patterns(account: RootReport) -> Iterator[Line]:
     """Operations that are alike told once, the worst first."""
     groups = steps_alike(account.steps)
     named = [(group, group_name(account.root, [step.operation.id for step in group])) for group in groups]
@@ -103,8 +104,8 @@ def step_lines(step: Step, name: str, width: int, why: str, *, alike: bool = Fal
     """An operation, or one for many alike, with its reason, and the fields that change."""
     operation = step.operation
     cause = "drift" if operation.cause is Cause.DRIFT else "intent"
-    unasked = "" if operation.asked else ", nobody asked for it"
-    head = f"  {MARKS[operation.verb]} {operation.verb:<8} {name:<{width}}  {clipped(why, REASON)} ({cause}{unasked})"
+    unintended = "" if operation.intended else ", nobody intended for it"
+    head = f"  {MARKS[operation.verb]} {operation.verb:<8} {name:<{width}}  {clipped(why, REASON)} ({cause}{unintended})"
     yield Line(head, operation.verb)
     if operation.verb is Verb.RELEASE:
         yield Line(f"      finalizers: {clipped(', '.join(operation.body.get('finalizers', ())), REASON)}", "faint")
@@ -117,9 +118,9 @@ def step_lines(step: Step, name: str, width: int, why: str, *, alike: bool = Fal
         yield Line(f"      … {len(changes) - FIELDS} more fields; -o json has them all", "faint")
 
 
-def delayed(root: ResourceId, listed: Sequence[Held], verbose: bool, label: str, tone: str) -> Iterator[Line]:
+def delayed(root: ResourceId, listed: Sequence[Wait], verbose: bool, label: str, tone: str) -> Iterator[Line]:
     """What is not done now or not there yet, with its reason and until when."""
-    groups: list[tuple[Held, ...]] = [(held,) for held in listed] if verbose else held_alike(listed)
+    groups: list[tuple[Wait, ...]] = [(held,) for held in listed] if verbose else held_alike(listed)
     names = [group_name(root, [held.id for held in group]) for group in groups]
     width = column(names)
     for group, name in zip(groups, names, strict=True):
@@ -154,7 +155,7 @@ def column(names: Iterable[str]) -> int:
 def summary(report: Report) -> Line:
     """The whole in one line."""
     counted = [f"{count} to {VERBS[verb]}" for verb, count in report.counts.items() if count]
-    others = [f"{count} {word}" for count, word in ((report.held, "held"), (report.waiting, "waiting for the cluster")) if count]
+    others = [f"{count} {word}" for count, word in ((report.deferred, "held"), (report.pending, "waiting for the cluster")) if count]
     told = "; ".join(filter(None, (", ".join(counted), *others)))
     return Line(f"{'Plan' if counted else 'No operations'}{': ' if told else ''}{told}.", "head")
 

@@ -10,11 +10,12 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from engine.errors import AlreadyExists, ClusterError, Conflict, EngineError, Invalid, NotFound, ServerFault, Throttled, Unreachable
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.operation import Operation, Reference, Unknown, Verb
+from engine.operation import BoundOwner, Operation, Unknown
 from engine.plan import Plan
 from engine.result import Outcome, Result
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Provider
+from engine.verb import Verb
 
 GRACE = 3.0
 """Seconds for calls under way to end once we are told to stop; less than a lease lasts beyond the moment at which we give it up."""
@@ -59,7 +60,7 @@ async def apply(
 ) -> list[Result]:
     """Make the calls of the plans, at most `concurrency` at a time, each after those that its edges name.
 
-    What comes after an operation that did not happen is skipped, and says why; everything else goes on. `may` is asked right before
+    What comes after an operation that did not happen is skipped, and says why; everything else goes on. `may` is intended right before
     each call whether we still may write. When cancelled, nothing new begins and calls under way have `grace` seconds to end;
     `on_result` has then heard of everything that was tried.
     """
@@ -212,14 +213,14 @@ async def _execute(operation: Operation, uids: Mapping[ResourceId, str], provide
     try:
         return Result(operation, Outcome.DONE, await provider.execute(operation, uids))
     except AlreadyExists as error:
-        return await _look_who_is_there(operation, uids, provider, error, otherwise=Outcome.STALE)
+        return await _look_who_is_there(operation, uids, provider, error, otherwise=Outcome.CONFLICT)
     except (ServerFault, Unreachable) as error:
         if operation.verb is Verb.CREATE:
             return await _look_who_is_there(operation, uids, provider, error, otherwise=Outcome.FAILED)
         return Result(operation, Outcome.FAILED, error=error)
     except ClusterError as error:
         stale = isinstance(error, OUTDATED.get(operation.verb, (Conflict, NotFound)))
-        return Result(operation, Outcome.STALE if stale else Outcome.FAILED, error=error)
+        return Result(operation, Outcome.CONFLICT if stale else Outcome.FAILED, error=error)
 
 
 async def _look_who_is_there(
@@ -227,7 +228,7 @@ async def _look_who_is_there(
 ) -> Result:
     """A create did not simply succeed: it may have, earlier, and the answer was lost. The object that has the name tells.
 
-    If it is the one we asked for, the operation is done. If it is another, its name is taken: the result carries that object, so that
+    If it is the one we intended for, the operation is done. If it is another, its name is taken: the result carries that object, so that
     the next plan knows of it.
     """
     try:
@@ -240,16 +241,16 @@ async def _look_who_is_there(
         return Result(operation, Outcome.DONE, found.body)
     taken = AlreadyExists(f"{operation.id} {_held_by(found)}")
     # What roots share is made by whichever of them comes first: the others look again, and join.
-    return Result(operation, Outcome.STALE, None if _is_shared(operation) else found.body, taken)
+    return Result(operation, Outcome.CONFLICT, None if _is_shared(operation) else found.body, taken)
 
 
 def _is_shared(operation: Operation) -> bool:
-    return bool(operation.references) and not any(reference.owner.controller for reference in operation.references)
+    return bool(operation.owners) and not any(reference.owner.controller for reference in operation.owners)
 
 
 def _is_what_was_asked_for(found: Live, operation: Operation, uids: Mapping[ResourceId, str]) -> bool:
-    """Whether it stays, has the owners that we would have set, and every label that we asked for."""
-    owners = {(_uid(reference, uids), reference.owner.controller) for reference in operation.references}
+    """Whether it stays, has the owners that we would have set, and every label that we intended for."""
+    owners = {(_uid(reference, uids), reference.owner.controller) for reference in operation.owners}
     labels = operation.body.get("metadata", {}).get("labels", {})
     return (
         found.deleting_since is None
@@ -258,7 +259,7 @@ def _is_what_was_asked_for(found: Live, operation: Operation, uids: Mapping[Reso
     )
 
 
-def _uid(reference: Reference, uids: Mapping[ResourceId, str]) -> str | None:
+def _uid(reference: BoundOwner, uids: Mapping[ResourceId, str]) -> str | None:
     return uids.get(reference.uid.id) if isinstance(reference.uid, Unknown) else reference.uid
 
 

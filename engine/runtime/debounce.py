@@ -27,12 +27,12 @@ class _Pending:
     body: Any
     same_since: float
     differed_since: float
-    prompt_since: float | None
+    urgent_since: float | None
 
     @property
     def due_at(self) -> float:
         """When it is to be written if it does not change again."""
-        steady = self.same_since if self.prompt_since is None else self.prompt_since
+        steady = self.same_since if self.urgent_since is None else self.urgent_since
         return min(steady + STEADY, self.differed_since + LATEST)
 
 
@@ -55,9 +55,9 @@ class Debounce:
         body, known = timeless(state.body, moment), self._pending.get(state.key)
         if known is not None and known.body == body:
             return known
-        before = known.prompt_since if known is not None else None
-        prompt_since = (at if before is None else before) if state.prompt else None
-        return replace(known, body=body, same_since=at, prompt_since=prompt_since) if known else _Pending(body, at, at, prompt_since)
+        before = known.urgent_since if known is not None else None
+        urgent_since = (at if before is None else before) if state.urgent else None
+        return replace(known, body=body, same_since=at, urgent_since=urgent_since) if known else _Pending(body, at, at, urgent_since)
 
     def written(self, keys: Iterable[str]) -> None:
         """These are no longer pending; if they differ again, they wait again."""

@@ -28,7 +28,7 @@ RELEASE = 2.0
 """Seconds that giving the lease back may take; then it runs out by itself."""
 
 FINAL = (Unauthorized, Forbidden, NotFound)
-"""Answers that waiting does not change: no right to the Lease, or no such namespace."""
+"""QueryResults that waiting does not change: no right to the Lease, or no such namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Leadership:
         self._renewed = 0.0
 
     def sure(self) -> bool:
-        """Whether nobody else can have taken over yet: asked before each write, for a process may have slept without knowing it."""
+        """Whether nobody else can have taken over yet: intended before each write, for a process may have slept without knowing it."""
         return bool(self._record) and self.lease.clock.monotonic() < self._renewed + self.lease.durations.renew
 
     async def win(self, patience: float | None, on_wait: Callable[[str], None]) -> None:
@@ -117,18 +117,18 @@ class Leadership:
         while not await self._try_to_win(rival):
             now = clock.monotonic()
             if now >= give_up_at:
-                raise rival.trouble or LeaseTaken(f"the lease {self.lease.namespace}/{self.lease.name} is {rival.spoken}")
+                raise rival.failed_call or LeaseTaken(f"the lease {self.lease.namespace}/{self.lease.name} is {rival.spoken}")
             if rival.is_news():
                 on_wait(rival.holder)
             pauses = (durations.retry * random.uniform(1.0, 1.2), give_up_at - now, rival.expires - now)
             await clock.sleep(min(pause for pause in pauses if pause > 0))
 
     async def _try_to_win(self, rival: "_Rival") -> bool:
-        """Look at the lease, and take it if it is nobody's. A look is a list: a get of what is not there yet would be refused."""
+        """Pass at the lease, and take it if it is nobody's. A look is a list: a get of what is not there yet would be refused."""
         with anyio.move_on_after(self.lease.durations.renew / 2, shield=True):
             try:
                 found = await self._look()
-                rival.was_seen, rival.trouble = True, None
+                rival.was_seen, rival.failed_call = True, None
                 if found is None:
                     await self._create()
                 elif rival.is_over(found, self.lease):
@@ -137,7 +137,7 @@ class Leadership:
             except ClusterError as error:
                 if isinstance(error, FINAL) or not rival.was_seen:
                     raise
-                rival.trouble = error
+                rival.failed_call = error
         return False
 
     async def keep(self) -> None:
@@ -184,7 +184,7 @@ class Leadership:
         return listing.items[0] if listing.items else None
 
     async def _create(self) -> None:
-        asked = self.lease.clock.monotonic()
+        intended = self.lease.clock.monotonic()
         body = {
             "apiVersion": LEASE.api_version,
             "kind": LEASE.name,
@@ -193,13 +193,13 @@ class Leadership:
         }
         with suppress(AlreadyExists):
             self._record = await self.lease.client.create(LEASE, self.lease.namespace, body)
-            self._renewed = asked
+            self._renewed = intended
 
     async def _write(self, found: dict[str, Any], *, taking_over: bool = False) -> None:
-        asked = self.lease.clock.monotonic()
+        intended = self.lease.clock.monotonic()
         body = found | {"spec": self._spec(found.get("spec") or {}, taking_over=taking_over)}
         self._record = await self.lease.client.replace(LEASE, self.lease.namespace, self.lease.name, body)
-        self._renewed = asked
+        self._renewed = intended
 
     def _spec(self, before: dict[str, Any], *, taking_over: bool) -> dict[str, Any]:
         now = _micro_time(self.lease.clock.now())
@@ -219,7 +219,7 @@ class _Rival:
         self.holder = ""
         self.expires = 0.0
         """When the record runs out if nobody renews it, on our clock."""
-        self.trouble: ClusterError | None = None
+        self.failed_call: ClusterError | None = None
         """Why the last look brought nothing."""
         self._record: tuple[object, ...] = ()
         self._told = ""
@@ -230,7 +230,7 @@ class _Rival:
         return f"held by {printable(self.holder)}" if self.holder else "contested"
 
     def is_news(self) -> bool:
-        """Whether it is another holder than when this was asked last. None at all: several came at once; the next look tells who won."""
+        """Whether it is another holder than when this was intended last. None at all: several came at once; the next look tells who won."""
         told, self._told = self._told, self.holder or self._told
         return told != self._told
 

@@ -10,24 +10,25 @@ import anyio
 
 from engine.blueprint import Blueprint, holes
 from engine.errors import ClusterError
-from engine.event import Event, Fault
+from engine.event import Event, RootWarning
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
-from engine.operation import Operation, Verb
+from engine.operation import Operation
 from engine.plan import Plan
 from engine.resource import Body
 from engine.result import Result
 from engine.runtime.apply import always, apply, unheard
 from engine.runtime.clock import Clock
 from engine.runtime.debounce import Debounce
-from engine.runtime.provider import Provider, Scope, Sighting
-from engine.runtime.refusals import Refusals, is_collision
-from engine.runtime.troubles import Troubles
-from engine.tick import Survey, survey
+from engine.runtime.failed_calls import FailedCalls
+from engine.runtime.provider import Observation, Provider, Scope
+from engine.runtime.rejections import Rejections, is_collision
+from engine.tick import Plans, plan_all
+from engine.verb import Verb
 from engine.verdict import earliest
-from engine.world import assemble, beside, propose
+from engine.world import assemble, propose, with_foreign
 
 SHORTEST_PAUSE = 0.2
 """Seconds between two passes while things move."""
@@ -41,11 +42,11 @@ TELLING = 5.0
 TELLERS = 4
 
 
-Narrator = Callable[[Sequence[Fault], Sequence[Result]], tuple[Event, ...]]
+EventBuilder = Callable[[Sequence[RootWarning], Sequence[Result]], tuple[Event, ...]]
 """What people are told of a pass: of faults that are news, and of what was done."""
 
 
-def nothing_to_tell(faults: Sequence[Fault], results: Sequence[Result]) -> tuple[Event, ...]:
+def no_events(faults: Sequence[RootWarning], results: Sequence[Result]) -> tuple[Event, ...]:
     """No events."""
     return ()
 
@@ -58,10 +59,10 @@ class Engine:
     clock: Clock
     scope: Scope
     blueprints: Sequence[Blueprint]
-    settings: Any
+    configuration: Any
     limits: Limits = Limits()
     concurrency: int = 24
-    narrate: Narrator = nothing_to_tell
+    events_of: EventBuilder = no_events
 
 
 @dataclass(slots=True, eq=False)
@@ -75,23 +76,23 @@ class Memory:
     world: World | None = None
     """What was seen last."""
     states: Debounce = field(default_factory=Debounce)
-    refusals: Refusals = field(default_factory=Refusals)
-    strangers: dict[ResourceId, set[ResourceId]] = field(default_factory=dict)
+    rejections: Rejections = field(default_factory=Rejections)
+    foreign: dict[ResourceId, set[ResourceId]] = field(default_factory=dict)
     """Root -> names that it wants and that others turned out to hold."""
-    troubles: Troubles = field(default_factory=Troubles)
-    faults: frozenset[Fault] = frozenset()
+    failed_calls: FailedCalls = field(default_factory=FailedCalls)
+    faults: frozenset[RootWarning] = frozenset()
     """The faults that people have been told of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class Pass:
     """What a look brought: the world, what to make of it, and what is news in it."""
 
     now: datetime
     took: float
     """Seconds that it took."""
     world: World
-    survey: Survey
+    planned: Plans
     unchanged: frozenset[ResourceId]
     """The roots of which nothing has changed since the look before."""
 
@@ -103,24 +104,24 @@ class Look:
     @property
     def wake_at(self) -> datetime | None:
         """The first moment at which time alone will change a plan."""
-        return earliest(plan.wake_at for plan in self.survey.plans if plan.wake_at and plan.wake_at > self.now)
+        return earliest(plan.wake_at for plan in self.planned.plans if plan.wake_at and plan.wake_at > self.now)
 
 
-def spare_the_collector() -> None:
+def tune_gc() -> None:
     """Let Python's cyclic collector run rarely: it takes four fifths of the time in which big lists are parsed, for nothing."""
     gc.set_threshold(100_000, 50, 100)
 
 
-async def look(engine: Engine, memory: Memory, manifests: Sequence[Body] = ()) -> Look:
-    """See what is there and survey it, as if the manifests were applied. Raises `Unreachable`, `Unauthorized` when nothing can be seen."""
+async def look(engine: Engine, memory: Memory, manifests: Sequence[Body] = ()) -> Pass:
+    """See what is there and planned it, as if the manifests were applied. Raises `Unreachable`, `Unauthorized` when nothing can be seen."""
     began = engine.clock.monotonic()
     sighting = await engine.provider.observe(engine.scope)
-    strangers = {root: await _met_again(engine.provider, ids) for root, ids in memory.strangers.items()}
-    memory.strangers = {root: {there.id for there in lives} for root, lives in strangers.items()}
+    foreign = {root: await _met_again(engine.provider, ids) for root, ids in memory.foreign.items()}
+    memory.foreign = {root: {there.id for there in lives} for root, lives in foreign.items()}
     now = engine.clock.now()
 
-    def think() -> Look:
-        return _think(engine, memory, sighting, strangers, manifests, now)
+    def think() -> Pass:
+        return _think(engine, memory, sighting, foreign, manifests, now)
 
     seen = await anyio.to_thread.run_sync(think) if len(sighting.children) > MANY else think()
     return replace(seen, took=engine.clock.monotonic() - began)
@@ -134,11 +135,11 @@ async def _met_again(provider: Provider, ids: Iterable[ResourceId]) -> list[Live
 def _think(
     engine: Engine,
     memory: Memory,
-    sighting: Sighting,
-    strangers: Mapping[ResourceId, Sequence[Live]],
+    sighting: Observation,
+    foreign: Mapping[ResourceId, Sequence[Live]],
     manifests: Sequence[Body],
     now: datetime,
-) -> Look:
+) -> Pass:
     before = {observed.root.id: observed for observed in memory.world.roots} if memory.world else {}
     seen = assemble(
         engine.blueprints,
@@ -146,16 +147,16 @@ def _think(
         sighting.children,
         sighting.incomplete,
         memory.world,
-        neighbours=sighting.neighbours,
+        references=sighting.references,
         unserved=sighting.unserved,
-        troubles=memory.troubles.known,
+        failed_calls=memory.failed_calls.known,
     )
     memory.world = seen
     unchanged = frozenset(each.root.id for each in seen.roots if _is_same(each, before.get(each.root.id)))
-    world = propose(seen, manifests, engine.scope.neighbours)
-    for root, lives in strangers.items():
-        world = beside(world, root, lives)
-    return Look(now, 0.0, world, survey(engine.blueprints, world, now, engine.settings, memory.memo, engine.limits), unchanged)
+    world = propose(seen, manifests, engine.scope.references)
+    for root, lives in foreign.items():
+        world = with_foreign(world, root, lives)
+    return Pass(now, 0.0, world, plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, engine.limits), unchanged)
 
 
 def _is_same(observed: Observed, before: Observed | None) -> bool:
@@ -168,18 +169,18 @@ def _is_same(observed: Observed, before: Observed | None) -> bool:
     )
 
 
-def choose(seen: Look, memory: Memory, at: float) -> tuple[Plan, ...]:
+def choose(seen: Pass, memory: Memory, at: float) -> tuple[Plan, ...]:
     """What of the plans is carried out now: nothing that a guard objects to, no state in motion, nothing that was refused as it stands.
 
     A root that does not exist yet is made alone: the names of its children are not known before its uid is. Where nothing may be done
     because no root is seen, what somebody has deleted is let go all the same: it waits for nobody but us.
     """
-    plans = seen.survey.plans
-    if seen.survey.objections:
+    plans = seen.planned.plans
+    if seen.planned.objections:
         roots = {observed.root.id for observed in seen.world.roots}
         plans = tuple(plan for plan in plans if plan.root not in roots)
     willing = (_first_things(plan) for plan in plans if not plan.objections)
-    allowed = [_without(plan, lambda operation: memory.refusals.stand(operation, at)) for plan in willing]
+    allowed = [_without(plan, lambda operation: memory.rejections.stand(operation, at)) for plan in willing]
     due = memory.states.due(_states(allowed), at, seen.now.strftime("%Y-%m-%dT%H:%M:%SZ"))
     steady = (
         plan if _is_at_rest(plan, seen) else _without(plan, lambda operation: operation.verb is Verb.STATUS and operation.key not in due)
@@ -199,9 +200,9 @@ def _first_things(plan: Plan) -> Plan:
     return replace(plan, operations=making) if making else plan
 
 
-def _is_at_rest(plan: Plan, seen: Look) -> bool:
+def _is_at_rest(plan: Plan, seen: Pass) -> bool:
     """Whether states are all that is left to do, nothing more is to be expected, and nothing has moved: then they are final."""
-    return plan.root in seen.unchanged and not plan.waiting and all(operation.verb is Verb.STATUS for operation in plan.operations)
+    return plan.root in seen.unchanged and not plan.pending and all(operation.verb is Verb.STATUS for operation in plan.operations)
 
 
 def _without(plan: Plan, put_off: Callable[[Operation], bool]) -> Plan:
@@ -216,7 +217,7 @@ def _without(plan: Plan, put_off: Callable[[Operation], bool]) -> Plan:
 async def act(
     engine: Engine,
     memory: Memory,
-    seen: Look,
+    seen: Pass,
     plans: Sequence[Plan],
     *,
     on_result: Callable[[Result], None] = unheard,
@@ -224,33 +225,33 @@ async def act(
 ) -> list[Result]:
     """Carry out what was chosen of the plans of a look, remember what was refused or does not last, and tell about it."""
     results = await apply(plans, engine.provider, engine.clock, concurrency=engine.concurrency, on_result=on_result, may=may)
-    for in_vain in memory.refusals.note(results, engine.clock.monotonic()):
+    for in_vain in memory.rejections.note(results, engine.clock.monotonic()):
         results.append(in_vain)
         on_result(in_vain)
     _meet(memory, plans, results)
-    if not seen.survey.objections:
-        unclear = {one.kind.name for one in engine.blueprints if holes(one, seen.world.incomplete, engine.settings)}
-        memory.troubles.note(seen.survey.plans, results, engine.clock.now(), unclear)
-    await tell(engine.provider, engine.narrate(_news(seen, memory), results))
+    if not seen.planned.objections:
+        unclear = {one.kind.name for one in engine.blueprints if holes(one, seen.world.incomplete, engine.configuration)}
+        memory.failed_calls.note(seen.planned.plans, results, engine.clock.now(), unclear)
+    await tell(engine.provider, engine.events_of(_news(seen, memory), results))
     return results
 
 
-def _news(seen: Look, memory: Memory) -> list[Fault]:
+def _news(seen: Pass, memory: Memory) -> list[RootWarning]:
     """The faults that nobody has been told of: each is told once, and again when the root has been edited and still has it.
 
     Those of a manifest that is only proposed are for whoever proposes it.
     """
     roots = {observed.root.id: observed.root for observed in seen.world.roots if observed.root.uid and observed.proposal is None}
-    found = frozenset(fault for plan in seen.survey.plans if plan.root in roots for fault in _faults(roots[plan.root], plan))
+    found = frozenset(fault for plan in seen.planned.plans if plan.root in roots for fault in _faults(roots[plan.root], plan))
     news, memory.faults = sorted(found - memory.faults), found
     return news
 
 
-def _faults(root: Live, plan: Plan) -> Iterator[Fault]:
+def _faults(root: Live, plan: Plan) -> Iterator[RootWarning]:
     for problem in plan.problems:
-        yield Fault(root.id, root.uid, root.generation, problem)
+        yield RootWarning(root.id, root.uid, root.generation, problem)
     for alarm in plan.alarms:
-        yield Fault(root.id, root.uid, root.generation, alarm.text, alarm.reason)
+        yield RootWarning(root.id, root.uid, root.generation, alarm.text, alarm.reason)
 
 
 def _meet(memory: Memory, plans: Sequence[Plan], results: Iterable[Result]) -> None:
@@ -258,7 +259,7 @@ def _meet(memory: Memory, plans: Sequence[Plan], results: Iterable[Result]) -> N
     roots = {id(operation): plan.root for plan in plans for operation in plan.operations}
     for result in results:
         if is_collision(result):
-            memory.strangers.setdefault(roots[id(result.operation)], set()).add(result.operation.id)
+            memory.foreign.setdefault(roots[id(result.operation)], set()).add(result.operation.id)
 
 
 async def tell(provider: Provider, events: Sequence[Event]) -> None:
@@ -278,7 +279,7 @@ async def tell(provider: Provider, events: Sequence[Event]) -> None:
                 tellers.start_soon(write, event)
 
 
-class Pace:
+class Backoff:
     """How long to pause between two passes: briefly while things move, ever longer while they do not.
 
     A patient one is told of changes: having nothing to do, it waits for one, or for time to change something.
@@ -289,7 +290,7 @@ class Pace:
         self._pause = SHORTEST_PAUSE
         self._patient = patient
 
-    def pause(self, engine: Engine, memory: Memory, seen: Look, *, moved: bool, idle: bool = False) -> float:
+    def pause(self, engine: Engine, memory: Memory, seen: Pass, *, moved: bool, idle: bool = False) -> float:
         """Seconds until the next pass: sooner when a state is due, or when time itself changes a plan; never so soon that we only look."""
         self._pause = SHORTEST_PAUSE if moved else min(self._longest, self._pause * 2)
         pauses = [self._longest if self._patient and idle else self._pause]

@@ -28,7 +28,7 @@ class Progress(Protocol):
         ...
 
 
-class Silence:
+class NoProgress:
     """A `Progress` that shows nothing."""
 
     def contested(self, holder: str) -> None:

@@ -20,19 +20,19 @@ class Scope:
     selector: str
     """Label selector that our children carry; roots are listed without one."""
     namespaces: tuple[str, ...] = ()
-    neighbours: tuple[Kind, ...] = ()
+    references: tuple[Kind, ...] = ()
     """Kinds of which everything is read, listed without a selector; one that is among the roots or the children as well is listed once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class Observation:
     """What a look at the cluster brought: everything that could be listed, and what could not and why."""
 
     roots: Sequence[Live]
     children: Sequence[Live]
     incomplete: Mapping[str, str] = field(default_factory=dict)
     """Kind name -> why its listing is not complete (403, 5xx). A kind that the server does not serve is no hole: there is none of it."""
-    neighbours: Sequence[Live] = ()
+    references: Sequence[Live] = ()
     unserved: frozenset[str] = frozenset()
     """Kinds that the server does not serve."""
 
@@ -40,14 +40,14 @@ class Sighting:
 class Provider(Protocol):
     """Reads, writes and tells. Raises only `engine.errors.ClusterError` and its kinds."""
 
-    async def observe(self, scope: Scope) -> Sighting:
+    async def observe(self, scope: Scope) -> Observation:
         """List all kinds of the scope at once. Raises `Unreachable` and `Unauthorized` when nothing can be seen at all."""
         ...
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Make the call that the operation stands for, with its preconditions; `uids` binds owners made by the same plan.
 
-        Answers with the object afterwards (metadata at least), or nothing once it is gone. A vanished object is success for
+        QueryResults with the object afterwards (metadata at least), or nothing once it is gone. A vanished object is success for
         release and delete. Raises `AlreadyExists`, `Conflict`, `Forbidden`, `Invalid`, `NotFound`, `Unreachable`, `ServerFault`.
         """
         ...
@@ -66,8 +66,8 @@ class Provider(Protocol):
 
 
 @runtime_checkable
-class Attentive(Protocol):
-    """What a provider may offer beside `Provider`: it keeps up with the world, so that a look costs no call and a change is noticed."""
+class WatchingProvider(Protocol):
+    """What a provider may offer with_foreign `Provider`: it keeps up with the world, so that a look costs no call and a change is noticed."""
 
     def following(self, scope: Scope) -> AbstractAsyncContextManager[None]:
         """Keep up with everything in the scope for as long as this lasts."""

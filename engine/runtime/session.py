@@ -1,4 +1,4 @@
-"""Session: one shot. Look, plan and act until all is settled, or until all that is left waits for something that has a name."""
+"""Session: one shot. Pass, plan and act until all is settled, or until all that is left waits for something that has a name."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ import anyio
 from engine.errors import EngineError, ServerFault, Throttled, Unreachable
 from engine.observed import Observed
 from engine.operation import Operation
-from engine.plan import Alarm, Held, Objection, Plan
+from engine.plan import Alarm, Objection, Plan, Wait
 from engine.resource import Body
 from engine.result import Outcome, Result
 from engine.runtime.lease import Lease, held
-from engine.runtime.passes import SHORTEST_PAUSE, Engine, Look, Memory, Pace, act, choose, look, spare_the_collector
-from engine.runtime.progress import Progress, Silence
-from engine.tick import Survey
+from engine.runtime.passes import SHORTEST_PAUSE, Backoff, Engine, Memory, Pass, act, choose, look, tune_gc
+from engine.runtime.progress import NoProgress, Progress
+from engine.tick import Plans
 from engine.world import empty
 
 LONGEST_PAUSE = 2.0
@@ -25,7 +25,7 @@ GLANCES = 5
 """How many looks in a row must be incomplete before we stop hoping for a better one."""
 
 PASSING = (Unreachable, ServerFault, Throttled)
-"""Troubles of a server that may be over at the next look."""
+"""FailedCalls of a server that may be over at the next look."""
 
 
 class Ending(StrEnum):
@@ -45,7 +45,7 @@ class Ending(StrEnum):
 class Report:
     """What a session did, and how it left things."""
 
-    seen: Look
+    seen: Pass
     """The last look: what it plans and what it waits for is what is left."""
     results: tuple[Result, ...]
     interrupted: bool = False
@@ -67,12 +67,12 @@ class Report:
     @property
     def plans(self) -> tuple[Plan, ...]:
         """The last plan of every root."""
-        return self.seen.survey.plans
+        return self.seen.planned.plans
 
     @property
-    def waiting(self) -> tuple[Held, ...]:
+    def pending(self) -> tuple[Wait, ...]:
         """What is not as wanted yet, and whose turn it is."""
-        return tuple(waiting for plan in self.plans for waiting in plan.waiting)
+        return tuple(waiting for plan in self.plans for waiting in plan.pending)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class Report:
     @property
     def objections(self) -> tuple[Objection, ...]:
         """What the guards say: of everything, and of single plans."""
-        return (*self.seen.survey.objections, *(objection for plan in self.plans for objection in plan.objections))
+        return (*self.seen.planned.objections, *(objection for plan in self.plans for objection in plan.objections))
 
     @property
     def incomplete(self) -> Mapping[str, str]:
@@ -90,9 +90,9 @@ class Report:
         return self.seen.world.incomplete
 
     @property
-    def collisions(self) -> tuple[Held, ...]:
+    def collisions(self) -> tuple[Wait, ...]:
         """Objects that cannot be made because others have their names."""
-        return tuple(held for plan, observed in _pairs(self.seen) for held in plan.held if _is_collision(held, observed))
+        return tuple(held for plan, observed in _pairs(self.seen) for held in plan.deferred if _is_collision(held, observed))
 
     @property
     def blocked(self) -> tuple[Alarm, ...]:
@@ -113,12 +113,12 @@ class Report:
         return tuple(operation for plan in self.plans for operation in plan.operations if id(operation) not in tried)
 
 
-async def preview(engine: Engine, manifests: Sequence[Body] = ()) -> Look:
+async def preview(engine: Engine, manifests: Sequence[Body] = ()) -> Pass:
     """What the first pass of a `sync` would find and plan: the same look, and nothing else.
 
     Raises `Unreachable` and `Unauthorized` when nothing can be seen.
     """
-    spare_the_collector()
+    tune_gc()
     return await look(engine, Memory(), manifests)
 
 
@@ -138,8 +138,8 @@ async def sync(
     another holder does not let go within one lease duration, and what the cluster raises as long as nothing has been seen; later
     errors are in the report.
     """
-    spare_the_collector()
-    session = _Session(engine, manifests, wait, patience, progress or Silence())
+    tune_gc()
+    session = _Session(engine, manifests, wait, patience, progress or NoProgress())
     with stop or anyio.CancelScope() as scope:
         try:
             async with held(lease, patience=lease.durations.lease, on_wait=session.progress.contested) as leadership:
@@ -148,7 +148,7 @@ async def sync(
             if session.seen is None:
                 raise
             session.error = error
-    seen = session.seen or Look(engine.clock.now(), 0.0, empty(), Survey(()), frozenset())
+    seen = session.seen or Pass(engine.clock.now(), 0.0, empty(), Plans(()), frozenset())
     return Report(seen, tuple(session.results), scope.cancelled_caught, session.timed_out, session.error)
 
 
@@ -162,7 +162,7 @@ class _Session:
         self.patience = patience
         self.progress = progress
         self.memory = Memory()
-        self.seen: Look | None = None
+        self.seen: Pass | None = None
         self.results: list[Result] = []
         self.incomplete_looks = 0
         self.idle_looks = 0
@@ -172,14 +172,14 @@ class _Session:
 
     async def run(self, may: Callable[[], bool]) -> None:
         """Pass after pass, until it is over or takes too long."""
-        clock, pace = self.engine.clock, Pace(LONGEST_PAUSE)
+        clock, pace = self.engine.clock, Backoff(LONGEST_PAUSE)
         give_up_at = clock.monotonic() + self.patience
         while True:
             seen = self.seen = await self._look(give_up_at)
             self.incomplete_looks = self.incomplete_looks + 1 if seen.world.incomplete else 0
             chosen = choose(seen, self.memory, clock.monotonic())
             self.idle_looks = 0 if chosen else self.idle_looks + 1
-            self.progress.planned(seen.survey.plans, sum(len(plan.operations) for plan in chosen))
+            self.progress.planned(seen.planned.plans, sum(len(plan.operations) for plan in chosen))
             results = await act(self.engine, self.memory, seen, chosen, on_result=self._note, may=may)
             if not chosen and self._is_over(seen):
                 return
@@ -188,15 +188,15 @@ class _Session:
                 return
             moved = not seen.quiet or any(result.outcome is Outcome.DONE for result in results)
             pause = min(pace.pause(self.engine, self.memory, seen, moved=moved), max(0.0, give_up_at - clock.monotonic()))
-            self.progress.resting(seen.survey.plans, pause)
+            self.progress.resting(seen.planned.plans, pause)
             await clock.sleep(pause)
 
     def _note(self, result: Result) -> None:
         self.results.append(result)
         self.progress.done(result)
 
-    async def _look(self, give_up_at: float) -> Look:
-        """Look; once we are under way, a server that stumbles is given time to get up."""
+    async def _look(self, give_up_at: float) -> Pass:
+        """Pass; once we are under way, a server that stumbles is given time to get up."""
         clock, pause = self.engine.clock, SHORTEST_PAUSE
         while True:
             try:
@@ -207,9 +207,9 @@ class _Session:
             await clock.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
 
-    def _is_over(self, seen: Look) -> bool:
+    def _is_over(self, seen: Pass) -> bool:
         """Whether, nothing being left to do now, nothing is worth waiting for either."""
-        if seen.survey.objections:
+        if seen.planned.objections:
             return True
         if self.memory.states.next_due is not None:
             return False
@@ -218,13 +218,13 @@ class _Session:
         if self.wait and any(_awaited(plan, observed) for plan, observed in _pairs(seen)):
             return False
         # What is held until further notice may be held because something is about to happen: look once more whether it does.
-        return self.idle_looks > 1 or not any(plan.held for plan in seen.survey.plans)
+        return self.idle_looks > 1 or not any(plan.deferred for plan in seen.planned.plans)
 
 
-def _pairs(seen: Look) -> Iterator[tuple[Plan, Observed]]:
+def _pairs(seen: Pass) -> Iterator[tuple[Plan, Observed]]:
     """Each plan with what it was made from; one for strays is made from nothing that is a root's."""
     by_root = {observed.root.id: observed for observed in seen.world.roots}
-    return ((plan, by_root[plan.root]) for plan in seen.survey.plans if plan.root in by_root)
+    return ((plan, by_root[plan.root]) for plan in seen.planned.plans if plan.root in by_root)
 
 
 def _awaited(plan: Plan, observed: Observed) -> bool:
@@ -234,18 +234,18 @@ def _awaited(plan: Plan, observed: Observed) -> bool:
     """
     if plan.operations or plan.objections or plan.problems or any(alarm.blocking for alarm in plan.alarms):
         return False
-    if any(_is_collision(held, observed) for held in plan.held):
+    if any(_is_collision(held, observed) for held in plan.deferred):
         return False
-    return bool(plan.waiting) or any(_is_passing(held, observed) for held in plan.held)
+    return bool(plan.pending) or any(_is_passing(held, observed) for held in plan.deferred)
 
 
-def _is_collision(held: Held, observed: Observed) -> bool:
+def _is_collision(held: Wait, observed: Observed) -> bool:
     """Whether it is held because of an object that is not ours, and stays."""
-    neighbour = observed.context.get(held.id)
+    neighbour = observed.foreign.get(held.id)
     return neighbour is not None and neighbour.deleting_since is None
 
 
-def _is_passing(held: Held, observed: Observed) -> bool:
+def _is_passing(held: Wait, observed: Observed) -> bool:
     """Whether it is held only for now: until a certain time, or until an object of that name has gone."""
-    there = observed.find(held.id) or observed.context.get(held.id) or observed.neighbours.objects.get(held.id)
+    there = observed.find(held.id) or observed.foreign.get(held.id) or observed.references.objects.get(held.id)
     return held.until is not None or (there is not None and there.deleting_since is not None)

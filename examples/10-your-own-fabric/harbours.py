@@ -9,7 +9,7 @@ from engine.paths import get
 from engine.quantity import is_zero
 from engine.resource import Body
 from resources.admission.annotations import CLIQUES, cliques_of, mapping, mappings, misplaced, unchangeable_on_cliques
-from resources.ports.fabric import INDEX, Fabric, Wish
+from resources.ports.fabric import INDEX, DomainRequest, Fabric
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import Fault, Issue
 from resources.settings import Settings
@@ -54,7 +54,7 @@ class Harbours:
         """The annotation in a place where nobody reads it."""
         return misplaced(ASKED, body)
 
-    def wishes(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[Wish, ...]:
+    def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
         """One domain for each name, for all cliques that bear it; a replica's own is called `<set>-<index>-harbour`."""
         asked: dict[str, set[str]] = {}
         for name, clique in cliques.items():
@@ -62,7 +62,7 @@ class Harbours:
             if harbour is not None and not _faults(harbour):
                 asked.setdefault(harbour, set()).add(name)
         return tuple(
-            Wish(f"{root}-{INDEX}-harbour" if harbour == EACH else harbour, frozenset(members), shared=harbour != EACH)
+            DomainRequest(f"{root}-{INDEX}-harbour" if harbour == EACH else harbour, frozenset(members), shared=harbour != EACH)
             for harbour, members in asked.items()
         )
 
@@ -70,7 +70,7 @@ class Harbours:
         """Scaling groups need not say anything."""
         return {}
 
-    def component(self, wish: Wish) -> str:
+    def component(self, request: DomainRequest) -> str:
         """Its harbours are found with `-l app.kubernetes.io/component=meshworks-harbour`."""
         return "meshworks-harbour"
 
@@ -92,7 +92,7 @@ class Harbours:
         """Claims inherit a label from the driver's template."""
         return claim.labels.get(LED, "")
 
-    def dressed(self, spec: Body, template: str) -> dict[str, Any]:
+    def decorate_pod(self, spec: Body, template: str) -> dict[str, Any]:
         """Every pod berths; in it, the containers with NPUs do."""
         claims = [*(spec.get("resourceClaims") or ()), {"name": CLAIM, "resourceClaimTemplateName": template}]
         return {**spec, "resourceClaims": claims, "containers": [_berthed(container) for container in spec["containers"]]}

@@ -34,12 +34,12 @@ from resources.admission.annotations import (
     unchangeable_on_cliques,
 )
 from resources.base import kinds
-from resources.domains.capacity import crowded
+from resources.domains.capacity import capacity_notes
 from resources.domains.requests import planned_by
 from resources.ports.checks import Check
-from resources.ports.fabric import INDEX, Wish
-from resources.ports.inspection import Diagnosis, Joined, Site
-from resources.ports.queries import Answers, Question
+from resources.ports.fabric import INDEX, DomainRequest
+from resources.ports.inspection import Diagnosis, Installation, JoinedNode
+from resources.ports.queries import Query, QueryResults
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import Child, Fault, Issue, Path
 from resources.settings import Settings
@@ -113,24 +113,26 @@ class Nvidia:
         """N1: a name in the wrong place."""
         yield from misplaced(NAMED, body)
 
-    def wishes(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[Wish, ...]:
+    def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
         """R8–R10: one domain for each replica of an enrolled set; R40–R45: one for each name, for all pods of the cliques that bear it."""
         if annotations.get(AUTO) == ENABLED:
-            return (Wish(f"{root}-{INDEX}", frozenset(name for name, clique in cliques.items() if _has_gpus(clique)), shared=False),)
+            return (
+                DomainRequest(f"{root}-{INDEX}", frozenset(name for name, clique in cliques.items() if _has_gpus(clique)), shared=False),
+            )
         named: dict[str, set[str]] = {}
         for name, clique in cliques.items():
             domain = mapping(clique.get("annotations")).get(NAMED)
             if domain is not None and not _name_fault(domain):
                 named.setdefault(domain, set()).add(name)
-        return tuple(Wish(domain, frozenset(members), shared=True) for domain, members in named.items())
+        return tuple(DomainRequest(domain, frozenset(members), shared=True) for domain, members in named.items())
 
     def inherited(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
         """The scaling groups of an enrolled set say so; those of one that has opted out say nothing (R14)."""
         return {AUTO: ENABLED} if annotations.get(AUTO) == ENABLED else {}
 
-    def component(self, wish: Wish) -> str:
+    def component(self, request: DomainRequest) -> str:
         """N6: domains with a name are told apart from those of replicas."""
-        return "pcs-named-computedomain" if wish.shared else "pcs-computedomain"
+        return "pcs-named-computedomain" if request.shared else "pcs-computedomain"
 
     def spec(self, name: str) -> Body:
         """Elastic: never any other number of nodes than 0 (T5). The number is always said, for older drivers require it."""
@@ -152,7 +154,7 @@ class Nvidia:
         """What the driver has put into the claim."""
         return nvidia_channels.domain_of(claim)
 
-    def dressed(self, spec: Body, template: str) -> dict[str, Any]:
+    def decorate_pod(self, spec: Body, template: str) -> dict[str, Any]:
         """N4: the GPU containers use the claim; where there are none, but the pod is in a domain by name, all containers do."""
         claims = [*(spec.get("resourceClaims") or ()), {"name": CLAIM, "resourceClaimTemplateName": template}]
         fields = [field for field in ("containers", "initContainers") if spec.get(field)]
@@ -182,27 +184,27 @@ class Nvidia:
         """R3, R5."""
         return nvidia_checks.demands(auto=self.auto)
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Query, ...]:
         """What the checks look at."""
         return nvidia_checks.QUESTIONS
 
-    def checks(self, site: Site) -> Iterator[Check]:
+    def checks(self, site: Installation) -> Iterator[Check]:
         """How an installation stands."""
         sets = [(live.id, live.body) for live in site.sets or ()]
         domains = site.answers.to(nvidia_checks.DOMAINS).objects
-        full = crowded(self, sets, nvidia_checks.room(site), {live.id: live.uid for live in domains})
+        full = capacity_notes(self, sets, nvidia_checks.room(site), {live.id: live.uid for live in domains})
         told = tuple(f"{root.namespace}/{root.name}: {why}" for root, why in sorted(full.items()))
         return nvidia_checks.checks(nvidia_checks.Scene(site, self.auto, planned_by(sets, self), told))
 
-    def joined(self, domain: Live) -> tuple[Joined, ...]:
+    def joined(self, domain: Live) -> tuple[JoinedNode, ...]:
         """The nodes in a domain."""
         return nvidia_scene.joined(domain)
 
-    def clues(self, domain: ResourceId) -> tuple[Question, ...]:
+    def clues(self, domain: ResourceId) -> tuple[Query, ...]:
         """What a diagnosis looks at."""
         return nvidia_scene.clues(domain)
 
-    def explain(self, domain: ResourceId, answers: Answers, now: datetime) -> Iterator[Diagnosis]:
+    def explain(self, domain: ResourceId, answers: QueryResults, now: datetime) -> Iterator[Diagnosis]:
         """Why a domain is as it is."""
         return nvidia_diagnosis.explained(nvidia_scene.Scene(domain, answers, now))
 

@@ -24,12 +24,12 @@ from providers.fabrics.nvidia_words import (
 )
 from resources.admission.annotations import mapping, mappings
 from resources.base import kinds, labels
-from resources.domains.capacity import Room
+from resources.domains.capacity import NodeCapacity
 from resources.domains.replica_domains import LONGEST_LABEL
-from resources.domains.requests import Planned
+from resources.domains.requests import RequestedDomain
 from resources.ports.checks import Check, Level, Outcome, judged, unknown
-from resources.ports.inspection import Site
-from resources.ports.queries import Answer, Question
+from resources.ports.inspection import Installation
+from resources.ports.queries import Query, QueryResult
 from resources.schema.formats import subdomain_faults
 
 MISSING: Final = (
@@ -42,16 +42,16 @@ UPGRADE: Final = "upgrade the NVIDIA DRA driver"
 SHOWN: Final = 5
 """Names that are told; of the others there is only the number."""
 
-CRD: Final = Question(kinds.CRD, name=f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
-CLIQUES: Final = Question(kinds.CRD, name=f"{CLIQUE.plural}.{CLIQUE.group}")
-CLASS: Final = Question(kinds.DEVICE_CLASS, name=CHANNEL_CLASS, versions=kinds.OLDER_DEVICES)
-SLICES: Final = Question(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_DEVICES)
-DEPLOYMENTS: Final = Question(kinds.DEPLOYMENT)
-DOMAINS: Final = Question(COMPUTE_DOMAIN)
-TEMPLATES: Final = Question(kinds.RESOURCE_CLAIM_TEMPLATE, versions=kinds.OLDER_DEVICES)
-CLAIMS: Final = Question(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_DEVICES)
-LABELLED: Final = Question(kinds.NODE, labels=DOMAIN_LABEL)
-ISLANDS: Final = Question(kinds.NODE, labels=FABRIC_LABEL)
+CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
+CLIQUES: Final = Query(kinds.CRD, name=f"{CLIQUE.plural}.{CLIQUE.group}")
+CLASS: Final = Query(kinds.DEVICE_CLASS, name=CHANNEL_CLASS, versions=kinds.OLDER_DEVICES)
+SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_DEVICES)
+DEPLOYMENTS: Final = Query(kinds.DEPLOYMENT)
+DOMAINS: Final = Query(COMPUTE_DOMAIN)
+TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, versions=kinds.OLDER_DEVICES)
+CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_DEVICES)
+LABELLED: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
+ISLANDS: Final = Query(kinds.NODE, labels=FABRIC_LABEL)
 QUESTIONS: Final = (CRD, CLIQUES, CLASS, SLICES, DEPLOYMENTS, DOMAINS, TEMPLATES, CLAIMS, LABELLED, ISLANDS)
 
 KAI: Final = "kai-scheduler"
@@ -62,12 +62,12 @@ GATE: Final = "DynamicResourceAllocation=true"
 class Scene:
     """An installation, and what is asked of it."""
 
-    site: Site
+    site: Installation
     auto: bool
     """Whether new sets with GPUs are in domains."""
-    planned: tuple[Planned, ...]
+    planned: tuple[RequestedDomain, ...]
     """The domains of the sets that are there."""
-    crowded: tuple[str, ...] = ()
+    capacity_notes: tuple[str, ...] = ()
     """What the sets ask for and the nodes cannot give."""
 
     @cached_property
@@ -106,13 +106,13 @@ def checks(scene: Scene) -> Iterator[Check]:
         yield from rule(scene)
 
 
-def room(site: Site) -> Room | None:
+def room(site: Installation) -> NodeCapacity | None:
     """The places for pods of domains, where they can be counted."""
     slices, claims = site.answers.to(SLICES), site.answers.to(CLAIMS)
     if not slices.known or not slices.served or not claims.known:
         return None
     taken = {node: nvidia_channels.domain_of(claim) for node, claim in nvidia_channels.holders(claims.objects)}
-    return Room(nvidia_channels.places(slices.objects), taken)
+    return NodeCapacity(nvidia_channels.places(slices.objects), taken)
 
 
 def _crd(scene: Scene) -> Iterator[Check]:
@@ -180,7 +180,7 @@ def _slices(scene: Scene) -> Iterator[Check]:
     )
 
 
-def _there(level: Level, what: str, answer: Answer, found: str, remedy: str) -> Check:
+def _there(level: Level, what: str, answer: QueryResult, found: str, remedy: str) -> Check:
     if not answer.known:
         return unknown(level, what, answer.fault)
     return judged(level, what, "" if found else "there is none" if answer.served else "the cluster does not serve it", found, remedy)
@@ -197,7 +197,7 @@ def _controller(scene: Scene) -> Iterator[Check]:
         yield judged(scene.soft, what, "" if ready else told, told, f"kubectl -n {live.id.namespace} describe deployment {live.id.name}")
 
 
-def _controllers(answer: Answer) -> list[Live]:
+def _controllers(answer: QueryResult) -> list[Live]:
     return [live for live in answer.objects if any(live.labels.get(key) == "controller" for key in PARTS)]
 
 
@@ -222,7 +222,7 @@ def _names(scene: Scene) -> Iterator[Check]:
         yield judged(scene.soft, what, _some([*faults, *long]), told, "a shorter name for the workload, or for the domain")
 
 
-def _is_long(one: Planned) -> bool:
+def _is_long(one: RequestedDomain) -> bool:
     return len(one.id.name) > LONGEST_LABEL
 
 
@@ -298,7 +298,7 @@ def _crowding(scene: Scene) -> Iterator[Check]:
     else:
         told = "every planned pod can have a node of its own"
         yield judged(
-            scene.soft, what, _some(scene.crowded), told, "more nodes, or fewer replicas: pods of one domain, too, need a node each"
+            scene.soft, what, _some(scene.capacity_notes), told, "more nodes, or fewer replicas: pods of one domain, too, need a node each"
         )
     names = {live.labels.get(FABRIC_LABEL) for live in islands.objects}
     count = len({one.id for one in scene.planned})

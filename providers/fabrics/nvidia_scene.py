@@ -15,53 +15,53 @@ from providers.fabrics.nvidia_words import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER
 from resources.admission.annotations import mapping, mappings
 from resources.base import kinds
 from resources.domains import drain
-from resources.ports.inspection import Joined
-from resources.ports.queries import Answers, Question
+from resources.ports.inspection import JoinedNode
+from resources.ports.queries import Query, QueryResults
 
 CLAIM_FAILED: Final = "FailedResourceClaimCreation"
 SCHEDULING_FAILED: Final = "FailedScheduling"
 PREPARE_FAILED: Final = "FailedPrepareDynamicResources"
 
-DOMAINS: Final = Question(COMPUTE_DOMAIN)
-LABELLED_TEMPLATES: Final = Question(kinds.RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL, versions=kinds.OLDER_DEVICES)
-CLAIMS: Final = Question(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_DEVICES)
-DAEMONS: Final = Question(kinds.POD, labels=DOMAIN_LABEL)
-DAEMON_SETS: Final = Question(kinds.DAEMON_SET, labels=DOMAIN_LABEL)
-NODES: Final = Question(kinds.NODE, labels=DOMAIN_LABEL)
-SLICES: Final = Question(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_DEVICES)
+DOMAINS: Final = Query(COMPUTE_DOMAIN)
+LABELLED_TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL, versions=kinds.OLDER_DEVICES)
+CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_DEVICES)
+DAEMONS: Final = Query(kinds.POD, labels=DOMAIN_LABEL)
+DAEMON_SETS: Final = Query(kinds.DAEMON_SET, labels=DOMAIN_LABEL)
+NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
+SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_DEVICES)
 
 
-def within(namespace: str) -> tuple[Question, ...]:
+def within(namespace: str) -> tuple[Query, ...]:
     """What is asked about the namespace of a domain: domains, templates, claims, pods and what went wrong with them."""
     return (
-        Question(COMPUTE_DOMAIN, namespace),
-        Question(kinds.RESOURCE_CLAIM_TEMPLATE, namespace, versions=kinds.OLDER_DEVICES),
-        Question(kinds.RESOURCE_CLAIM, namespace, versions=kinds.OLDER_DEVICES),
-        Question(kinds.POD, namespace),
-        Question(kinds.EVENT, namespace, fields="type=Warning"),
+        Query(COMPUTE_DOMAIN, namespace),
+        Query(kinds.RESOURCE_CLAIM_TEMPLATE, namespace, versions=kinds.OLDER_DEVICES),
+        Query(kinds.RESOURCE_CLAIM, namespace, versions=kinds.OLDER_DEVICES),
+        Query(kinds.POD, namespace),
+        Query(kinds.EVENT, namespace, fields="type=Warning"),
     )
 
 
-def clues(domain: ResourceId) -> tuple[Question, ...]:
+def clues(domain: ResourceId) -> tuple[Query, ...]:
     """Everything that is looked at."""
     return (*within(domain.namespace), DOMAINS, LABELLED_TEMPLATES, CLAIMS, DAEMONS, DAEMON_SETS, NODES, SLICES)
 
 
-def joined(domain: Live) -> tuple[Joined, ...]:
+def joined(domain: Live) -> tuple[JoinedNode, ...]:
     """The nodes that the driver says are in a domain."""
     nodes = mappings(get(domain.body, ("status", "nodes"), ()))
-    return tuple(Joined(str(one.get("name")), str(one.get("cliqueID") or ""), one.get("status") == "Ready") for one in nodes)
+    return tuple(JoinedNode(str(one.get("name")), str(one.get("cliqueID") or ""), one.get("status") == "Ready") for one in nodes)
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One domain, and its surroundings."""
+    """One domain, and its template_references."""
 
     id: ResourceId
-    answers: Answers
+    answers: QueryResults
     now: datetime
 
-    def _all(self, *questions: Question) -> tuple[Live, ...]:
+    def _all(self, *questions: Query) -> tuple[Live, ...]:
         """What any of these questions has brought, each object once."""
         return tuple({live.id: live for question in questions for live in self.answers.to(question).objects}.values())
 
@@ -71,7 +71,7 @@ class Scene:
         return self._all(self._within[0], DOMAINS)
 
     @cached_property
-    def _within(self) -> tuple[Question, ...]:
+    def _within(self) -> tuple[Query, ...]:
         return within(self.id.namespace)
 
     @cached_property

@@ -36,7 +36,7 @@ FRESH = 60.0
 
 
 @dataclass(slots=True)
-class Standing:
+class ApiSession:
     """Who we are at the moment, and the line we say it on."""
 
     login: Login
@@ -58,7 +58,7 @@ class DirectApi(Api):
         self._clock = clock
         self._limits = limits
         self._slots = anyio.Semaphore(limits.in_flight, fast_acquire=True)
-        self._standing: Standing | None = None
+        self._standing: ApiSession | None = None
         self._entered = SingleFlight(self._enter)
         self._renewed = SingleFlight(self._renew)
 
@@ -88,7 +88,7 @@ class DirectApi(Api):
         """The answer to a request as it comes in; close it. Raises what the server refuses, and `Unreachable`."""
         return await self._insist(request, nullcontext(), lambda now: now.line.open(now.login, request))
 
-    async def _insist(self, request: Request, gate: Gate, attempt: Callable[[Standing], Awaitable[T]]) -> T:
+    async def _insist(self, request: Request, gate: Gate, attempt: Callable[[ApiSession], Awaitable[T]]) -> T:
         failures, renewed = 0, False
         while True:
             async with gate:
@@ -106,7 +106,7 @@ class DirectApi(Api):
                 raise fault
             await self._clock.sleep(wait)
 
-    async def _stand(self) -> Standing:
+    async def _stand(self) -> ApiSession:
         """Who we are, read again from files that somebody renews when it is time."""
         standing = self._standing or await self._entered()
         if standing.perishable and self._clock.monotonic() - standing.since >= FRESH:
@@ -114,7 +114,7 @@ class DirectApi(Api):
                 standing = await self._renewed()
         return standing
 
-    async def _accepted_anew(self, refused: Standing) -> bool:
+    async def _accepted_anew(self, refused: ApiSession) -> bool:
         """Whether there are other credentials than those refused. Raises `Unauthorized` when they cannot be had."""
         if self._standing is refused:
             try:
@@ -123,13 +123,13 @@ class DirectApi(Api):
                 raise Unauthorized(str(error)) from None
         return self._standing is not refused
 
-    async def _enter(self) -> Standing:
+    async def _enter(self) -> ApiSession:
         found, entry = await self._log_in()
-        self._standing = Standing(entry, Line(entry, self._limits), self._clock.monotonic(), found.perishable)
+        self._standing = ApiSession(entry, Line(entry, self._limits), self._clock.monotonic(), found.perishable)
         self.auth = entry.auth
         return self._standing
 
-    async def _renew(self) -> Standing:
+    async def _renew(self) -> ApiSession:
         """Read the credentials again; the standing stays the same object if they are the same."""
         old = self._standing or await self._enter()
         old.since = self._clock.monotonic()
@@ -137,7 +137,7 @@ class DirectApi(Api):
         if (entry.seal, entry.identity) == (old.login.seal, old.login.identity):
             return old
         line = old.line if entry.seal == old.login.seal else Line(entry, self._limits)
-        self._standing = Standing(entry, line, old.since, found.perishable)
+        self._standing = ApiSession(entry, line, old.since, found.perishable)
         self.auth = entry.auth
         if line is not old.line:
             await old.line.retire()

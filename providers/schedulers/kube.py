@@ -8,6 +8,6 @@ class KubeScheduler:
 
     name = "default-scheduler"
 
-    def dress(self, spec: dict[str, Any]) -> dict[str, Any]:
+    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Name the scheduler."""
         return {**spec, "schedulerName": self.name}

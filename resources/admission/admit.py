@@ -15,22 +15,22 @@ from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Decision, Request
 from resources.admission.soundness import read
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
-from resources.ports.configuration import Setup
-from resources.ports.references import Neighbourhood, Unseen
-from resources.ports.scheduler import Exacting
+from resources.ports.configuration import Configuration
+from resources.ports.references import NoReferences, References
+from resources.ports.scheduler import ValidatingScheduler
 from resources.schema import pod_spec_rules
 from resources.schema.issues import LONGEST, Fault, Issue, Rejected
 from resources.schema.parse import beside, faults, mistaken, parse
 from resources.schema.podcliqueset import PodCliqueSet, Template
 from resources.schema.topology import ClusterTopologyBinding
 
-UNSEEN: Final = Unseen()
+UNSEEN: Final = NoReferences()
 UNPROTECTED: Final = Protection()
 
-Judge = Callable[[Request, Setup, Neighbourhood], Decision]
+Judge = Callable[[Request, Configuration, References], Decision]
 
 
-def admit(request: Request, setup: Setup, around: Neighbourhood = UNSEEN, protection: Protection = UNPROTECTED) -> Decision:
+def admit(request: Request, configuration: Configuration, around: References = UNSEEN, protection: Protection = UNPROTECTED) -> Decision:
     """What becomes of a request. Pure, and never raises, whatever the object is.
 
     Every issue is told, and none hides another, with four exceptions: what is no JSON, and what has not the shape of its kind, is told
@@ -40,7 +40,7 @@ def admit(request: Request, setup: Setup, around: Neighbourhood = UNSEEN, protec
     if request.subresource or request.act is Act.CONNECT:
         return Decision(body=request.body)
     judge = JUDGES.get((request.id.group, request.id.kind))
-    decision = judge(request, setup, around) if judge else managed_rules.decide(request, around, protection)
+    decision = judge(request, configuration, around) if judge else managed_rules.decide(request, around, protection)
     warnings = tuple(dict.fromkeys(clipped(warning, LONGEST) for warning in decision.warnings))
     return Decision(decision.issues, warnings, clipped(decision.denial, LONGEST), decision.body)
 
@@ -58,7 +58,7 @@ class Version:
         return self.model.spec.template
 
 
-def _set(request: Request, setup: Setup, around: Neighbourhood) -> Decision:
+def _set(request: Request, configuration: Configuration, around: References) -> Decision:
     """A PodCliqueSet. One that is on its way out is not judged: nothing is made of it any more, and its finalizers must be able to go."""
     if request.act is Act.DELETE or _is_going(request.old):
         return Decision(body=request.body)
@@ -74,16 +74,16 @@ def _set(request: Request, setup: Setup, around: Neighbourhood) -> Decision:
     except Rejected as rejected:
         return Decision((*beside(rejected.issues, wrong), *wrong), unknown, body=request.body)
     if request.act is Act.CREATE:
-        new = replace(new, body=reduce(lambda body, fabric: fabric.enrolled(body), setup.fabrics, new.body))
-        found = _creation(new, setup, around)
-        advice = topology_rules.warnings(new.template, around, enabled=setup.topology)
+        new = replace(new, body=reduce(lambda body, fabric: fabric.enrolled(body), configuration.fabrics, new.body))
+        found = _creation(new, configuration, around)
+        advice = topology_rules.warnings(new.template, around, enabled=configuration.topology)
     else:
-        found = _update(old, new, setup, around)
-        advice = update_rules.warnings(old.template if old else new.template, new.template, around, topology=setup.topology)
+        found = _update(old, new, configuration, around)
+        advice = update_rules.warnings(old.template if old else new.template, new.template, around, topology=configuration.topology)
     issues = (*wrong, *found)
     if old and not issues:
-        issues = tuple(update_rules.issues(old.template, new.template, around, topology=setup.topology))
-    warnings = (*unknown, *create_rules.warnings(new.template), *advice, *_plug_in_warnings(new, setup, around))
+        issues = tuple(update_rules.issues(old.template, new.template, around, topology=configuration.topology))
+    warnings = (*unknown, *create_rules.warnings(new.template), *advice, *_plug_in_warnings(new, configuration, around))
     return Decision(issues, warnings, body=new.body)
 
 
@@ -98,24 +98,24 @@ def _stored(old: Any) -> Version | None:
         return None
 
 
-def _creation(new: Version, setup: Setup, around: Neighbourhood) -> Iterator[Issue]:
+def _creation(new: Version, configuration: Configuration, around: References) -> Iterator[Issue]:
     """What is wrong with a new set."""
-    yield from topology_rules.issues(new.template, around, enabled=setup.topology)
-    yield from create_rules.issues(new.model, setup)
+    yield from topology_rules.issues(new.template, around, enabled=configuration.topology)
+    yield from create_rules.issues(new.model, configuration)
     yield from create_rules.newcomer_issues(new.template)
-    for fabric in setup.fabrics:
+    for fabric in configuration.fabrics:
         yield from fabric.creation_issues(new.body)
-    for scheduler in _exacting(new, setup):
+    for scheduler in _exacting(new, configuration):
         yield from scheduler.issues(new.body, around)
 
 
-def _update(old: Version | None, new: Version, setup: Setup, around: Neighbourhood) -> Iterator[Issue]:
+def _update(old: Version | None, new: Version, configuration: Configuration, around: References) -> Iterator[Issue]:
     """What is wrong with a new version in itself, and what the fabrics let nobody change."""
-    yield from create_rules.issues(new.model, setup)
+    yield from create_rules.issues(new.model, configuration)
     if old is not None:
-        for fabric in setup.fabrics:
+        for fabric in configuration.fabrics:
             yield from fabric.update_issues(old.body, new.body)
-    for scheduler in _exacting(new, setup):
+    for scheduler in _exacting(new, configuration):
         yield from scheduler.issues(new.body, around)
 
 
@@ -128,18 +128,18 @@ def _is_going(old: Any) -> bool:
     return isinstance(old, Mapping) and bool(get(old, ("metadata", "deletionTimestamp")))
 
 
-def _exacting(new: Version, setup: Setup) -> Iterator[Exacting]:
+def _exacting(new: Version, configuration: Configuration) -> Iterator[ValidatingScheduler]:
     """The back end that the set names, if it has rules of its own."""
     name = next((clique.spec.pod_spec.get("schedulerName") or "" for clique in new.template.cliques), "")
-    scheduler: object = setup.schedulers.get(name or setup.default_scheduler)
-    if isinstance(scheduler, Exacting):
+    scheduler: object = configuration.schedulers.get(name or configuration.default_scheduler)
+    if isinstance(scheduler, ValidatingScheduler):
         yield scheduler
 
 
-def _plug_in_warnings(new: Version, setup: Setup, around: Neighbourhood) -> Iterator[str]:
-    for fabric in setup.fabrics:
+def _plug_in_warnings(new: Version, configuration: Configuration, around: References) -> Iterator[str]:
+    for fabric in configuration.fabrics:
         yield from fabric.warnings(new.body)
-    for scheduler in _exacting(new, setup):
+    for scheduler in _exacting(new, configuration):
         yield from scheduler.warnings(new.body, around)
 
 
@@ -148,7 +148,7 @@ def _unknown_fields(kind: Kind, body: Any) -> tuple[str, ...]:
     return tuple(f'unknown field "{issue.field}"' for issue in faults(kind, body) if issue.kind is Fault.UNKNOWN)
 
 
-def _binding(request: Request, setup: Setup, _: Neighbourhood) -> Decision:
+def _binding(request: Request, configuration: Configuration, _: References) -> Decision:
     """A ClusterTopologyBinding."""
     if request.act is Act.DELETE or _is_going(request.old):
         return Decision(body=request.body)
@@ -159,7 +159,7 @@ def _binding(request: Request, setup: Setup, _: Neighbourhood) -> Decision:
         asked = cast(ClusterTopologyBinding, parse(TOPOLOGY_BINDING, request.body, strict=False))
     except Rejected as rejected:
         return Decision(rejected.issues, unknown, body=request.body)
-    return Decision(tuple(binding_rules.issues(asked, setup)), unknown, body=request.body)
+    return Decision(tuple(binding_rules.issues(asked, configuration)), unknown, body=request.body)
 
 
 JUDGES: Final[Mapping[tuple[str, str], Judge]] = {

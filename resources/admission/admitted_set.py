@@ -1,4 +1,4 @@
-"""Asked: a set as it is asked for, with its defaults: as it is stored, or as a manifest proposes it."""
+"""AdmittedSet: a set as it is admitted_set for, with its defaults: as it is stored, or as a manifest proposes it."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ from resources.admission.defaults import defaulted
 from resources.admission.request import Act, Request
 from resources.admission.soundness import faults
 from resources.base import labels
-from resources.ports.configuration import Setup
-from resources.ports.references import neighbours
+from resources.ports.configuration import Configuration
+from resources.ports.references import references
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """What is asked for, and what is wrong with it."""
+class AdmittedSet:
+    """What is admitted_set for, and what is wrong with it."""
 
     body: Body
     gist: bytes
@@ -28,12 +28,14 @@ class Asked:
     problems: tuple[str, ...]
 
 
-def asked(observed: Observed, setup: Setup, looked_at: tuple[str, ...], memo: Memo) -> Asked:
-    """The set as it is asked for. One that is new passes the rules of admission, for nothing may stand in front of the cluster to
+def admitted_set(observed: Observed, configuration: Configuration, looked_at: tuple[str, ...], memo: Memo) -> AdmittedSet:
+    """The set as it is admitted_set for. One that is new passes the rules of admission, for nothing may stand in front of the cluster to
     do that; `looked_at` are the kinds of which everything is seen."""
     is_new = _is_new(observed)
-    facts = (observed.root, observed.proposal, setup, observed.neighbours if is_new else None)
-    return memo.recall("asked", facts, lambda: _admitted(observed, setup, looked_at) if is_new else _known(observed, setup))
+    facts = (observed.root, observed.proposal, configuration, observed.references if is_new else None)
+    return memo.recall(
+        "admitted_set", facts, lambda: _admitted(observed, configuration, looked_at) if is_new else _known(observed, configuration)
+    )
 
 
 def _is_new(observed: Observed) -> bool:
@@ -44,19 +46,19 @@ def _is_new(observed: Observed) -> bool:
     return not is_admitted and "observedGeneration" not in (root.body.get("status") or {})
 
 
-def _admitted(observed: Observed, setup: Setup, looked_at: tuple[str, ...]) -> Asked:
-    lives = observed.neighbours.objects.values()
+def _admitted(observed: Observed, configuration: Configuration, looked_at: tuple[str, ...]) -> AdmittedSet:
+    lives = observed.references.objects.values()
     # Of a set that is only proposed nobody can say that what it refers to is missing: perhaps nobody has looked for that.
     known = looked_at if observed.root.uid else {live.id.kind for live in lives}
-    seen = neighbours(lives, (kind for kind in known if kind not in observed.incomplete))
-    decision = admit(Request(Act.CREATE, observed.root.id, _said(observed)), setup, seen)
+    seen = references(lives, (kind for kind in known if kind not in observed.incomplete))
+    decision = admit(Request(Act.CREATE, observed.root.id, _said(observed)), configuration, seen)
     return _asked(decision.body or {}, tuple(map(str, decision.issues)), is_new=True)
 
 
-def _known(observed: Observed, setup: Setup) -> Asked:
+def _known(observed: Observed, configuration: Configuration) -> AdmittedSet:
     """A known set is held to no rule but that it can be computed: the rules may be younger than it."""
     body = defaulted(_said(observed), observed.root.body)
-    return _asked(body, faults(body.get("spec") or {}, setup), is_new=False)
+    return _asked(body, faults(body.get("spec") or {}, configuration), is_new=False)
 
 
 def _said(observed: Observed) -> Body:
@@ -66,9 +68,9 @@ def _said(observed: Observed) -> Body:
     return {**observed.proposal, "metadata": overlay(body["metadata"], observed.proposal.get("metadata") or {})}
 
 
-def _asked(body: Body, problems: tuple[str, ...], *, is_new: bool) -> Asked:
+def _asked(body: Body, problems: tuple[str, ...], *, is_new: bool) -> AdmittedSet:
     if problems:
-        return Asked(body, b"", is_new, problems)
+        return AdmittedSet(body, b"", is_new, problems)
     metadata, spec = body["metadata"], body.get("spec") or {}
     gist = canonical([spec.get("template"), spec.get("updateStrategy"), metadata.get("labels"), metadata.get("annotations")])
-    return Asked(body, gist, is_new, ())
+    return AdmittedSet(body, gist, is_new, ())

@@ -6,7 +6,7 @@ from typing import Any, Final
 from engine.duration import nanoseconds
 from resources.admission import metadata_rules, soundness
 from resources.admission.soundness import CLIQUES, GROUPS
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.schema.autoscaling import AutoScaling
 from resources.schema.formats import subdomain_faults, variable_faults
 from resources.schema.issues import Fault, Issue, Path, duplicates
@@ -20,13 +20,13 @@ LONGEST: Final = 45
 """How long the names that the name of a pod is made of may be together."""
 
 
-def issues(body: PodCliqueSet, setup: Setup) -> Iterator[Issue]:
+def issues(body: PodCliqueSet, configuration: Configuration) -> Iterator[Issue]:
     """What is wrong with a set that has the right shape and its defaults, whether it is new or not."""
     template = body.spec.template
     yield from metadata_rules.issues(body.metadata, namespaced=True)
     if body.spec.replicas < 0:
         yield Issue(("spec", "replicas"), Fault.INVALID, "must be greater than or equal to 0", body.spec.replicas)
-    yield from soundness.issues(template, setup)
+    yield from soundness.issues(template, configuration)
     yield from duplicates(((*CLIQUES, number, "spec", "roleName"), clique.spec.role_name) for number, clique in enumerate(template.cliques))
     for number, clique in enumerate(template.cliques):
         yield from _clique((*CLIQUES, number), clique)

@@ -9,7 +9,7 @@ from engine.paths import get
 from engine.resource import Body
 from resources.admission.request import Act, Decision, Request
 from resources.base import kinds, labels
-from resources.ports.references import Neighbourhood
+from resources.ports.references import References
 
 LIFTED: Final = "grove.io/disable-managed-resource-protection"
 """The annotation by which a set gives up the protection of its children."""
@@ -49,7 +49,7 @@ class Protection:
         return bool(user) and (user == self.operator or user in self.exempt)
 
 
-def decide(request: Request, around: Neighbourhood, protection: Protection) -> Decision:
+def decide(request: Request, around: References, protection: Protection) -> Decision:
     """Whether something may be done to an object that might be managed."""
     free = Decision(body=request.body)
     if not protection.enabled or request.act not in _GUARDED.get((request.id.group, request.id.kind), ()) or not _is_managed(request):

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from engine.resource import Body
 from resources.admission import dependency_rules, plain, sharing
 from resources.base.kinds import PODCLIQUESET
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.schema.issues import Fault, Issue, Path, Rejected, duplicates
 from resources.schema.parse import parse
 from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, Template
@@ -20,16 +20,16 @@ POSITIVE: Final = "must be greater than 0"
 TOO_FEW: Final = "minAvailable must not be greater than replicas"
 
 
-def faults(spec: Mapping[str, Any], setup: Setup) -> tuple[str, ...]:
+def faults(spec: Mapping[str, Any], configuration: Configuration) -> tuple[str, ...]:
     """What is wrong with a set whose defaults are filled in: each fault with its field path; none if it can be computed."""
-    return tuple(map(str, _of_spec(spec, setup)))
+    return tuple(map(str, _of_spec(spec, configuration)))
 
 
-def _of_spec(spec: Mapping[str, Any], setup: Setup) -> tuple[Issue, ...]:
+def _of_spec(spec: Mapping[str, Any], configuration: Configuration) -> tuple[Issue, ...]:
     if strange := tuple(plain.issues(spec, ("spec",))):
         return strange
     try:
-        return tuple(issues(read({"spec": spec}).spec.template, setup))
+        return tuple(issues(read({"spec": spec}).spec.template, configuration))
     except Rejected as rejected:
         return rejected.issues
 
@@ -39,7 +39,7 @@ def read(body: Body) -> PodCliqueSet:
     return cast(PodCliqueSet, parse(PODCLIQUESET, body, strict=False))
 
 
-def issues(template: Template, setup: Setup) -> Iterator[Issue]:
+def issues(template: Template, configuration: Configuration) -> Iterator[Issue]:
     """What is wrong with a template that has the right shape and its defaults."""
     if not template.cliques:
         yield Issue(CLIQUES, Fault.REQUIRED, "at least one PodClique must be defined")
@@ -49,7 +49,7 @@ def issues(template: Template, setup: Setup) -> Iterator[Issue]:
     yield from dependency_rules.issues(template)
     yield from _groups(template)
     yield from sharing.issues(template)
-    yield from _schedulers(template.cliques, setup)
+    yield from _schedulers(template.cliques, configuration)
 
 
 def _clique(path: Path, clique: CliqueTemplate) -> Iterator[Issue]:
@@ -88,19 +88,19 @@ def members(groups: Sequence[ScalingGroupConfig]) -> Iterator[tuple[Path, str]]:
             yield (*GROUPS, number, "cliqueNames", place), name
 
 
-def _schedulers(cliques: Sequence[CliqueTemplate], setup: Setup) -> Iterator[Issue]:
+def _schedulers(cliques: Sequence[CliqueTemplate], configuration: Configuration) -> Iterator[Issue]:
     """All pods of a set have the same scheduler, and it is one of those that are enabled."""
     asked = [((*CLIQUES, number, "spec", "podSpec", "schedulerName"), _scheduler(clique)) for number, clique in enumerate(cliques)]
     # Where each of them is named first: the second of these places is where somebody begins to differ.
-    meant = {name or setup.default_scheduler: path for path, name in reversed(asked)}
+    meant = {name or configuration.default_scheduler: path for path, name in reversed(asked)}
     if len(meant) > 1:
         message = "the schedulerName for all pods have to be the same"
         yield Issue(sorted(meant.values())[1], Fault.INVALID, message, ", ".join(sorted(meant)))
     for name in dict.fromkeys(name for _, name in asked):
-        if name and name not in setup.schedulers:
+        if name and name not in configuration.schedulers:
             message = "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
             yield Issue(meant[name], Fault.INVALID, message, name)
-        elif setup.default_scheduler not in setup.schedulers and not name:
+        elif configuration.default_scheduler not in configuration.schedulers and not name:
             yield Issue(("spec",), Fault.INVALID, "default scheduler backend is not configured")
 
 

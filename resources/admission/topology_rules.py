@@ -6,7 +6,7 @@ from typing import Final
 
 from engine.paths import get
 from resources.base.kinds import TOPOLOGY_BINDING
-from resources.ports.references import Neighbourhood
+from resources.ports.references import References
 from resources.schema.issues import Fault, Issue, Path, spelled
 from resources.schema.podcliqueset import Template
 from resources.schema.topology import TopologyConstraint
@@ -73,7 +73,7 @@ def holders(template: Template) -> Iterator[Holder]:
         yield Holder(path, CLIQUE, clique.name, clique.topology_constraint, tuple(groups.get(clique.name, ())))
 
 
-def issues(template: Template, around: Neighbourhood, *, enabled: bool) -> Iterator[Issue]:
+def issues(template: Template, around: References, *, enabled: bool) -> Iterator[Issue]:
     """What is wrong with the constraints of a new set. What stands further back is not looked at before what stands in front is right."""
     constrained = _constrained(template)
     if not enabled:
@@ -94,7 +94,7 @@ def issues(template: Template, around: Neighbourhood, *, enabled: bool) -> Itera
         yield Issue((*naming.path, "topologyName"), Fault.INVALID, message, naming.topology)
 
 
-def warnings(template: Template, around: Neighbourhood, *, enabled: bool) -> Iterator[str]:
+def warnings(template: Template, around: References, *, enabled: bool) -> Iterator[str]:
     """What about the constraints of a new set could not be judged, or has no effect."""
     constrained = _constrained(template)
     naming = _naming(constrained)
@@ -108,8 +108,8 @@ def warnings(template: Template, around: Neighbourhood, *, enabled: bool) -> Ite
     for one in constrained:
         sides = one.sides
         if "preferred" in sides and "required" in sides:
-            (required, floor), (preferred, wish) = sides["required"], sides["preferred"]
-            if wish in levels and floor in levels and levels[wish] < levels[floor]:
+            (required, floor), (preferred, request) = sides["required"], sides["preferred"]
+            if request in levels and floor in levels and levels[request] < levels[floor]:
                 yield f"{spelled(preferred)} is coarser than {spelled(required)} and is redundant"
 
 
@@ -141,7 +141,7 @@ def _naming(constrained: Sequence[Holder]) -> Holder | None:
     return next((one for one in constrained if one.topology), None)
 
 
-def _levels(name: str, around: Neighbourhood) -> Levels | None:
+def _levels(name: str, around: References) -> Levels | None:
     """The domains of the binding of that name; None where there is none."""
     found = around.find(TOPOLOGY_BINDING.id("", name))
     if found is None:

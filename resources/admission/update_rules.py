@@ -6,7 +6,7 @@ from typing import Any, Final
 from resources.admission import topology_rules
 from resources.admission.topology_rules import SET, Holder
 from resources.model.template import ANY_ORDER
-from resources.ports.references import Neighbourhood
+from resources.ports.references import References
 from resources.schema.issues import Fault, Issue, Path
 from resources.schema.podcliqueset import CliqueTemplate, ScalingGroupConfig, Template
 
@@ -19,7 +19,7 @@ Fields = Iterable[tuple[Path, Any, Any]]
 """Fields of which one is as good as the other, unless they differ: the path, what it was, what it is to be."""
 
 
-def issues(old: Template, new: Template, around: Neighbourhood, *, topology: bool) -> Iterator[Issue]:
+def issues(old: Template, new: Template, around: References, *, topology: bool) -> Iterator[Issue]:
     """What the new version of a set must not change. Cliques and groups are told apart by their names."""
     yield from _cliques(old, new)
     yield from _groups(old.pod_clique_scaling_groups, new.pod_clique_scaling_groups)
@@ -33,7 +33,7 @@ def issues(old: Template, new: Template, around: Neighbourhood, *, topology: boo
     yield from _topology(old, new, around, enabled=topology)
 
 
-def warnings(old: Template, new: Template, around: Neighbourhood, *, topology: bool) -> Iterator[str]:
+def warnings(old: Template, new: Template, around: References, *, topology: bool) -> Iterator[str]:
     """What an old set may keep, and should not; and what of a mended one could not be judged."""
     for one in topology_rules.holders(new):
         if one.constraint is not None and one.constraint.pack_domain is not None:
@@ -99,7 +99,7 @@ def _groups(old: Sequence[ScalingGroupConfig], new: Sequence[ScalingGroupConfig]
             yield Issue((*path, "name"), Fault.FORBIDDEN, message)
 
 
-def _topology(old: Template, new: Template, around: Neighbourhood, *, enabled: bool) -> Iterator[Issue]:
+def _topology(old: Template, new: Template, around: References, *, enabled: bool) -> Iterator[Issue]:
     pairs = tuple(_pairs(old, new))
     changed = [issue for was, one in pairs for issue in _constraint(was, one)]
     yield from changed

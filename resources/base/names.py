@@ -70,7 +70,7 @@ def pod(podclique: str, root: str, seat: int, predecessor: str, attempt: int = 0
     """The pod of a seat: the same seat after the same predecessor always gets the same name.
 
     `root` is the uid of the set (offline, its namespace and name), `predecessor` the uid of the pod that is leaving the seat, or
-    empty; `attempt` counts names found taken by strangers.
+    empty; `attempt` counts names found taken by foreign.
     """
     source = f"{root}/{podclique}/{seat}/{predecessor}" + (f"/{attempt}" if attempt else "")
     return f"{podclique}-{token(source, POD_TOKEN_LENGTH)}"

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from engine.blueprint import Desired
 from engine.errors import GraphError
-from engine.failure import Trouble
+from engine.failure import FailedCall
 from engine.graph import Part, graph, part
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
@@ -13,21 +13,20 @@ from engine.observed import Live, Observed, Slice
 from engine.plan import Alarm
 from engine.resource import Body, Policy, Resource
 from engine.verdict import earliest
-from resources.admission.admitted_set import Asked
-from resources.admission.admitted_set import asked as what_is_asked
+from resources.admission.admitted_set import AdmittedSet, admitted_set
 from resources.base import kinds, labels, names
-from resources.blueprints.replica import Replica, Seen, look, replica
+from resources.blueprints.replica import Replica, ReplicaState, look, replica
 from resources.children import identity, resource_claim
 from resources.domains import replica_domains
-from resources.domains.release import Leaving, leaving, owned
+from resources.domains.release import DomainRelease, leaving, owned
 from resources.domains.replica_domains import Fabrics
 from resources.model.domain import Domain, policy_of
 from resources.model.template import Template, read, references
-from resources.model.template_references import Surroundings, surroundings
-from resources.model.view import MOST_REPLICAS
-from resources.policies.rollout import Leave, leaves
+from resources.model.template_references import TemplateReferences, template_references
+from resources.model.view import MAX_REPLICAS
+from resources.policies.rollout import UpdateAllowance, leaves
 from resources.policies.startup import is_filled
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.removal.departure import ROOT, SET, excess, teardown
 from resources.removal.teardown import POLICIES
 from resources.status import errors
@@ -72,28 +71,28 @@ class PodCliqueSetBlueprint:
     kind: Kind = kinds.PODCLIQUESET
     selector: str = labels.SELECTOR
 
-    def children(self, settings: Setup) -> tuple[Kind, ...]:
+    def children(self, configuration: Configuration) -> tuple[Kind, ...]:
         """Everything of which a set is made, and the domains of fabrics."""
-        return (*CHILDREN, *(fabric.kind for fabric in settings.fabrics))
+        return (*CHILDREN, *(fabric.kind for fabric in configuration.fabrics))
 
-    def neighbours(self, settings: Setup) -> tuple[Kind, ...]:
+    def references(self, configuration: Configuration) -> tuple[Kind, ...]:
         """What resource claims are made from and, where topology constraints are acted on, the bindings that they name.
 
         Of domains it matters who else has any, and of claims which domain they lead into.
         """
-        domains = (*(fabric.kind for fabric in settings.fabrics), kinds.RESOURCE_CLAIM) if settings.fabrics else ()
-        bindings = (kinds.TOPOLOGY_BINDING,) if settings.topology else ()
+        domains = (*(fabric.kind for fabric in configuration.fabrics), kinds.RESOURCE_CLAIM) if configuration.fabrics else ()
+        bindings = (kinds.TOPOLOGY_BINDING,) if configuration.topology else ()
         return (kinds.RESOURCE_CLAIM_TEMPLATE, *domains, *bindings)
 
-    def reads(self, settings: Setup) -> Mapping[str, frozenset[str]]:
+    def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
         """Which kinds must be seen for which to be judged."""
         used = frozenset({"Pod", "PodClique", "ResourceClaim"})
-        bound = {kind: READS[kind] | {kinds.TOPOLOGY_BINDING.name} for kind in BOUND} if settings.topology else {}
-        return READS | bound | {fabric.kind.name: used for fabric in settings.fabrics}
+        bound = {kind: READS[kind] | {kinds.TOPOLOGY_BINDING.name} for kind in BOUND} if configuration.topology else {}
+        return READS | bound | {fabric.kind.name: used for fabric in configuration.fabrics}
 
-    def policies(self, settings: Setup) -> Mapping[str, Policy]:
+    def policies(self, configuration: Configuration) -> Mapping[str, Policy]:
         """The finalizers of cliques, groups and domains."""
-        return POLICIES | {fabric.kind.name: policy_of(fabric) for fabric in settings.fabrics}
+        return POLICIES | {fabric.kind.name: policy_of(fabric) for fabric in configuration.fabrics}
 
     def root_of(self, child: Live) -> ResourceId | None:
         """The set that the child's labels name."""
@@ -104,19 +103,23 @@ class PodCliqueSetBlueprint:
         """The replica that the child's name tells, or what the set has once."""
         return _part_of(root, child)
 
-    def desire(self, observed: Observed, now: datetime, settings: Setup, memo: Memo) -> Desired:
+    def desire(self, observed: Observed, now: datetime, configuration: Configuration, memo: Memo) -> Desired:
         """Everything that the set should have now."""
         root = observed.root
         if root.deleting_since is not None:
-            return teardown(observed, KNOWN, settings, now, memo)
-        asked = what_is_asked(observed, settings, tuple(kind.name for kind in self.neighbours(settings)), memo)
-        if asked.problems:
-            return Desired(graph(()), problems=asked.problems)
-        wanted = memo.recall("references", (asked.gist, settings), lambda: references(root.id, asked.body["spec"], settings))
-        around = surroundings(observed, wanted, SET, memo)
-        template = memo.recall("template", (asked.gist, root.uid, settings, around), lambda: _template(root, asked.body, around, settings))
+            return teardown(observed, KNOWN, configuration, now, memo)
+        admitted = admitted_set(observed, configuration, tuple(kind.name for kind in self.references(configuration)), memo)
+        if admitted.problems:
+            return Desired(graph(()), problems=admitted.problems)
+        wanted = memo.recall(
+            "references", (admitted.gist, configuration), lambda: references(root.id, admitted.body["spec"], configuration)
+        )
+        around = template_references(observed, wanted, SET, memo)
+        template = memo.recall(
+            "template", (admitted.gist, root.uid, configuration, around), lambda: _template(root, admitted.body, around, configuration)
+        )
         try:
-            return _desired(observed, asked, template, settings, now, memo)
+            return _desired(observed, admitted, template, configuration, now, memo)
         except GraphError as error:
             return Desired(graph(()), problems=(str(error),))
 
@@ -128,74 +131,79 @@ def _part_of(root: ResourceId, child: ResourceId) -> str:
     return SET if index is None else str(index)
 
 
-def _template(root: Live, asked: Body, around: Surroundings, setup: Setup) -> Template:
-    return read(root.id, root.uid or f"{root.id.namespace}/{root.id.name}", asked["metadata"], asked["spec"], around, setup)
+def _template(root: Live, admitted: Body, around: TemplateReferences, configuration: Configuration) -> Template:
+    return read(root.id, root.uid or f"{root.id.namespace}/{root.id.name}", admitted["metadata"], admitted["spec"], around, configuration)
 
 
-def _desired(observed: Observed, asked: Asked, template: Template, setup: Setup, now: datetime, memo: Memo) -> Desired:
+def _desired(
+    observed: Observed, admitted: AdmittedSet, template: Template, configuration: Configuration, now: datetime, memo: Memo
+) -> Desired:
     root = observed.root
-    count = asked.body["spec"].get("replicas", 0)
-    if count * template.pods > MOST_REPLICAS:
-        raise GraphError(f"spec.replicas: {count} replicas of {template.pods} pods are more than {MOST_REPLICAS} pods")
-    fabrics = [replica_domains.look(observed, template, index, setup, now, memo) for index in range(count)]
+    count = admitted.body["spec"].get("replicas", 0)
+    if count * template.pods > MAX_REPLICAS:
+        raise GraphError(f"spec.replicas: {count} replicas of {template.pods} pods are more than {MAX_REPLICAS} pods")
+    fabrics = [replica_domains.look(observed, template, index, configuration, now, memo) for index in range(count)]
     named = replica_domains.shared(fabrics)
-    parting = _parting(observed, named, setup, now)
-    shared = _shared(template, named, parting, memo)
-    seen = list(_seen(observed, template, count, setup, now, memo))
+    release = _parting(observed, named, configuration, now)
+    shared = _shared(template, named, release, memo)
+    seen = list(_seen(observed, template, count, configuration, now, memo))
     stages = [one.stage for one in seen]
     turns = leaves(stages, _turn(root))
     has_token = _has_token(observed, template, memo)
     replicas = [
-        _replica(observed, one, turns.get(one.stage.index, Leave.NOTHING), has_token, own, memo)
+        _replica(observed, one, turns.get(one.stage.index, UpdateAllowance.NOTHING), has_token, own, memo)
         for one, own in zip(seen, fabrics, strict=True)
     ]
-    beyond = list(excess(observed, count, setup, now, memo))
-    leaving = [parting, *(own.leaving for own in fabrics), *(one.domains for one in beyond)]
+    beyond = list(excess(observed, count, configuration, now, memo))
+    leaving = [release, *(own.leaving for own in fabrics), *(one.domains for one in beyond)]
     complete = not beyond and all(one.standing.complete for one in replicas) and all(_is_there(observed, id) for id in shared.resources)
     rollout = status.Rollout(next(iter(turns), None), done=not any(one.stale or one.away for one in stages))
     standing = status.of(template, count, root, [one.standing for one in replicas], rollout) if root.uid else None
     if standing and complete and not turns:
         standing = {**standing, "observedGeneration": root.generation}
     if standing:
-        standing = {**standing, **errors.of(root.id, observed.troubles, root.body.get("status") or {})}
-    itself = part(ROOT, [_root(observed, asked, standing)])
+        standing = {**standing, **errors.of(root.id, observed.failed_calls, root.body.get("status") or {})}
+    itself = part(ROOT, [_root(observed, admitted, standing)])
     return Desired(
         graph([itself, shared, *(one.part for one in replicas), *(one.part for one in beyond)]),
-        waiting=(
+        pending=(
             *replica_domains.waiting(named.values()),
-            *(held for one in replicas for held in one.waiting),
-            *(held for gone in leaving for held in gone.waiting),
+            *(held for one in replicas for held in one.pending),
+            *(held for gone in leaving for held in gone.pending),
         ),
-        held=(*errors.unexplained([root] if observed.troubles is None else ()), *(held for one in replicas for held in one.held)),
+        deferred=(
+            *errors.unexplained([root] if observed.failed_calls is None else ()),
+            *(held for one in replicas for held in one.deferred),
+        ),
         notes=template.topology.notes,
         alarms=tuple(dict.fromkeys(_alarms(fabrics, leaving))),
         wake_at=earliest((*(one.verdict.until for one in seen), *(gone.until for gone in leaving))),
     )
 
 
-def _shared(template: Template, named: Mapping[ResourceId, Domain], parting: Leaving, memo: Memo) -> Part:
+def _shared(template: Template, named: Mapping[ResourceId, Domain], release: DomainRelease, memo: Memo) -> Part:
     """What the set has once, and its part in the domains that it shares."""
     wanted = [domain.resource for domain in named.values() if domain.resource is not None]
 
     def make() -> Part:
-        return part(SET, [*identity.render(template), *resource_claim.shared(template), *wanted, *parting.resources])
+        return part(SET, [*identity.render(template), *resource_claim.shared(template), *wanted, *release.resources])
 
-    return memo.recall(SET, (template, *wanted, *parting.resources), make)
+    return memo.recall(SET, (template, *wanted, *release.resources), make)
 
 
-def _parting(observed: Observed, named: Mapping[ResourceId, Domain], setup: Setup, now: datetime) -> Leaving:
+def _parting(observed: Observed, named: Mapping[ResourceId, Domain], configuration: Configuration, now: datetime) -> DomainRelease:
     """The shared domains that the set has a part in, and asks for no more."""
-    lives = [live for live in owned(observed, setup, observed.slice(SET)) if live.id not in named]
+    lives = [live for live in owned(observed, configuration, observed.slice(SET)) if live.id not in named]
     if not lives:
-        return Leaving()
-    return leaving(observed, lives, setup, f"{observed.root.id.name} asks for it no more", now, observed.slices.values())
+        return DomainRelease()
+    return leaving(observed, lives, configuration, f"{observed.root.id.name} asks for it no more", now, observed.slices.values())
 
 
 def _is_there(observed: Observed, id: ResourceId) -> bool:
-    return id in observed.slice(SET).objects or id in observed.neighbours.objects
+    return id in observed.slice(SET).objects or id in observed.references.objects
 
 
-def _alarms(fabrics: Iterable[Fabrics], leaving: Iterable[Leaving]) -> Iterator[Alarm]:
+def _alarms(fabrics: Iterable[Fabrics], leaving: Iterable[DomainRelease]) -> Iterator[Alarm]:
     for found in fabrics:
         yield from (domain.alarm for domain in found.domains if domain.alarm is not None)
     for gone in leaving:
@@ -208,32 +216,34 @@ def _turn(root: Live) -> int | None:
     return next((turn["replicaIndex"] for turn in turns), None)
 
 
-def _root(observed: Observed, asked: Asked, standing: Body | None) -> Resource:
+def _root(observed: Observed, admitted: AdmittedSet, standing: Body | None) -> Resource:
     """The set itself: admitted once, by its defaults and our finalizer; written as a whole only where a manifest proposes it."""
     root = observed.root
     metadata = {"name": root.id.name, "namespace": root.id.namespace}
     frame = {"apiVersion": kinds.PODCLIQUESET.api_version, "kind": kinds.PODCLIQUESET.name, "metadata": metadata}
     if observed.proposal is not None:
-        proposed = asked.body["metadata"] if asked.is_new else observed.proposal.get("metadata") or {}
+        proposed = admitted.body["metadata"] if admitted.is_new else observed.proposal.get("metadata") or {}
         given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
         finalizers = {} if root.uid else {"finalizers": [labels.SET_FINALIZER]}
-        body = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": asked.body["spec"]}
+        body = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": admitted.body["spec"]}
         return Resource(root.id, body, "a manifest asks for it", policy=PROPOSED, status=standing)
     if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
-        return Resource(root.id, frame, "is looked after", policy=KNOWN, status=standing, prompt=begins(standing))
-    enrolled = asked.body["metadata"].get("annotations") or {}
-    body = {**frame, "metadata": {**metadata, **({"annotations": enrolled} if enrolled else {})}, "spec": asked.body["spec"]}
+        return Resource(root.id, frame, "is looked after", policy=KNOWN, status=standing, urgent=begins(standing))
+    enrolled = admitted.body["metadata"].get("annotations") or {}
+    body = {**frame, "metadata": {**metadata, **({"annotations": enrolled} if enrolled else {})}, "spec": admitted.body["spec"]}
     return Resource(root.id, body, "is new: gets its defaults and our finalizer", policy=KNOWN, status=standing)
 
 
-def _seen(observed: Observed, template: Template, count: int, setup: Setup, now: datetime, memo: Memo) -> Iterator[Seen]:
-    taken = sorted(id.name for id in observed.context if id.kind == kinds.POD.name)
+def _seen(
+    observed: Observed, template: Template, count: int, configuration: Configuration, now: datetime, memo: Memo
+) -> Iterator[ReplicaState]:
+    taken = sorted(id.name for id in observed.foreign if id.kind == kinds.POD.name)
     for index in range(count):
         lives = observed.slice(str(index))
-        facts = (template, lives, setup, " ".join(taken))
+        facts = (template, lives, configuration, " ".join(taken))
 
-        def see(index: int = index, lives: Slice = lives) -> Seen:
-            return look(template, index, lives, taken, setup, now)
+        def see(index: int = index, lives: Slice = lives) -> ReplicaState:
+            return look(template, index, lives, taken, configuration, now)
 
         yield memo.recall_until(("seen", index), facts, now, see, lambda seen: seen.verdict.until)
 
@@ -246,15 +256,15 @@ def _has_token(observed: Observed, template: Template, memo: Memo) -> bool:
     return memo.recall("token", (secret,), lambda: is_filled(secret))
 
 
-def _replica(observed: Observed, seen: Seen, leave: Leave, has_token: bool, fabrics: Fabrics, memo: Memo) -> Replica:
-    troubles = _troubles(observed, str(seen.stage.index), memo)
-    facts = (seen, leave.value, has_token, fabrics, troubles)
-    return memo.recall(("replica", seen.stage.index), facts, lambda: replica(seen, leave, has_token, fabrics, troubles))
+def _replica(observed: Observed, seen: ReplicaState, leave: UpdateAllowance, has_token: bool, fabrics: Fabrics, memo: Memo) -> Replica:
+    failed_calls = _troubles(observed, str(seen.stage.index), memo)
+    facts = (seen, leave.value, has_token, fabrics, failed_calls)
+    return memo.recall(("replica", seen.stage.index), facts, lambda: replica(seen, leave, has_token, fabrics, failed_calls))
 
 
-def _troubles(observed: Observed, key: str, memo: Memo) -> tuple[Trouble, ...] | None:
+def _troubles(observed: Observed, key: str, memo: Memo) -> tuple[FailedCall, ...] | None:
     """What failed in one part of the set."""
-    known, root = observed.troubles, observed.root.id
+    known, root = observed.failed_calls, observed.root.id
     if known is None:
         return None
-    return memo.recall("troubles", (known,), lambda: errors.in_parts(known, lambda id: _part_of(root, id))).get(key, ())
+    return memo.recall("failed_calls", (known,), lambda: errors.in_parts(known, lambda id: _part_of(root, id))).get(key, ())

@@ -12,7 +12,7 @@ from engine.observed import Live, Observed
 from engine.resource import Body, Policy, Resource
 from resources.base import kinds, labels
 from resources.model.scheduler_topology import aware, counterparts
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.schema.issues import Rejected
 from resources.schema.parse import parse
 from resources.schema.topology import ClusterTopologyBinding, ClusterTopologyBindingSpec
@@ -30,19 +30,19 @@ class TopologyBindingBlueprint:
     kind: Kind = kinds.TOPOLOGY_BINDING
     selector: str = labels.SELECTOR
 
-    def children(self, settings: Setup) -> tuple[Kind, ...]:
-        """The topologies of the back ends. They bear no labels of ours: the ones that are there are found among the neighbours."""
-        return tuple(dict.fromkeys(scheduler.topology for scheduler in aware(settings).values()))
+    def children(self, configuration: Configuration) -> tuple[Kind, ...]:
+        """The topologies of the back ends. They bear no labels of ours: the ones that are there are found among the references."""
+        return tuple(dict.fromkeys(scheduler.topology for scheduler in aware(configuration).values()))
 
-    def neighbours(self, settings: Setup) -> tuple[Kind, ...]:
+    def references(self, configuration: Configuration) -> tuple[Kind, ...]:
         """The same, for of a topology that others keep it matters what it says."""
-        return self.children(settings)
+        return self.children(configuration)
 
-    def reads(self, settings: Setup) -> Mapping[str, frozenset[str]]:
+    def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
         """A binding tells of all topologies."""
-        return {self.kind.name: frozenset(kind.name for kind in self.children(settings))}
+        return {self.kind.name: frozenset(kind.name for kind in self.children(configuration))}
 
-    def policies(self, settings: Setup) -> Mapping[str, Policy]:
+    def policies(self, configuration: Configuration) -> Mapping[str, Policy]:
         """None: what a binding owns is left to the garbage collector."""
         return {}
 
@@ -54,7 +54,7 @@ class TopologyBindingBlueprint:
         """It has one part."""
         return ALL
 
-    def desire(self, observed: Observed, now: datetime, settings: Setup, memo: Memo) -> Desired:
+    def desire(self, observed: Observed, now: datetime, configuration: Configuration, memo: Memo) -> Desired:
         """A topology for each back end that is not named, and what is to be said of all; nothing for a binding that is being deleted."""
         root = observed.root
         if root.deleting_since is not None:
@@ -64,7 +64,7 @@ class TopologyBindingBlueprint:
             spec = _spec(body)
         except Rejected as rejected:
             return Desired(graph(()), problems=tuple(map(str, rejected.issues)))
-        found = tuple(counterparts(observed, spec, settings))
+        found = tuple(counterparts(observed, spec, configuration))
         kept = [one.resource for one in found if one.resource is not None]
         return Desired(
             graph([part(ALL, [_root(observed, status.of(root, found) if root.uid else None), *kept])]),

@@ -1,4 +1,4 @@
-"""Identity: the account, role and token with which a pod of a set may watch its neighbours start."""
+"""Identity: the account, role and token with which a pod of a set may watch its references start."""
 
 from collections.abc import Iterator
 

@@ -14,7 +14,7 @@ from resources.children.resource_claim import Use
 from resources.domains import replica_domains
 from resources.model import environment
 from resources.model.domain import Domain
-from resources.model.pod_assignment import Seat
+from resources.model.pod_assignment import NewPod
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, GangView, View, is_scheduled
 from resources.policies import startup
@@ -32,18 +32,18 @@ def render(view: View) -> Iterator[Resource]:
 def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resource]:
     inherited = {**labels_of(view, clique), labels.PODCLIQUE: clique.name}
     open_gate = not clique.base_gang or is_scheduled(base)
-    for pod in clique.seating.kept:
+    for pod in clique.assignment.kept:
         why = view.moves.pods.get(pod.name)
         yield _replaced(pod, why) if why else _serving(view, clique, pod, inherited, open_gate)
-    if clique.seating.fresh:
+    if clique.assignment.fresh:
         after = startup.parents(view, clique)
         template = _template(view, clique, _spec(view, clique, open_gate))
-        for seat in clique.seating.fresh:
+        for seat in clique.assignment.fresh:
             newcomer = _newcomer(view, clique, seat, template, after)
             yield _in_order(view, clique, newcomer, after) if after else newcomer
-    for pod in clique.seating.surplus:
+    for pod in clique.assignment.surplus:
         yield leaving(pod, f"{clique.name} is scaled to {clique.replicas}")
-    for pod in clique.seating.spent:
+    for pod in clique.assignment.spent:
         yield leaving(pod, f"it has ended ({pod.phase}); another takes its seat")
 
 
@@ -64,7 +64,7 @@ def _template(view: View, clique: CliqueView, spec: Body) -> _Template:
     return _Template({**given, **ours}, annotations, spec)
 
 
-def _newcomer(view: View, clique: CliqueView, seat: Seat, template: _Template, after: Sequence[Parent]) -> Resource:
+def _newcomer(view: View, clique: CliqueView, seat: NewPod, template: _Template, after: Sequence[Parent]) -> Resource:
     """A new pod. The container that waits for others is no container of the user's: it comes last and uses no claims."""
     claims = resource_claim.uses(view, clique, seat.index)
     spec = resource_claim.using(template.spec, claims)
@@ -149,19 +149,19 @@ def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str) -> Reso
 
 def _replaced(pod: PodFacts, why: str) -> Resource:
     """An old pod that makes room for a new one. One that goes because it does not serve goes only as long as it does not."""
-    return replace(leaving(pod, why), as_seen=not pod.ready)
+    return replace(leaving(pod, why), bind_revision=not pod.ready)
 
 
-def leaving(pod: PodFacts, why: str, asked: bool = True) -> Resource:
+def leaving(pod: PodFacts, why: str, intended: bool = True) -> Resource:
     """A pod that must go."""
-    return Resource(pod.live.id, {}, why, stance=Stance.DROP, asked=asked)
+    return Resource(pod.live.id, {}, why, stance=Stance.DROP, intended=intended)
 
 
 def _spec(view: View, clique: CliqueView, open_gate: bool) -> dict[str, Any]:
     """What all new pods of a clique share: the clique's pod spec, dressed by its scheduler and told where it stands."""
-    scheduler = view.setup.scheduler(clique.clique.scheduler)
+    scheduler = view.configuration.scheduler(clique.clique.scheduler)
     address = names.service_address(view.root, view.index, view.namespace)
-    spec = scheduler.dress(pod_spec_of(view, clique))
+    spec = scheduler.decorate_pod(pod_spec_of(view, clique))
     spec = environment.in_front(spec, environment.of_pod(view.root, view.index, clique.name, address))
     spec["subdomain"] = names.headless_service(view.root, view.index)
     spec.pop("schedulingGates", None)

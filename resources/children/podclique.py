@@ -50,7 +50,7 @@ def _podclique(view: View, clique: CliqueView) -> Resource:
         (clique.owner,),
         policy=OUTDATED if clique.outdated else POLICY,
         status=told,
-        prompt=begins(told),
+        urgent=begins(told),
     )
 
 

@@ -49,7 +49,7 @@ def _podgang(view: View, gang: GangView) -> Resource:
 
 def _scheduler(view: View) -> str:
     named = (clique.scheduler for clique in view.template.cliques if clique.scheduler)
-    return next(named, view.setup.default_scheduler)
+    return next(named, view.configuration.default_scheduler)
 
 
 def _pod_group(view: View, name: str, minimum: int, clique: CliqueView | None, constraint: Constraint | None) -> dict[str, Any]:
@@ -93,5 +93,5 @@ def _is_constrained(spec: Body) -> bool:
 def _references(view: View, clique: CliqueView) -> list[dict[str, str]]:
     if not view.stays(clique):
         return []
-    seated = [pod.name for pod in clique.seating.kept] + [seat.name for seat in clique.seating.fresh]
+    seated = [pod.name for pod in clique.assignment.kept] + [seat.name for seat in clique.assignment.fresh]
     return [{"namespace": view.namespace, "name": name} for name in sorted(seated)]

@@ -77,7 +77,7 @@ def render(view: View) -> Iterator[Resource]:
 def _of_clique(view: View, clique: CliqueView) -> Iterator[Resource]:
     """One claim for each seat that is taken. Whoever leaves a seat that nobody takes keeps its claim until it is gone."""
     level = of_clique(view, clique)
-    seats = {pod.seat for pod in clique.seating.kept} | {seat.index for seat in clique.seating.fresh}
+    seats = {pod.seat for pod in clique.assignment.kept} | {seat.index for seat in clique.assignment.fresh}
     yield from _for_each(view, level, sorted(seat for seat in seats if seat is not None))
     vacated = {pod.seat: pod for pod in clique.pods if pod.seat is not None and pod.seat not in seats}
     for share in level.shares:
@@ -139,7 +139,7 @@ def _use(view: View, level: Level, share: Share, index: int) -> Use:
     id = level.id(share, index)
     if id in view.lives.objects:
         return Use(id, "")
-    return Use(id, "a claim of that name belongs to somebody else" if id.name in view.template.sharing.strangers else share.trouble)
+    return Use(id, "a claim of that name belongs to somebody else" if id.name in view.template.sharing.foreign else share.trouble)
 
 
 def using(spec: Body, used: Sequence[Use]) -> dict[str, Any]:

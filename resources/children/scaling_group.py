@@ -41,5 +41,5 @@ def _scaling_group(view: View, group: GroupView) -> Resource:
         (view.owner,),
         policy=POLICY,
         status=told,
-        prompt=begins(told),
+        urgent=begins(told),
     )

@@ -9,14 +9,14 @@ from engine.paths import get
 from engine.resource import Body
 from resources.admission.annotations import mapping, mappings
 from resources.domains import requests
-from resources.domains.requests import Planned
+from resources.domains.requests import RequestedDomain
 from resources.ports.fabric import Fabric
 
 HOSTNAME = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class NodeCapacity:
     """The places that there are, and who has them."""
 
     places: frozenset[str]
@@ -33,8 +33,8 @@ class Room:
         return sum(self.taken.get(node) in uids for node in self.places)
 
 
-def crowded(
-    fabric: Fabric, sets: Sequence[tuple[ResourceId, Body]], room: Room | None, uids: Mapping[ResourceId, str]
+def capacity_notes(
+    fabric: Fabric, sets: Sequence[tuple[ResourceId, Body]], room: NodeCapacity | None, uids: Mapping[ResourceId, str]
 ) -> Mapping[ResourceId, str]:
     """Set -> what is to be known about its places, one thing at most; nothing where there is room, or where nobody knows.
 
@@ -61,14 +61,14 @@ def _need(fabric: Fabric, pods: int) -> str:
     return f"its pods in {fabric.kind.name}s need {pods} node{'s' if pods > 1 else ''}, each of which takes one such pod"
 
 
-def _demand(wanted: Sequence[Planned]) -> Mapping[ResourceId, int]:
+def _demand(wanted: Sequence[RequestedDomain]) -> Mapping[ResourceId, int]:
     found: Counter[ResourceId] = Counter()
     for one in wanted:
         found[one.root] += one.pods
     return {root: pods for root, pods in found.items() if pods}
 
 
-def _own(wanted: Sequence[Planned], uids: Mapping[ResourceId, str]) -> Mapping[ResourceId, frozenset[str]]:
+def _own(wanted: Sequence[RequestedDomain], uids: Mapping[ResourceId, str]) -> Mapping[ResourceId, frozenset[str]]:
     found: dict[ResourceId, set[str]] = {}
     for one in wanted:
         found.setdefault(one.root, set()).update({uids[one.id]} if one.id in uids else ())
@@ -79,8 +79,8 @@ def _huddled(fabric: Fabric, root: ResourceId, body: Body) -> Iterator[str]:
     """Cliques whose pods are to be on one node, whatever nodes there are."""
     cliques, copies = requests.members(body), requests.times(body)
     replicas = requests.replicas(body)
-    for wish in fabric.wishes(root.name, requests.annotations(body), cliques):
-        for name in sorted(wish.cliques & cliques.keys()):
+    for request in fabric.domain_requests(root.name, requests.annotations(body), cliques):
+        for name in sorted(request.cliques & cliques.keys()):
             pods = requests.pods(cliques[name]) * copies.get(name, 1) * replicas
             if pods > 1 and (how := _pinned(cliques[name])):
                 yield f"{pods} pods of clique {name} {how}, and a node takes one pod in a {fabric.kind.name}"

@@ -1,4 +1,4 @@
-"""Planned: the domains that sets ask for, as far as the sets themselves tell; whatever is there of them."""
+"""RequestedDomain: the domains that sets ask for, as far as the sets themselves tell; whatever is there of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,38 +7,38 @@ from engine.ids import ResourceId
 from engine.paths import get
 from engine.resource import Body
 from resources.admission.annotations import GROUPS, annotations_of, cliques_of, mappings
-from resources.model.view import MOST_REPLICAS
-from resources.ports.fabric import INDEX, Fabric, Wish
+from resources.model.view import MAX_REPLICAS
+from resources.ports.fabric import INDEX, DomainRequest, Fabric
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class RequestedDomain:
     """A domain that a set asks for, and what it asks it for."""
 
     root: ResourceId
     id: ResourceId
-    wish: Wish
+    request: DomainRequest
     pods: int
     """How many pods of that set are to be in it."""
     index: int | None = None
     """The replica whose it is; none where all replicas have it in common."""
 
 
-def planned(root: ResourceId, body: Body, fabric: Fabric) -> Iterator[Planned]:
+def planned(root: ResourceId, body: Body, fabric: Fabric) -> Iterator[RequestedDomain]:
     """The domains of one set, each once. What cannot be understood asks for nothing."""
     cliques = members(body)
     count = replicas(body)
     copies = times(body)
-    for wish in fabric.wishes(root.name, annotations(body), cliques):
-        own = sum(pods(cliques[name]) * copies.get(name, 1) for name in sorted(wish.cliques) if name in cliques)
-        if INDEX in wish.name:
+    for request in fabric.domain_requests(root.name, annotations(body), cliques):
+        own = sum(pods(cliques[name]) * copies.get(name, 1) for name in sorted(request.cliques) if name in cliques)
+        if INDEX in request.name:
             for index in range(count):
-                yield Planned(root, fabric.kind.id(root.namespace, wish.name.replace(INDEX, str(index))), wish, own, index)
+                yield RequestedDomain(root, fabric.kind.id(root.namespace, request.name.replace(INDEX, str(index))), request, own, index)
         elif count:
-            yield Planned(root, fabric.kind.id(root.namespace, wish.name), wish, own * count)
+            yield RequestedDomain(root, fabric.kind.id(root.namespace, request.name), request, own * count)
 
 
-def planned_by(sets: Iterable[tuple[ResourceId, Body]], fabric: Fabric) -> tuple[Planned, ...]:
+def planned_by(sets: Iterable[tuple[ResourceId, Body]], fabric: Fabric) -> tuple[RequestedDomain, ...]:
     """The domains of many sets; one that several share comes once for each of them."""
     return tuple(one for root, body in sets for one in planned(root, body, fabric))
 
@@ -76,4 +76,4 @@ def pods(clique: Body) -> int:
 
 def _count(value: object) -> int:
     """A number of replicas, within reason: whoever writes more is refused elsewhere."""
-    return min(max(value, 0), MOST_REPLICAS) if isinstance(value, int) and not isinstance(value, bool) else 0
+    return min(max(value, 0), MAX_REPLICAS) if isinstance(value, int) and not isinstance(value, bool) else 0

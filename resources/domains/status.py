@@ -1,4 +1,4 @@
-"""Standing: how the fabric domains of a set are doing, in our words: a driver's "Ready" says nothing of a domain that nobody is in."""
+"""DomainStatus: how the fabric domains of a set are doing, in our words: a driver's "Ready" says nothing of a domain that nobody is in."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
-from engine.plan import Held, Plan
+from engine.plan import Plan, Wait
 from engine.resource import Body
 from resources.base import kinds, labels
 from resources.domains import drain
@@ -17,9 +17,9 @@ from resources.domains.release import owned
 from resources.domains.requests import planned
 from resources.domains.users import claims
 from resources.model.domain import is_made_here
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
-from resources.ports.inspection import Explaining, Joined
+from resources.ports.inspection import DiagnosingFabric, JoinedNode
 
 
 class State(StrEnum):
@@ -48,7 +48,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DomainStatus:
     """One domain, seen from one set."""
 
     id: ResourceId
@@ -58,7 +58,7 @@ class Standing:
     shared: bool = False
     replica: int | None = None
     """Whose it is, where it is a replica's own."""
-    joined: tuple[Joined, ...] = ()
+    joined: tuple[JoinedNode, ...] = ()
     expected: int = 0
     """How many nodes have pods that are to be in it."""
     pods: Mapping[str, int] | None = None
@@ -78,26 +78,26 @@ class Standing:
         return sum(one.ready for one in self.joined)
 
 
-def standings(observed: Observed, plan: Plan, setup: Setup) -> tuple[Standing, ...]:
+def domain_statuses(observed: Observed, plan: Plan, configuration: Configuration) -> tuple[DomainStatus, ...]:
     """The domains of one set, by name: those that it asks for, and those that it has had."""
-    return tuple(sorted(_standings(observed, plan, setup), key=lambda one: one.id))
+    return tuple(sorted(_standings(observed, plan, configuration), key=lambda one: one.id))
 
 
-def _standings(observed: Observed, plan: Plan, setup: Setup) -> Iterator[Standing]:
+def _standings(observed: Observed, plan: Plan, configuration: Configuration) -> Iterator[DomainStatus]:
     if observed.root.id.kind != kinds.PODCLIQUESET.name:
         return
     body: Body = observed.proposal or observed.root.body
-    shared = {live.id: live for live in owned(observed, setup)}
-    told = {held.id: held for held in (*plan.waiting, *plan.held)}
+    shared = {live.id: live for live in owned(observed, configuration)}
+    told = {held.id: held for held in (*plan.pending, *plan.deferred)}
     users = _users(observed)
-    for fabric in setup.fabrics:
-        looking = _Looking(observed, setup, fabric, users, faulty=bool(plan.problems))
+    for fabric in configuration.fabrics:
+        looking = _Looking(observed, configuration, fabric, users, faulty=bool(plan.problems))
         wanted = {} if observed.root.deleting_since else {each.id: each for each in planned(observed.root.id, body, fabric)}
         own = {live.id: live for part in observed.slices.values() for live in part.of(fabric.kind.name)}
         there = own | {id: live for id, live in shared.items() if id.kind == fabric.kind.name}
         for id in sorted(wanted.keys() | there.keys()):
-            live = there.get(id) or observed.neighbours.objects.get(id)
-            seat = _Seat(wanted[id].wish.shared, wanted[id].index, True) if id in wanted else _Seat(id in shared, _index(live), False)
+            live = there.get(id) or observed.references.objects.get(id)
+            seat = _Role(wanted[id].request.shared, wanted[id].index, True) if id in wanted else _Role(id in shared, _index(live), False)
             yield looking.standing(id, live, told.get(id), seat)
 
 
@@ -111,7 +111,7 @@ def _users(observed: Observed) -> Mapping[str, tuple[Live, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seat:
+class _Role:
     """What a domain is to the set."""
 
     shared: bool
@@ -129,16 +129,16 @@ class _Looking:
     """What a look at one domain needs."""
 
     observed: Observed
-    setup: Setup
+    configuration: Configuration
     fabric: Fabric
     users: Mapping[str, tuple[Live, ...]]
     faulty: bool
     """Whether the set is wrong as it is stored: nothing is made of it then."""
 
-    def standing(self, id: ResourceId, live: Live | None, held: Held | None, seat: _Seat) -> Standing:
+    def standing(self, id: ResourceId, live: Live | None, held: Wait | None, seat: _Role) -> DomainStatus:
         """How it is doing."""
         why, until = (held.why, held.until) if held else ("", None)
-        found = Standing(id, State.MISSING, shared=seat.shared, replica=seat.index, why=why, until=until)
+        found = DomainStatus(id, State.MISSING, shared=seat.shared, replica=seat.index, why=why, until=until)
         if live is None and self.fabric.kind.name in self.observed.incomplete:
             return replace(found, state=State.UNKNOWN, why=found.why or f"{self.fabric.kind.name} objects were not seen completely")
         if live is None or self._is_anothers(live, shared=seat.shared):
@@ -149,7 +149,7 @@ class _Looking:
         found = replace(
             found,
             maker="engine" if is_made_here(live, self.fabric) else "user",
-            joined=self.fabric.joined(live) if isinstance(self.fabric, Explaining) else (),
+            joined=self.fabric.joined(live) if isinstance(self.fabric, DiagnosingFabric) else (),
             expected=len(nodes),
             pods=dict(sorted(Counter(pod.labels.get(labels.PODCLIQUE, "") for pod in running).items())),
             ended=len(users) - len(running),
@@ -166,23 +166,23 @@ class _Looking:
             return "its name is taken"
         return "nothing is made of a set that is faulty" if self.faulty else "it is made first"
 
-    def _state(self, live: Live, found: Standing, running: int, nodes: set[str], *, wanted: bool) -> State:
+    def _state(self, live: Live, found: DomainStatus, running: int, nodes: set[str], *, wanted: bool) -> State:
         ready = {each.node for each in found.joined if each.ready}
         states = (
             (State.LEAVING, not wanted),
             (State.WAITING, not running and not self._leads(live)),
             (State.COMPLETED, not running and found.ended > 0),
             (State.EMPTY, not running),
-            (State.USED, not isinstance(self.fabric, Explaining)),
+            (State.USED, not isinstance(self.fabric, DiagnosingFabric)),
             (State.JOINING, not nodes or not nodes <= ready or len(nodes) < running),
         )
         return next((state for state, applies in states if applies), State.JOINED)
 
     def _deadline(self, live: Live, running: Sequence[Live], *, alone: bool) -> datetime | None:
         """What goes waits for those who use it, and no longer than they may take. Claims of others are not waited for."""
-        led = claims(self.observed, [live], self.setup) if alone else ()
+        led = claims(self.observed, [live], self.configuration) if alone else ()
         users = [*(User(pod, "pod") for pod in running), *(User(claim, "claim") for claim in led)]
-        return drain.judge(users, self.setup.drain).until
+        return drain.judge(users, self.configuration.drain).until
 
     def _is_anothers(self, live: Live, *, shared: bool) -> bool:
         if shared:
@@ -192,5 +192,5 @@ class _Looking:
     def _leads(self, live: Live) -> bool:
         """Whether the driver has answered."""
         name = self.fabric.template(live, live.id.name)
-        template = self.observed.neighbours.objects.get(kinds.RESOURCE_CLAIM_TEMPLATE.id(live.id.namespace, name))
+        template = self.observed.references.objects.get(kinds.RESOURCE_CLAIM_TEMPLATE.id(live.id.namespace, name))
         return template is not None and not self.fabric.unready(live, template)

@@ -6,13 +6,13 @@ from engine.observed import Live, Observed, Slice
 from resources.base import kinds
 from resources.domains import drain
 from resources.domains.drain import User
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 
 
-def claims(observed: Observed, domains: Iterable[Live], setup: Setup) -> Iterator[Live]:
+def claims(observed: Observed, domains: Iterable[Live], configuration: Configuration) -> Iterator[Live]:
     """The claims that lead into these domains."""
-    by_kind = {fabric.kind.name: fabric for fabric in setup.fabrics}
+    by_kind = {fabric.kind.name: fabric for fabric in configuration.fabrics}
     return (claim for domain in domains for claim in _led(observed, by_kind[domain.id.kind], domain))
 
 
@@ -32,7 +32,7 @@ def lost(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Slic
         there = {domain.uid for domain in around.of(fabric.kind.name)}
         return frozenset(owner.uid for uid in led.keys() - there for claim in led[uid] for owner in claim.owners)
 
-    pods = observed.neighbours.index(f"pods in no domain of {fabric.name}", in_none)
+    pods = observed.references.index(f"pods in no domain of {fabric.name}", in_none)
     if not pods:
         return ()
     template = fabric.template(domain, domain.id.name)
@@ -53,4 +53,4 @@ def _claims_by_domain(observed: Observed, fabric: Fabric) -> Mapping[str, tuple[
                 found.setdefault(uid, []).append(claim)
         return {uid: tuple(led) for uid, led in found.items()}
 
-    return observed.neighbours.index(f"claims of {fabric.name}", by_domain)
+    return observed.references.index(f"claims of {fabric.name}", by_domain)

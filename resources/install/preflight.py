@@ -8,7 +8,7 @@ from resources.base import kinds
 from resources.install.permissions import Permission
 from resources.ports.checks import Check, Level, Outcome, judged, unknown
 from resources.ports.fabric import Fabric
-from resources.ports.inspection import Inspecting, Site
+from resources.ports.inspection import InspectingFabric, Installation
 
 Rights = Mapping[Permission, tuple[str, ...] | str]
 """Permission -> the verbs of it that we may not, or why nobody can tell."""
@@ -21,17 +21,17 @@ INSTALL: Final = "engine manifests crds | kubectl apply --server-side -f -"
 def demands(fabrics: Iterable[Fabric]) -> Iterator[tuple[Kind, str]]:
     """What must be served before anything is started, and what is said where it is not."""
     for fabric in fabrics:
-        if isinstance(fabric, Inspecting):
+        if isinstance(fabric, InspectingFabric):
             yield from fabric.demands().items()
 
 
-def checks(site: Site, rights: Rights, fabrics: Iterable[Fabric]) -> Iterator[Check]:
+def checks(site: Installation, rights: Rights, fabrics: Iterable[Fabric]) -> Iterator[Check]:
     """Every check, ours first."""
     yield _server(site)
     yield from _ours(site)
     yield from _rights(rights)
     for fabric in fabrics:
-        if isinstance(fabric, Inspecting):
+        if isinstance(fabric, InspectingFabric):
             yield from fabric.checks(site)
 
 
@@ -40,7 +40,7 @@ def failed(found: Iterable[Check]) -> bool:
     return any(check.level is Level.HARD and check.outcome is Outcome.BAD for check in found)
 
 
-def _server(site: Site) -> Check:
+def _server(site: Installation) -> Check:
     told = site.offer.version.get("gitVersion")
     if not isinstance(told, str) or not told:
         return unknown(Level.INFO, "server version", site.offer.fault or "the server does not say")
@@ -48,7 +48,7 @@ def _server(site: Site) -> Check:
     return Check(Level.INFO, "server version", Outcome.GOOD, f"{told} ({host})" if host else told)
 
 
-def _ours(site: Site) -> Iterator[Check]:
+def _ours(site: Installation) -> Iterator[Check]:
     for kind in kinds.OURS:
         what = f"CRD {kind.plural}.{kind.group}"
         # An installation may be older than bindings: workloads run all the same.

@@ -7,7 +7,7 @@ from engine.observed import Live
 from engine.plan import Alarm
 from engine.resource import Policy, Resource
 from resources.base import labels
-from resources.ports.fabric import Fabric, Wish
+from resources.ports.fabric import DomainRequest, Fabric
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,14 +16,14 @@ class Domain:
 
     id: ResourceId
     fabric: Fabric
-    wish: Wish
+    request: DomainRequest
     template: str
     """The ResourceClaimTemplate through which pods get into it."""
     resource: Resource | None
     """What is to become of it; None for a domain that somebody else has made, which is only used."""
     trouble: str = ""
     """Why no pod that is to be in it can be made now; empty if they can."""
-    waiting: str = ""
+    pending: str = ""
     """What the cluster still has to do for it."""
     alarm: Alarm | None = None
     """What people must be told about it."""
@@ -31,7 +31,7 @@ class Domain:
 
 def policy_of(fabric: Fabric, *, shared: bool = False) -> Policy:
     """How differences of a domain are treated: what it is, is said once; the driver has the last word before ours on its way out."""
-    return Policy(seeded=(("spec",),), finalizers=(fabric.finalizer,), last=True, shared=shared)
+    return Policy(seeded=(("spec",),), finalizers=(fabric.finalizer,), release_last=True, shared=shared)
 
 
 def is_made_here(live: Live, fabric: Fabric) -> bool:

@@ -1,4 +1,4 @@
-"""Seating: which pods keep their seats, which must go, and which seats get a new pod."""
+"""PodAssignment: which pods keep their seats, which must go, and which seats get a new pod."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ PHASE_RANK = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class NewPod:
     """A seat that gets a new pod, and that pod's name."""
 
     index: int
@@ -19,11 +19,11 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Seating:
+class PodAssignment:
     """What becomes of a clique's pods."""
 
     kept: tuple[PodFacts, ...] = ()
-    fresh: tuple[Seat, ...] = ()
+    fresh: tuple[NewPod, ...] = ()
     surplus: tuple[PodFacts, ...] = ()
     """Serving, but more than wanted."""
     spent: tuple[PodFacts, ...] = ()
@@ -32,10 +32,10 @@ class Seating:
     """Already being deleted."""
 
 
-def seat_pods(podclique: str, identity: str, wanted: int, hash: str, pods: Sequence[PodFacts], taken: Collection[str]) -> Seating:
+def assign_pods(podclique: str, identity: str, wanted: int, hash: str, pods: Sequence[PodFacts], taken: Collection[str]) -> PodAssignment:
     """Seats for `wanted` pods: who serves keeps its seat, holes are filled lowest first, surplus goes by `goes_first`.
 
-    `identity` stands for the set in the names of new pods; `taken` are names that strangers hold.
+    `identity` stands for the set in the names of new pods; `taken` are names that foreign hold.
     """
     serving = [pod for pod in pods if pod.serving]
     excess = max(0, len(serving) - wanted)
@@ -45,7 +45,7 @@ def seat_pods(podclique: str, identity: str, wanted: int, hash: str, pods: Seque
     used = {pod.seat for pod in kept}
     free = (index for index in range(len(used) + wanted) if index not in used)
     fresh = [_seat(podclique, identity, next(free), pods, taken) for _ in range(wanted - len(kept))]
-    return Seating(
+    return PodAssignment(
         kept=tuple(kept),
         fresh=tuple(fresh),
         surplus=tuple(leaving),
@@ -60,10 +60,10 @@ def goes_first(pod: PodFacts, hash: str) -> tuple[bool, int, bool, bool, float, 
     return (bool(pod.node), PHASE_RANK.get(pod.phase, 0), pod.ready, pod.hash == hash, age, pod.name)
 
 
-def _seat(podclique: str, identity: str, index: int, pods: Iterable[PodFacts], taken: Collection[str]) -> Seat:
+def _seat(podclique: str, identity: str, index: int, pods: Iterable[PodFacts], taken: Collection[str]) -> NewPod:
     leaving = [pod for pod in pods if pod.seat == index and not pod.serving]
     predecessor = max(leaving, key=lambda pod: (pod.live.created_at, pod.name)).live.uid if leaving else ""
     attempt = 0
     while (name := names.pod(podclique, identity, index, predecessor, attempt)) in taken:
         attempt += 1
-    return Seat(index, name)
+    return NewPod(index, name)

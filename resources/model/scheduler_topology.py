@@ -8,13 +8,13 @@ from engine.observed import Live, Observed
 from engine.plan import Alarm
 from engine.resource import Resource, Stance
 from resources.base import kinds
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.ports.scheduler import Levels, TopologyAware
 from resources.schema.topology import ClusterTopologyBindingSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Counterpart:
+class BackendTopology:
     """What one scheduler has for a binding."""
 
     scheduler: str
@@ -34,31 +34,31 @@ class Counterpart:
     alarm: Alarm | None = None
 
 
-def unavailable(scheduler: str, setup: Setup) -> str:
+def unavailable(scheduler: str, configuration: Configuration) -> str:
     """Why a scheduler can have no topology here; empty if it can."""
-    if scheduler not in setup.schedulers:
+    if scheduler not in configuration.schedulers:
         return "scheduler backend is not enabled in Grove"
-    if not isinstance(setup.schedulers[scheduler], TopologyAware):
+    if not isinstance(configuration.schedulers[scheduler], TopologyAware):
         return "scheduler backend does not implement topology-aware scheduling"
     return ""
 
 
-def aware(setup: Setup) -> Mapping[str, TopologyAware]:
+def aware(configuration: Configuration) -> Mapping[str, TopologyAware]:
     """The enabled back ends with a topology of their own, by name."""
-    by_name: Mapping[str, object] = dict(sorted(setup.schedulers.items()))
+    by_name: Mapping[str, object] = dict(sorted(configuration.schedulers.items()))
     return {name: scheduler for name, scheduler in by_name.items() if isinstance(scheduler, TopologyAware)}
 
 
-def counterparts(observed: Observed, spec: ClusterTopologyBindingSpec, setup: Setup) -> Iterator[Counterpart]:
+def counterparts(observed: Observed, spec: ClusterTopologyBindingSpec, configuration: Configuration) -> Iterator[BackendTopology]:
     """One for each back end that has a topology, by name; then one for each scheduler that the binding names and that has none."""
     levels = Levels(observed.root.id.name, tuple(level.key for level in spec.levels))
     named = {one.scheduler_name: one.topology_reference for one in reversed(spec.scheduler_topology_bindings)}
-    for name, scheduler in aware(setup).items():
+    for name, scheduler in aware(configuration).items():
         look = _Look(observed, name, scheduler, levels)
         yield look.held_against(named[name]) if name in named else look.kept()
     for name in dict.fromkeys(one.scheduler_name for one in spec.scheduler_topology_bindings):
-        if why := unavailable(name, setup):
-            yield Counterpart(name, named[name], why, available=False)
+        if why := unavailable(name, configuration):
+            yield BackendTopology(name, named[name], why, available=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,16 +70,16 @@ class _Look:
     back_end: TopologyAware
     levels: Levels
 
-    def held_against(self, name: str) -> Counterpart:
+    def held_against(self, name: str) -> BackendTopology:
         """An object that somebody else keeps."""
         live = self._find(name)
-        return Counterpart(self.scheduler, name, self.back_end.topology_drift(name, live, self.levels), live=live)
+        return BackendTopology(self.scheduler, name, self.back_end.topology_drift(name, live, self.levels), live=live)
 
-    def kept(self) -> Counterpart:
+    def kept(self) -> BackendTopology:
         """The object that is kept here. What failed when it was last tried is told by what is still wrong with it."""
         resource = self._resource()
         id, live = resource.id, self._find(resource.id.name)
-        found = Counterpart(self.scheduler, id.name, live=live, resource=resource)
+        found = BackendTopology(self.scheduler, id.name, live=live, resource=resource)
         if self.back_end.topology.name in self.observed.unserved:
             return _blocked(found, f"the cluster does not serve {id.kind} of {self.back_end.topology.api_version}")
         if live is not None and (live.controller is None or live.controller.uid != self.observed.root.uid):
@@ -101,13 +101,13 @@ class _Look:
         return Resource(id, body, f"the topology of {self.scheduler}", (owner,), policy=policy)
 
     def _has_failed(self, id: ResourceId) -> bool:
-        return any(trouble.operation.id == id and trouble.error is not None for trouble in self.observed.troubles or ())
+        return any(failed.id == id and failed.error is not None for failed in self.observed.failed_calls or ())
 
     def _find(self, name: str) -> Live | None:
-        return self.observed.neighbours.objects.get(self.back_end.topology.id("", name))
+        return self.observed.references.objects.get(self.back_end.topology.id("", name))
 
 
-def _blocked(found: Counterpart, why: str) -> Counterpart:
+def _blocked(found: BackendTopology, why: str) -> BackendTopology:
     """It cannot be kept, and what is there is left alone."""
     held = replace(found.resource, stance=Stance.HOLD, why=why) if found.resource is not None else None
     return replace(found, trouble=why, failed=True, resource=held)

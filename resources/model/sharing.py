@@ -7,7 +7,7 @@ from typing import Any
 from engine.ids import ResourceId
 from engine.resource import Body
 from resources.base import kinds, names
-from resources.model.template_references import Surroundings
+from resources.model.template_references import TemplateReferences
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class Sharing:
     of_set: tuple[Share, ...]
     of_groups: Mapping[str, tuple[Share, ...]]
     of_cliques: Mapping[str, tuple[Share, ...]]
-    strangers: frozenset[str]
+    foreign: frozenset[str]
     """Names of claims that belong to others."""
 
     @property
@@ -47,7 +47,7 @@ class Sharing:
         return not (self.of_set or any(self.of_groups.values()) or any(self.of_cliques.values()))
 
 
-def read(root: ResourceId, inner: Body, around: Surroundings) -> Sharing:
+def read(root: ResourceId, inner: Body, around: TemplateReferences) -> Sharing:
     """The entries of a template whose shape is sound."""
 
     def shares(holder: Mapping[str, Any]) -> tuple[Share, ...]:
@@ -57,17 +57,17 @@ def read(root: ResourceId, inner: Body, around: Surroundings) -> Sharing:
         of_set=tuple(_without_trouble(share, root, around) for share in shares(inner)),
         of_groups={config["name"]: shares(config) for config in inner.get("podCliqueScalingGroups") or ()},
         of_cliques={clique["name"]: shares(clique) for clique in inner["cliques"]},
-        strangers=around.strangers,
+        foreign=around.foreign,
     )
 
 
-def _without_trouble(share: Share, root: ResourceId, around: Surroundings) -> Share:
+def _without_trouble(share: Share, root: ResourceId, around: TemplateReferences) -> Share:
     """Once the one claim for the whole set is there, what it was made from does not matter any more."""
     is_made = not share.per_replica and names.claim(root.name, None, share.name) in around.claims
     return replace(share, trouble="") if is_made else share
 
 
-def _share(entry: Mapping[str, Any], inner: Body, namespace: str, around: Surroundings) -> Share:
+def _share(entry: Mapping[str, Any], inner: Body, namespace: str, around: TemplateReferences) -> Share:
     spec, trouble = _resolved(entry, inner, namespace, around)
     only = entry.get("filter")
     return Share(
@@ -94,7 +94,7 @@ def _template_of(entry: Mapping[str, Any], inner: Body, namespace: str) -> Resou
     return None if own and not elsewhere else kinds.RESOURCE_CLAIM_TEMPLATE.id(elsewhere or namespace, entry["name"])
 
 
-def _resolved(entry: Mapping[str, Any], inner: Body, namespace: str, around: Surroundings) -> tuple[Body, str]:
+def _resolved(entry: Mapping[str, Any], inner: Body, namespace: str, around: TemplateReferences) -> tuple[Body, str]:
     """What claims of this entry are, or why that is not to be had."""
     if kinds.RESOURCE_CLAIM.name in around.unserved | around.unseen:
         return {}, around.why_missing(kinds.RESOURCE_CLAIM)

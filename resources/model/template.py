@@ -12,10 +12,10 @@ from engine.resource import Body
 from resources.base import labels
 from resources.model import sharing, topology
 from resources.model.sharing import Sharing
-from resources.model.template_references import Surroundings
+from resources.model.template_references import TemplateReferences
 from resources.model.topology import Topology
-from resources.ports.configuration import Setup
-from resources.ports.fabric import Fabric, Wish
+from resources.ports.configuration import Configuration
+from resources.ports.fabric import DomainRequest, Fabric
 
 HASH_VERSION = "v1"
 """Goes in front of every hash: another way of hashing gets another prefix and is never taken for an edit."""
@@ -80,7 +80,7 @@ class Template:
     gang_annotations: Mapping[str, str]
     sharing: Sharing
     topology: Topology
-    wishes: tuple[tuple[Fabric, Wish], ...]
+    domain_requests: tuple[tuple[Fabric, DomainRequest], ...]
     """The fabric domains that its pods are to be in."""
 
     @property
@@ -101,13 +101,13 @@ class Template:
             yield from group.cliques
 
 
-def references(id: ResourceId, spec: Body, setup: Setup) -> tuple[ResourceId, ...]:
+def references(id: ResourceId, spec: Body, configuration: Configuration) -> tuple[ResourceId, ...]:
     """The objects of others that a set whose shape is sound refers to, each once."""
     inner = spec["template"]
-    return tuple(dict.fromkeys((*sharing.references(inner, id.namespace), *topology.references(inner, enabled=setup.topology))))
+    return tuple(dict.fromkeys((*sharing.references(inner, id.namespace), *topology.references(inner, enabled=configuration.topology))))
 
 
-def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: Surroundings, setup: Setup) -> Template:
+def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: TemplateReferences, configuration: Configuration) -> Template:
     """The template of a set whose defaults are filled in and whose shape is sound (`faults` finds nothing)."""
     inner = spec["template"]
     priority = inner.get("priorityClassName", "")
@@ -115,7 +115,7 @@ def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: Surr
     cliques = {entry["name"]: _clique(entry, priority, after) for entry, after in zip(inner["cliques"], order, strict=True)}
     configs = inner.get("podCliqueScalingGroups") or ()
     annotations = metadata.get("annotations") or {}
-    inherited = {key: value for fabric in setup.fabrics for key, value in fabric.inherited(annotations).items()}
+    inherited = {key: value for fabric in configuration.fabrics for key, value in fabric.inherited(annotations).items()}
     members = {name for config in configs for name in config["cliqueNames"]}
     return Template(
         id=id,
@@ -130,15 +130,17 @@ def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: Surr
         gang_labels=labels.without_grove(metadata.get("labels") or {}),
         gang_annotations=labels.without_grove(annotations),
         sharing=sharing.read(id, inner, around),
-        topology=topology.read(inner, around, enabled=setup.topology),
-        wishes=tuple(_wishes(id.name, annotations, inner["cliques"], setup)),
+        topology=topology.read(inner, around, enabled=configuration.topology),
+        domain_requests=tuple(_domain_requests(id.name, annotations, inner["cliques"], configuration)),
     )
 
 
-def _wishes(root: str, annotations: Body, entries: Sequence[Body], setup: Setup) -> Iterator[tuple[Fabric, Wish]]:
+def _domain_requests(
+    root: str, annotations: Body, entries: Sequence[Body], configuration: Configuration
+) -> Iterator[tuple[Fabric, DomainRequest]]:
     by_name = {entry["name"]: entry for entry in entries}
-    for fabric in setup.fabrics:
-        yield from ((fabric, wish) for wish in fabric.wishes(root, annotations, by_name))
+    for fabric in configuration.fabrics:
+        yield from ((fabric, request) for request in fabric.domain_requests(root, annotations, by_name))
 
 
 def _order(startup_type: str, entries: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Surroundings: the objects of others that a set refers to, as far as they were found."""
+"""TemplateReferences: the objects of others that a set refers to, as far as they were found."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ MATTERS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMP
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Surroundings:
+class TemplateReferences:
     """What was found of what a set refers to, and why the rest was not."""
 
     found: Mapping[ResourceId, Live] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Surroundings:
     """Kinds that the cluster does not have."""
     claims: frozenset[str] = frozenset()
     """The names of the resource claims that the set as a whole has already."""
-    strangers: frozenset[str] = frozenset()
+    foreign: frozenset[str] = frozenset()
     """The names of resource claims in its way that are not its own."""
 
     def why_missing(self, kind: Kind) -> str:
@@ -36,11 +36,13 @@ class Surroundings:
         return "not found" + (" in the namespaces that are looked at" if kind.namespaced else "")
 
 
-def surroundings(observed: Observed, wanted: tuple[ResourceId, ...], part: str, memo: Memo) -> Surroundings:
+def template_references(observed: Observed, wanted: tuple[ResourceId, ...], part: str, memo: Memo) -> TemplateReferences:
     """What there is of what is wanted; the same as before if it is as before. `part` is the slice of what the set has once."""
     unseen, unserved = observed.incomplete & MATTERS, observed.unserved & MATTERS
     claims = [live.id.name for live in observed.slice(part).of(kinds.RESOURCE_CLAIM.name)]
-    found = {id: live for id in wanted if (live := observed.neighbours.objects.get(id)) is not None}
-    strangers = [id.name for id in observed.context if id.kind == kinds.RESOURCE_CLAIM.name]
-    facts = (wanted, *found.values(), *(" ".join(sorted(names)) for names in (unseen, unserved, claims, strangers)))
-    return memo.recall("surroundings", facts, lambda: Surroundings(found, unseen, unserved, frozenset(claims), frozenset(strangers)))
+    found = {id: live for id in wanted if (live := observed.references.objects.get(id)) is not None}
+    foreign = [id.name for id in observed.foreign if id.kind == kinds.RESOURCE_CLAIM.name]
+    facts = (wanted, *found.values(), *(" ".join(sorted(names)) for names in (unseen, unserved, claims, foreign)))
+    return memo.recall(
+        "template_references", facts, lambda: TemplateReferences(found, unseen, unserved, frozenset(claims), frozenset(foreign))
+    )

@@ -8,7 +8,7 @@ from engine.conditions import condition
 from engine.ids import ResourceId
 from engine.resource import Body
 from resources.base import kinds
-from resources.model.template_references import Surroundings
+from resources.model.template_references import TemplateReferences
 
 UNAVAILABLE = "TopologyLevelsUnavailable"
 
@@ -36,7 +36,7 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedConstraint:
     """A constraint as its author wrote it."""
 
     path: str
@@ -56,13 +56,13 @@ class Asked:
 GROUP, CLIQUE = "podCliqueScalingGroups", "cliques"
 
 
-def _asked(inner: Body) -> Iterator[Asked]:
+def _asked(inner: Body) -> Iterator[RequestedConstraint]:
     """The constraints of a template: the set's, its groups', its cliques'."""
     for level, holders in (("", (inner,)), (GROUP, inner.get(GROUP) or ()), (CLIQUE, inner[CLIQUE])):
         for number, holder in enumerate(holders):
             if constraint := holder.get("topologyConstraint"):
                 pack = constraint.get("pack") or {}
-                yield Asked(
+                yield RequestedConstraint(
                     path=f"spec.template{f'.{level}[{number}]' if level else ''}.topologyConstraint",
                     level=level,
                     holder=holder["name"] if level else "",
@@ -78,12 +78,12 @@ def references(inner: Body, *, enabled: bool) -> tuple[ResourceId, ...]:
     return (binding,) if binding else ()
 
 
-def _binding(constraints: tuple[Asked, ...]) -> ResourceId | None:
+def _binding(constraints: tuple[RequestedConstraint, ...]) -> ResourceId | None:
     name = next((one.name for one in constraints if one.name), "")
     return kinds.TOPOLOGY_BINDING.id("", name) if name else None
 
 
-def read(inner: Body, around: Surroundings, *, enabled: bool) -> Topology:
+def read(inner: Body, around: TemplateReferences, *, enabled: bool) -> Topology:
     """The constraints of a template, translated as far as they can be; none of them where the people who run the engine want none."""
     constraints = tuple(_asked(inner))
     if not enabled:
@@ -109,24 +109,26 @@ def _disabled() -> Topology:
     return Topology(standing=(None, "TopologyAwareSchedulingDisabled", message), notes=(message,))
 
 
-def _levels(binding: ResourceId | None, around: Surroundings) -> Mapping[str, str] | None:
+def _levels(binding: ResourceId | None, around: TemplateReferences) -> Mapping[str, str] | None:
     """Domain -> key of a node label; None where there is no such binding."""
     found = around.found.get(binding) if binding else None
     return {level["domain"]: level["key"] for level in found.body["spec"]["levels"]} if found is not None else None
 
 
-def _translated(one: Asked, levels: Mapping[str, str]) -> Constraint | None:
+def _translated(one: RequestedConstraint, levels: Mapping[str, str]) -> Constraint | None:
     """What is no level is left out; where nothing is left there is no constraint."""
     sides = {"required": levels.get(one.required), "preferred": levels.get(one.preferred)}
     pack = {side: key for side, key in sides.items() if key}
     return {"packConstraint": pack} if pack else None
 
 
-def _missing(constraints: tuple[Asked, ...], levels: Mapping[str, str]) -> list[str]:
+def _missing(constraints: tuple[RequestedConstraint, ...], levels: Mapping[str, str]) -> list[str]:
     return sorted({domain for one in constraints for domain in one.domains if domain not in levels})
 
 
-def _standing(constraints: tuple[Asked, ...], binding: ResourceId | None, levels: Mapping[str, str] | None) -> tuple[bool | None, str, str]:
+def _standing(
+    constraints: tuple[RequestedConstraint, ...], binding: ResourceId | None, levels: Mapping[str, str] | None
+) -> tuple[bool | None, str, str]:
     if binding is None:
         return None, "TopologyNameMissing", "PodCliqueSet topology constraints must include topologyName"
     if levels is None:
@@ -137,7 +139,7 @@ def _standing(constraints: tuple[Asked, ...], binding: ResourceId | None, levels
 
 
 def _notes(
-    constraints: tuple[Asked, ...], binding: ResourceId | None, levels: Mapping[str, str] | None, around: Surroundings
+    constraints: tuple[RequestedConstraint, ...], binding: ResourceId | None, levels: Mapping[str, str] | None, around: TemplateReferences
 ) -> Iterator[str]:
     if binding is None:
         yield "no topologyConstraint has an effect: none of them has a topologyName"

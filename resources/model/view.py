@@ -6,17 +6,17 @@ from typing import Any
 
 from engine.diff import covers
 from engine.errors import GraphError
-from engine.failure import Trouble
+from engine.failure import FailedCall
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Slice
 from engine.paths import get
 from resources.base import kinds, labels, names
 from resources.model import environment
 from resources.model.domain import Domain
-from resources.model.pod_assignment import Seating, seat_pods
+from resources.model.pod_assignment import PodAssignment, assign_pods
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.model.template import HASH_VERSION, Clique, Group, Template
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +34,7 @@ class CliqueView:
     live: Live | None
     replicas: int
     pods: tuple[PodFacts, ...]
-    seating: Seating
+    assignment: PodAssignment
     on_delete: bool
     """Whether nothing is replaced unless somebody deletes it."""
     adopted: bool
@@ -95,7 +95,7 @@ def _is_going(live: Live | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moves:
+class Removals:
     """What has been decided about a replica beyond what its template says: which pods and which whole cliques must go, and why."""
 
     pods: Mapping[str, str] = field(default_factory=dict)
@@ -104,13 +104,13 @@ class Moves:
     """Whether it is this replica's turn to follow an edit."""
     patience: str = ""
     """Why what is still of an old template is not replaced now."""
-    witnesses: frozenset[str] = frozenset()
+    deleted_last: frozenset[str] = frozenset()
     """Cliques that go after all others that go for the same reason: they are the evidence."""
     recycled: bool = False
     """Whether the whole gang goes because it was without its minimum for too long."""
 
 
-STILL = Moves()
+NO_REMOVALS = Removals()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,16 +135,16 @@ class View:
     template: Template
     index: int
     lives: Slice
-    setup: Setup
+    configuration: Configuration
     groups: tuple[GroupView, ...]
     cliques: tuple[CliqueView, ...]
     gangs: tuple[GangView, ...]
-    moves: Moves = STILL
+    moves: Removals = NO_REMOVALS
     has_token: bool = True
     """Whether the token is there with which pods see others start."""
     domains: tuple[Domain, ...] = ()
     """The fabric domains that pods of the replica are to be in."""
-    troubles: tuple[Trouble, ...] | None = None
+    failed_calls: tuple[FailedCall, ...] | None = None
     """What failed in the replica when it was last tried; None where nobody remembers having tried anything."""
 
     @property
@@ -171,14 +171,14 @@ class View:
         return (clique for clique in self.cliques if clique.group is group and clique.group_replica == replica)
 
 
-def view(template: Template, index: int, lives: Slice, taken: Collection[str], setup: Setup) -> View:
-    """The replica as asked for and as seen. `taken` are names of pods that strangers hold."""
+def view(template: Template, index: int, lives: Slice, taken: Collection[str], configuration: Configuration) -> View:
+    """The replica as asked for and as seen. `taken` are names of pods that foreign hold."""
     looking = _Looking(template, index, lives, taken, _pods_by_clique(lives))
     groups = tuple(looking.group(group) for group in template.groups)
     standalone = [looking.standalone(clique) for clique in template.standalone]
     members = [looking.member(group, j, clique) for group in groups for j in range(group.replicas) for clique in group.group.cliques]
     cliques = (*standalone, *members)
-    return View(template, index, lives, setup, groups, cliques, tuple(looking.gangs(groups, cliques)))
+    return View(template, index, lives, configuration, groups, cliques, tuple(looking.gangs(groups, cliques)))
 
 
 def _pods_by_clique(lives: Slice) -> dict[str, list[PodFacts]]:
@@ -229,10 +229,10 @@ class _Looking:
         live = self.lives.objects.get(id)
         pods = tuple(self.pods.get(live.uid, ())) if live else ()
         replicas = followed(live, clique.replicas)
-        seating = seat_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken)
+        assignment = assign_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken)
         adopted = live is not None and _is_adopted(live, template_spec(clique, group.group if group else None))
         return CliqueView(
-            id, clique, owner, gang, base_gang, group, replica, live, replicas, pods, seating, self.template.on_delete, adopted
+            id, clique, owner, gang, base_gang, group, replica, live, replicas, pods, assignment, self.template.on_delete, adopted
         )
 
     def gangs(self, groups: tuple[GroupView, ...], cliques: tuple[CliqueView, ...]) -> Iterator[GangView]:
@@ -269,7 +269,7 @@ def _is_adopted(live: Live, wanted: Mapping[str, Any]) -> bool:
     return covers(wanted, get(live.body, ("spec", "podSpec"), {}))
 
 
-MOST_REPLICAS = 100_000
+MAX_REPLICAS = 100_000
 """More than these, of anything, is taken for a slip of the hand."""
 
 
@@ -279,8 +279,8 @@ def followed(live: Live | None, seed: int) -> int:
     Raises `GraphError` for a number that nobody can mean.
     """
     count = get(live.body, ("spec", "replicas"), seed) if live is not None and live.deleting_since is None else seed
-    if not isinstance(count, int) or count > MOST_REPLICAS:
-        raise GraphError(f"{live.id if live else 'the template'}: {count} replicas are more than {MOST_REPLICAS}")
+    if not isinstance(count, int) or count > MAX_REPLICAS:
+        raise GraphError(f"{live.id if live else 'the template'}: {count} replicas are more than {MAX_REPLICAS}")
     return count
 
 

@@ -17,7 +17,7 @@ FIRST_MOMENTS = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
+class BreachState:
     """Whether fewer pods of a clique serve than must, in the words of its condition."""
 
     broken: bool
@@ -40,16 +40,16 @@ def is_enough_scheduled(clique: CliqueView) -> bool:
     return scheduled(clique) >= clique.clique.min_available
 
 
-def breach(clique: CliqueView) -> Breach:
+def breach(clique: CliqueView) -> BreachState:
     """Whether too few pods are scheduled, ready or starting; pods that pull images or run init containers are starting."""
     minimum, found = clique.clique.min_available, scheduled(clique)
     if found < minimum:
-        return Breach(True, "ScheduledReplicasBelowMinAvailable", f"Scheduled replicas ({found}) below MinAvailable ({minimum})")
+        return BreachState(True, "ScheduledReplicasBelowMinAvailable", f"Scheduled replicas ({found}) below MinAvailable ({minimum})")
     fine = found - sum(pod.failing or pod.unready for pod in clique.pods)
     told = f"expected at least: {minimum}, found: {fine}"
     if fine < minimum:
-        return Breach(True, "InsufficientReadyPods", f"Insufficient ready or starting pods. {told}")
-    return Breach(False, "SufficientReadyPods", f"Either sufficient ready or starting pods found. {told}")
+        return BreachState(True, "InsufficientReadyPods", f"Insufficient ready or starting pods. {told}")
+    return BreachState(False, "SufficientReadyPods", f"Either sufficient ready or starting pods found. {told}")
 
 
 def breached_since(clique: CliqueView) -> datetime | None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from resources.model.pod_facts import PodFacts
-from resources.model.view import CliqueView, GroupView, Moves, View
+from resources.model.view import CliqueView, GroupView, Removals, View
 from resources.policies.startup import parents
 
 
-class Leave(StrEnum):
+class UpdateAllowance(StrEnum):
     """What a replica of the set is allowed in this pass."""
 
     NOTHING = "nothing"
@@ -24,7 +24,7 @@ class Leave(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class UpdateStage:
     """How far one replica of the set has come."""
 
     index: int
@@ -38,9 +38,9 @@ class Stage:
     """All its units are ready."""
 
 
-def stage(view: View) -> Stage:
+def stage(view: View) -> UpdateStage:
     """How far a replica has come."""
-    return Stage(
+    return UpdateStage(
         view.index,
         stale=any(map(is_stale, view.cliques)),
         away=any(_is_away(view, clique) for clique in view.cliques),
@@ -49,14 +49,14 @@ def stage(view: View) -> Stage:
     )
 
 
-def leaves(stages: Sequence[Stage], current: int | None) -> dict[int, Leave]:
+def leaves(stages: Sequence[UpdateStage], current: int | None) -> dict[int, UpdateAllowance]:
     """Which replica may move, and how far; those not named may not. `current` is the one that was chosen last, as a tie-break."""
     stale = [one for one in stages if one.stale]
     if not stale:
         return {}
     chosen = min(stale, key=lambda one: (not one.away, one.index != current, one.scheduled, one.healthy, one.index))
     settled = not any(one.away for one in stages)
-    return {chosen.index: Leave.ONE if settled else Leave.BROKEN}
+    return {chosen.index: UpdateAllowance.ONE if settled else UpdateAllowance.BROKEN}
 
 
 def is_stale(clique: CliqueView) -> bool:
@@ -66,7 +66,7 @@ def is_stale(clique: CliqueView) -> bool:
 
 def has_old(clique: CliqueView) -> bool:
     """Whether the clique, or a pod that serves in it, is from another template, whoever is to replace it."""
-    return clique.outdated or any(is_old(clique, pod) for pod in clique.seating.kept)
+    return clique.outdated or any(is_old(clique, pod) for pod in clique.assignment.kept)
 
 
 def is_old(clique: CliqueView, pod: PodFacts) -> bool:
@@ -76,32 +76,32 @@ def is_old(clique: CliqueView, pod: PodFacts) -> bool:
 
 def _is_away(view: View, clique: CliqueView) -> bool:
     """A clique with a free seat, a pod on its way out, or a new pod that is not ready; a missing one."""
-    if clique.live is None or clique.going or clique.seating.fresh or clique.seating.going:
+    if clique.live is None or clique.going or clique.assignment.fresh or clique.assignment.going:
         return True
-    return any(not pod.ready and not is_old(clique, pod) for pod in clique.seating.kept)
+    return any(not pod.ready and not is_old(clique, pod) for pod in clique.assignment.kept)
 
 
 def is_whole(clique: CliqueView) -> bool:
     """Whether every seat of the clique has its pod, and each of these is ready."""
-    return clique.live is not None and not clique.going and not clique.seating.fresh and all(pod.ready for pod in clique.seating.kept)
+    return clique.live is not None and not clique.going and not clique.assignment.fresh and all(pod.ready for pod in clique.assignment.kept)
 
 
-def moves(view: View, leave: Leave) -> Moves:
+def moves(view: View, leave: UpdateAllowance) -> Removals:
     """What must go in this replica now: all that is old and broken; if there is nothing of the kind, one that is old and healthy."""
-    if leave is Leave.NOTHING:
-        return Moves(patience="another replica is updated first")
+    if leave is UpdateAllowance.NOTHING:
+        return Removals(patience="another replica is updated first")
     pods = {pod.name: "the template has changed, and it does not serve" for clique in _alone(view) for pod in _old(clique) if not pod.ready}
     broken = [unit for unit in _old_group_replicas(view) if not _serves(unit)]
     if pods or broken:
         cliques = {clique.name: _recycled(unit) for unit in broken for clique in unit.cliques}
-        return Moves(pods, cliques, updating=True, patience="what is broken goes first")
-    if leave is Leave.BROKEN:
-        return Moves(updating=True, patience="the last one replaced is not ready yet")
+        return Removals(pods, cliques, updating=True, patience="what is broken goes first")
+    if leave is UpdateAllowance.BROKEN:
+        return Removals(updating=True, patience="the last one replaced is not ready yet")
     healthy = next(_healthy(view), None)
     if healthy is None and not view.has_token:
-        return Moves(updating=True, patience="those that start after others could not be made again without their token")
+        return Removals(updating=True, patience="those that start after others could not be made again without their token")
     if healthy is None:
-        return Moves(updating=True, patience="minAvailable allows to take none away")
+        return Removals(updating=True, patience="minAvailable allows to take none away")
     return replace(healthy, updating=True, patience="one at a time")
 
 
@@ -114,19 +114,19 @@ class GroupReplica:
     cliques: tuple[CliqueView, ...]
 
 
-def _healthy(view: View) -> Iterator[Moves]:
+def _healthy(view: View) -> Iterator[Removals]:
     """The healthy old units that may be taken, each a decision of its own, in the order in which they are taken."""
     for clique in _alone(view):
         old = [pod for pod in _old(clique) if pod.ready and _can_come_again(view, clique)]
-        if old and _has_slack(sum(pod.ready for pod in clique.seating.kept), clique.replicas, clique.clique.min_available):
+        if old and _has_slack(sum(pod.ready for pod in clique.assignment.kept), clique.replicas, clique.clique.min_available):
             oldest = min(old, key=lambda pod: (pod.live.created_at, pod.name))
-            yield Moves(pods={oldest.name: "the template has changed"})
+            yield Removals(pods={oldest.name: "the template has changed"})
     for unit in _old_group_replicas(view):
         if not all(_can_come_again(view, clique) for clique in unit.cliques):
             continue
         serving = sum(_serves(_replica(view, unit.group, index)) for index in range(unit.group.replicas))
         if _has_slack(serving, unit.group.replicas, unit.group.group.min_available):
-            yield Moves(cliques={clique.name: _recycled(unit) for clique in unit.cliques})
+            yield Removals(cliques={clique.name: _recycled(unit) for clique in unit.cliques})
 
 
 def _can_come_again(view: View, clique: CliqueView) -> bool:
@@ -144,7 +144,7 @@ def _alone(view: View) -> Iterator[CliqueView]:
 
 
 def _old(clique: CliqueView) -> list[PodFacts]:
-    return [pod for pod in clique.seating.kept if is_old(clique, pod)]
+    return [pod for pod in clique.assignment.kept if is_old(clique, pod)]
 
 
 def _old_group_replicas(view: View) -> Iterator[GroupReplica]:
@@ -161,7 +161,7 @@ def _replica(view: View, group: GroupView, index: int) -> GroupReplica:
 def _serves(unit: GroupReplica) -> bool:
     """Whether every clique of it has its minimum ready."""
     return all(
-        clique.live is not None and not clique.going and sum(pod.ready for pod in clique.seating.kept) >= clique.clique.min_available
+        clique.live is not None and not clique.going and sum(pod.ready for pod in clique.assignment.kept) >= clique.clique.min_available
         for clique in unit.cliques
     )
 

@@ -1,4 +1,4 @@
-"""Setup: the settings and plug-ins that a workload's objects depend on beside the workload itself."""
+"""Configuration: the settings and plug-ins that a workload's objects depend on beside the workload itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ WAITER = f"grove-initc:{VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class Configuration:
     """What the people who run the engine have chosen."""
 
     schedulers: Mapping[str, Scheduler]

@@ -14,7 +14,7 @@ INDEX = "$(GROVE_PCS_INDEX)"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DomainRequest:
     """A fabric domain that pods of a set are to be in."""
 
     name: str
@@ -67,7 +67,7 @@ class Fabric(Protocol):
         """What about a set is allowed, and hardly meant."""
         ...
 
-    def wishes(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[Wish, ...]:
+    def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
         """The domains that a set asks for. `cliques` are the entries of its template by name."""
         ...
 
@@ -75,7 +75,7 @@ class Fabric(Protocol):
         """The annotations that a set's scaling groups get from it."""
         ...
 
-    def component(self, wish: Wish) -> str:
+    def component(self, request: DomainRequest) -> str:
         """The value of the label `app.kubernetes.io/component` on a domain."""
         ...
 
@@ -95,13 +95,13 @@ class Fabric(Protocol):
         """The uid of the domain that a ResourceClaim leads into; empty if it is none of this fabric's."""
         ...
 
-    def dressed(self, spec: Body, template: str) -> dict[str, Any]:
+    def decorate_pod(self, spec: Body, template: str) -> dict[str, Any]:
         """A pod spec that claims a place in the domain of that template."""
         ...
 
 
 @runtime_checkable
-class Confined(Protocol):
+class NodeExclusiveFabric(Protocol):
     """What a fabric may offer beside `Fabric`: that a node has one place, which a pod in a domain takes, whichever domain it is."""
 
     @property

@@ -8,38 +8,38 @@ from typing import Protocol, runtime_checkable
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from resources.ports.checks import Check
-from resources.ports.queries import Answers, Offer, Question
+from resources.ports.queries import Query, QueryResults, ServedApis
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class Installation:
     """An installation as it was found: what the server offers, what came of the questions, and what is to run there."""
 
-    offer: Offer
-    answers: Answers
+    offer: ServedApis
+    answers: QueryResults
     sets: tuple[Live, ...] | None
     """The sets that are there; None where they could not be seen."""
 
 
 @runtime_checkable
-class Inspecting(Protocol):
+class InspectingFabric(Protocol):
     """What a fabric may offer beside `Fabric`: what an installation needs for it, and how to see whether it is so."""
 
     def demands(self) -> Mapping[Kind, str]:
         """Kinds without which nothing may start, as things are configured; each with what is said where the cluster does not serve it."""
         ...
 
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[Query, ...]:
         """What it wants looked at."""
         ...
 
-    def checks(self, site: Site) -> Iterator[Check]:
+    def checks(self, site: Installation) -> Iterator[Check]:
         """What it makes of it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedNode:
     """A node that is in a domain, as the driver says."""
 
     node: str
@@ -61,17 +61,17 @@ class Diagnosis:
 
 
 @runtime_checkable
-class Explaining(Protocol):
+class DiagnosingFabric(Protocol):
     """What a fabric may offer beside `Fabric`: what its driver says about a domain, and why a domain is as it is."""
 
-    def joined(self, domain: Live) -> tuple[Joined, ...]:
+    def joined(self, domain: Live) -> tuple[JoinedNode, ...]:
         """The nodes that are in it."""
         ...
 
-    def clues(self, domain: ResourceId) -> tuple[Question, ...]:
+    def clues(self, domain: ResourceId) -> tuple[Query, ...]:
         """What it wants looked at."""
         ...
 
-    def explain(self, domain: ResourceId, answers: Answers, now: datetime) -> Iterator[Diagnosis]:
+    def explain(self, domain: ResourceId, answers: QueryResults, now: datetime) -> Iterator[Diagnosis]:
         """What it makes of it, the gravest first."""
         ...

@@ -11,7 +11,7 @@ Body = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Query:
     """Objects to look at: one by its name, or all of a kind that the selectors leave."""
 
     kind: Kind
@@ -25,7 +25,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class QueryResult:
     """The objects, or why nobody knows them."""
 
     objects: tuple[Live, ...] = ()
@@ -40,22 +40,22 @@ class Answer:
         return not self.fault
 
 
-UNASKED = Answer(fault="nobody has looked")
+NOT_QUERIED = QueryResult(fault="nobody has looked")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class QueryResults:
     """What came of many questions."""
 
-    known: Mapping[Question, Answer] = field(default_factory=dict)
+    known: Mapping[Query, QueryResult] = field(default_factory=dict)
 
-    def to(self, question: Question) -> Answer:
+    def to(self, question: Query) -> QueryResult:
         """The answer to one of them."""
-        return self.known.get(question, UNASKED)
+        return self.known.get(question, NOT_QUERIED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Offer:
+class ServedApis:
     """What a server serves, in every version, and what of it nobody can tell."""
 
     kinds: frozenset[tuple[str, str, str]] = frozenset()

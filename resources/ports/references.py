@@ -1,4 +1,4 @@
-"""Neighbours: what rules may look at beside an object, as far as somebody has looked."""
+"""KnownReferences: what rules may look at beside an object, as far as somebody has looked."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from engine.ids import ResourceId
 from engine.observed import Live
 
 
-class Neighbourhood(Protocol):
+class References(Protocol):
     """What rules may look at beside the object: bindings, queues, domains, and the set that a managed object is part of."""
 
     def find(self, id: ResourceId) -> Live | None:
@@ -21,7 +21,7 @@ class Neighbourhood(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class NoReferences:
     """A neighbourhood at which nobody has looked."""
 
     def find(self, id: ResourceId) -> Live | None:
@@ -34,8 +34,8 @@ class Unseen:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
-    """`resources.admission.request.Neighbourhood` of what was found in one look."""
+class KnownReferences:
+    """`resources.admission.request.References` of what was found in one look."""
 
     objects: Mapping[ResourceId, Live] = field(default_factory=dict)
     kinds: frozenset[str] = frozenset()
@@ -50,6 +50,6 @@ class Neighbours:
         return kind in self.kinds
 
 
-def neighbours(lives: Iterable[Live], kinds: Iterable[str]) -> Neighbours:
+def references(lives: Iterable[Live], kinds: Iterable[str]) -> KnownReferences:
     """These objects, of kinds of which there are no others."""
-    return Neighbours({live.id: live for live in lives}, frozenset(kinds))
+    return KnownReferences({live.id: live for live in lives}, frozenset(kinds))

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from engine.ids import Kind
 from engine.observed import Live
 from engine.resource import Body, Policy
-from resources.ports.references import Neighbourhood
+from resources.ports.references import References
 from resources.schema.issues import Issue
 
 
@@ -19,20 +19,20 @@ class Scheduler(Protocol):
         """The profile name in the configuration, which is also what a pod names as its `schedulerName`."""
         ...
 
-    def dress(self, spec: dict[str, Any]) -> dict[str, Any]:
+    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
         """A pod spec as this scheduler wants it."""
         ...
 
 
 @runtime_checkable
-class Exacting(Protocol):
+class ValidatingScheduler(Protocol):
     """What a scheduler back end may offer beside `Scheduler`: rules of its own about the workloads that name it."""
 
-    def issues(self, body: Body, around: Neighbourhood) -> Iterator[Issue]:
+    def issues(self, body: Body, around: References) -> Iterator[Issue]:
         """Why it cannot take a set that has its defaults, whether the set is new or not. What `around` does not know is not judged."""
         ...
 
-    def warnings(self, body: Body, around: Neighbourhood) -> Iterator[str]:
+    def warnings(self, body: Body, around: References) -> Iterator[str]:
         """What about the set was not judged, or is hardly meant."""
         ...
 

@@ -1,4 +1,4 @@
-"""Departure: a whole replica goes, or a whole set: pods first, then what they relied on, in the reverse of the order of its making."""
+"""PartRemoval: a whole replica goes, or a whole set: pods first, then what they relied on, in the reverse of the order of its making."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from engine.graph import Part, graph, part
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
-from engine.plan import Held
+from engine.plan import Wait
 from engine.resource import Policy, Resource, Stance
 from engine.verdict import earliest
-from resources.domains.release import Leaving, leaving, owned
+from resources.domains.release import DomainRelease, leaving, owned
 from resources.domains.users import claims
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.removal.teardown import depart, spares_its_own
 
 ROOT, SET = "root", "set"
@@ -22,35 +22,37 @@ ROOT, SET = "root", "set"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Departure:
+class PartRemoval:
     """One part as it goes, and the domains in it."""
 
     part: Part
-    domains: Leaving
+    domains: DomainRelease
 
 
-def excess(observed: Observed, count: int, setup: Setup, now: datetime, memo: Memo) -> Iterator[Departure]:
+def excess(observed: Observed, count: int, configuration: Configuration, now: datetime, memo: Memo) -> Iterator[PartRemoval]:
     """Replicas beyond the number asked for."""
     for key, lives in sorted(observed.slices.items()):
         if key not in (ROOT, SET) and int(key) >= count:
             why = f"replica {key} goes: {observed.root.id.name} is scaled to {count}"
-            yield _departure(observed, key, lives, why, setup, now, memo)
+            yield _departure(observed, key, lives, why, configuration, now, memo)
 
 
-def _departure(observed: Observed, key: str, lives: Slice, why: str, setup: Setup, now: datetime, memo: Memo) -> Departure:
-    kinds = [fabric.kind.name for fabric in setup.fabrics]
+def _departure(
+    observed: Observed, key: str, lives: Slice, why: str, configuration: Configuration, now: datetime, memo: Memo
+) -> PartRemoval:
+    kinds = [fabric.kind.name for fabric in configuration.fabrics]
     domains = [live for kind in kinds for live in lives.of(kind)]
-    facts = (lives, why, setup, *claims(observed, domains, setup))
+    facts = (lives, why, configuration, *claims(observed, domains, configuration))
 
-    def make() -> Departure:
-        going = leaving(observed, domains, setup, why, now, (lives,))
+    def make() -> PartRemoval:
+        going = leaving(observed, domains, configuration, why, now, (lives,))
         others = (live for live in lives.objects.values() if live.id.kind not in kinds)
-        return Departure(part(key, [*depart(others, why), *going.resources]), going)
+        return PartRemoval(part(key, [*depart(others, why), *going.resources]), going)
 
     return memo.recall_until(("departure", key), facts, now, make, lambda made: made.domains.until)
 
 
-def teardown(observed: Observed, policy: Policy, setup: Setup, now: datetime, memo: Memo) -> Desired:
+def teardown(observed: Observed, policy: Policy, configuration: Configuration, now: datetime, memo: Memo) -> Desired:
     """Everything goes, the replicas first; when nothing is left, our finalizer falls."""
     root = observed.root
     why = f"{root.id.name} is being deleted"
@@ -59,21 +61,23 @@ def teardown(observed: Observed, policy: Policy, setup: Setup, now: datetime, me
             graph([part(ROOT, [Resource(root.id, {}, f"{why}; what it owns is to stay, and is taken from it", stance=Stance.HOLD)])])
         )
     gone = [
-        _departure(observed, key, lives, why, setup, now, memo) for key, lives in observed.slices.items() if key != SET and lives.objects
+        _departure(observed, key, lives, why, configuration, now, memo)
+        for key, lives in observed.slices.items()
+        if key != SET and lives.objects
     ]
     own = observed.slice(SET)
-    shared = owned(observed, setup, own)
-    parting = leaving(observed, shared, setup, why, now, observed.slices.values())
+    shared = owned(observed, configuration, own)
+    release = leaving(observed, shared, configuration, why, now, observed.slices.values())
     left = observed.count() + sum(live.controller is None for live in shared)
     parts = [part(ROOT, [_itself(root.id, policy, why, left)])]
     if own.objects or shared:
         rest = (live for live in own.objects.values() if live not in shared)
-        parts.append(part(SET, [*_set_departing(rest, why, waits=bool(gone)), *parting.resources]))
+        parts.append(part(SET, [*_set_departing(rest, why, waits=bool(gone)), *release.resources]))
     going = (live for lives in observed.slices.values() for live in lives.of("Pod") if live.deleting_since)
-    found = (*(one.domains for one in gone), parting)
+    found = (*(one.domains for one in gone), release)
     return Desired(
         graph([*parts, *(one.part for one in gone)]),
-        waiting=(*(Held(live.id, "is being deleted") for live in going), *(held for one in found for held in one.waiting)),
+        pending=(*(Wait(live.id, "is being deleted") for live in going), *(held for one in found for held in one.pending)),
         alarms=tuple(alarm for one in found for alarm in one.alarms),
         wake_at=earliest(one.until for one in found),
     )

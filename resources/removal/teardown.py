@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.resource import PLAIN, Occasion, Policy, Resource, Stance
+from engine.resource import PLAIN, EventGroup, Policy, Resource, Stance
 from resources.base import labels
 
 POLICIES = {
@@ -31,12 +31,12 @@ def spares_its_own(live: Live) -> bool:
 
 
 def depart(
-    lives: Iterable[Live], why: str, *, asked: bool = True, last: Collection[str] = (), occasion: Occasion | None = None
+    lives: Iterable[Live], why: str, *, intended: bool = True, last: Collection[str] = (), event_group: EventGroup | None = None
 ) -> Iterator[Resource]:
     """These objects go together: autoscalers and pods at once, everything else when the pods among them are gone.
 
     The cliques named in `last` go after the others, and resource claims after the cliques that share them. The cliques are what the
-    occasion consists of.
+    event_group consists of.
     """
     party = _party(lives, last)
     pods = sum(live.id.kind == "Pod" for live in party.lives)
@@ -44,7 +44,7 @@ def depart(
         if live.id.kind == "ResourceClaim" and live.deleting_since is not None:
             yield Resource(live.id, {}, f"{why}; its devices are being released", stance=Stance.HOLD)
         elif live.id.kind in AT_ONCE or not pods:
-            yield _drop(live, why, asked, party.survivors(live), occasion if live.id.kind == "PodClique" else None)
+            yield _drop(live, why, intended, party.survivors(live), event_group if live.id.kind == "PodClique" else None)
         else:
             yield Resource(live.id, {}, f"{why}; waits for {'1 pod' if pods == 1 else f'{pods} pods'} to be gone", stance=Stance.HOLD)
 
@@ -56,7 +56,7 @@ class _Party:
     lives: tuple[Live, ...]
     by_uid: Mapping[str, ResourceId]
     by_kind: Mapping[str, frozenset[ResourceId]]
-    witnesses: frozenset[ResourceId]
+    deleted_last: frozenset[ResourceId]
     shared_claims: frozenset[ResourceId]
 
     def survivors(self, live: Live) -> frozenset[ResourceId]:
@@ -65,7 +65,7 @@ class _Party:
         later.update(id for kind in RELIES_ON.get(live.id.kind, ()) for id in self.by_kind.get(kind, ()))
         if live.id.kind == "PodClique":
             later |= self.shared_claims
-            later |= self.witnesses if live.id not in self.witnesses else frozenset()
+            later |= self.deleted_last if live.id not in self.deleted_last else frozenset()
         return frozenset(later)
 
 
@@ -78,7 +78,7 @@ def _party(lives: Iterable[Live], last: Collection[str]) -> _Party:
         listed,
         {live.uid: live.id for live in listed},
         {kind: frozenset(ids) for kind, ids in by_kind.items()},
-        witnesses=frozenset(id for id in by_kind.get("PodClique", ()) if id.name in last),
+        deleted_last=frozenset(id for id in by_kind.get("PodClique", ()) if id.name in last),
         shared_claims=frozenset(live.id for live in listed if live.id.kind == "ResourceClaim" and not _is_of_one_clique(live)),
     )
 
@@ -87,6 +87,6 @@ def _is_of_one_clique(claim: Live) -> bool:
     return claim.controller is not None and claim.controller.kind == "PodClique"
 
 
-def _drop(live: Live, why: str, asked: bool, after: frozenset[ResourceId], occasion: Occasion | None) -> Resource:
+def _drop(live: Live, why: str, intended: bool, after: frozenset[ResourceId], event_group: EventGroup | None) -> Resource:
     policy = POLICIES.get(live.id.kind, PLAIN)
-    return Resource(live.id, {}, why, stance=Stance.DROP, policy=policy, after=after, asked=asked, occasion=occasion)
+    return Resource(live.id, {}, why, stance=Stance.DROP, policy=policy, after=after, intended=intended, event_group=event_group)

@@ -8,7 +8,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Plan
 from resources.base import kinds
-from resources.reports.summary import Wait, state, wait
+from resources.reports.summary import Waiting, state, wait
 from resources.schema.issues import Rejected
 from resources.schema.parse import parse
 from resources.schema.topology import ClusterTopologyBinding, ClusterTopologyBindingStatus
@@ -38,7 +38,7 @@ class Binding:
     drift: str
     """`InSync`, `Drift` or `TopologyNotFound`; empty where there is no scheduler to agree with it."""
     schedulers: tuple[Scheduler, ...]
-    waits: tuple[Wait, ...]
+    waits: tuple[Waiting, ...]
     problems: tuple[str, ...]
 
 
@@ -56,7 +56,7 @@ def binding_summary(observed: Observed, plan: Plan) -> Binding:
         tuple(
             Scheduler(one.scheduler_name, one.topology_reference, one.in_sync, one.message) for one in status.scheduler_topology_statuses
         ),
-        tuple(wait(observed, one) for one in plan.held),
+        tuple(wait(observed, one) for one in plan.deferred),
         (*plan.problems, *(objection.message for objection in plan.objections)),
     )
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.conditions import find
-from engine.event import Event, Fault
+from engine.event import Event, RootWarning
 from engine.ids import ResourceId
-from engine.operation import Operation, Verb
-from engine.resource import Occasion
+from engine.operation import Operation
+from engine.resource import EventGroup
 from engine.result import Outcome, Result
+from engine.verb import Verb
 from resources.base import kinds, labels
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.status.topology_binding import DRIFT
 
 MOST = 100
@@ -19,7 +20,7 @@ MOST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class EventTexts:
     """The reasons and messages for one kind of call. `{key}` is namespace/name, `{error}` what went wrong."""
 
     done: str
@@ -28,34 +29,34 @@ class Telling:
     failed_text: str
 
 
-_CLIQUE = Telling(
+_CLIQUE = EventTexts(
     "PodCliqueCreateOrUpdateSuccessful",
     "PodClique {key} created or updated successfully",
     "PodCliqueCreateOrUpdateFailed",
     "PodClique {key} creation or updation failed: {error}",
 )
-_GROUP = Telling(
+_GROUP = EventTexts(
     "PodCliqueScalingGroupCreateSuccessful",
     "Created PodCliqueScalingGroup {key}",
     "PodCliqueScalingGroupCreateOrUpdateFailed",
     "Error creating or updating PodCliqueScalingGroup {key}: {error}",
 )
-_GANG = Telling(
+_GANG = EventTexts(
     "PodGangCreateOrUpdateSuccessful",
     "Created/Updated PodGang {key}",
     "PodGangCreateOrUpdateFailed",
     "Error Creating/Updating PodGang {key}: {error}",
 )
 
-TELLINGS: Mapping[tuple[str, str, Verb], Telling] = {
+EVENT_TEXTS: Mapping[tuple[str, str, Verb], EventTexts] = {
     ("PodCliqueSet", "PodClique", Verb.CREATE): _CLIQUE,
     ("PodCliqueSet", "PodClique", Verb.PATCH): _CLIQUE,
-    ("PodCliqueSet", "PodClique", Verb.DELETE): Telling(
+    ("PodCliqueSet", "PodClique", Verb.DELETE): EventTexts(
         "PodCliqueDeleteSuccessful", "Deleted PodClique: {name}", "PodCliqueDeleteFailed", "Error deleting PodClique {key}: {error}"
     ),
     ("PodCliqueSet", "PodCliqueScalingGroup", Verb.CREATE): _GROUP,
     ("PodCliqueSet", "PodCliqueScalingGroup", Verb.PATCH): _GROUP,
-    ("PodCliqueSet", "PodCliqueScalingGroup", Verb.DELETE): Telling(
+    ("PodCliqueSet", "PodCliqueScalingGroup", Verb.DELETE): EventTexts(
         "PodCliqueScalingGroupDeleteSuccessful",
         "Deleted PodCliqueScalingGroup: {name}",
         "PodCliqueScalingGroupDeleteFailed",
@@ -63,20 +64,20 @@ TELLINGS: Mapping[tuple[str, str, Verb], Telling] = {
     ),
     ("PodCliqueSet", "PodGang", Verb.CREATE): _GANG,
     ("PodCliqueSet", "PodGang", Verb.PATCH): _GANG,
-    ("PodCliqueSet", "PodGang", Verb.DELETE): Telling(
+    ("PodCliqueSet", "PodGang", Verb.DELETE): EventTexts(
         "PodGangDeleteSuccessful", "Deleted PodGang {key}", "PodGangDeleteFailed", "Error deleting PodGang {key}: {error}"
     ),
-    ("PodCliqueScalingGroup", "PodClique", Verb.CREATE): Telling(
+    ("PodCliqueScalingGroup", "PodClique", Verb.CREATE): EventTexts(
         "PodCliqueCreateSuccessful",
         "PodClique {key} created successfully",
         "PodCliqueCreateFailed",
         "PodClique {key} creation failed: {error}",
     ),
     ("PodCliqueScalingGroup", "PodClique", Verb.PATCH): _CLIQUE,
-    ("PodClique", "Pod", Verb.CREATE): Telling(
+    ("PodClique", "Pod", Verb.CREATE): EventTexts(
         "PodCreateSuccessful", "Created Pod: {name}", "PodCreateFailed", "Error creating pod {name}: {error}"
     ),
-    ("PodClique", "Pod", Verb.DELETE): Telling(
+    ("PodClique", "Pod", Verb.DELETE): EventTexts(
         "PodDeleteSuccessful", "Deleted Pod: {name}", "PodDeleteFailed", "Error deleting pod: {error}"
     ),
 }
@@ -97,12 +98,12 @@ REFUSED = "ValidationFailed"
 """The reason of what is told about a set that cannot be accepted as it is."""
 
 
-def narrator(setup: Setup) -> Callable[[Sequence[Fault], Sequence[Result]], tuple[Event, ...]]:
-    """`narrate` for these fabrics."""
-    return partial(narrate, domains=frozenset(fabric.kind.name for fabric in setup.fabrics))
+def event_builder(configuration: Configuration) -> Callable[[Sequence[RootWarning], Sequence[Result]], tuple[Event, ...]]:
+    """`events_of_pass` for these fabrics."""
+    return partial(events_of_pass, domains=frozenset(fabric.kind.name for fabric in configuration.fabrics))
 
 
-def narrate(faults: Sequence[Fault], results: Sequence[Result], *, domains: frozenset[str] = frozenset()) -> tuple[Event, ...]:
+def events_of_pass(faults: Sequence[RootWarning], results: Sequence[Result], *, domains: frozenset[str] = frozenset()) -> tuple[Event, ...]:
     """The events of a pass, on the objects that the calls were made for; what goes as part of something bigger is told as that.
 
     `domains` are the kinds of fabric domains.
@@ -110,29 +111,29 @@ def narrate(faults: Sequence[Fault], results: Sequence[Result], *, domains: froz
     uids = {result.operation.id: _uid(result) for result in results}
     told = [
         *(Event(fault.root, fault.uid, fault.reason or REFUSED, fault.text, warning=True) for fault in faults),
-        *_of_occasions(results),
+        *_of_event_groups(results),
         *(event for result in results for event in _told(result, uids, domains)),
     ]
     return tuple(sorted(dict.fromkeys(told), key=lambda event: not event.warning)[:MOST])
 
 
-def _of_occasions(results: Sequence[Result]) -> Iterator[Event]:
+def _of_event_groups(results: Sequence[Result]) -> Iterator[Event]:
     """Each is told once: as failed when any of its deletes has, as done when the last of them is."""
-    answers: dict[Occasion, list[Result]] = {}
+    answers: dict[EventGroup, list[Result]] = {}
     for result in results:
-        if occasion := _occasion(result.operation):
-            answers.setdefault(occasion, []).append(result)
-    for occasion, deletes in answers.items():
+        if event_group := _event_group(result.operation):
+            answers.setdefault(event_group, []).append(result)
+    for event_group, deletes in answers.items():
         failed = next((one for one in deletes if one.outcome is Outcome.FAILED), None)
         if failed is not None:
-            text = f"{occasion.failed}: {failed.error}"
-            yield Event(occasion.about, occasion.uid, f"{occasion.reason}Failed", text, warning=True)
+            text = f"{event_group.failed}: {failed.error}"
+            yield Event(event_group.about, event_group.uid, f"{event_group.reason}Failed", text, warning=True)
         elif all(one.outcome is Outcome.DONE for one in deletes):
-            yield Event(occasion.about, occasion.uid, f"{occasion.reason}Successful", occasion.done)
+            yield Event(event_group.about, event_group.uid, f"{event_group.reason}Successful", event_group.done)
 
 
-def _occasion(operation: Operation) -> Occasion | None:
-    return operation.occasion if operation.verb is Verb.DELETE else None
+def _event_group(operation: Operation) -> EventGroup | None:
+    return operation.event_group if operation.verb is Verb.DELETE else None
 
 
 def _uid(result: Result) -> str:
@@ -144,7 +145,7 @@ def _told(result: Result, uids: Mapping[ResourceId, str], domains: frozenset[str
     if operation.verb is Verb.STATUS:
         yield from _lost(result)
         yield from _drifted(result)
-    if _occasion(operation):
+    if _event_group(operation):
         return
     about = _parent(operation, uids)
     telling = _telling(about[0], operation, domains) if about else None
@@ -157,16 +158,18 @@ def _told(result: Result, uids: Mapping[ResourceId, str], domains: frozenset[str
         yield Event(*about, telling.failed, telling.failed_text.format(**words), warning=True)
 
 
-def _telling(about: ResourceId, operation: Operation, domains: frozenset[str]) -> Telling | None:
+def _telling(about: ResourceId, operation: Operation, domains: frozenset[str]) -> EventTexts | None:
     kind = operation.id.kind
     if kind not in domains:
-        return TELLINGS.get((about.kind, kind, operation.verb))
+        return EVENT_TEXTS.get((about.kind, kind, operation.verb))
     if operation.verb is Verb.CREATE:
         index = operation.body["metadata"]["labels"].get(labels.REPLICA_INDEX)
         whose = f"for replica {index}" if index is not None else "{name}"
-        return Telling(f"{kind}Created", f"{kind} {{name}} created", f"{kind}Failed", f"Failed to create {kind} {whose}: {{error}}")
+        return EventTexts(f"{kind}Created", f"{kind} {{name}} created", f"{kind}Failed", f"Failed to create {kind} {whose}: {{error}}")
     if operation.verb is Verb.DELETE:
-        return Telling(f"{kind}Deleted", f"{kind} {{name}} deleted", f"{kind}DeleteFailed", f"Failed to delete {kind} {{name}}: {{error}}")
+        return EventTexts(
+            f"{kind}Deleted", f"{kind} {{name}} deleted", f"{kind}DeleteFailed", f"Failed to delete {kind} {{name}}: {{error}}"
+        )
     return None
 
 
@@ -203,7 +206,7 @@ def _parent(operation: Operation, uids: Mapping[ResourceId, str]) -> tuple[Resou
         kind = _PARENTS.get(operation.controller.kind)
         id = kind.id(operation.id.namespace, operation.controller.name) if kind else None
         return (id, operation.controller.uid) if id else None
-    reference = next(iter(operation.references), None)
+    reference = next(iter(operation.owners), None)
     if reference is None:
         return None
     uid = reference.uid if isinstance(reference.uid, str) else uids.get(reference.uid.id, "")

@@ -1,4 +1,4 @@
-"""Account: what there is to say of one object: what it is, who wants it and why, and how it stands."""
+"""Explanation: what there is to say of one object: what it is, who wants it and why, and how it stands."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
 from engine.operation import Operation
-from engine.plan import Held, Plan
+from engine.plan import Plan, Wait
 from engine.resource import Stance
 
 
 @dataclass(frozen=True, slots=True)
-class Wanting:
+class DesiredBy:
     """A root that has an object in its desired graph."""
 
     root: ResourceId
@@ -25,18 +25,18 @@ class Wanting:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Account:
+class Explanation:
     """One object at one moment."""
 
     id: ResourceId
     live: Live | None
     roots: tuple[ResourceId, ...]
     """The roots whose own it is; several where they share it, none for a stranger."""
-    wanted: tuple[Wanting, ...]
+    wanted: tuple[DesiredBy, ...]
     operations: tuple[Operation, ...]
     """What is due."""
-    held: tuple[Held, ...]
-    waiting: tuple[Held, ...]
+    deferred: tuple[Wait, ...]
+    pending: tuple[Wait, ...]
     orphan: bool
     """Whether it bears our labels and its root is gone."""
     problems: tuple[str, ...]
@@ -53,23 +53,23 @@ def account(
     plans: Mapping[ResourceId, Plan],
     blueprints: Mapping[str, Blueprint],
     id: ResourceId,
-    settings: Any,
+    configuration: Any,
     now: datetime,
     other: Live | None = None,
-) -> Account:
+) -> Explanation:
     """What is to be said of the object of that identity. `other` is it, where it lies beyond what roots look at."""
     near = [observed for observed in world.roots if observed.root.id.namespace in ("", id.namespace)]
     own = [observed for observed in near if _has(observed, id)]
     orphan = next((live for live in world.orphans if live.id == id), None)
     told = [plans[observed.root.id] for observed in near if observed.root.id in plans]
-    return Account(
+    return Explanation(
         id,
-        next((live for observed in own if (live := _live(observed, id))), orphan or world.neighbours.objects.get(id) or other),
+        next((live for observed in own if (live := _live(observed, id))), orphan or world.references.objects.get(id) or other),
         tuple(observed.root.id for observed in own),
-        tuple(_wanting(near, plans, blueprints, id, settings, now)),
+        tuple(_wanting(near, plans, blueprints, id, configuration, now)),
         tuple(operation for plan in told for operation in plan.operations if operation.id == id),
-        tuple(held for plan in told for held in plan.held if held.id == id),
-        tuple(held for plan in told for held in plan.waiting if held.id == id),
+        tuple(held for plan in told for held in plan.deferred if held.id == id),
+        tuple(held for plan in told for held in plan.pending if held.id == id),
         orphan is not None,
         tuple(problem for observed in own for problem in plans[observed.root.id].problems if observed.root.id in plans),
     )
@@ -78,7 +78,7 @@ def account(
 def _has(observed: Observed, id: ResourceId) -> bool:
     if _live(observed, id) is not None:
         return True
-    shared = observed.neighbours.objects.get(id)
+    shared = observed.references.objects.get(id)
     return shared is not None and bool(observed.root.uid) and any(owner.uid == observed.root.uid for owner in shared.owners)
 
 
@@ -93,15 +93,15 @@ def _wanting(
     plans: Mapping[ResourceId, Plan],
     blueprints: Mapping[str, Blueprint],
     id: ResourceId,
-    settings: Any,
+    configuration: Any,
     now: datetime,
-) -> Iterator[Wanting]:
+) -> Iterator[DesiredBy]:
     """Every root that has it in its graph; one that cannot be understood wants nothing that anybody could tell."""
     for observed in near:
         plan, blueprint = plans.get(observed.root.id), blueprints[observed.root.id.kind]
         if plan is None or plan.problems:
             continue
-        resource = blueprint.desire(observed, now, settings, Memo()).graph.resources.get(id)
+        resource = blueprint.desire(observed, now, configuration, Memo()).graph.resources.get(id)
         if resource is not None:
             part = "" if id == observed.root.id else blueprint.part_of(observed.root.id, id)
-            yield Wanting(observed.root.id, part, resource.why, resource.stance)
+            yield DesiredBy(observed.root.id, part, resource.why, resource.stance)

@@ -23,7 +23,7 @@ Sources = Mapping[Path, tuple[Path, ...]]
 """Field of the object -> the fields of its root with which it changes."""
 
 
-def provenance(blueprint: Blueprint, root: Live, one: Live | Resource, part: str, now: datetime, settings: Any) -> Sources:
+def provenance(blueprint: Blueprint, root: Live, one: Live | Resource, part: str, now: datetime, configuration: Any) -> Sources:
     """Where the fields of an object come from; nothing where the root is too large for that, or would not make such an object.
 
     The root is computed as if nothing of it were there yet, once as it is, and once for each of its fields with that one changed. What
@@ -35,12 +35,12 @@ def provenance(blueprint: Blueprint, root: Live, one: Live | Resource, part: str
     if len(fields) * max(_pods(asked), 1) > MOST:
         return {}
     key = _key(one.id, _labels(one))
-    before = _made(blueprint, asked, key, now, settings)
+    before = _made(blueprint, asked, key, now, configuration)
     if before is None:
         return {}
     found: dict[Path, list[Path]] = {}
     for path, value in fields:
-        after = _made(blueprint, _changed(asked, path, _other(value)), key, now, settings)
+        after = _made(blueprint, _changed(asked, path, _other(value)), key, now, configuration)
         if after is not None:
             for field in before.keys() | after.keys():
                 if before.get(field) != after.get(field):
@@ -91,11 +91,11 @@ def _changed(value: Any, path: Path, new: Any) -> Any:
     return [_changed(below, rest, new) if at == index else below for at, below in enumerate(value)]
 
 
-def _made(blueprint: Blueprint, asked: Body, key: tuple[str, ...], now: datetime, settings: Any) -> Mapping[Path, Any] | None:
+def _made(blueprint: Blueprint, asked: Body, key: tuple[str, ...], now: datetime, configuration: Any) -> Mapping[Path, Any] | None:
     """The fields of the object as a new root would make it; None where it would not, or makes no sense."""
     (observed,) = propose(empty(), [asked]).roots
     try:
-        desired = blueprint.desire(observed, now, settings, Memo())
+        desired = blueprint.desire(observed, now, configuration, Memo())
     except Exception:  # A root that has been changed in one place may contradict itself in any way.
         return None
     if desired.problems:

@@ -7,10 +7,10 @@ from datetime import datetime
 from engine.conditions import find
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, moment
-from engine.plan import Held, Plan, changed
+from engine.plan import Plan, Wait, changed
 from resources.base import labels
 from resources.base.kinds import PODCLIQUE
-from resources.domains.status import Standing
+from resources.domains.status import DomainStatus
 from resources.model.pod_facts import PodFacts, facts_of
 
 NOBODY: Mapping[str, datetime] = {}
@@ -32,7 +32,7 @@ class Gang:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class Waiting:
     """Something that is not as it should be yet: why, since when, and until when if that is known."""
 
     id: ResourceId
@@ -56,20 +56,20 @@ class Workload:
     ready: int
     scheduled: int
     gangs: tuple[Gang, ...]
-    waits: tuple[Wait, ...]
+    waits: tuple[Waiting, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     """What was asked for and has no effect."""
-    domains: tuple[Standing, ...] = ()
+    domains: tuple[DomainStatus, ...] = ()
 
 
-def summary(observed: Observed, plan: Plan, domains: tuple[Standing, ...] = ()) -> Workload:
+def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = ()) -> Workload:
     """How a root is doing, given what a pass would still do about it."""
     body = observed.root.body
     status = body.get("status") or {}
     pods = [facts_of(live) for live in lives_of(observed, "Pod")]
     unready = _unready(pods)
-    held = [wait(observed, one, unready) for one in (*plan.held, *plan.waiting)]
+    held = [wait(observed, one, unready) for one in (*plan.deferred, *plan.pending)]
     return Workload(
         observed.root.id,
         state(observed, plan),
@@ -95,8 +95,8 @@ def state(observed: Observed, plan: Plan) -> str:
         ("denied", bool(plan.objections)),
         ("deleting", observed.root.deleting_since is not None),
         ("changing", changed(plan)),
-        ("held", bool(plan.held)),
-        ("waiting", bool(plan.waiting)),
+        ("held", bool(plan.deferred)),
+        ("waiting", bool(plan.pending)),
     )
     return next((word for word, applies in words if applies), "settled")
 
@@ -117,10 +117,10 @@ def lives_of(observed: Observed, kind: str) -> list[Live]:
     return sorted((live for part in observed.slices.values() for live in part.of(kind)), key=lambda live: live.id)
 
 
-def wait(observed: Observed, held: Held, unready: Mapping[str, datetime] = NOBODY) -> Wait:
+def wait(observed: Observed, held: Wait, unready: Mapping[str, datetime] = NOBODY) -> Waiting:
     """What waits, since it came to be or since it was last well. `unready`: owner's uid -> since when a pod of its is not ready."""
     live = observed.find(held.id)
-    return Wait(held.id, held.why, _onset(observed, live, unready) if live else None, held.until)
+    return Waiting(held.id, held.why, _onset(observed, live, unready) if live else None, held.until)
 
 
 def _onset(observed: Observed, live: Live, unready: Mapping[str, datetime]) -> datetime:

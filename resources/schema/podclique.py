@@ -67,7 +67,7 @@ class PodCliqueStatus(Wire):
     hpa_pod_selector: str | None = None
     """The label selector by which an autoscaler finds the pods."""
     conditions: Seq[Condition] = ()
-    """Answers about the clique as a whole."""
+    """QueryResults about the clique as a whole."""
     current_pod_clique_set_generation_hash: str | None = None
     """The hash of the set's templates that all pods have."""
     current_pod_template_hash: str | None = None

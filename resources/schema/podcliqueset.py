@@ -181,7 +181,7 @@ class GangStatus(Wire):
     phase: GangPhase
     """How far it is."""
     conditions: Seq[Condition] = ()
-    """Answers about the gang as a whole."""
+    """QueryResults about the gang as a whole."""
 
 
 class PodCliqueSetStatus(Wire):
@@ -190,7 +190,7 @@ class PodCliqueSetStatus(Wire):
     observed_generation: Int64 | None = None
     """The metadata.generation that this status is about."""
     conditions: Seq[Condition] = ()
-    """Answers about the set as a whole."""
+    """QueryResults about the set as a whole."""
     last_errors: Seq[LastError] = ()
     """What went wrong in the latest pass."""
     replicas: Int32 = silent(0)

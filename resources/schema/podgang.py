@@ -74,7 +74,7 @@ class PodGangStatus(Wire):
     phase: str
     """How far it is: Pending, Starting or Running."""
     conditions: Seq[Condition] = ()
-    """Answers about the gang as a whole."""
+    """QueryResults about the gang as a whole."""
     placement_score: float | None = None
     """How well it was placed: 1 is as good as can be."""
 

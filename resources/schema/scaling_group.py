@@ -59,7 +59,7 @@ class ScalingGroupStatus(Wire):
     selector: str | None = None
     """The label selector by which an autoscaler finds the pods."""
     conditions: Seq[Condition] = ()
-    """Answers about the group as a whole."""
+    """QueryResults about the group as a whole."""
     current_pod_clique_set_generation_hash: str | None = None
     """The hash of the set's templates that all pods have."""
     update_progress: ScalingGroupUpdate | None = None

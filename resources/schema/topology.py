@@ -119,7 +119,7 @@ class ClusterTopologyBindingStatus(Wire):
     observed_generation: Int64 = silent(0)
     """The metadata.generation that this status is about."""
     conditions: Seq[Condition] = ()
-    """Answers about the binding as a whole."""
+    """QueryResults about the binding as a whole."""
     scheduler_topology_statuses: Seq[SchedulerTopologyStatus] = ()
     """One entry per scheduler."""
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from engine.failure import Trouble
+from engine.failure import FailedCall
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.operation import Operation, Verb
-from engine.plan import Held
+from engine.plan import Wait
 from engine.resource import Body
+from engine.verb import Verb
 from resources.base import kinds
 
 MOST = 20
@@ -51,36 +51,38 @@ CODES: Mapping[tuple[str, str], Codes] = {
 """Parent and child -> the codes. What is not here is not told: what is done to a parent itself, and states."""
 
 
-def of(parent: ResourceId, troubles: Sequence[Trouble] | None, old: Body) -> Body:
+def of(parent: ResourceId, failed_calls: Sequence[FailedCall] | None, old: Body) -> Body:
     """The field `lastErrors` of an object, taken away when there are none; nothing at all as long as nobody has tried what is to be done.
 
-    `troubles` are those of everything around the object, None where nobody remembers any; `old` is the status as it is: an error
+    `failed_calls` are those of everything around the object, None where nobody remembers any; `old` is the status as it is: an error
     that it tells already was seen when it says.
     """
-    if troubles is None:
+    if failed_calls is None:
         return {}
     seen = {(entry.get("code"), entry.get("description")): entry.get("observedAt") for entry in old.get("lastErrors") or ()}
-    mine = [trouble for trouble in troubles if _is_about(parent, trouble.operation)]
+    mine = [failed_call for failed_call in failed_calls if _is_about(parent, failed_call)]
     told = [
-        _told(codes, trouble, seen) for trouble in mine if trouble.error is not None and (codes := _codes(parent, trouble.operation.id))
+        _told(codes, failed_call, seen)
+        for failed_call in mine
+        if failed_call.error is not None and (codes := _codes(parent, failed_call.id))
     ]
     return {} if mine and not told else {"lastErrors": told[:MOST] or None}
 
 
-def unexplained(lives: Iterable[Live]) -> Iterator[Held]:
+def unexplained(lives: Iterable[Live]) -> Iterator[Wait]:
     """Those objects that tell of errors, for when nobody remembers any: they do so until somebody has tried again."""
     for live in lives:
         if (live.body.get("status") or {}).get("lastErrors"):
             (first, *_) = live.body["status"]["lastErrors"]
             told = f"tells of an error, which is taken back once a pass has gone well: {first.get('description', '')}"
-            yield Held(live.id, told)
+            yield Wait(live.id, told)
 
 
-def in_parts(troubles: Iterable[Trouble], part_of: Callable[[ResourceId], str]) -> Mapping[str, tuple[Trouble, ...]]:
-    """The troubles by the part of the root that they are in."""
-    parts: dict[str, list[Trouble]] = {}
-    for trouble in troubles:
-        parts.setdefault(part_of(trouble.operation.id), []).append(trouble)
+def in_parts(failed_calls: Iterable[FailedCall], part_of: Callable[[ResourceId], str]) -> Mapping[str, tuple[FailedCall, ...]]:
+    """The failed_calls by the part of the root that they are in."""
+    parts: dict[str, list[FailedCall]] = {}
+    for failed_call in failed_calls:
+        parts.setdefault(part_of(failed_call.id), []).append(failed_call)
     return {key: tuple(found) for key, found in parts.items()}
 
 
@@ -89,21 +91,16 @@ def _codes(parent: ResourceId, child: ResourceId) -> Codes | None:
     return CODES.get((parent.kind, child.kind)) or (_synced(child.kind.upper()) if parent.kind == kinds.PODCLIQUESET.name else None)
 
 
-def _is_about(parent: ResourceId, operation: Operation) -> bool:
-    """Whether the call is made for that object, being about one that it controls."""
-    if _codes(parent, operation.id) is None:
-        return False
-    if operation.controller is not None:
-        return (operation.controller.kind, operation.controller.name) == (parent.kind, parent.name)
-    return any(reference.owner.id == parent for reference in operation.references[:1])
+def _is_about(parent: ResourceId, failed_call: FailedCall) -> bool:
+    """Whether the call was made for that object, being about one that it controls."""
+    return _codes(parent, failed_call.id) is not None and failed_call.parent == (parent.kind, parent.name)
 
 
-def _told(codes: Codes, trouble: Trouble, seen: Mapping[tuple[str, str], str]) -> Body:
-    operation = trouble.operation
-    word, code = _words(operation.verb, codes)
-    what = f"failed to sync {operation.id.kind}: [Operation: {word}, Code: {code}]"
-    text = f"{what} message: {operation.verb} {operation.id}, cause: {trouble.error}"[:LONGEST]
-    return {"code": code, "description": text, "observedAt": seen.get((code, text)) or trouble.since.strftime("%Y-%m-%dT%H:%M:%SZ")}
+def _told(codes: Codes, failed_call: FailedCall, seen: Mapping[tuple[str, str], str]) -> Body:
+    word, code = _words(failed_call.verb, codes)
+    what = f"failed to sync {failed_call.id.kind}: [Operation: {word}, Code: {code}]"
+    text = f"{what} message: {failed_call.verb} {failed_call.id}, cause: {failed_call.error}"[:LONGEST]
+    return {"code": code, "description": text, "observedAt": seen.get((code, text)) or failed_call.since.strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
 def _words(verb: Verb, codes: Codes) -> tuple[str, str]:

@@ -39,7 +39,7 @@ def of(view: View, clique: CliqueView) -> Body | None:
         body["observedGeneration"] = clique.live.generation
     if is_settled(clique) or "observedGeneration" in old:
         body["conditions"] = _conditions(clique, old.get("conditions") or (), in_progress)
-    return {**body, **errors.of(clique.id, view.troubles, old)}
+    return {**body, **errors.of(clique.id, view.failed_calls, old)}
 
 
 def _conditions(clique: CliqueView, old: Sequence[Mapping[str, Any]], in_progress: bool) -> Sequence[Mapping[str, Any]]:
@@ -56,8 +56,8 @@ def made_from(clique: CliqueView, hash: str) -> int:
 
 def is_settled(clique: CliqueView) -> bool:
     """Whether all its pods exist, none is too many, and none waits at our gate."""
-    seating = clique.seating
-    return not (seating.fresh or seating.surplus or seating.spent or any(pod.gated for pod in seating.kept))
+    assignment = clique.assignment
+    return not (assignment.fresh or assignment.surplus or assignment.spent or any(pod.gated for pod in assignment.kept))
 
 
 def is_available(clique: CliqueView) -> bool:

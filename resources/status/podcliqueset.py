@@ -15,7 +15,7 @@ from resources.status import podclique, podgang, scaling_group
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ReplicaSummary:
     """What one replica adds to the status of its set."""
 
     complete: bool
@@ -30,7 +30,7 @@ class Standing:
     """How many of its scaling groups are, of how many."""
 
 
-def standing(view: View, complete: bool) -> Standing:
+def standing(view: View, complete: bool) -> ReplicaSummary:
     """How one replica stands."""
     alone = [clique for clique in view.cliques if clique.group is None]
     groups = [(group, scaling_group.replicas_of(view, group)) for group in view.groups]
@@ -41,7 +41,7 @@ def standing(view: View, complete: bool) -> Standing:
     cliques = (sum(map(podclique.is_updated, alone)), len(alone))
     current = (sum(scaling_group.is_current(replicas) for _, replicas in groups), len(groups))
     updated = available and cliques[0] == cliques[1] and current[0] == current[1]
-    return Standing(complete, available, updated, tuple((gang.id.name, podgang.phase(gang)) for gang in view.gangs), cliques, current)
+    return ReplicaSummary(complete, available, updated, tuple((gang.id.name, podgang.phase(gang)) for gang in view.gangs), cliques, current)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Rollout:
     """Nothing is of an old template, and nothing that was replaced is missing."""
 
 
-def of(template: Template, replicas: int, root: Live, standings: Sequence[Standing], rollout: Rollout) -> Body:
+def of(template: Template, replicas: int, root: Live, standings: Sequence[ReplicaSummary], rollout: Rollout) -> Body:
     """What the set says of itself."""
     old: Mapping[str, Any] = root.body.get("status") or {}
     body: dict[str, Any] = {
@@ -73,7 +73,9 @@ def of(template: Template, replicas: int, root: Live, standings: Sequence[Standi
     return {**body, "updateProgress": progress} if progress else body
 
 
-def _progress(template: Template, old: Mapping[str, Any], standings: Sequence[Standing], rollout: Rollout) -> Mapping[str, Any] | None:
+def _progress(
+    template: Template, old: Mapping[str, Any], standings: Sequence[ReplicaSummary], rollout: Rollout
+) -> Mapping[str, Any] | None:
     """The progress of an update: it begins when the template changes, and ends when the last replica is through."""
     known = old.get("updateProgress") or {}
     before = old.get("currentGenerationHash")

@@ -35,4 +35,4 @@ def _initialized(gang: GangView, conditions: Any) -> dict[str, Any]:
 
 
 def _is_complete(clique: CliqueView) -> bool:
-    return clique.live is not None and not clique.going and not clique.seating.fresh
+    return clique.live is not None and not clique.going and not clique.assignment.fresh

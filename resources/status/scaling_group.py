@@ -37,7 +37,7 @@ def of(view: View, group: GroupView) -> Body | None:
         body["currentPodCliqueSetGenerationHash"] = view.template.hash
     if all(map(_is_complete, replicas)) and not _has_excess(view, group):
         body["observedGeneration"] = group.live.generation
-    return {**body, **errors.of(group.id, view.troubles, old)}
+    return {**body, **errors.of(group.id, view.failed_calls, old)}
 
 
 def _has_excess(view: View, group: GroupView) -> bool:
@@ -90,7 +90,7 @@ def is_current(replicas: Sequence[Sequence[CliqueView]]) -> bool:
         clique.live is not None
         and not clique.going
         and clique.hash == clique.clique.hash
-        and all(clique.is_current(pod) for pod in clique.seating.kept)
+        and all(clique.is_current(pod) for pod in clique.assignment.kept)
         for members in replicas
         for clique in members
     )

@@ -6,12 +6,12 @@ from typing import Any
 from engine.conditions import condition, keep
 from engine.observed import Live
 from engine.resource import Body
-from resources.model.scheduler_topology import Counterpart
+from resources.model.scheduler_topology import BackendTopology
 
 DRIFT = "SchedulerTopologyDrift"
 
 
-def of(root: Live, found: Sequence[Counterpart]) -> Body | None:
+def of(root: Live, found: Sequence[BackendTopology]) -> Body | None:
     """What the binding says of itself; None while something is about to be made so, for that will be over before anybody can read it.
 
     Its generation has been dealt with where everything that is kept here could be.
@@ -27,21 +27,21 @@ def of(root: Live, found: Sequence[Counterpart]) -> Body | None:
     return body if any(one.failed for one in found) else {**body, "observedGeneration": root.generation}
 
 
-def _entry(one: Counterpart) -> dict[str, Any]:
+def _entry(one: BackendTopology) -> dict[str, Any]:
     entry: dict[str, Any] = {"schedulerName": one.scheduler, "topologyReference": one.name, "inSync": not one.trouble}
     if one.live is not None and one.live.generation:
         entry["schedulerBackendTopologyObservedGeneration"] = one.live.generation
     return entry | {"message": one.trouble} if one.trouble else entry
 
 
-def _conditions(found: Sequence[Counterpart], generation: int) -> list[dict[str, Any]]:
+def _conditions(found: Sequence[BackendTopology], generation: int) -> list[dict[str, Any]]:
     if not found:
         return []
     drift, reason, message = _standing(found)
     return [condition(DRIFT, drift, reason, message, generation=generation)]
 
 
-def _standing(found: Sequence[Counterpart]) -> tuple[bool | None, str, str]:
+def _standing(found: Sequence[BackendTopology]) -> tuple[bool | None, str, str]:
     if not all(one.available for one in found):
         return None, "TopologyNotFound", "One or more referenced scheduler backends are unavailable for topology management"
     if any(one.trouble for one in found):

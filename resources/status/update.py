@@ -52,8 +52,8 @@ def of_clique(view: View, clique: CliqueView, known: Mapping[str, Any] | None) -
 def _selected_pods(view: View, clique: CliqueView, known: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The pod whose turn it is, and those who have had theirs: told while it is chosen or leaves, for then it can be seen."""
     before = (known or {}).get("readyPodsSelectedToUpdate")
-    chosen = [pod.name for pod in clique.seating.kept if pod.ready and is_old(clique, pod) and pod.name in view.moves.pods]
-    leaving = [pod.name for pod in clique.seating.going if is_old(clique, pod)]
+    chosen = [pod.name for pod in clique.assignment.kept if pod.ready and is_old(clique, pod) and pod.name in view.moves.pods]
+    leaving = [pod.name for pod in clique.assignment.going if is_old(clique, pod)]
     return _next(before, next(iter([*chosen, *leaving]), None))
 
 

@@ -1,6 +1,6 @@
 """Scenario: requests in a row, and what a server answers to them with everything taken out that differs from run to run.
 
-A scenario runs in a namespace of its own, `{ns}`. Answers of the real server are kept in `golden/`; the sandbox must give the same.
+A scenario runs in a namespace of its own, `{ns}`. QueryResults of the real server are kept in `golden/`; the sandbox must give the same.
 """
 
 import re

@@ -9,9 +9,10 @@ import pytest
 from engine.errors import AlreadyExists, Conflict
 from engine.event import Event
 from engine.ids import Kind, Owner, ResourceId
-from engine.operation import Cause, Expect, Operation, Reference, Unknown, Verb
+from engine.operation import BoundOwner, Cause, Expect, Operation, Unknown
 from engine.runtime.clock import SystemClock
 from engine.runtime.provider import Scope
+from engine.verb import Verb
 from providers.cluster import Cluster
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
@@ -103,7 +104,7 @@ async def test_an_object_is_made_with_the_owner_that_was_made_before_it(client: 
     body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "parent", "namespace": namespace}}
     first = await cluster.execute(operation(Verb.CREATE, parent, body), {})
     assert first is not None
-    create = operation(Verb.CREATE, child, service(namespace, "child"), references=(Reference(Owner(parent, "v1"), Unknown(parent)),))
+    create = operation(Verb.CREATE, child, service(namespace, "child"), owners=(BoundOwner(Owner(parent, "v1"), Unknown(parent)),))
 
     await cluster.execute(create, {parent: first["metadata"]["uid"]})
     seen = await cluster.look(child)

@@ -25,15 +25,17 @@ from resources.admission.managed_rules import Protection
 from resources.admission.request import Decision, Request
 from resources.admission.review import Judge, answered
 from resources.base.kinds import PODCLIQUESET
-from resources.ports.configuration import Setup
-from resources.ports.references import neighbours
+from resources.ports.configuration import Configuration
+from resources.ports.references import references
 from tests.contract.asking import asking, told
 from tests.contract.golden import file_of
 from tests.contract.scenario import Ask
 from tests.contract.scenarios.webhooks import SEEN, UNSOUND, WEBHOOKS, a_set
 from tests.contract.server import Server, described
 
-RULES = Rules(Setup({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),)), Protection(enabled=True))
+RULES = Rules(
+    Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),)), Protection(enabled=True)
+)
 """Everything that there is to ask about: enrolment, and the protection of managed objects."""
 
 NAME = "contract-webhooks"
@@ -44,7 +46,7 @@ JSON = "application/json"
 def rules(request: Request) -> Decision:
     """What our rules say; the set that managed objects are part of is always there."""
     parent = {**a_set(), "metadata": {"name": "s", "namespace": request.id.namespace}}
-    return admit(request, RULES.setup, neighbours([live(parent)], [PODCLIQUESET.name]), RULES.protection)
+    return admit(request, RULES.setup, references([live(parent)], [PODCLIQUESET.name]), RULES.protection)
 
 
 def filled(request: Request) -> Decision:

@@ -6,9 +6,10 @@ import pytest
 
 from engine.diff import Rules, compare, compare_status, covers, explain, same
 from engine.ids import ResourceId
-from engine.operation import Cause, Change, Operation, Verb
+from engine.operation import Cause, Change, Operation
 from engine.ownership import MANAGER
 from engine.resource import PLAIN, Policy
+from engine.verb import Verb
 
 ID = ResourceId("", "Service", "default", "one")
 

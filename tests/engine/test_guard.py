@@ -2,11 +2,12 @@
 
 import pytest
 
-from engine.guard import Limits, refuse_to_wipe, within_budget
+from engine.guard import Limits, refuse_unowned_cluster, within_budget
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, World, live, slice_of
-from engine.operation import Cause, Operation, Verb
+from engine.operation import Cause, Operation
 from engine.plan import Plan
+from engine.verb import Verb
 from resources.registry import BLUEPRINTS
 
 
@@ -15,9 +16,9 @@ def thing(number: int, kind: str = "Service") -> ResourceId:
     return ResourceId("", kind, "default", f"thing-{number}")
 
 
-def delete(number: int, *, asked: bool = False) -> Operation:
+def delete(number: int, *, intended: bool = False) -> Operation:
     """A delete, asked for or not."""
-    return Operation(Verb.DELETE, thing(number), "nothing asks for it", Cause.DRIFT, asked=asked)
+    return Operation(Verb.DELETE, thing(number), "nothing asks for it", Cause.DRIFT, intended=intended)
 
 
 def world_of(count: int, *, orphans: bool = False) -> World:
@@ -39,7 +40,7 @@ def test_ten_or_a_tenth_may_go_unasked(observed: int, deletes: int, refused: boo
 
 
 def test_what_was_asked_for_is_never_counted() -> None:
-    plan = Plan(thing(0, "Root"), tuple(delete(number, asked=True) for number in range(500)))
+    plan = Plan(thing(0, "Root"), tuple(delete(number, intended=True) for number in range(500)))
 
     (judged,) = within_budget([plan], world_of(500), Limits(max_deletes=0))
 
@@ -50,7 +51,7 @@ def test_the_budget_is_one_for_all_roots_and_stops_only_those_that_use_it() -> N
     greedy, other, innocent = (
         Plan(thing(0, "Root"), (delete(1),)),
         Plan(thing(1, "Root"), (delete(2),)),
-        Plan(thing(2, "Root"), (delete(3, asked=True),)),
+        Plan(thing(2, "Root"), (delete(3, intended=True),)),
     )
 
     judged = within_budget([greedy, other, innocent], world_of(3), Limits(max_deletes=1))
@@ -60,11 +61,11 @@ def test_the_budget_is_one_for_all_roots_and_stops_only_those_that_use_it() -> N
 
 
 def test_children_without_any_root_are_a_wrong_place_not_a_wish() -> None:
-    (objection,) = refuse_to_wipe(world_of(2, orphans=True), BLUEPRINTS)
+    (objection,) = refuse_unowned_cluster(world_of(2, orphans=True), BLUEPRINTS)
 
     assert "no root is seen, but 2 of their objects are" in objection.message
-    assert refuse_to_wipe(world_of(2), BLUEPRINTS) == ()
-    assert refuse_to_wipe(World(()), BLUEPRINTS) == ()
+    assert refuse_unowned_cluster(world_of(2), BLUEPRINTS) == ()
+    assert refuse_unowned_cluster(World(()), BLUEPRINTS) == ()
 
 
 def test_what_somebody_has_deleted_and_what_that_owns_is_no_sign_of_a_wrong_place() -> None:
@@ -77,9 +78,9 @@ def test_what_somebody_has_deleted_and_what_that_owns_is_no_sign_of_a_wrong_plac
     below = (child("clique", "group"), child("pod", "clique"))
     circle = (child("a", "b"), child("b", "a"))
 
-    assert refuse_to_wipe(World((), (gone, *below)), BLUEPRINTS) == ()
-    assert "1 of their objects" in refuse_to_wipe(World((), (gone, *below, child("other"))), BLUEPRINTS)[0].message
-    assert "2 of their objects" in refuse_to_wipe(World((), (gone, *circle)), BLUEPRINTS)[0].message
+    assert refuse_unowned_cluster(World((), (gone, *below)), BLUEPRINTS) == ()
+    assert "1 of their objects" in refuse_unowned_cluster(World((), (gone, *below, child("other"))), BLUEPRINTS)[0].message
+    assert "2 of their objects" in refuse_unowned_cluster(World((), (gone, *circle)), BLUEPRINTS)[0].message
 
 
 def test_a_root_of_a_kind_that_could_not_own_them_changes_nothing_about_it() -> None:
@@ -91,7 +92,7 @@ def test_a_root_of_a_kind_that_could_not_own_them_changes_nothing_about_it() -> 
         return Observed(live({"apiVersion": "grove.io/v1alpha1", "kind": kind, "metadata": {"name": "other", "uid": "o"}}), {})
 
     def refused(world: World) -> bool:
-        return bool(refuse_to_wipe(world, BLUEPRINTS))
+        return bool(refuse_unowned_cluster(world, BLUEPRINTS))
 
     assert refused(World((seen("ClusterTopologyBinding"),), (service,)))
     assert not refused(World((seen("ClusterTopologyBinding"), seen("PodCliqueSet")), (service,)))

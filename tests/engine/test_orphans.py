@@ -4,9 +4,9 @@ from typing import Any
 
 from engine.ids import ResourceId
 from engine.observed import Live, World, live
-from engine.operation import Verb
-from engine.orphans import with_strays
+from engine.orphans import with_orphans
 from engine.plan import Plan
+from engine.verb import Verb
 from resources.registry import BLUEPRINTS
 from tests.laws.toy import SETUP
 
@@ -26,13 +26,13 @@ def stray(kind: str, name: str, *, owner: str = "", deleted: bool = True, **meta
 
 def farewells(*orphans: Live, incomplete: dict[str, str] | None = None) -> list[tuple[Verb, str]]:
     """What becomes of them."""
-    plans = with_strays((), BLUEPRINTS, World((), orphans, incomplete or {}), SETUP)
+    plans = with_orphans((), BLUEPRINTS, World((), orphans, incomplete or {}), SETUP)
     return [(operation.verb, operation.id.name) for plan in plans for operation in plan.operations]
 
 
 def test_a_clique_that_nothing_relies_on_loses_our_finalizer_and_keeps_those_of_others() -> None:
     clique = stray("PodClique", "c", finalizers=["theirs", CLIQUE_FINALIZER])
-    (plan,) = with_strays((), BLUEPRINTS, World((), (clique,)), SETUP)
+    (plan,) = with_orphans((), BLUEPRINTS, World((), (clique,)), SETUP)
     (operation,) = plan.operations
 
     assert plan.root == ResourceId("grove.io", "PodCliqueSet", "default", "gone")
@@ -75,6 +75,6 @@ def test_what_a_set_has_nothing_to_do_with_need_not_be_seen() -> None:
 
 def test_what_there_is_to_say_of_a_root_that_is_there_stands_in_its_plan() -> None:
     root = ResourceId("grove.io", "PodCliqueSet", "default", "gone")
-    plans = with_strays((Plan(root),), BLUEPRINTS, World((), (stray("PodClique", "c", finalizers=[CLIQUE_FINALIZER]),)), SETUP)
+    plans = with_orphans((Plan(root),), BLUEPRINTS, World((), (stray("PodClique", "c", finalizers=[CLIQUE_FINALIZER]),)), SETUP)
 
     assert [len(plan.operations) for plan in plans] == [1]

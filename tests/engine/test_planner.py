@@ -9,10 +9,11 @@ from engine.graph import graph, part
 from engine.ids import Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Observed, live, slice_of
-from engine.operation import Operation, Verb
+from engine.operation import Operation
 from engine.plan import Plan
 from engine.planner import plan, stamped
 from engine.resource import NOW, Policy, Resource, Stance
+from engine.verb import Verb
 
 ROOT = ResourceId("x.io", "Root", "default", "root")
 THING = ResourceId("x.io", "Thing", "default", "thing")
@@ -34,7 +35,7 @@ def planned(resource: Resource, there: Mapping[str, Any] | None) -> Plan:
 
 
 def wish(stance: Stance = Stance.WANT, policy: Policy | None = None, **over: Any) -> Resource:
-    """A wish for the thing, owned by the root beside others."""
+    """A wish for the thing, owned by the root with_foreign others."""
     owners = (Owner(ROOT, "x.io/v1", controller=False),)
     made = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "thing", "namespace": "default"}, "spec": {"a": 1}}
     return Resource(THING, made, "somebody asks", owners, stance=stance, policy=policy or Policy(shared=True), **over)
@@ -90,14 +91,14 @@ def test_what_is_held_is_left_alone_and_says_why() -> None:
     found = planned(wish(Stance.HOLD), None)
 
     assert found.operations == ()
-    assert [(held.id, held.why) for held in found.held] == [(THING, "somebody asks")]
+    assert [(held.id, held.why) for held in found.deferred] == [(THING, "somebody asks")]
 
 
 def test_what_is_being_deleted_is_made_again_once_it_is_gone() -> None:
     found = planned(wish(), body(THING, deletionTimestamp="2026-01-01T00:00:00Z"))
 
     assert found.operations == ()
-    assert "made again once it is gone" in found.held[0].why
+    assert "made again once it is gone" in found.deferred[0].why
 
 
 def test_object_and_state_are_never_written_on_one_judgement() -> None:

@@ -15,7 +15,7 @@ from providers.sandbox.http.access import Denial
 from providers.sandbox.http.faults import Fault
 from providers.sandbox.process import Sandbox
 from resources.base.kinds import PODCLIQUESET
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
 
@@ -83,7 +83,7 @@ class Box:
     def revisions(self) -> dict[str, str]:
         """The revision of every workload and all that is of it: equal twice means that nothing was written between."""
         found = {}
-        for kind in (PODCLIQUESET, *BLUEPRINTS[0].children(Setup({}, "", fabrics=fabrics(Settings())))):
+        for kind in (PODCLIQUESET, *BLUEPRINTS[0].children(Configuration({}, "", fabrics=fabrics(Settings())))):
             for body in self.all(kind):
                 if kind is PODCLIQUESET or "app.kubernetes.io/managed-by" in body["metadata"].get("labels", {}):
                     found[f"{kind.name}/{body['metadata']['name']}"] = body["metadata"]["resourceVersion"]

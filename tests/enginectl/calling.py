@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResult:
     """How a command ended, and what it said."""
 
     code: int
@@ -39,12 +39,12 @@ class Engine:
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.capsys = capsys
 
-    def __call__(self, *words: str | Path, traceback: bool = False) -> Answer:
+    def __call__(self, *words: str | Path, traceback: bool = False) -> QueryResult:
         """What `engine WORDS` answers; never with a traceback, unless it was asked for."""
         code = app([str(word) for word in words])
         told = self.capsys.readouterr()
         assert traceback or "Traceback" not in told.err
-        return Answer(code, told.out, told.err)
+        return QueryResult(code, told.out, told.err)
 
 
 def started(*words: str | Path, **environment: str) -> subprocess.Popen[str]:
@@ -59,8 +59,8 @@ def started(*words: str | Path, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def finished(*words: str | Path, **environment: str) -> Answer:
+def finished(*words: str | Path, **environment: str) -> QueryResult:
     """What `engine WORDS` answers from a process of its own."""
     with started(*words, **environment) as process:
         out, err = process.communicate(timeout=60)
-    return Answer(process.returncode, out, err)
+    return QueryResult(process.returncode, out, err)

@@ -17,7 +17,7 @@ from providers.sandbox.actors.settings import PARTS, Driver
 from providers.sandbox.registry import ACTORS
 from resources.base.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM, SCALING_GROUP
 from tests.enginectl.box import Box
-from tests.enginectl.calling import ROOT, Answer, Engine
+from tests.enginectl.calling import ROOT, Engine, QueryResult
 from tests.enginectl.conftest import FAST, cluster
 from tests.providers.installed import install
 
@@ -73,7 +73,7 @@ def run(words: list[str], engine: Engine, box: Box | None) -> None:
             pytest.fail(f"the examples want {words}")
 
 
-def found(answer: Answer, words: list[str], searched: list[str]) -> None:
+def found(answer: QueryResult, words: list[str], searched: list[str]) -> None:
     """The command went well, and what is looked for in its answer is there."""
     assert answer.code == Exit.DONE, (words, answer)
     if searched:

@@ -14,7 +14,7 @@ from engine.report.json import document
 from engine.report.model import compose
 from engine.report.text import text
 from engine.runtime.clock import SystemClock
-from engine.tick import survey
+from engine.tick import plan_all
 from engine.world import empty, propose
 from enginectl import wiring
 from enginectl.admitting import admitted_beside
@@ -25,7 +25,7 @@ from enginectl.wiring import ROOTS, Wiring
 from providers.documents import read_documents
 from resources.admission.admit import admit
 from resources.admission.review import answered
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
 from tests.laws.toy import START
@@ -45,7 +45,7 @@ def previewed(wired: Wiring, body: Any) -> list[str]:
     """What `diff -f --against empty` says of it, as text and as a document; the problems that nobody has foreseen."""
     admitted = admitted_beside(wired, asked(body))
     world = propose(empty(), admitted.wanted.roots)
-    found = survey(BLUEPRINTS, world, START, wired.setup, Memo(), Limits())
+    found = plan_all(BLUEPRINTS, world, START, wired.setup, Memo(), Limits())
     report = compose(found.plans, wiring.part_of, objections=found.objections)
     json.dumps(document(report))
     assert all(line.text.isprintable() for line in text(report, verbose=True))
@@ -53,7 +53,7 @@ def previewed(wired: Wiring, body: Any) -> list[str]:
     return [problem for plan in found.plans for problem in (*plan.problems, *problems) if "cannot be understood" in problem]
 
 
-def reviewed(setup: Setup, body: Any, old: Any) -> None:
+def reviewed(setup: Configuration, body: Any, old: Any) -> None:
     """What `review` answers."""
     kind = {"group": "grove.io", "version": "v1alpha1", "kind": "PodCliqueSet"}
     request = {"uid": "1", "kind": kind, "operation": "UPDATE", "name": "x", "namespace": "default", "object": body, "oldObject": old}

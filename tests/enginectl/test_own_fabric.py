@@ -49,7 +49,7 @@ def berths(uid: str) -> Body:
 
 @pytest.fixture
 def sea(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
-    """A cluster with accelerators of both vendors, and the plug-in installed beside the engine."""
+    """A cluster with accelerators of both vendors, and the plug-in installed with_foreign the engine."""
     installed = tmp_path / "installed"
     installed.mkdir()
     install(EXAMPLE, installed, monkeypatch)

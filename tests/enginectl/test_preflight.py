@@ -13,7 +13,7 @@ from providers.sandbox.installation.definitions import definitions
 from resources.base import kinds
 from resources.schema.crds import crds
 from tests.enginectl.box import Box
-from tests.enginectl.calling import ROOT, Answer, Engine
+from tests.enginectl.calling import ROOT, Engine, QueryResult
 from tests.enginectl.conftest import cluster
 from tests.enginectl.test_fitness import configured
 
@@ -40,7 +40,7 @@ def old() -> Mapping[str, Any]:
     return crd
 
 
-def checks(answer: Answer) -> dict[str, tuple[str, str, str]]:
+def checks(answer: QueryResult) -> dict[str, tuple[str, str, str]]:
     """What was checked, with level, result and what was found."""
     assert (answer.document["version"], answer.document["kind"]) == (1, "Preflight")
     return {one["check"]: (one["level"], one["result"], one["found"]) for one in answer.document["checks"]}

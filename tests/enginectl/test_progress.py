@@ -7,15 +7,16 @@ from rich.console import Console
 
 from engine.errors import Forbidden
 from engine.ids import ResourceId
-from engine.operation import Cause, Operation, Verb
-from engine.plan import Held, Plan
+from engine.operation import Cause, Operation
+from engine.plan import Plan, Wait
 from engine.result import Outcome, Result
+from engine.verb import Verb
 from enginectl.progress import ROOTS, Lines, Tree
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "a", "x")
 POD = ResourceId("", "Pod", "a", "x-0-\x1b[2Jw")
 CREATE = Operation(Verb.CREATE, POD, "why", Cause.INTENT)
-WAITING = [Plan(ROOT, (CREATE,), waiting=(Held(POD, "not ready"),))]
+WAITING = [Plan(ROOT, (CREATE,), pending=(Wait(POD, "not ready"),))]
 
 
 class Still:

@@ -13,7 +13,7 @@ from providers.sandbox.registry import ACTORS
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.managed_rules import Protection
 from resources.base.kinds import PODCLIQUE, PODCLIQUESET, SERVICE
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.enginectl.conftest import cluster
@@ -146,7 +146,7 @@ def test_the_preview_of_a_new_set_shows_what_admission_gives_it(engine: Engine, 
 @pytest.fixture
 def guarded_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
     """A cluster with our webhooks, all of them."""
-    setup = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(),))
+    setup = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(),))
     with cluster(tmp_path, ACTORS, rules=Rules(setup, Protection(enabled=True))) as box:
         monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
         yield box
@@ -196,9 +196,9 @@ def test_a_set_may_refer_to_a_topology_that_lies_beside_it(box: Box, engine: Eng
     alone = engine("diff", "--config", config, "-f", file)
 
     file.write_text(constrained + BINDING)
-    beside = engine("diff", "--config", config, "-f", file)
+    with_foreign = engine("diff", "--config", config, "-f", file)
 
-    assert (alone.code, beside.code) == (Exit.FAILED, Exit.DONE)
+    assert (alone.code, with_foreign.code) == (Exit.FAILED, Exit.DONE)
     assert (
         f'  problem: {file}:8: spec.template.topologyConstraint.topologyName: Invalid value: "t": ClusterTopologyBinding "t"' in alone.out
     )

@@ -13,7 +13,7 @@ import yaml
 from enginectl.exits import Exit
 from resources.base.kinds import TOPOLOGY_BINDING
 from tests.enginectl.box import Box
-from tests.enginectl.calling import Answer, Engine
+from tests.enginectl.calling import Engine, QueryResult
 from tests.resources.admission.test_review import review
 from tests.resources.manifests import clique, pcs
 
@@ -21,12 +21,12 @@ GOOD = review(uid="good")
 BAD = review(uid="bad", object=pcs(clique("a", roleName=7)))
 
 
-def answers(said: Answer) -> list[Any]:
+def answers(said: QueryResult) -> list[Any]:
     """The heart of every answer, in order."""
     return [json.loads(line)["response"] for line in said.out.splitlines()]
 
 
-def verdicts(said: Answer) -> list[tuple[str, bool]]:
+def verdicts(said: QueryResult) -> list[tuple[str, bool]]:
     """Who was answered, and whether they may."""
     return [(response["uid"], response["allowed"]) for response in answers(said)]
 

@@ -12,7 +12,7 @@ from providers.sandbox.registry import ACTORS
 from resources.base import kinds
 from resources.schema.crds import crds
 from tests.enginectl.box import Box
-from tests.enginectl.calling import ROOT, Answer, Engine
+from tests.enginectl.calling import ROOT, Engine, QueryResult
 from tests.enginectl.conftest import cluster
 
 FIRST = ROOT / "examples" / "01-first-gang"
@@ -67,7 +67,7 @@ def written(folder: Path, name: str = "demo", *, replicas: int = 1, pods: int = 
     return file
 
 
-def domains(answer: Answer) -> dict[str, dict[str, Any]]:
+def domains(answer: QueryResult) -> dict[str, dict[str, Any]]:
     """The domains of a status, by name."""
     return {one["object"]["name"]: one for workload in answer.document["workloads"] for one in workload["domains"]}
 

@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import strategies as some
 
 from engine.ids import ResourceId
-from engine.operation import Operation, Verb
+from engine.operation import Operation
 from engine.plan import Plan
+from engine.verb import Verb
 from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, NAMED
 from resources.base import kinds, labels
 from resources.domains.drain import ENDED
@@ -250,4 +251,4 @@ def rest(toy: Rack) -> None:
 def unrest(plans: Sequence[Plan]) -> list[str]:
     """What keeps it from resting."""
     operations = [f"{operation.key}: {operation.why}" for plan in plans for operation in plan.operations]
-    return [*operations, *(f"{held.id}: {held.why}" for plan in plans for held in (*plan.waiting, *plan.held))]
+    return [*operations, *(f"{held.id}: {held.why}" for plan in plans for held in (*plan.pending, *plan.deferred))]

@@ -10,8 +10,8 @@ from engine import world
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import live
-from engine.operation import Verb
-from engine.tick import survey
+from engine.tick import plan_all
+from engine.verb import Verb
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
 from resources.base import kinds, labels
 from resources.registry import BLUEPRINTS
@@ -115,7 +115,7 @@ def test_honesty_and_thrift_every_call_has_a_reason_and_what_it_judged(asked: Bo
     toy = rack(asked, chance)
     history(toy, asked, chance, steps=3)
     for plan in toy.plans():
-        assert all(held.why for held in (*plan.held, *plan.waiting))
+        assert all(held.why for held in (*plan.deferred, *plan.pending))
         assert all(alarm.reason and alarm.text for alarm in plan.alarms)
         for operation in plan.operations:
             assert operation.why
@@ -151,9 +151,9 @@ def test_blindness_what_was_not_seen_is_not_touched_nor_is_what_it_may_use(
     children = [one for one in seen if one.id.kind not in OTHERS and one.labels.get(labels.MANAGED_BY) == labels.MANAGER]
     around = [one for one in seen if one.id.kind in NEIGHBOURS]
     sets = [one for one in seen if one.id.kind == kinds.PODCLIQUESET.name]
-    observed = world.assemble(BLUEPRINTS, sets, children, {unseen: "403"}, neighbours=around)
+    observed = world.assemble(BLUEPRINTS, sets, children, {unseen: "403"}, references=around)
 
-    for plan in survey(BLUEPRINTS, observed, toy.now, SETUP, Memo(), Limits()).plans:
+    for plan in plan_all(BLUEPRINTS, observed, toy.now, SETUP, Memo(), Limits()).plans:
         for operation in plan.operations:
             assert operation.id.kind != unseen
             if operation.id.kind == COMPUTE_DOMAIN.name and operation.verb in (Verb.DELETE, Verb.RELEASE):

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from engine.ids import ResourceId
-from engine.operation import Operation, Verb
+from engine.operation import Operation
+from engine.verb import Verb
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.test_tick_laws import some_of
@@ -88,7 +89,7 @@ def test_an_update_takes_one_unit_at_a_time_and_ends_whatever_fails_meanwhile(re
     edited(toy, demo(2, replicas, minimum))
     for step in range(900):
         (plan,) = toy.plans()
-        if not plan.operations and not plan.waiting:
+        if not plan.operations and not plan.pending:
             break
         missing = away(toy)
         healthy = taken_by(toy, plan.operations) - missing
@@ -114,7 +115,7 @@ def test_with_slack_minimum_available_is_kept_by_us(seed: int) -> None:
     edited(toy, podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(2))))
     for _ in range(200):
         (plan,) = toy.plans()
-        if not plan.operations and not plan.waiting:
+        if not plan.operations and not plan.pending:
             break
         before = sum(is_ready(toy, pod) for pod in toy.pods())
         taken = len(taken_by(toy, plan.operations))
@@ -168,8 +169,8 @@ def test_a_template_that_never_gets_ready_takes_one_unit_and_no_more() -> None:
 
     assert sum(is_ready(toy, pod) for pod in toy.pods()) == 5
     (plan,) = toy.plans()
-    assert any("the last one replaced is not ready yet" in waiting.why for waiting in plan.waiting)
-    assert any("another replica is updated first" in waiting.why for waiting in plan.waiting)
+    assert any("the last one replaced is not ready yet" in waiting.why for waiting in plan.pending)
+    assert any("another replica is updated first" in waiting.why for waiting in plan.pending)
 
 
 def test_members_of_a_group_are_replaced_as_a_whole_never_edited() -> None:
@@ -212,7 +213,7 @@ def test_the_progress_of_an_update_is_told_at_every_level() -> None:
     seen = []
     for _ in range(60):
         plans = toy.plans()
-        if not any(plan.operations or plan.waiting for plan in plans):
+        if not any(plan.operations or plan.pending for plan in plans):
             break
         for plan in plans:
             toy.apply(plan.operations)

@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from engine.operation import Operation, Verb
+from engine.operation import Operation
+from engine.verb import Verb
 from resources.base import kinds
 from tests.laws.test_tick_laws import sets, some_of
 from tests.laws.toy import Toy
@@ -40,7 +41,7 @@ def test_a_token_that_never_comes_holds_nothing_but_the_pods_that_wait(manifest:
     for plan in toy.plans():
         toy.apply(plan.operations)
     (plan,) = toy.plans()
-    held = {one.id for one in plan.held}
+    held = {one.id for one in plan.deferred}
 
     assert {id.kind for id in held} <= {"Pod"}
     assert not any(waits_in(body) for body in toy.objects.values())

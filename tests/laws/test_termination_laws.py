@@ -85,7 +85,7 @@ def test_what_waits_says_since_when_and_until_when() -> None:
     turn(toy)
     (plan,) = turn(toy)
 
-    told = [waiting for waiting in plan.waiting if waiting.until]
+    told = [waiting for waiting in plan.pending if waiting.until]
     assert [waiting.id.name for waiting in told] == ["demo-0-a"]
     assert "its gang is recycled if that lasts 10m0s" in told[0].why
     assert told[0].until == plan.wake_at
@@ -106,7 +106,7 @@ def test_cut_off_anywhere_the_whole_gang_is_recycled_once(seed: int) -> None:
     made = len(toy.created)
     for _ in range(120):
         plans = turn(toy, chance)
-        if not any(plan.operations or plan.waiting for plan in plans):
+        if not any(plan.operations or plan.pending for plan in plans):
             break
 
     after = uids(toy)

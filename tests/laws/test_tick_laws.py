@@ -12,9 +12,10 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import live
-from engine.operation import Operation, Verb
+from engine.operation import Operation
 from engine.plan import Plan
-from engine.tick import survey
+from engine.tick import plan_all
+from engine.verb import Verb
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
 from tests.builders import claim_template, clique, group, podcliqueset, share
@@ -122,7 +123,7 @@ def test_crash_anywhere_ends_in_the_same_objects_none_made_twice(manifest: dict[
     toy.put(manifest)
     for _ in range(60):
         plans = toy.plans()
-        if not any(plan.operations or plan.waiting for plan in plans):
+        if not any(plan.operations or plan.pending for plan in plans):
             break
         for plan in plans:
             toy.apply(some_of(plan, chance))
@@ -197,7 +198,7 @@ def test_honesty_every_operation_and_every_hold_has_a_reason(manifest: dict[str,
     disturb(toy, chance)
     for plan in toy.plans():
         assert all(operation.why for operation in plan.operations)
-        assert all(held.why for held in (*plan.held, *plan.waiting))
+        assert all(held.why for held in (*plan.deferred, *plan.pending))
 
 
 @given(sets(), some.randoms(use_true_random=False))
@@ -236,10 +237,10 @@ def test_an_incomplete_listing_never_leads_to_a_delete_of_what_was_not_seen(mani
     children = [one for one in lives if one.id != ROOT and one.id.kind != unseen]
     seen = world.assemble(BLUEPRINTS, roots, children, {unseen: "403"})
 
-    for plan in survey(BLUEPRINTS, seen, toy.now, SETUP, Memo(), Limits()).plans:
+    for plan in plan_all(BLUEPRINTS, seen, toy.now, SETUP, Memo(), Limits()).plans:
         for operation in plan.operations:
             assert operation.id.kind != unseen
-            assert not (operation.verb is Verb.DELETE and not operation.asked)
+            assert not (operation.verb is Verb.DELETE and not operation.intended)
 
 
 def disturb(toy: Toy, chance: random.Random) -> None:
@@ -275,8 +276,8 @@ def told(plans: tuple[Plan, ...]) -> list[Any]:
     return [
         (
             [(one.key, one.why, one.cause, one.body, sorted(one.after), one.expect) for one in plan.operations],
-            sorted(plan.held, key=str),
-            sorted(plan.waiting, key=str),
+            sorted(plan.deferred, key=str),
+            sorted(plan.pending, key=str),
         )
         for plan in plans
     ]

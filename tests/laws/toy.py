@@ -9,19 +9,20 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, World, live
-from engine.operation import Operation, Verb
+from engine.operation import Operation
 from engine.paths import merge_patch
 from engine.plan import Plan
-from engine.planner import reference
-from engine.tick import survey
+from engine.planner import owner_reference
+from engine.tick import plan_all
+from engine.verb import Verb
 from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
 from providers.schedulers.kube import KubeScheduler
 from resources.base import kinds, labels
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
-SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),))
+SETUP = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),))
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NEIGHBOURS = frozenset({kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name, COMPUTE_DOMAIN.name, kinds.RESOURCE_CLAIM.name})
 OTHERS = frozenset({kinds.PODCLIQUESET.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
@@ -65,15 +66,15 @@ class Toy:
         """All of it, as observed."""
         lives = [live(body) for body in self.objects.values()]
         roots = [one for one in lives if one.id.kind == kinds.PODCLIQUESET.name]
-        neighbours = NEIGHBOURS.union(kind.name for kind in BLUEPRINTS[0].neighbours(self.settings))
-        around = [one for one in lives if one.id.kind in neighbours]
+        references = NEIGHBOURS.union(kind.name for kind in BLUEPRINTS[0].references(self.settings))
+        around = [one for one in lives if one.id.kind in references]
         children = [one for one in lives if one.id.kind not in OTHERS and one.labels.get(labels.MANAGED_BY) == labels.MANAGER]
-        self.previous = world.assemble(BLUEPRINTS, roots, children, {}, self.previous, neighbours=around, unserved=self.unserved)
+        self.previous = world.assemble(BLUEPRINTS, roots, children, {}, self.previous, references=around, unserved=self.unserved)
         return self.previous
 
     def plans(self, memo: Memo | None = None) -> tuple[Plan, ...]:
         """What a pass would do now."""
-        return survey(BLUEPRINTS, self.world(), self.now, self.settings, memo or Memo(), Limits()).plans
+        return plan_all(BLUEPRINTS, self.world(), self.now, self.settings, memo or Memo(), Limits()).plans
 
     def apply(self, operations: Iterable[Operation]) -> None:
         """Make these calls, one after the other."""
@@ -84,7 +85,7 @@ class Toy:
         """Make one call, with its preconditions."""
         body = self.objects.get(operation.id)
         if operation.verb is Verb.CREATE:
-            if body is not None and not any(one.owner.controller for one in operation.references):
+            if body is not None and not any(one.owner.controller for one in operation.owners):
                 return  # Somebody who shares it was quicker.
             assert body is None, f"{operation.id} is created twice"
             self.created.append(operation.id)
@@ -103,7 +104,7 @@ class Toy:
 
     def _create(self, operation: Operation) -> None:
         uids = {id: body["metadata"]["uid"] for id, body in self.objects.items()}
-        references = [reference(one, uids) for one in operation.references]
+        references = [owner_reference(one, uids) for one in operation.owners]
         metadata = {**operation.body["metadata"], **({"ownerReferences": references} if references else {})}
         self.put({**operation.body, "metadata": metadata})
 
@@ -148,7 +149,7 @@ class Toy:
         """Pass after pass until nothing is left to do; how many it took."""
         for count in range(rounds):
             plans = self.plans()
-            if not any(plan.operations for plan in plans) and not any(plan.waiting for plan in plans):
+            if not any(plan.operations for plan in plans) and not any(plan.pending for plan in plans):
                 return count
             for plan in plans:
                 self.apply(plan.operations)

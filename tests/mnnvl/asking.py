@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from engine.operation import Verb
 from engine.plan import Plan
 from engine.result import Outcome, Result
+from engine.verb import Verb
 from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
 from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
 from resources.base import kinds
-from resources.reports.events import narrator
+from resources.reports.events import event_builder
 from tests.builders import podcliqueset
 from tests.laws.fabric_worlds import pass_, rest
 from tests.laws.rack import Rack
@@ -46,7 +46,7 @@ def events(plan: Plan, error: Exception | None = None) -> list[tuple[bool, str, 
     """What people are told when the plan is carried out, or when every create of it fails: whether it is a warning, reason, message."""
     outcome = Outcome.DONE if error is None else Outcome.FAILED
     results = [Result(one, outcome, error=error) for one in plan.operations if one.verb in (Verb.CREATE, Verb.DELETE)]
-    return [(event.warning, event.reason, event.message) for event in narrator(SETUP)((), results) if "ComputeDomain" in event.reason]
+    return [(event.warning, event.reason, event.message) for event in event_builder(SETUP)((), results) if "ComputeDomain" in event.reason]
 
 
 def claimed(toy: Rack) -> dict[str, list[str]]:
@@ -96,7 +96,7 @@ def owners(toy: Rack, domain: str) -> list[str]:
 
 def held(plan: Plan) -> dict[str, str]:
     """What is held, and why."""
-    return {one.id.name: one.why for one in plan.held}
+    return {one.id.name: one.why for one in plan.deferred}
 
 
 def done_to_domains(toy: Rack, passes: int = 12) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.operation import Verb
+from engine.verb import Verb
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN, DOMAIN_LABEL
 from resources.base import kinds
 from tests.builders import clique, group

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from engine.errors import Forbidden
-from engine.operation import Verb
 from engine.resource import Body
+from engine.verb import Verb
 from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, NAMED
 from tests.builders import clique, group, podcliqueset
 from tests.laws.fabric_worlds import rest, scale

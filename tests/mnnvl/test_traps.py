@@ -10,7 +10,7 @@ from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import live
 from engine.quantity import is_zero
-from engine.tick import survey
+from engine.tick import plan_all
 from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, NAMED
 from resources.install.permissions import permissions
 from resources.registry import BLUEPRINTS
@@ -255,7 +255,7 @@ def test_T16_a_claim_that_lingers_keeps_the_domain_as_well(how: str) -> None:
     scale(toy, DEMO, 0) if how == "scaled in" else toy.delete(DEMO)
     assert done_to_domains(toy) == []
     assert "waits for 1 claim" in held(plan_of(toy))["demo-0"]
-    assert [one.id.name for one in plan_of(toy).waiting] == ["demo-0"]
+    assert [one.id.name for one in plan_of(toy).pending] == ["demo-0"]
     del toy.objects[claim]
 
     assert done_to_domains(toy) == [("delete", "demo-0"), ("release", "demo-0")]
@@ -296,8 +296,8 @@ def test_T16_it_stays_as_long_as_not_everything_that_may_use_it_can_be_seen(unse
     around = [one for one in map(live, toy.objects.values()) if one.id.kind in NEIGHBOURS and one.id.kind != unseen]
     sets = [one for one in map(live, toy.objects.values()) if one.id == DEMO]
     children = [one for one in around if one.id.kind == COMPUTE_DOMAIN.name]
-    seen = world.assemble(BLUEPRINTS, sets, children, {unseen: "403"}, neighbours=around)
-    (plan,) = survey(BLUEPRINTS, seen, toy.now, toy.settings, Memo(), Limits()).plans
+    seen = world.assemble(BLUEPRINTS, sets, children, {unseen: "403"}, references=around)
+    (plan,) = plan_all(BLUEPRINTS, seen, toy.now, toy.settings, Memo(), Limits()).plans
 
     assert [one for one in plan.operations if one.id.kind == COMPUTE_DOMAIN.name] == []
     assert held(plan)["demo-0"] == f"goes once {unseen} objects are seen completely"

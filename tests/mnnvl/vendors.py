@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from engine.ids import Kind
-from engine.operation import Verb
 from engine.resource import Body
+from engine.verb import Verb
 from providers.fabrics.nvidia import Nvidia
-from resources.ports.fabric import Wish
+from resources.ports.fabric import DomainRequest
 from tests.laws.rack import Rack
 from tests.laws.toy import SETUP
 
@@ -19,12 +19,12 @@ class Acme(Nvidia):
     kind = Kind("fabric.acme.example", "v1", "Mesh", "meshes")
     finalizer = "acme.example/mesh"
 
-    def wishes(self, root: str, annotations: Any, cliques: Any) -> tuple[Wish, ...]:
+    def domain_requests(self, root: str, annotations: Any, cliques: Any) -> tuple[DomainRequest, ...]:
         """Asked for by a key of its own."""
         asked = {name: (one.get("annotations") or {}).get("acme.example/mesh") for name, one in cliques.items()}
-        return tuple(Wish(mesh, frozenset({name}), shared=True) for name, mesh in asked.items() if mesh)
+        return tuple(DomainRequest(mesh, frozenset({name}), shared=True) for name, mesh in asked.items() if mesh)
 
-    def component(self, wish: Wish) -> str:
+    def component(self, request: DomainRequest) -> str:
         """Its own."""
         return "pcs-mesh"
 
@@ -36,7 +36,7 @@ class Acme(Nvidia):
         """Where it leads."""
         return f"{name}-mesh"
 
-    def dressed(self, spec: Body, template: str) -> dict[str, Any]:
+    def decorate_pod(self, spec: Body, template: str) -> dict[str, Any]:
         """A claim under its own name."""
         return {**spec, "resourceClaims": [*(spec.get("resourceClaims") or ()), {"name": "mesh", "resourceClaimTemplateName": template}]}
 

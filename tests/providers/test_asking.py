@@ -13,12 +13,12 @@ from providers.asking import ACCESS_REVIEW, allowed, ask, best, offer
 from providers.kubernetes.discovery import Discovery, Served
 from resources.base import kinds
 from resources.install.permissions import Permission
-from resources.ports.queries import Offer, Question
+from resources.ports.queries import Query, ServedApis
 
 pytestmark = pytest.mark.anyio
-TEMPLATES = Question(kinds.RESOURCE_CLAIM_TEMPLATE, versions=("v1beta2", "v1beta1"))
+TEMPLATES = Query(kinds.RESOURCE_CLAIM_TEMPLATE, versions=("v1beta2", "v1beta1"))
 OLDEST = replace(kinds.RESOURCE_CLAIM_TEMPLATE, version="v1beta1")
-NODES = Question(kinds.NODE)
+NODES = Query(kinds.NODE)
 GONE = NotFound("no such thing", status={"reason": "NotFound", "details": {"name": "x"}})
 
 
@@ -63,9 +63,9 @@ class Server:
         return cast(Client, self)
 
 
-def offering(*served: Kind, **rest: Any) -> Offer:
+def offering(*served: Kind, **rest: Any) -> ServedApis:
     """What a server serves."""
-    return Offer(frozenset((kind.group, kind.version, kind.plural) for kind in served), **rest)
+    return ServedApis(frozenset((kind.group, kind.version, kind.plural) for kind in served), **rest)
 
 
 async def test_a_question_is_asked_in_the_best_version_that_is_served() -> None:
@@ -93,27 +93,27 @@ async def test_what_a_silent_group_serves_is_not_known() -> None:
 
 @pytest.mark.parametrize("fault", [Forbidden("nodes is forbidden"), ServerFault("oops"), Unreachable("cut")])
 async def test_a_refusal_is_an_answer_that_says_why(fault: ClusterError) -> None:
-    answers = await ask(Server({kinds.NODE: fault}).client(), [NODES, TEMPLATES], Offer())
+    answers = await ask(Server({kinds.NODE: fault}).client(), [NODES, TEMPLATES], ServedApis())
 
     assert (answers.to(NODES).fault, answers.to(NODES).known) == (str(fault), False)
     assert answers.to(TEMPLATES).known
 
 
 async def test_one_object_that_is_not_there_is_told_from_a_kind_that_nobody_knows() -> None:
-    one, bare = Question(kinds.NODE, name="x"), NotFound("404 page not found")
+    one, bare = Query(kinds.NODE, name="x"), NotFound("404 page not found")
 
-    assert (await ask(Server({kinds.NODE: GONE}).client(), [one], Offer())).to(one).served
-    assert not (await ask(Server({kinds.NODE: bare}).client(), [one], Offer())).to(one).served
-    assert not (await ask(Server({kinds.NODE: bare}).client(), [NODES], Offer())).to(NODES).served
+    assert (await ask(Server({kinds.NODE: GONE}).client(), [one], ServedApis())).to(one).served
+    assert not (await ask(Server({kinds.NODE: bare}).client(), [one], ServedApis())).to(one).served
+    assert not (await ask(Server({kinds.NODE: bare}).client(), [NODES], ServedApis())).to(NODES).served
 
 
 async def test_credentials_that_are_refused_are_no_answer() -> None:
     with pytest.raises(Unauthorized):
-        await ask(Server({kinds.NODE: Unauthorized("no")}).client(), [NODES, TEMPLATES], Offer())
+        await ask(Server({kinds.NODE: Unauthorized("no")}).client(), [NODES, TEMPLATES], ServedApis())
 
 
 async def test_what_nobody_has_asked_is_not_known() -> None:
-    assert not (await ask(Server().client(), [], Offer())).to(NODES).known
+    assert not (await ask(Server().client(), [], ServedApis())).to(NODES).known
 
 
 async def test_a_server_tells_every_version_and_what_it_is() -> None:

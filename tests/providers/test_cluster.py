@@ -10,7 +10,7 @@ from engine.errors import ClusterError, Forbidden, NotFound, ServerFault, Unauth
 from engine.ids import Kind
 from engine.runtime.client import Listing
 from engine.runtime.clock import SystemClock
-from engine.runtime.provider import Scope, Sighting
+from engine.runtime.provider import Observation, Scope
 from providers.cluster import Cluster
 from resources.base.kinds import POD, PODCLIQUE, PODCLIQUESET, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE, TOPOLOGY_BINDING
 
@@ -37,7 +37,7 @@ class Lists:
         return (PODCLIQUESET, PODCLIQUE, POD)
 
 
-async def look(refused: Mapping[Kind, ClusterError], scope: Scope = SCOPE) -> tuple[Sighting, Lists]:
+async def look(refused: Mapping[Kind, ClusterError], scope: Scope = SCOPE) -> tuple[Observation, Lists]:
     client: Any = Lists(refused)
     return await Cluster(client, SystemClock()).observe(scope), client
 
@@ -88,23 +88,23 @@ async def test_a_kind_of_children_of_which_everything_is_read_is_listed_once_for
 
     assert sorted(client.asked) == [("Pod", "one", "a=b"), ("Service", "one", "")]
     assert [live.id.kind for live in seen.children] == ["Pod"]
-    assert [live.id.kind for live in seen.neighbours] == ["Service"]
+    assert [live.id.kind for live in seen.references] == ["Service"]
 
     everywhere, _ = await look({}, Scope((), (SERVICE,), "a=b", (), (SERVICE,)))
-    assert everywhere.children == everywhere.neighbours
+    assert everywhere.children == everywhere.references
 
 
 async def test_what_a_server_has_in_an_older_version_only_is_seen_and_cannot_be_made() -> None:
     absent: dict[Kind, ClusterError] = dict.fromkeys((RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE), NotFound("no such kind"))
     seen, client = await look(absent, Scope((), (RESOURCE_CLAIM,), "a=b", ("one",), (RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE)))
 
-    assert [live.body["apiVersion"] for live in seen.neighbours] == ["resource.k8s.io/v1beta2"] * 2
+    assert [live.body["apiVersion"] for live in seen.references] == ["resource.k8s.io/v1beta2"] * 2
     assert seen.unserved == frozenset({"ResourceClaim"})
     assert len(client.asked) == 4
 
     none = {replace(kind, version=version): error for kind, error in absent.items() for version in ("v1", "v1beta2", "v1beta1")}
     seen, _ = await look(none, Scope((), (), "a=b", ("one",), (RESOURCE_CLAIM_TEMPLATE,)))
-    assert (seen.neighbours, seen.unserved) == ([], frozenset({"ResourceClaimTemplate"}))
+    assert (seen.references, seen.unserved) == ([], frozenset({"ResourceClaimTemplate"}))
 
 
 async def test_who_is_not_known_sees_nothing() -> None:
@@ -125,15 +125,15 @@ async def test_neighbours_are_listed_without_a_label_and_those_of_the_whole_clus
         ("ResourceClaimTemplate", "one", ""),
         ("ResourceClaimTemplate", "two", ""),
     ]
-    assert len(seen.neighbours) == 3
+    assert len(seen.references) == 3
     assert (seen.roots, seen.children) == ([], [])
 
 
 async def test_roots_of_the_whole_cluster_are_listed_once_whatever_the_namespaces_and_whoever_else_reads_them() -> None:
     asked = [("ClusterTopologyBinding", "", ""), ("PodCliqueSet", "one", ""), ("PodCliqueSet", "two", "")]
 
-    for neighbours in ((), (TOPOLOGY_BINDING,)):
-        seen, client = await look({}, Scope((PODCLIQUESET, TOPOLOGY_BINDING), (), "a=b", ("one", "two"), neighbours))
+    for references in ((), (TOPOLOGY_BINDING,)):
+        seen, client = await look({}, Scope((PODCLIQUESET, TOPOLOGY_BINDING), (), "a=b", ("one", "two"), references))
         assert sorted(client.asked) == asked
         assert sorted(live.id.kind for live in seen.roots) == ["ClusterTopologyBinding", "PodCliqueSet", "PodCliqueSet"]
-        assert [live.id.kind for live in seen.neighbours] == [kind.name for kind in neighbours]
+        assert [live.id.kind for live in seen.references] == [kind.name for kind in references]

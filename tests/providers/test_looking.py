@@ -8,8 +8,9 @@ import pytest
 from engine.errors import Forbidden
 from engine.event import Event
 from engine.ids import ResourceId
-from engine.operation import Cause, Operation, Verb
-from providers.looking import Looking
+from engine.operation import Cause, Operation
+from engine.verb import Verb
+from providers.looking import ReadOnlyProvider
 from providers.snapshot import Snapshot
 
 pytestmark = pytest.mark.anyio
@@ -31,8 +32,8 @@ class Armed(Snapshot):
 @pytest.mark.parametrize("verb", Verb)
 async def test_every_operation_is_refused_before_it_gets_anywhere(verb: Verb) -> None:
     with pytest.raises(Forbidden):
-        await Looking(Armed()).execute(Operation(verb, POD, "why", Cause.INTENT), {})
+        await ReadOnlyProvider(Armed()).execute(Operation(verb, POD, "why", Cause.INTENT), {})
 
 
 async def test_no_event_is_told() -> None:
-    await Looking(Armed()).record(Event(POD, "u", "Created", "made"))
+    await ReadOnlyProvider(Armed()).record(Event(POD, "u", "Created", "made"))

@@ -93,7 +93,9 @@ def test_pods_wait_for_the_template_that_the_driver_names_and_claim_that_one(har
         sea.apply(plan.operations)
     (plan,) = sea.plans()
 
-    assert {one.why for one in plan.held} == {"ResourceClaimTemplate northport-berths of Harbour northport is not made yet by its driver"}
+    assert {one.why for one in plan.deferred} == {
+        "ResourceClaimTemplate northport-berths of Harbour northport is not made yet by its driver"
+    }
     assert list(claims(sea)) == ["demo-0-frontend"]
 
     sea.driver = True
@@ -128,7 +130,7 @@ def test_a_star_is_a_harbour_for_each_replica_which_goes_after_its_pods(harbours
     sea.write(kinds.PODCLIQUESET.id("default", "demo"), {"spec": {"replicas": 1}, "metadata": {"generation": 2}})
     (plan,) = sea.plans()
     assert {operation.id.kind for operation in plan.operations if operation.verb == "delete"} == {"Pod"}
-    (why,) = (one.why for one in plan.held if one.id.name == "demo-1-harbour")
+    (why,) = (one.why for one in plan.deferred if one.id.name == "demo-1-harbour")
     assert why.startswith("replica 1 goes: demo is scaled to 1; waits for")
     sea.settle()
     assert list(sea.harbours()) == ["demo-0-harbour"]

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from engine.errors import Forbidden, InputError
 from engine.ids import ResourceId
 from engine.observed import live
-from engine.operation import Cause, Operation, Verb
+from engine.operation import Cause, Operation
 from engine.runtime.provider import Scope
+from engine.verb import Verb
 from providers.documents import read_documents
 from providers.snapshot import EMPTY, as_yaml, read, written
 from resources.base.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE, SECRET, TOPOLOGY_BINDING
@@ -161,7 +162,7 @@ async def test_neighbours_are_there_whatever_their_labels(tmp_path: Path) -> Non
     template["apiVersion"], binding["apiVersion"] = RESOURCE_CLAIM_TEMPLATE.api_version, TOPOLOGY_BINDING.api_version
     snapshot = read(stored(tmp_path, template, binding, body("Pod", "p")))
 
-    seen = await snapshot.observe(Scope((), (POD,), "managed=us", neighbours=(RESOURCE_CLAIM_TEMPLATE, TOPOLOGY_BINDING)))
+    seen = await snapshot.observe(Scope((), (POD,), "managed=us", references=(RESOURCE_CLAIM_TEMPLATE, TOPOLOGY_BINDING)))
 
-    assert sorted(one.id.name for one in seen.neighbours) == ["gpu", "hall"]
+    assert sorted(one.id.name for one in seen.references) == ["gpu", "hall"]
     assert seen.children == ()

@@ -1,4 +1,4 @@
-"""Watched: a cluster is listed once and followed from then on: a look costs no call, and a change is noticed at once."""
+"""WatchingCluster: a cluster is listed once and followed from then on: a look costs no call, and a change is noticed at once."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -11,20 +11,21 @@ import pytest
 from engine.errors import ClusterError, Expired, Forbidden, NotFound, ServerFault, Unreachable
 from engine.ids import Kind
 from engine.observed import live
-from engine.operation import Cause, Expect, Operation, Verb
-from engine.runtime.provider import Attentive, Scope, Sighting
+from engine.operation import Cause, Expect, Operation
+from engine.runtime.provider import Observation, Scope, WatchingProvider
+from engine.verb import Verb
 from providers.following import ABSENT_FOR, STALE_AFTER
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
-from providers.watched import Watched
+from providers.watched import WatchingCluster
 from resources.base import kinds
 from resources.base.kinds import POD, SECRET, SERVICE
 
 pytestmark = pytest.mark.anyio
 
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
-SCOPE = Scope((), (SERVICE, SECRET), "a=b", neighbours=(POD, WIDGET))
+SCOPE = Scope((), (SERVICE, SECRET), "a=b", references=(POD, WIDGET))
 WIDGETS = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -121,13 +122,13 @@ class Scene:
         self.api = Api(self.clock, seed=1)
         self.others = InProcessClient(self.api, "others")
         self.line = Line(InProcessClient(self.api))
-        self.ours = Watched(self.line, self.clock)
+        self.ours = WatchingCluster(self.line, self.clock)
 
     async def make(self, kind: Kind, name: str, **more: Any) -> dict[str, Any]:
         """Somebody else makes an object."""
         return await self.others.create(kind, "default", body(kind, name, **more))
 
-    async def look(self) -> Sighting:
+    async def look(self) -> Observation:
         """A look, after everybody has had the time for what is on its way."""
         await self.clock.advance(0)
         return await self.ours.observe(SCOPE)
@@ -167,7 +168,7 @@ def creation(kind: Kind, name: str) -> Operation:
     return Operation(Verb.CREATE, kind.id("default", name), "wanted", Cause.INTENT, body=body(kind, name))
 
 
-def names(seen: Sighting) -> list[str]:
+def names(seen: Observation) -> list[str]:
     """The names of the children."""
     return sorted(one.id.name for one in seen.children)
 
@@ -192,7 +193,7 @@ async def test_a_look_costs_nothing_as_long_as_nothing_happens() -> None:
         assert names(first) == ["one"]
         assert first.unserved == frozenset({"Widget"})
         assert cluster.line.asked - before == Counter()
-        assert isinstance(cluster.ours, Attentive)
+        assert isinstance(cluster.ours, WatchingProvider)
 
 
 async def test_what_others_make_change_and_delete_is_noticed_at_once() -> None:
@@ -287,7 +288,7 @@ async def test_a_kind_that_the_server_has_only_later_is_seen_when_it_has_it() ->
         seen = await cluster.look()
 
         assert seen.unserved == frozenset()
-        assert [one.id.name for one in seen.neighbours] == ["w"]
+        assert [one.id.name for one in seen.references] == ["w"]
 
 
 async def test_a_kind_that_is_taken_away_and_given_again_is_seen_again() -> None:
@@ -296,12 +297,12 @@ async def test_a_kind_that_is_taken_away_and_given_again_is_seen_again() -> None
             await cluster.others.create(kinds.CRD, "", WIDGETS)
             await cluster.make(WIDGET, name)
             await cluster.clock.advance(2 * ABSENT_FOR)
-            assert [one.id.name for one in (await cluster.look()).neighbours] == [name]
+            assert [one.id.name for one in (await cluster.look()).references] == [name]
 
             await cluster.others.delete(kinds.CRD, "", "widgets.example.com")
             await cluster.clock.advance(ABSENT_FOR)
             seen = await cluster.look()
-            assert (len(seen.neighbours), sorted(seen.unserved), dict(seen.incomplete)) == (0, ["Widget"], {})
+            assert (len(seen.references), sorted(seen.unserved), dict(seen.incomplete)) == (0, ["Widget"], {})
 
 
 async def test_what_secrets_hold_is_forgotten_whichever_way_they_come() -> None:

@@ -14,8 +14,8 @@ from engine.ids import Kind
 from engine.runtime.lease import Lease
 from engine.runtime.logs import logger
 from engine.runtime.loop import run
-from engine.runtime.passes import Engine, Look
-from engine.runtime.provider import Scope, Sighting
+from engine.runtime.passes import Engine, Pass
+from engine.runtime.provider import Observation, Scope
 from engine.runtime.session import Report, preview, sync
 from providers.registry import SCHEDULERS, fabrics
 from providers.sandbox.actors.nodes import node_names
@@ -27,25 +27,25 @@ from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
 from providers.sandbox.installation.installation import installation
 from providers.sandbox.registry import ACTORS, run_actors
-from providers.watched import Watched
+from providers.watched import WatchingCluster
 from resources import settings
 from resources.base import kinds
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
-from resources.reports.events import narrator
+from resources.reports.events import event_builder
 from resources.schema.crds import crds
 from tests.stories.process import Process
 
 definitions = cache(crds)
 
-SETUP = Setup(dict(SCHEDULERS), next(iter(SCHEDULERS)), fabrics=fabrics(settings.Settings()))
+SETUP = Configuration(dict(SCHEDULERS), next(iter(SCHEDULERS)), fabrics=fabrics(settings.Settings()))
 CHILDREN = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.children(SETUP)))
 
 
-def scope(setup: Setup) -> Scope:
+def scope(setup: Configuration) -> Scope:
     """What our processes look at."""
-    neighbours = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.neighbours(setup)))
-    return Scope(tuple(blueprint.kind for blueprint in BLUEPRINTS), CHILDREN, BLUEPRINTS[0].selector, neighbours=neighbours)
+    references = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.references(setup)))
+    return Scope(tuple(blueprint.kind for blueprint in BLUEPRINTS), CHILDREN, BLUEPRINTS[0].selector, references=references)
 
 
 SCOPE = scope(SETUP)
@@ -54,14 +54,14 @@ INTERVAL = 5.0
 """Seconds between two passes of `engine run` where nothing happens."""
 
 
-class Eyes(Watched):
+class Eyes(WatchingCluster):
     """What a process of ours sees, and that it looks."""
 
     def __init__(self, ours: Process, clock: VirtualClock) -> None:
         super().__init__(ours, clock)
         self._ours = ours
 
-    async def observe(self, scope: Scope) -> Sighting:
+    async def observe(self, scope: Scope) -> Observation:
         """A look, told to whoever wants to know."""
         seen = await super().observe(scope)
         self._ours.on_look()
@@ -116,12 +116,14 @@ class Stage:
         return await sync(self._engine(ours, limits or Limits()), self._lease(ours), **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
-        return Engine(Eyes(ours, self.clock), self.clock, scope(self.setup), BLUEPRINTS, self.setup, limits, narrate=narrator(self.setup))
+        return Engine(
+            Eyes(ours, self.clock), self.clock, scope(self.setup), BLUEPRINTS, self.setup, limits, events_of=event_builder(self.setup)
+        )
 
     def _lease(self, ours: Process) -> Lease:
         return Lease(ours, self.clock, "default", "engine", f"process-{self._started}")
 
-    async def look(self) -> Look:
+    async def look(self) -> Pass:
         """What `engine diff` and `engine status` see now."""
         return await preview(self._engine(Process(InProcessClient(self.api))))
 

@@ -18,11 +18,11 @@ from engine.runtime.session import Ending, Report, sync
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from providers.watched import Watched
+from providers.watched import WatchingCluster
 from resources.base import kinds
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
-from resources.reports.events import narrator
+from resources.reports.events import event_builder
 from resources.schema.crds import crds
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
@@ -63,12 +63,12 @@ async def connection(plane: ControlPlane, user: str) -> AsyncIterator[Kubernetes
         yield client
 
 
-async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Setup = SETUP) -> Report:
+async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Configuration = SETUP) -> Report:
     """`engine sync` as the operator, with connections and a memory of its own."""
     clock = SystemClock()
     async with connection(plane, "operator") as client:
         where = replace(scope(setup), namespaces=(namespace,))
-        engine = Engine(Watched(client, clock), clock, where, BLUEPRINTS, setup, narrate=narrator(setup))
+        engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, setup, events_of=event_builder(setup))
         return await sync(engine, Lease(client, clock, namespace, "engine", identify()), patience=120)
 
 

@@ -17,10 +17,10 @@ from engine.runtime.logs import logger
 from engine.runtime.loop import run
 from engine.runtime.passes import Engine
 from providers.kubernetes.client import KubernetesClient
-from providers.watched import Watched
+from providers.watched import WatchingCluster
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
-from resources.reports.events import narrator
+from resources.reports.events import event_builder
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.pods import is_ready
@@ -38,7 +38,7 @@ async def leading(plane: ControlPlane) -> AsyncIterator[None]:
     clock, stop, told = SystemClock(), anyio.CancelScope(), io.StringIO()
     async with connection(plane, "operator") as client:
         where = replace(scope(SETUP), namespaces=(NAMESPACE,))
-        engine = Engine(Watched(client, clock), clock, where, BLUEPRINTS, SETUP, narrate=narrator(SETUP))
+        engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, SETUP, events_of=event_builder(SETUP))
         lease = Lease(client, clock, NAMESPACE, "engine", identify())
         async with anyio.create_task_group() as tasks:
 

@@ -121,8 +121,8 @@ async def test_without_the_driver_a_deletion_waits_says_for_what_writes_nothing_
         await cluster.clock.advance(1800)
 
         assert ours.count == written
-        (plan,) = (await cluster.look()).survey.plans
-        why = next(held.why for held in plan.held if held.id.kind == "ComputeDomain")
+        (plan,) = (await cluster.look()).planned.plans
+        why = next(held.why for held in plan.deferred if held.id.kind == "ComputeDomain")
         assert why.endswith(f"waits for {DOMAIN} to let go of it")
 
         async with playing(cluster, "driver", CONTROLLER):
@@ -177,7 +177,7 @@ async def test_a_sync_of_what_is_settled_writes_nothing() -> None:
         again = await cluster.sync()
 
         assert (report.failures, again.failures, cluster.process.count) == ((), (), 0)
-        assert [plan.operations for plan in (await cluster.look()).survey.plans] == [()]
+        assert [plan.operations for plan in (await cluster.look()).planned.plans] == [()]
 
 
 async def test_pods_that_cannot_go_have_their_time_and_then_the_domain_goes_with_a_warning() -> None:

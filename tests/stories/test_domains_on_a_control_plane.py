@@ -114,7 +114,7 @@ async def test_domains_come_before_their_pods_follow_the_replicas_and_go_after_e
 
         async def settled(replicas: int | None) -> None:
             report = await synced(plane, NAMESPACE, FABRIC)
-            assert (report.ending, report.failures) == (Ending.DONE, ()), [(held.id.name, held.why) for held in report.waiting]
+            assert (report.ending, report.failures) == (Ending.DONE, ()), [(held.id.name, held.why) for held in report.pending]
             assert await names(admin, COMPUTE_DOMAIN) == [f"demo-{index}" for index in range(replicas or 0)]
             pods = (await admin.list(POD, NAMESPACE)).items
             assert len(pods) == len({pod["spec"]["nodeName"] for pod in pods}) == (replicas or 0)

@@ -26,7 +26,7 @@ def held(cluster: Stage) -> Mapping[str, dict[str, Any]]:
 
 async def why(cluster: Stage) -> set[str]:
     """Why things are held."""
-    return {one.why for plan in (await cluster.look()).survey.plans for one in plan.held}
+    return {one.why for plan in (await cluster.look()).planned.plans for one in plan.deferred}
 
 
 async def test_two_sets_share_a_domain_and_the_last_one_takes_it_away() -> None:

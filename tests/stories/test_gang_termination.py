@@ -145,11 +145,11 @@ async def test_it_is_told_since_when_and_until_when_and_afterwards_that_it_has_h
         await cluster.clock.advance(MINUTES)
 
         seen = await cluster.look()
-        (until,) = {wait.until for wait in summary(seen.world.roots[0], seen.survey.plans[0]).waits if wait.until}
+        (until,) = {wait.until for wait in summary(seen.world.roots[0], seen.planned.plans[0]).waits if wait.until}
         onset = find(cluster.there(kinds.PODCLIQUE)["llm-0-router"]["status"]["conditions"], BREACHED) or {}
         assert f"{until - timedelta(seconds=DELAY):%Y-%m-%dT%H:%M:%SZ}" == onset["lastTransitionTime"]
-        assert seen.survey.plans[0].wake_at == until
-        assert any(f"below minAvailable since {onset['lastTransitionTime']}" in waiting.why for waiting in seen.survey.plans[0].waiting)
+        assert seen.planned.plans[0].wake_at == until
+        assert any(f"below minAvailable since {onset['lastTransitionTime']}" in waiting.why for waiting in seen.planned.plans[0].pending)
 
         await cluster.clock.advance(DELAY)
         await cluster.settle()

@@ -123,13 +123,13 @@ async def test_what_a_gang_is_short_of_is_told() -> None:
         report = await cluster.sync(patience=30)
 
         assert (report.ending, report.timed_out) == (Ending.FAILED, True)
-        (waiting,) = report.waiting
+        (waiting,) = report.pending
         assert waiting.why.startswith("0 of 3 pods ready; web-0-worker-")
         assert "Unschedulable: 0/2 nodes are available: 2 Insufficient cpu." in waiting.why
         assert waiting.why.endswith("2 of 3 pods of gang default/web-0 would fit.")
 
         seen = await cluster.look()
-        workload = summary(seen.world.roots[0], seen.survey.plans[0])
+        workload = summary(seen.world.roots[0], seen.planned.plans[0])
         assert workload.state == "waiting"
         assert [(gang.name, gang.phase, gang.pods, gang.ready) for gang in workload.gangs] == [("web-0", "Pending", 3, 0)]
         assert "2 Insufficient cpu" in workload.waits[0].why

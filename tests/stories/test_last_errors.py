@@ -87,8 +87,8 @@ async def test_errors_of_an_earlier_process_stand_until_somebody_has_tried_again
             await cluster.kubectl.patch(kind, "default", name, {"status": {"lastErrors": earlier}}, subresource="status")
 
         seen = await cluster.look()
-        assert [plan.operations for plan in seen.survey.plans] == [()]
-        assert {held.id.name for plan in seen.survey.plans for held in plan.held} == {"web", "web-0-g", "web-0-front"}
+        assert [plan.operations for plan in seen.planned.plans] == [()]
+        assert {held.id.name for plan in seen.planned.plans for held in plan.deferred} == {"web", "web-0-g", "web-0-front"}
 
         first = cluster.start()
         assert (await cluster.sync(first, wait=False)).ending is Ending.DONE

@@ -19,8 +19,8 @@ from resources.base import kinds
 from resources.install.permissions import permissions
 from resources.install.preflight import checks
 from resources.ports.checks import Outcome
-from resources.ports.configuration import Setup
-from resources.ports.inspection import Diagnosis, Site
+from resources.ports.configuration import Configuration
+from resources.ports.inspection import Diagnosis, Installation
 from resources.registry import BLUEPRINTS
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.test_control_plane import connection, define
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 NAMESPACE = "seen"
 FABRIC = Nvidia(auto=True)
-SETUP = Setup({}, "", fabrics=(FABRIC,))
+SETUP = Configuration({}, "", fabrics=(FABRIC,))
 Body = dict[str, Any]
 LATE = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -103,12 +103,12 @@ async def test_a_real_server_s_words_are_understood(control_plane: ControlPlane)
             await until(admin, kinds.POD, lambda body: body["metadata"]["name"] == "a" and bool(body["spec"].get("nodeName")))
             await admin.create(kinds.POD, NAMESPACE, pod("b", node))
             await until(admin, kinds.POD, lambda body: body["metadata"]["name"] == "b" and has_no_room(body))
-            crowded = await told(admin)
+            capacity_notes = await told(admin)
 
             offered = await offer(admin)
             answers = await ask(admin, FABRIC.questions(), offered)
             rights = await allowed(admin, permissions(BLUEPRINTS, SETUP, "default"), "")
-            judged = {check.what: check for check in checks(Site(offered, answers, ()), rights, SETUP.fabrics)}
+            judged = {check.what: check for check in checks(Installation(offered, answers, ()), rights, SETUP.fabrics)}
         finally:
             for kind, body in shared:
                 await admin.delete(kind, "", body["metadata"]["name"])
@@ -116,7 +116,7 @@ async def test_a_real_server_s_words_are_understood(control_plane: ControlPlane)
     assert [one.cause for one in early if "FailedResourceClaimCreation" in one.observation] == [
         "ResourceClaimTemplate demo-0 is not there: ComputeDomain demo-0 does not exist"
     ]
-    (full,) = [one for one in crowded if "cannot allocate all claims" in one.observation]
+    (full,) = [one for one in capacity_notes if "cannot allocate all claims" in one.observation]
     assert full.observation.startswith("pod b: Pending") and f"{node} by pod {NAMESPACE}/a of this domain" in full.cause
     good = [
         "server version",

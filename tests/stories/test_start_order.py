@@ -92,7 +92,7 @@ async def test_a_scaled_gang_waits_for_its_own_leader_and_for_nobody_outside() -
         pods = await by_host(cluster)
         assert {host for host, pod in pods.items() if ready_at(pod)} == {"llm-0-g-1-l-0", "llm-0-g-1-w-0", "llm-0-g-1-w-1"}
         assert started_at(pods["llm-0-g-1-w-0"]) >= ready_at(pods["llm-0-g-1-l-0"])
-        assert {held.id.name for held in report.waiting} == {"llm-0-router", "llm-0-g-0-l", "llm-0-g-0-w"}
+        assert {held.id.name for held in report.pending} == {"llm-0-router", "llm-0-g-0-l", "llm-0-g-0-w"}
 
 
 async def test_a_token_that_is_not_there_yet_holds_the_pods_that_need_it_and_says_so() -> None:
@@ -103,13 +103,13 @@ async def test_a_token_that_is_not_there_yet_holds_the_pods_that_need_it_and_say
 
         (plan,) = report.plans
         assert (report.ending, report.timed_out) == (Ending.FAILED, True)
-        assert {held.why for held in plan.held} == {
+        assert {held.why for held in plan.deferred} == {
             "web-0-worker starts after web-0-leader, which it cannot see until Secret web-ic-sat holds its token"
         }
-        assert {held.id.kind for held in plan.held} == {"Pod"} and len(plan.held) == 2
+        assert {held.id.kind for held in plan.deferred} == {"Pod"} and len(plan.deferred) == 2
         # The leader is made, but its gang is not whole: whoever places gangs waits for the workers, and so does it.
         assert set(await by_host(cluster)) == {"web-0-leader-0"}
-        assert {held.id.name for held in report.waiting} == {"web-0-leader", "web-0-worker"}
+        assert {held.id.name for held in report.pending} == {"web-0-leader", "web-0-worker"}
 
         await cluster.kubectl.patch(kinds.SECRET, "default", "web-ic-sat", {"data": {"token": "dG9rZW4="}})
 
@@ -134,7 +134,7 @@ async def test_an_update_takes_nobody_who_could_not_come_again_for_want_of_a_tok
 
         taken = before - {name for name, pod in cluster.there(kinds.POD).items() if images([pod]) == {"example/worker:1"}}
         assert [name.rpartition("-")[0] for name in taken] == ["web-0-leader"]
-        assert any("without their token" in held.why for plan in (await cluster.look()).survey.plans for held in plan.waiting)
+        assert any("without their token" in held.why for plan in (await cluster.look()).planned.plans for held in plan.pending)
 
         async with cluster.playing("token"):
             await cluster.settle()

@@ -30,7 +30,7 @@ def workload(version: int) -> dict[str, Any]:
 async def told(cluster: Stage) -> Report:
     """What `engine diff` reports now."""
     seen = await cluster.look()
-    return compose(seen.survey.plans, BLUEPRINTS[0].part_of, objections=seen.survey.objections, incomplete=seen.world.incomplete)
+    return compose(seen.planned.plans, BLUEPRINTS[0].part_of, objections=seen.planned.objections, incomplete=seen.world.incomplete)
 
 
 def waits(report: Report) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Trouble: a cluster that refuses, stumbles, loses answers or belongs to others, and users who change their minds."""
+"""FailedCall: a cluster that refuses, stumbles, loses answers or belongs to others, and users who change their minds."""
 
 import anyio
 import pytest
@@ -46,12 +46,12 @@ async def test_every_answer_to_a_create_may_be_lost_and_nothing_is_made_twice() 
 
 
 async def test_a_server_that_stumbles_at_every_other_write_is_worn_down() -> None:
-    troubles = iter(range(10_000))
+    failed_calls = iter(range(10_000))
 
     def stumble(call: Call) -> ClusterError | None:
         if call[0] == "list" or call[1].name in ("Lease", "Event"):
             return None
-        turn = next(troubles)
+        turn = next(failed_calls)
         table = {1: ServerFault("500"), 3: Throttled("busy", retry_after=1), 5: Unreachable("cut"), 7: Conflict("somebody was here")}
         return table.get(turn % 8)
 
@@ -82,7 +82,10 @@ async def test_a_kind_that_may_not_be_listed_is_left_alone_and_the_others_go_on(
         assert "Service web-0" in await cluster.names(kinds.SERVICE)
         assert len(await cluster.objects(kinds.POD)) == 4
         assert len(await cluster.objects(kinds.PODCLIQUE)) == 2
-        assert {str(held.id) for plan in report.plans for held in plan.held} >= {"PodClique/default/web-1-worker", "PodGang/default/web-1"}
+        assert {str(held.id) for plan in report.plans for held in plan.deferred} >= {
+            "PodClique/default/web-1-worker",
+            "PodGang/default/web-1",
+        }
 
 
 async def test_a_kind_that_may_not_be_written_fails_and_the_others_go_on() -> None:
@@ -135,8 +138,8 @@ async def test_what_waits_for_the_cluster_is_named_when_time_is_up() -> None:
         report = await cluster.sync(patience=60)
 
         assert (report.ending, report.timed_out) == (Ending.FAILED, True)
-        assert [str(waiting.id) for waiting in report.waiting] == ["PodClique/default/web-0-worker"]
-        assert "Unschedulable: no nodes are available" in report.waiting[0].why
+        assert [str(waiting.id) for waiting in report.pending] == ["PodClique/default/web-0-worker"]
+        assert "Unschedulable: no nodes are available" in report.pending[0].why
 
 
 async def test_an_object_of_others_that_has_one_of_our_names_is_left_alone_and_told() -> None:

@@ -16,7 +16,7 @@ from resources.admission.request import Act, Decision
 from resources.admission.request import Request as Question
 from resources.admission.review import refusal
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 
 Body = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ AUTHORIZER = "authorizer.webhooks.grove.io"
 class Rules:
     """How the operator whose webhooks these are is configured."""
 
-    setup: Setup
+    setup: Configuration
     protection: Protection = Protection()
 
 

@@ -3,9 +3,10 @@
 from typing import Any
 
 from engine.ids import ResourceId
-from engine.operation import Cause, Change, Operation, Verb
+from engine.operation import Cause, Change, Operation
 from engine.plan import Plan
 from engine.report.model import Report, compose
+from engine.verb import Verb
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "default", "simple")
 

@@ -3,9 +3,10 @@
 import json
 
 from engine.ids import Owner, ResourceId
-from engine.operation import Expect, Operation, Reference, Unknown, Verb
-from engine.plan import Held
+from engine.operation import BoundOwner, Expect, Operation, Unknown
+from engine.plan import Wait
 from engine.report.json import document, printed
+from engine.verb import Verb
 from tests.engine.report.plans import ROOT, change, operation, patch, pod, report_of
 
 SECRET = ResourceId("", "Secret", "default", "simple-token")
@@ -21,9 +22,9 @@ def test_the_document_is_versioned_and_complete() -> None:
     created = operation(
         Verb.CREATE, pod("simple-0-a-x7k2q"), body={"kind": "Pod", "metadata": {"name": "simple-0-a-x7k2q"}}, after=frozenset({"b", "a"})
     )
-    deleted = operation(Verb.DELETE, pod("simple-1-a-b2b2b"), expect=Expect("u1", "7"), asked=False)
+    deleted = operation(Verb.DELETE, pod("simple-1-a-b2b2b"), expect=Expect("u1", "7"), intended=False)
 
-    answer = document(report_of(created, deleted, held=(Held(ROOT, "paused"),)))
+    answer = document(report_of(created, deleted, deferred=(Wait(ROOT, "paused"),)))
 
     assert (answer["version"], answer["summary"]["create"], answer["summary"]["delete"], answer["summary"]["held"]) == (1, 1, 1, 1)
     first, second = answer["roots"][0]["operations"]
@@ -37,7 +38,7 @@ def test_the_document_is_versioned_and_complete() -> None:
 def test_owners_that_the_plan_itself_makes_have_words_for_a_uid() -> None:
     owner = Owner(ROOT, "grove.io/v1alpha1")
     created = Operation(
-        Verb.CREATE, pod("p"), "why", change("a", 1, 2).cause, {"metadata": {"name": "p"}}, (Reference(owner, Unknown(ROOT)),)
+        Verb.CREATE, pod("p"), "why", change("a", 1, 2).cause, {"metadata": {"name": "p"}}, (BoundOwner(owner, Unknown(ROOT)),)
     )
 
     manifest = document(report_of(created))["roots"][0]["operations"][0]["manifest"]

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 import pytest
 
 from engine.ids import ResourceId
-from engine.operation import Cause, Verb
-from engine.plan import Held, Objection, Plan
+from engine.operation import Cause
+from engine.plan import Objection, Plan, Wait
 from engine.report.model import Report, compose
 from engine.report.text import ROWS, text
+from engine.verb import Verb
 from tests.engine.report.plans import ROOT, change, operation, patch, pod, replica_of, report_of
 
 
@@ -51,8 +52,8 @@ Plan: 1 to create, 1 to patch, 1 to replace, 1 to release, 1 to delete, 1 to upd
 def test_a_hold_and_a_wait_say_why_and_until_when() -> None:
     until = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     report = report_of(
-        held=(Held(pod("simple-0-a-b2b2b"), "not every Pod could be seen"),),
-        waiting=(Held(pod("simple-0-a-x7k2q"), "not ready", until),),
+        deferred=(Wait(pod("simple-0-a-b2b2b"), "not every Pod could be seen"),),
+        pending=(Wait(pod("simple-0-a-x7k2q"), "not ready", until),),
     )
 
     assert (
@@ -70,7 +71,7 @@ def test_a_world_as_desired_says_so_in_one_line() -> None:
 
 
 def test_a_delete_that_nobody_asked_for_says_so() -> None:
-    assert "(intent, nobody asked for it)" in told(report_of(operation(Verb.DELETE, pod("simple-0-a-b2b2b"), asked=False)))
+    assert "(intent, nobody asked for it)" in told(report_of(operation(Verb.DELETE, pod("simple-0-a-b2b2b"), intended=False)))
 
 
 def test_refusals_and_faults_stand_before_what_would_be_done() -> None:
@@ -156,8 +157,8 @@ def test_nothing_from_the_cluster_reaches_the_terminal_raw(poison: str) -> None:
                     patch(pod(evil), change(f"metadata.annotations.{evil}", evil, evil + "!"), why=evil),
                     operation(Verb.RELEASE, pod(evil), evil, body={"finalizers": [evil]}),
                 ),
-                held=(Held(pod(evil), evil),),
-                waiting=(Held(pod(evil), evil),),
+                deferred=(Wait(pod(evil), evil),),
+                pending=(Wait(pod(evil), evil),),
                 objections=(Objection("budget", evil),),
                 problems=(evil,),
                 notes=(evil,),

@@ -10,11 +10,12 @@ from engine.errors import AlreadyExists, ClusterError, Conflict, NotFound
 from engine.event import Event
 from engine.ids import Kind, Owner, ResourceId
 from engine.observed import Live, live
-from engine.operation import Cause, Expect, Operation, Reference, Unknown, Verb, operation_key
+from engine.operation import BoundOwner, Cause, Expect, Operation, Unknown, operation_key
 from engine.paths import merge_patch
 from engine.plan import Plan
 from engine.resource import Body
-from engine.runtime.provider import Scope, Sighting
+from engine.runtime.provider import Observation, Scope
+from engine.verb import Verb
 
 ROOT = Kind("example.io", "v1", "Root", "roots", status=True)
 LEAF = Kind("example.io", "v1", "Leaf", "leaves", status=True)
@@ -59,14 +60,14 @@ class Shelf:
         self.objects[seen.id] = {**body, "metadata": metadata}
         return self.objects[seen.id]
 
-    async def observe(self, scope: Scope) -> Sighting:
+    async def observe(self, scope: Scope) -> Observation:
         """All there is, but for the kinds that cannot be seen."""
         if self.unseeing:
             raise self.unseeing.pop(0)
         seen = [live(body) for body in self.objects.values()]
         roots = [one for one in seen if one.id.kind == ROOT.name]
         children = [one for one in seen if one.id.kind != ROOT.name and one.id.kind not in self.incomplete]
-        return Sighting(roots, children, dict(self.incomplete))
+        return Observation(roots, children, dict(self.incomplete))
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Do it, or fail as asked."""
@@ -94,7 +95,7 @@ class Shelf:
         if operation.verb is Verb.CREATE:
             if there:
                 raise AlreadyExists(f"{operation.id} already exists")
-            owners = [_owner(reference, uids) for reference in operation.references]
+            owners = [_owner(reference, uids) for reference in operation.owners]
             return self.put({**operation.body, "metadata": {**operation.body["metadata"], "ownerReferences": owners}})
         if operation.verb is Verb.DELETE:
             self.objects.pop(operation.id, None)
@@ -119,7 +120,7 @@ class Shelf:
         return True
 
 
-def _owner(reference: Reference, uids: Mapping[ResourceId, str]) -> dict[str, Any]:
+def _owner(reference: BoundOwner, uids: Mapping[ResourceId, str]) -> dict[str, Any]:
     uid = uids[reference.uid.id] if isinstance(reference.uid, Unknown) else reference.uid
     owner = reference.owner
     return {"apiVersion": owner.api_version, "kind": owner.id.kind, "name": owner.id.name, "uid": uid, "controller": owner.controller}
@@ -143,11 +144,11 @@ def root(name: str = "root") -> ResourceId:
 
 def create(name: str, *after: str, owner: ResourceId | str | None = None) -> Operation:
     """Make a leaf, after others are made; `owner` is a name (of a leaf made by the same plan) or the uid of the root as `uid-…`."""
-    references: tuple[Reference, ...] = ()
+    references: tuple[BoundOwner, ...] = ()
     if isinstance(owner, ResourceId):
-        references = (Reference(Owner(owner, LEAF.api_version), Unknown(owner)),)
+        references = (BoundOwner(Owner(owner, LEAF.api_version), Unknown(owner)),)
     elif owner:
-        references = (Reference(Owner(root(), ROOT.api_version), owner),)
+        references = (BoundOwner(Owner(root(), ROOT.api_version), owner),)
     edges = frozenset(operation_key(Verb.CREATE, leaf(each)) for each in after)
     return Operation(Verb.CREATE, leaf(name), "wanted", Cause.INTENT, body(LEAF, name), references, after=edges)
 

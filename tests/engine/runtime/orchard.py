@@ -9,7 +9,7 @@ from engine.graph import graph, part
 from engine.ids import Kind, Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.plan import Held
+from engine.plan import Wait
 from engine.resource import NOW, Policy, Resource, Stance
 from engine.runtime.clock import Clock
 from tests.engine.runtime.fakes import LEAF, ROOT, Shelf, body
@@ -33,7 +33,7 @@ class Orchard:
         """Nothing holds a leaf."""
         return {}
 
-    def neighbours(self, settings: Any) -> tuple[Kind, ...]:
+    def references(self, settings: Any) -> tuple[Kind, ...]:
         """It reads nothing of others."""
         return ()
 
@@ -58,8 +58,8 @@ class Orchard:
         stance = Stance.HOLD if asked["spec"].get("paused") else Stance.WANT
         return Desired(
             graph([part("", [_tree(observed, asked, ripe), *(_leaf(root, name, stance) for name in names)])]),
-            waiting=tuple(
-                Held(LEAF.id(root.namespace, name), "not ripe yet")
+            pending=tuple(
+                Wait(LEAF.id(root.namespace, name), "not ripe yet")
                 for name, leaf in zip(names, live, strict=True)
                 if stance is Stance.WANT and not (leaf and leaf.body.get("status", {}).get("ripe"))
             ),

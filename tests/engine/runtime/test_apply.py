@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Throttled, Unreachable
-from engine.operation import Operation, Verb
+from engine.operation import Operation
 from engine.plan import Plan
 from engine.result import Outcome, Result
 from engine.runtime.apply import ATTEMPTS, SILENCE, apply
+from engine.verb import Verb
 from providers.sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import LEAF, ROOT, Shelf, body, change, create, leaf, plan, root
 
@@ -165,7 +166,7 @@ async def test_a_name_held_by_another_is_told_and_handed_back(there: dict[str, o
 
     result = (await apply([plan(create("leaf", owner="uid-1"))], shelf, VirtualClock()))[0]
 
-    assert result.outcome is Outcome.STALE
+    assert result.outcome is Outcome.CONFLICT
     assert holder in str(result.error)
     assert result.live == shelf.objects[leaf("leaf")]
 
@@ -176,7 +177,7 @@ async def test_a_patch_of_what_has_changed_or_gone_asks_for_another_look(error: 
     patch = change(Verb.PATCH, leaf("leaf"), {"spec": {"size": 2}})
     shelf.failing[patch.key] = [error]
 
-    assert await outcomes(shelf, plan(patch)) == {"leaf": Outcome.STALE}
+    assert await outcomes(shelf, plan(patch)) == {"leaf": Outcome.CONFLICT}
 
 
 async def test_a_release_whose_test_fails_asks_for_another_look() -> None:
@@ -184,7 +185,7 @@ async def test_a_release_whose_test_fails_asks_for_another_look() -> None:
     release = change(Verb.RELEASE, leaf("leaf"), {"finalizers": ["ours"], "of": ["ours"]})
     shelf.failing[release.key] = [Invalid("the server rejected our request due to an error in our request")]
 
-    assert await outcomes(shelf, plan(release)) == {"leaf": Outcome.STALE}
+    assert await outcomes(shelf, plan(release)) == {"leaf": Outcome.CONFLICT}
 
 
 async def test_a_throttled_call_is_made_again_when_the_server_says() -> None:

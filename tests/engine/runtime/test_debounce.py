@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from engine.operation import Cause, Operation, Verb
+from engine.operation import Cause, Operation
 from engine.resource import Body
 from engine.runtime.debounce import LATEST, STEADY, Debounce
+from engine.verb import Verb
 from tests.engine.runtime.fakes import leaf
 
 NOON = "2026-01-01T12:00:00Z"
@@ -56,6 +57,6 @@ def test_a_state_that_no_longer_differs_is_forgotten() -> None:
 
 def test_a_state_that_tells_a_beginning_is_written_a_second_after_it_however_it_moves() -> None:
     states = Debounce()
-    due = [step / 4 for step in range(40) if states.due([replace(state({"gone": step}), prompt=step >= 8)], step / 4, NOON)]
+    due = [step / 4 for step in range(40) if states.due([replace(state({"gone": step}), urgent=step >= 8)], step / 4, NOON)]
 
     assert due[0] == 2.0 + STEADY

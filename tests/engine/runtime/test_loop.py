@@ -10,10 +10,10 @@ import anyio
 import pytest
 
 from engine.errors import Forbidden, ServerFault, Unreachable
-from engine.operation import Verb
 from engine.runtime.logs import logger
 from engine.runtime.loop import run
 from engine.runtime.passes import Engine
+from engine.verb import Verb
 from tests.engine.runtime.fakes import ROOT, SCOPE, create, leaf, root
 from tests.engine.runtime.leases import record
 from tests.engine.runtime.orchard import Orchard, tree

@@ -7,15 +7,15 @@ import anyio
 import pytest
 
 from engine.errors import Forbidden, LeaseTaken, ServerFault, Unreachable
-from engine.event import Event, Fault
+from engine.event import Event, RootWarning
 from engine.guard import Limits
-from engine.operation import Verb
 from engine.plan import Plan
 from engine.result import Outcome, Result
 from engine.runtime.client import Client
 from engine.runtime.lease import Lease, held
 from engine.runtime.passes import Engine, Memory, act, choose, look
 from engine.runtime.session import Ending, preview, sync
+from engine.verb import Verb
 from tests.engine.runtime.fakes import LEAF, SCOPE, body, create, leaf, root
 from tests.engine.runtime.leases import record
 from tests.engine.runtime.orchard import Orchard, ripen, tree
@@ -32,7 +32,7 @@ async def test_a_sync_brings_up_what_is_asked_for_and_ends_when_all_is_settled()
     assert report.ending is Ending.DONE
     assert stage.shelf.writes[Verb.CREATE] == 3
     assert stage.shelf.objects[root()]["status"]["ripe"] == 3
-    assert report.waiting == ()
+    assert report.pending == ()
 
 
 async def test_a_second_sync_writes_nothing_and_ends_at_once() -> None:
@@ -100,7 +100,7 @@ async def test_what_does_not_settle_in_time_is_named() -> None:
     report = await stage.sync(patience=30)
 
     assert (report.ending, report.timed_out) == (Ending.FAILED, True)
-    assert [f"{waiting.id}: {waiting.why}" for waiting in report.waiting] == [
+    assert [f"{waiting.id}: {waiting.why}" for waiting in report.pending] == [
         "Leaf/default/root-0: not ripe yet",
         "Leaf/default/root-1: not ripe yet",
     ]
@@ -114,7 +114,7 @@ async def test_who_does_not_wait_leaves_when_there_is_nothing_left_to_do() -> No
     report = await stage.sync(wait=False)
 
     assert report.ending is Ending.DONE
-    assert len(report.waiting) == 2
+    assert len(report.pending) == 2
     assert stage.clock.monotonic() < 3
 
 
@@ -142,14 +142,14 @@ async def test_a_preview_writes_nothing_and_takes_no_lease() -> None:
 
     seen = await preview(stage.engine)
 
-    assert [operation.verb for plan in seen.survey.plans for operation in plan.operations].count(Verb.CREATE) == 2
+    assert [operation.verb for plan in seen.planned.plans for operation in plan.operations].count(Verb.CREATE) == 2
     assert stage.shelf.started == []
     assert stage.leases.requests == []
 
 
 async def test_a_sync_executes_only_what_the_preview_shows() -> None:
     stage = Stage(tree(leaves=3), tree("other", leaves=1))
-    shown = {operation.key for plan in (await preview(stage.engine)).survey.plans for operation in plan.operations}
+    shown = {operation.key for plan in (await preview(stage.engine)).planned.plans for operation in plan.operations}
 
     await stage.sync(wait=False)
 
@@ -211,7 +211,7 @@ async def test_what_is_paused_is_held_and_no_reason_to_wait() -> None:
     report = await stage.sync()
 
     assert report.ending is Ending.DONE
-    assert sum(len(plan.held) for plan in report.plans) == 2
+    assert sum(len(plan.deferred) for plan in report.plans) == 2
     assert stage.clock.monotonic() < 2
 
 
@@ -372,7 +372,7 @@ async def test_a_lease_lost_in_the_middle_ends_the_session_and_is_reported() -> 
 async def test_what_has_been_done_is_told_and_telling_may_fail() -> None:
     stage = Stage(tree(leaves=2))
 
-    def narrate(faults: Sequence[Fault], results: Sequence[Result]) -> tuple[Event, ...]:
+    def events_of_pass(faults: Sequence[RootWarning], results: Sequence[Result]) -> tuple[Event, ...]:
         return tuple(Event(result.operation.id, "", "Created", "made") for result in results if result.operation.verb is Verb.CREATE)
 
     async def refuse(event: Event) -> None:
@@ -380,7 +380,7 @@ async def test_what_has_been_done_is_told_and_telling_may_fail() -> None:
         raise Forbidden("events are not for you")
 
     stage.shelf.record = refuse  # type: ignore[method-assign]
-    stage.engine = Engine(stage.shelf, stage.clock, SCOPE, (Orchard(),), None, narrate=narrate)
+    stage.engine = Engine(stage.shelf, stage.clock, SCOPE, (Orchard(),), None, events_of=events_of_pass)
 
     assert (await stage.sync()).ending is Ending.DONE
     assert {event.about.name for event in stage.shelf.events} == {"root-0", "root-1"}
@@ -388,7 +388,7 @@ async def test_what_has_been_done_is_told_and_telling_may_fail() -> None:
 
 async def test_a_fault_is_told_once_and_again_when_its_root_was_edited_and_still_has_it() -> None:
     stage = Stage(tree(nonsense=True), tree("sound", leaves=1))
-    stage.engine = Engine(stage.shelf, stage.clock, SCOPE, (Orchard(),), None, narrate=tell_faults)
+    stage.engine = Engine(stage.shelf, stage.clock, SCOPE, (Orchard(),), None, events_of=tell_faults)
     stage.ripening = lambda: ripen(stage.shelf, stage.clock, after=30)
 
     await stage.sync()
@@ -406,7 +406,7 @@ async def test_a_fault_is_told_once_and_again_when_its_root_was_edited_and_still
 
 async def test_a_fault_of_a_manifest_that_is_only_proposed_is_nobodys_news() -> None:
     stage = Stage(tree(leaves=1))
-    stage.engine = Engine(stage.shelf, stage.clock, SCOPE, (Orchard(),), None, narrate=tell_faults)
+    stage.engine = Engine(stage.shelf, stage.clock, SCOPE, (Orchard(),), None, events_of=tell_faults)
 
     report = await stage.sync(manifests=[tree(nonsense=True), tree("new", nonsense=True)])
 
@@ -414,7 +414,7 @@ async def test_a_fault_of_a_manifest_that_is_only_proposed_is_nobodys_news() -> 
     assert stage.shelf.events == []
 
 
-def tell_faults(faults: Sequence[Fault], results: Sequence[Result]) -> tuple[Event, ...]:
+def tell_faults(faults: Sequence[RootWarning], results: Sequence[Result]) -> tuple[Event, ...]:
     """Nothing but faults."""
     return tuple(Event(fault.root, fault.uid, "Faulty", f"{fault.generation}: {fault.text}", warning=True) for fault in faults)
 

@@ -14,7 +14,7 @@ from providers.fabrics.nvidia import Nvidia, configured
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds
-from resources.ports.fabric import Wish
+from resources.ports.fabric import DomainRequest
 from resources.settings import read
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import SETUP
@@ -237,25 +237,28 @@ def test_a_name_in_the_wrong_place_is_a_warning() -> None:
     ]
 
 
-def wishes(body: Body) -> tuple[Wish, ...]:
+def domain_requests(body: Body) -> tuple[DomainRequest, ...]:
     """The domains that a set asks for."""
     cliques = {entry["name"]: entry for entry in body["spec"]["template"]["cliques"]}
-    return Nvidia().wishes("demo", body["metadata"].get("annotations") or {}, cliques)
+    return Nvidia().domain_requests("demo", body["metadata"].get("annotations") or {}, cliques)
 
 
 def test_an_enrolled_set_asks_for_one_domain_a_replica_for_its_cliques_with_gpus_whatever_the_flag() -> None:
     body = podcliqueset("demo", clique("a", pod_spec={"containers": [GPUS]}), clique("b"))
     body["metadata"]["annotations"] = {AUTO: "enabled"}
 
-    assert wishes(body) == (Wish("demo-$(GROVE_PCS_INDEX)", frozenset({"a"}), shared=False),)
+    assert domain_requests(body) == (DomainRequest("demo-$(GROVE_PCS_INDEX)", frozenset({"a"}), shared=False),)
 
 
 def test_names_ask_for_one_domain_each_for_all_who_bear_them_gpus_or_not() -> None:
     cliques = clique("a", annotations={NAMED: "x"}), clique("b", annotations={NAMED: "y"}), clique("c", annotations={NAMED: "x"})
     body = podcliqueset("demo", *cliques, clique("d", pod_spec={"containers": [GPUS]}))
 
-    assert wishes(body) == (Wish("x", frozenset({"a", "c"}), shared=True), Wish("y", frozenset({"b"}), shared=True))
-    assert wishes(asking("disabled")) == wishes(asking()) == ()
+    assert domain_requests(body) == (
+        DomainRequest("x", frozenset({"a", "c"}), shared=True),
+        DomainRequest("y", frozenset({"b"}), shared=True),
+    )
+    assert domain_requests(asking("disabled")) == domain_requests(asking()) == ()
 
 
 @pytest.mark.parametrize(("mode", "inherited"), [("enabled", {AUTO: "enabled"}), ("disabled", {}), (None, {})])
@@ -289,10 +292,13 @@ def used(spec: Body) -> dict[str, list[str]]:
 )
 def test_containers_with_gpus_use_the_claim_and_where_none_has_any_all_do(spec: Body, claims: dict[str, list[str]]) -> None:
     before = repr(spec)
-    dressed = Nvidia().dressed(spec, "rack-a")
+    decorate_pod = Nvidia().decorate_pod(spec, "rack-a")
 
-    assert used(dressed) == claims
-    assert dressed["resourceClaims"] == [*spec.get("resourceClaims", ()), {"name": "mnnvl-claim", "resourceClaimTemplateName": "rack-a"}]
+    assert used(decorate_pod) == claims
+    assert decorate_pod["resourceClaims"] == [
+        *spec.get("resourceClaims", ()),
+        {"name": "mnnvl-claim", "resourceClaimTemplateName": "rack-a"},
+    ]
     assert repr(spec) == before
 
 
@@ -307,8 +313,8 @@ def test_a_domain_is_elastic_and_names_its_template_after_itself() -> None:
 
     assert fabric.spec("rack-a") == {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "rack-a"}}}
     assert fabric.template(None, "rack-a") == "rack-a"
-    assert fabric.component(Wish("x", frozenset(), shared=True)) == "pcs-named-computedomain"
-    assert fabric.component(Wish("x", frozenset(), shared=False)) == "pcs-computedomain"
+    assert fabric.component(DomainRequest("x", frozenset(), shared=True)) == "pcs-named-computedomain"
+    assert fabric.component(DomainRequest("x", frozenset(), shared=False)) == "pcs-computedomain"
 
 
 @pytest.mark.parametrize(

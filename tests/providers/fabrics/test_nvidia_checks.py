@@ -14,8 +14,8 @@ from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, FINALIZER, NAMED
 from resources.base import kinds
 from resources.ports.checks import Check, Level, Outcome
-from resources.ports.inspection import Site
-from resources.ports.queries import Answer, Answers, Offer, Question
+from resources.ports.inspection import Installation
+from resources.ports.queries import Query, QueryResult, QueryResults, ServedApis
 from tests.builders import clique, podcliqueset
 from tests.providers.fabrics.objects import claim, definition, deployment, domain, inventory, made, node, template
 from tests.resources.manifests import JSON
@@ -36,7 +36,7 @@ def demo(replicas: int = 1, pods: int = 1, name: str = "demo", **more: Any) -> L
     return live({**body, "metadata": {**body["metadata"], "uid": f"uid-{name}", "annotations": {AUTO: "enabled"}}})
 
 
-SOUND: Mapping[Question, tuple[Live, ...]] = {
+SOUND: Mapping[Query, tuple[Live, ...]] = {
     asked.CRD: (definition(),),
     asked.CLIQUES: (made("apiextensions.k8s.io/v1", "CustomResourceDefinition", "computedomaincliques.resource.nvidia.com"),),
     asked.CLASS: (made("resource.k8s.io/v1", "DeviceClass", CHANNEL_CLASS),),
@@ -51,24 +51,24 @@ SOUND: Mapping[Question, tuple[Live, ...]] = {
 SERVED = (COMPUTE_DOMAIN, kinds.RESOURCE_CLAIM_TEMPLATE)
 
 
-def offer(*served: Kind, holes: Mapping[str, str] | None = None) -> Offer:
+def offer(*served: Kind, holes: Mapping[str, str] | None = None) -> ServedApis:
     """What a server serves."""
-    return Offer(frozenset((kind.group, kind.version, kind.plural) for kind in served), holes or {})
+    return ServedApis(frozenset((kind.group, kind.version, kind.plural) for kind in served), holes or {})
 
 
 def site(
-    over: Mapping[Question, Iterable[Live] | str] | None = None,
-    offered: Offer | None = None,
+    over: Mapping[Query, Iterable[Live] | str] | None = None,
+    offered: ServedApis | None = None,
     sets: tuple[Live, ...] | None = (demo(),),
-) -> Site:
+) -> Installation:
     """A sound installation, but for what is laid over it: objects, or why they cannot be seen."""
-    told = {question: Answer(lives) for question, lives in SOUND.items()}
+    told = {question: QueryResult(lives) for question, lives in SOUND.items()}
     for question, shown in (over or {}).items():
-        told[question] = Answer(fault=shown) if isinstance(shown, str) else Answer(tuple(shown))
-    return Site(offered or offer(*SERVED), Answers(told), sets)
+        told[question] = QueryResult(fault=shown) if isinstance(shown, str) else QueryResult(tuple(shown))
+    return Installation(offered or offer(*SERVED), QueryResults(told), sets)
 
 
-def found(judged: Site, *, auto: bool = True) -> dict[str, Check]:
+def found(judged: Installation, *, auto: bool = True) -> dict[str, Check]:
     """The checks by what they are about."""
     return {check.what: check for check in Nvidia(auto=auto).checks(judged)}
 
@@ -149,7 +149,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("what", "judged", "level", "told"), BAD, ids=[f"{row[0]}: {row[3]}"[:70] for row in BAD])
-def test_what_is_wrong_is_told_with_what_to_do(what: str, judged: Site, level: Level, told: str) -> None:
+def test_what_is_wrong_is_told_with_what_to_do(what: str, judged: Installation, level: Level, told: str) -> None:
     check = found(judged)[what]
 
     assert (check.level, check.outcome) == (level, Outcome.BAD)
@@ -197,7 +197,7 @@ UNSEEN = [
 
 
 @pytest.mark.parametrize(("question", "what"), UNSEEN, ids=[f"{question.kind.plural}: {what}" for question, what in UNSEEN])
-def test_what_may_not_be_seen_is_not_judged(question: Question, what: str) -> None:
+def test_what_may_not_be_seen_is_not_judged(question: Query, what: str) -> None:
     check = found(site({question: "pods is forbidden"}))[what]
 
     assert check.outcome is Outcome.UNKNOWN and check.found.startswith("cannot be judged: ")
@@ -215,9 +215,9 @@ def test_a_group_that_does_not_answer_is_not_called_missing() -> None:
 
 
 def test_without_mnnvl_nothing_is_hard_and_without_a_driver_nothing_is_even_a_warning() -> None:
-    bare = Site(offer(), Answers({question: Answer() for question in SOUND}), ())
+    bare = Installation(offer(), QueryResults({question: QueryResult() for question in SOUND}), ())
     asking = podcliqueset("named", clique("w", pod_spec=GPUS, annotations={NAMED: "rack"}))
-    wanting = Site(offer(), Answers(), (live(asking),))
+    wanting = Installation(offer(), QueryResults(), (live(asking),))
 
     assert {check.level for check in found(bare, auto=False).values()} == {Level.INFO}
     assert found(wanting, auto=False)[CRD].level is Level.WARNING
@@ -226,7 +226,7 @@ def test_without_mnnvl_nothing_is_hard_and_without_a_driver_nothing_is_even_a_wa
 
 
 def test_a_cluster_of_which_nothing_can_be_seen_is_judged_in_no_way() -> None:
-    blind = Site(Offer(fault="failed to discover API resources: no"), Answers(), None)
+    blind = Installation(ServedApis(fault="failed to discover API resources: no"), QueryResults(), None)
 
     assert {check.outcome for check in found(blind).values()} == {Outcome.UNKNOWN}
 
@@ -243,7 +243,7 @@ def test_whatever_the_objects_are_the_checks_are_made(junk: Any) -> None:
     odd = [live({"apiVersion": "v1", "kind": "X", "metadata": meta, "spec": junk, "status": junk})]
     nested = {"spec": {"versions": [{"name": "v1beta1", "served": True, "schema": {"openAPIV3Schema": junk}}]}}
     crd = live({"apiVersion": "v1", "kind": "X", "metadata": meta, **nested})
-    over: dict[Question, Iterable[Live] | str] = {question: odd for question in SOUND}
+    over: dict[Query, Iterable[Live] | str] = {question: odd for question in SOUND}
     listed = {**podcliqueset("demo"), "spec": {"replicas": junk, "template": junk}}
 
     assert found(site(over)) and found(site({**over, asked.CRD: [crd]}, sets=(live(listed),)))

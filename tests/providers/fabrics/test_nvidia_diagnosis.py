@@ -12,7 +12,7 @@ from engine.observed import Live, live
 from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import COMPUTE_DOMAIN, FINALIZER, RELEASED
 from resources.ports.inspection import Diagnosis
-from resources.ports.queries import Answer, Answers
+from resources.ports.queries import QueryResult, QueryResults
 from tests.providers.fabrics.objects import claim, daemon, daemon_set, domain, event, inventory, joined, made, node, pod, template
 from tests.resources.manifests import JSON
 
@@ -27,10 +27,10 @@ def diagnosed(*lives: Live, now: datetime = NOW) -> list[Diagnosis]:
     """What is said of `demo-0`, given these objects: each question is answered with those of its kind."""
     fabric = Nvidia()
     answers = {
-        question: Answer(tuple(one for one in lives if one.id.kind == question.kind.name and _is_asked(one, question.namespace)))
+        question: QueryResult(tuple(one for one in lives if one.id.kind == question.kind.name and _is_asked(one, question.namespace)))
         for question in fabric.clues(ID)
     }
-    return list(fabric.explain(ID, Answers(answers), now))
+    return list(fabric.explain(ID, QueryResults(answers), now))
 
 
 def _is_asked(one: Live, namespace: str) -> bool:

@@ -12,20 +12,20 @@ from resources.admission.admit import UNPROTECTED, UNSEEN, admit
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Decision, Request
 from resources.base.kinds import KINDS, PODCLIQUESET
-from resources.ports.configuration import Setup
-from resources.ports.references import Neighbourhood, Neighbours, neighbours
+from resources.ports.configuration import Configuration
+from resources.ports.references import KnownReferences, References, references
 
 Body = dict[str, Any]
 
 SCHEDULERS: Final = {"default-scheduler": KubeScheduler()}
-SETUP: Final = Setup(SCHEDULERS, "default-scheduler", fabrics=(Nvidia(auto=True),))
-TOPOLOGY: Final = Setup(SCHEDULERS, "default-scheduler", topology=True, fabrics=(Nvidia(auto=True),))
+SETUP: Final = Configuration(SCHEDULERS, "default-scheduler", fabrics=(Nvidia(auto=True),))
+TOPOLOGY: Final = Configuration(SCHEDULERS, "default-scheduler", topology=True, fabrics=(Nvidia(auto=True),))
 GONE: Final = object()
 """In place of a value: the field is taken away."""
 
 
 def decided(
-    act: Act, body: Any, old: Any = None, setup: Setup = SETUP, around: Neighbourhood = UNSEEN, kind: Kind = PODCLIQUESET
+    act: Act, body: Any, old: Any = None, setup: Configuration = SETUP, around: References = UNSEEN, kind: Kind = PODCLIQUESET
 ) -> Decision:
     """What is decided about an object."""
     metadata = body.get("metadata") if isinstance(body, Mapping) else None
@@ -34,19 +34,17 @@ def decided(
     return admit(Request(act, kind.id(*names), body, old), setup, around)
 
 
-def created(body: Any, setup: Setup = SETUP, around: Neighbourhood = UNSEEN, kind: Kind = PODCLIQUESET) -> Decision:
+def created(body: Any, setup: Configuration = SETUP, around: References = UNSEEN, kind: Kind = PODCLIQUESET) -> Decision:
     """What is decided about a new object."""
     return decided(Act.CREATE, body, None, setup, around, kind)
 
 
-def updated(old: Any, new: Any, setup: Setup = SETUP, around: Neighbourhood = UNSEEN, kind: Kind = PODCLIQUESET) -> Decision:
+def updated(old: Any, new: Any, setup: Configuration = SETUP, around: References = UNSEEN, kind: Kind = PODCLIQUESET) -> Decision:
     """What is decided about a new version of an object."""
     return decided(Act.UPDATE, new, old, setup, around, kind)
 
 
-def done_by(
-    user: str, act: Act, body: Body, around: Neighbourhood, protection: Protection = UNPROTECTED, subresource: str = ""
-) -> Decision:
+def done_by(user: str, act: Act, body: Body, around: References, protection: Protection = UNPROTECTED, subresource: str = "") -> Decision:
     """What is decided about something that a user does to an object of whatever kind."""
     id = live(body).id
     new, old = (None if act is Act.DELETE else body), (None if act is Act.CREATE else body)
@@ -75,9 +73,9 @@ def put(body: Body, changes: Mapping[str, Any]) -> Body:
     return changed
 
 
-def around(*bodies: Body, kinds: tuple[Kind, ...] = KINDS) -> Neighbours:
+def around(*bodies: Body, kinds: tuple[Kind, ...] = KINDS) -> KnownReferences:
     """A neighbourhood in which these objects are all that there is of these kinds."""
-    return neighbours([live(body) for body in bodies], [kind.name for kind in kinds])
+    return references([live(body) for body in bodies], [kind.name for kind in kinds])
 
 
 def binding(*domains: str, name: str = "racks") -> Body:

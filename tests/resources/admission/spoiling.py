@@ -8,7 +8,7 @@ import yaml
 from hypothesis import strategies as st
 
 from providers.fabrics.nvidia import Nvidia
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from tests.resources.admission.asking import SCHEDULERS, clique, small, whole
 from tests.resources.manifests import paths
@@ -33,7 +33,7 @@ EXAMPLES = [
 ]
 SEEDS = [*EXAMPLES, whole(), small(cliques=[clique("a"), clique("b")])]
 SETUPS = [
-    Setup(SCHEDULERS, "default-scheduler", topology=topology, fabrics=(Nvidia(auto=auto),))
+    Configuration(SCHEDULERS, "default-scheduler", topology=topology, fabrics=(Nvidia(auto=auto),))
     for topology in (False, True)
     for auto in (False, True)
 ]

@@ -15,8 +15,8 @@ from engine.world import empty, propose
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds
-from resources.ports.configuration import Setup
-from resources.ports.references import Neighbourhood
+from resources.ports.configuration import Configuration
+from resources.ports.references import References
 from resources.schema.issues import Fault, Issue
 from tests.laws.toy import START
 from tests.resources.admission.asking import (
@@ -82,11 +82,11 @@ class Queueing:
 
     name = "queueing"
 
-    def dress(self, spec: dict[str, Any]) -> dict[str, Any]:
+    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Nothing to add."""
         return spec
 
-    def issues(self, body: Body, around: Neighbourhood) -> Iterator[Issue]:
+    def issues(self, body: Body, around: References) -> Iterator[Issue]:
         """The queue is one that is there."""
         queue = (body["metadata"].get("labels") or {}).get("queue")
         if not queue:
@@ -94,14 +94,14 @@ class Queueing:
         elif around.knows("Namespace") and around.find(kinds.NAMESPACE.id("", queue)) is None:
             yield Issue(("metadata", "labels", "queue"), Fault.NOT_FOUND, value=queue)
 
-    def warnings(self, body: Body, around: Neighbourhood) -> Iterator[str]:
+    def warnings(self, body: Body, around: References) -> Iterator[str]:
         """Nobody may have looked."""
         if not around.knows("Namespace"):
             yield "queues were not looked at"
 
 
 def test_a_scheduler_s_own_rules_are_asked_where_the_set_names_it() -> None:
-    setup = Setup({**SCHEDULERS, "queueing": Queueing()}, "default-scheduler")
+    setup = Configuration({**SCHEDULERS, "queueing": Queueing()}, "default-scheduler")
     body = put(small(), {f"{T}.cliques.0.spec.podSpec.schedulerName": "queueing"})
     queued = put(body, {"metadata.labels": {"queue": "q"}})
 
@@ -239,7 +239,7 @@ def test_what_is_told_can_be_shown_whatever_somebody_has_written() -> None:
 
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(mutated(), st.sampled_from(SETUPS), st.sampled_from(SEEDS))
-def test_whatever_is_sent_it_is_answered_and_what_is_admitted_can_be_rendered(body: Any, setup: Setup, other: Any) -> None:
+def test_whatever_is_sent_it_is_answered_and_what_is_admitted_can_be_rendered(body: Any, setup: Configuration, other: Any) -> None:
     for decision in (
         created(body, setup, RACKS),
         updated(other, body, setup, RACKS),

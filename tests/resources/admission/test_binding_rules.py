@@ -8,7 +8,7 @@ from engine.ids import Kind
 from engine.resource import PLAIN
 from resources.admission.request import Act
 from resources.base.kinds import TOPOLOGY_BINDING
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from tests.resources.admission.asking import SCHEDULERS, binding, created, decided, put, told, updated
 
 
@@ -19,7 +19,7 @@ class Racked:
     topology = Kind("example.com", "v1", "Topology", "topologies", namespaced=False)
     topology_policy = PLAIN
 
-    def dress(self, spec: dict[str, Any]) -> dict[str, Any]:
+    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Nothing to add."""
         return spec
 
@@ -36,7 +36,7 @@ class Racked:
         return ""
 
 
-SETUP = Setup({**SCHEDULERS, "racked": Racked()}, "default-scheduler")
+SETUP = Configuration({**SCHEDULERS, "racked": Racked()}, "default-scheduler")
 REFERENCES = "spec.schedulerTopologyBindings"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from providers.schedulers.kube import KubeScheduler
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from tests.resources.admission.asking import GONE, RACKS, SETUP, TOPOLOGY, clique, created, pod_spec, put, small, told, updated, whole
 
 T = "spec.template"
@@ -310,7 +310,7 @@ def test_what_only_a_new_set_must_not_have_an_old_one_keeps() -> None:
 
 
 def test_where_the_default_scheduler_has_no_back_end_those_who_name_none_are_told() -> None:
-    setup = Setup({"default-scheduler": KubeScheduler()}, "volcano")
+    setup = Configuration({"default-scheduler": KubeScheduler()}, "volcano")
 
     assert told(created(small(), setup)) == ["spec: Invalid value: default scheduler backend is not configured"]
     assert told(created(put(small(), {f"{T}.cliques.0.spec.podSpec.schedulerName": "default-scheduler"}), setup)) == []

@@ -15,11 +15,11 @@ from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
 from resources.admission.review import Misread, answered
 from resources.base.kinds import PODCLIQUESET
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.schema.issues import Fault, Issue
 from tests.resources.manifests import JSON, paths, pcs, put
 
-SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler")
+SETUP = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler")
 
 
 def review(**request: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from engine.memo import Memo
 from engine.observed import live
 from engine.world import assemble
 from resources.admission.soundness import faults
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from tests.laws.toy import START
 from tests.resources.admission.asking import SETUP, clique, put, small
@@ -22,7 +22,7 @@ T = "spec.template"
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(mutated(), st.sampled_from(SETUPS))
-def test_a_stored_set_is_computed_or_it_is_told_why_not(body: Any, setup: Setup) -> None:
+def test_a_stored_set_is_computed_or_it_is_told_why_not(body: Any, setup: Configuration) -> None:
     metadata = {"name": "web", "namespace": "ml", "uid": "u-1", "finalizers": ["grove.io/podcliqueset.grove.io"]}
     try:
         stored = orjson.dumps({"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "spec": body["spec"], "metadata": metadata})

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from tests.resources.admission.asking import GONE, RACKS, SCHEDULERS, TOPOLOGY, Alone, around, binding, clique, created, put, small, told
 
 T = "spec.template"
@@ -39,7 +39,7 @@ def constrained(whole: Any = GONE, a: Any = GONE, b: Any = GONE, g: Any = GONE) 
     ],
 )
 def test_constraints_where_topology_is_switched_off(body: dict[str, Any], issues: list[str]) -> None:
-    assert told(created(body, Setup(SCHEDULERS, "default-scheduler"), RACKS)) == issues
+    assert told(created(body, Configuration(SCHEDULERS, "default-scheduler"), RACKS)) == issues
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import live
-from engine.operation import Cause, Verb
-from engine.tick import survey
+from engine.operation import Cause
+from engine.tick import plan_all
+from engine.verb import Verb
 from resources.base import kinds, labels
-from resources.model.pod_assignment import seat_pods
+from resources.model.pod_assignment import assign_pods
 from resources.model.pod_facts import facts_of
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
@@ -152,18 +153,18 @@ def test_who_goes_first_when_a_clique_shrinks() -> None:
 
     order: list[str] = []
     for wanted in range(6, 0, -1):
-        gone = {one.name for one in seat_pods("c", "u", wanted, "new", facts, ()).surplus} - set(order)
+        gone = {one.name for one in assign_pods("c", "u", wanted, "new", facts, ()).surplus} - set(order)
         order.extend(gone)
 
     assert order == ["nowhere-6", "pending-5", "unknown-4", "unready-3", "old-hash-2", "newer-1"]
 
 
 def test_a_name_that_a_stranger_holds_is_passed_over() -> None:
-    first = seat_pods("c", "u", 1, "h", [], ()).fresh[0].name
-    second = seat_pods("c", "u", 1, "h", [], (first,)).fresh[0].name
+    first = assign_pods("c", "u", 1, "h", [], ()).fresh[0].name
+    second = assign_pods("c", "u", 1, "h", [], (first,)).fresh[0].name
 
     assert first != second
-    assert seat_pods("c", "u", 1, "h", [], (first,)).fresh[0].name == second
+    assert assign_pods("c", "u", 1, "h", [], (first,)).fresh[0].name == second
 
 
 def test_what_only_our_finalizer_holds_after_its_set_is_gone_is_let_go_pods_first() -> None:
@@ -247,7 +248,7 @@ def test_a_token_goes_before_its_account_and_a_binding_before_its_role() -> None
 def test_a_manifest_that_asks_for_more_pods_of_a_clique_leaves_the_minimum_that_it_does_not_say_as_it_is() -> None:
     toy = up(podcliqueset("demo", clique("worker", 2)))
     proposed = world.propose(toy.world(), [podcliqueset("demo", clique("worker", 3))])
-    (plan,) = survey(BLUEPRINTS, proposed, toy.now, SETUP, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, proposed, toy.now, SETUP, Memo(), Limits()).plans
 
     (edit,) = (one for one in plan.operations if one.id == ROOT)
     assert edit.body is not None

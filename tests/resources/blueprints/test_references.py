@@ -1,4 +1,4 @@
-"""Neighbours: what sets may refer to is seen by all of them, and what has not changed stays the same object."""
+"""KnownReferences: what sets may refer to is seen by all of them, and what has not changed stays the same object."""
 
 from engine.memo import Memo
 from engine.observed import Live, World, live
@@ -24,16 +24,16 @@ def root(name: str) -> Live:
 def seen(previous: World | None = None, revision: str = "1", unserved: frozenset[str] = frozenset()) -> World:
     """A look at two sets and a neighbour."""
     around = [neighbour(revision)]
-    return assemble(BLUEPRINTS, [root("one"), root("two")], [], {}, previous, neighbours=around, unserved=unserved)
+    return assemble(BLUEPRINTS, [root("one"), root("two")], [], {}, previous, references=around, unserved=unserved)
 
 
 def test_neighbours_are_seen_by_every_root_and_are_nobody_s_own() -> None:
     world = seen()
 
-    assert [[id.name for id in observed.neighbours.objects] for observed in world.roots] == [["gpu"], ["gpu"]]
-    assert world.roots[0].neighbours is world.roots[1].neighbours
+    assert [[id.name for id in observed.references.objects] for observed in world.roots] == [["gpu"], ["gpu"]]
+    assert world.roots[0].references is world.roots[1].references
     assert world.orphans == ()
-    assert all(not observed.context and not observed.slices for observed in world.roots)
+    assert all(not observed.foreign and not observed.slices for observed in world.roots)
 
 
 def test_where_nothing_has_changed_every_root_is_the_same_object() -> None:
@@ -53,7 +53,7 @@ def test_a_root_that_a_manifest_proposes_has_the_same_neighbours() -> None:
     world = propose(seen(unserved=frozenset({"x"})), [podcliqueset("three")])
 
     assert [observed.unserved for observed in world.roots] == [frozenset({"x"})] * 3
-    assert {id.name for observed in world.roots for id in observed.neighbours.objects} == {"gpu"}
+    assert {id.name for observed in world.roots for id in observed.references.objects} == {"gpu"}
     assert world.roots[1].root.id == kinds.PODCLIQUESET.id("default", "three")
 
 

@@ -6,26 +6,28 @@ import pytest
 
 from engine import world
 from engine.errors import Forbidden
-from engine.failure import Trouble
+from engine.failure import FailedCall
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import World, live
-from engine.operation import Operation, Verb
-from engine.plan import Held, Plan
+from engine.operation import Operation
+from engine.plan import Plan, Wait
 from engine.result import Outcome, Result
-from engine.tick import survey
+from engine.runtime.failed_calls import failed_call
+from engine.tick import plan_all
+from engine.verb import Verb
 from providers.schedulers.kube import KubeScheduler
 from resources.base import kinds
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
-from resources.reports.events import narrate
+from resources.reports.events import events_of_pass
 from tests.builders import podcliqueset
 from tests.laws.toy import START, Toy
 from tests.maps import MAP, Mapper, binding, map_of
 
 KUBE = {"default-scheduler": KubeScheduler()}
-PLAIN = Setup(dict(KUBE), "default-scheduler")
-SETUP = Setup({**KUBE, "mapper": Mapper()}, "default-scheduler")
+PLAIN = Configuration(dict(KUBE), "default-scheduler")
+SETUP = Configuration({**KUBE, "mapper": Mapper()}, "default-scheduler")
 ID, HALL = kinds.TOPOLOGY_BINDING.id("", "hall"), MAP.id("", "hall")
 ZONE, RACK = "example.com/zone", "example.com/rack"
 GONE = "One or more referenced scheduler backends are unavailable for topology management"
@@ -37,7 +39,7 @@ class Halls(Toy):
     """A toy cluster whose bindings are looked after, and whose maps are seen."""
 
     settings = SETUP
-    failing: tuple[Trouble, ...] = ()
+    failing: tuple[FailedCall, ...] = ()
     """What is remembered of the binding."""
     incomplete: dict[str, str] = {}
 
@@ -51,9 +53,9 @@ class Halls(Toy):
             [],
             self.incomplete,
             self.previous,
-            neighbours=[one for one in lives if one.id.kind == MAP.name],
+            references=[one for one in lives if one.id.kind == MAP.name],
             unserved=self.unserved,
-            troubles={ID: self.failing},
+            failed_calls={ID: self.failing},
         )
         return self.previous
 
@@ -69,7 +71,7 @@ class Halls(Toy):
         return {**status, "conditions": conditions} if conditions else status
 
 
-def halls(*bodies: dict[str, Any], setup: Setup = SETUP) -> Halls:
+def halls(*bodies: dict[str, Any], setup: Configuration = SETUP) -> Halls:
     """A cluster with these objects."""
     toy = Halls()
     toy.settings = setup
@@ -78,7 +80,7 @@ def halls(*bodies: dict[str, Any], setup: Setup = SETUP) -> Halls:
     return toy
 
 
-def settled(*bodies: dict[str, Any], setup: Setup = SETUP) -> Halls:
+def settled(*bodies: dict[str, Any], setup: Configuration = SETUP) -> Halls:
     """The same, once all is done."""
     toy = halls(*bodies, setup=setup)
     toy.settle()
@@ -140,7 +142,7 @@ def test_what_an_earlier_process_has_made_is_known_by_its_owner_and_what_is_said
     toy = settled(binding("hall", ZONE))
     toy.previous = None
 
-    assert (toy.plan().operations, toy.plan().held) == ((), ())
+    assert (toy.plan().operations, toy.plan().deferred) == ((), ())
 
 
 def test_other_levels_mean_another_topology_for_it_cannot_be_changed_in_place() -> None:
@@ -149,7 +151,7 @@ def test_other_levels_mean_another_topology_for_it_cannot_be_changed_in_place() 
     toy.write(ID, {"spec": binding("hall", ZONE, RACK)["spec"], "metadata": {"generation": 2}})
 
     (operation,) = toy.plan().operations
-    assert (operation.verb, operation.id, operation.asked) == (Verb.REPLACE, HALL, True)
+    assert (operation.verb, operation.id, operation.intended) == (Verb.REPLACE, HALL, True)
     assert operation.expect.uid == toy.objects[HALL]["metadata"]["uid"]
 
     del toy.objects[HALL]
@@ -164,7 +166,7 @@ def test_a_topology_of_somebody_else_under_that_name_is_left_alone_and_told_in_t
     plan = toy.plan()
     toy.apply(plan.operations)
 
-    assert plan.held == (Held(HALL, "Map hall is not of hall"),)
+    assert plan.deferred == (Wait(HALL, "Map hall is not of hall"),)
     assert [(alarm.blocking, alarm.reason, alarm.text) for alarm in plan.alarms] == [
         (True, "MapFailed", "Failed to create Map hall: Map hall is not of hall")
     ]
@@ -176,7 +178,7 @@ def test_a_topology_of_somebody_else_under_that_name_is_left_alone_and_told_in_t
     assert toy.plan().operations == ()
 
     toy.write(HALL, {"metadata": {"deletionTimestamp": toy.stamp(), "finalizers": ["theirs"]}})
-    assert (toy.plan().alarms, toy.plan().held) == ((), plan.held), "it is about to make room"
+    assert (toy.plan().alarms, toy.plan().deferred) == ((), plan.deferred), "it is about to make room"
 
 
 def test_a_topology_that_somebody_else_keeps_is_only_held_against_the_binding() -> None:
@@ -234,7 +236,7 @@ def test_back_ends_are_told_by_name_and_a_scheduler_that_is_named_twice_once() -
 
     twice = binding("hall", ZONE, nobody="x")
     twice["spec"]["schedulerTopologyBindings"] *= 2
-    toy = settled(twice, setup=Setup({"mapper": Mapper(), **KUBE, "alpha": Second()}, "default-scheduler"))
+    toy = settled(twice, setup=Configuration({"mapper": Mapper(), **KUBE, "alpha": Second()}, "default-scheduler"))
 
     told = [(one["schedulerName"], one["topologyReference"]) for one in toy.status()["schedulerTopologyStatuses"]]
     assert told == [("alpha", "hall-2"), ("mapper", "hall"), ("nobody", "x")]
@@ -271,7 +273,7 @@ def test_the_onset_of_an_answer_is_kept_until_it_flips() -> None:
 def test_what_cannot_be_made_is_told_once_it_has_been_tried_and_the_generation_is_not_dealt_with() -> None:
     toy = halls(binding("hall", ZONE))
     (create,) = toy.plan().operations
-    toy.failing = (Trouble(create, Forbidden("no"), START),)
+    toy.failing = (failed_call(create, Forbidden("no"), START),)
     plan = toy.plan()
     toy.apply([operation for operation in plan.operations if operation.verb is Verb.STATUS])
 
@@ -289,7 +291,7 @@ def test_where_the_kind_of_topology_is_not_served_nothing_is_tried() -> None:
     toy.apply(plan.operations)
 
     why = "the cluster does not serve Map of maps.example.com/v1"
-    assert plan.held == (Held(HALL, why),) and plan.alarms == ()
+    assert plan.deferred == (Wait(HALL, why),) and plan.alarms == ()
     assert toy.status()["schedulerTopologyStatuses"] == [entry(why, generation=0)]
 
 
@@ -299,7 +301,7 @@ def test_topologies_that_could_not_be_seen_are_not_taken_for_missing() -> None:
     toy.write(ID, {"metadata": {"generation": 2}})
 
     assert toy.plan().operations == ()
-    assert {held.id for held in toy.plan().held} == {HALL}
+    assert {held.id for held in toy.plan().deferred} == {HALL}
 
 
 def test_a_topology_that_is_going_is_made_again_once_it_is_gone() -> None:
@@ -308,7 +310,7 @@ def test_a_topology_that_is_going_is_made_again_once_it_is_gone() -> None:
     plan = toy.plan()
     toy.apply(plan.operations)
 
-    assert plan.held == (Held(HALL, "is being deleted; it is made again once it is gone"),)
+    assert plan.deferred == (Wait(HALL, "is being deleted; it is made again once it is gone"),)
     assert toy.status()["schedulerTopologyStatuses"] == [entry("Map hall is being deleted")]
 
 
@@ -317,7 +319,7 @@ def test_a_binding_that_is_being_deleted_wants_nothing() -> None:
     del toy.objects[HALL]
     toy.write(ID, {"metadata": {"deletionTimestamp": toy.stamp(), "finalizers": ["theirs"]}})
 
-    assert (toy.plan().operations, toy.plan().held) == ((), ())
+    assert (toy.plan().operations, toy.plan().deferred) == ((), ())
 
 
 @pytest.mark.parametrize("levels", [None, [], "x", [{"domain": "zone"}], [{"domain": 1, "key": ZONE}], {"a": 1}])
@@ -332,15 +334,15 @@ def test_a_binding_that_cannot_be_read_is_told_and_nothing_is_done(levels: Any) 
 
 def test_a_manifest_proposes_a_binding_and_its_topology_follows() -> None:
     proposed = world.propose(halls().world(), [binding("hall", ZONE)])
-    (plan,) = survey(BLUEPRINTS, proposed, START, SETUP, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, proposed, START, SETUP, Memo(), Limits()).plans
     assert verbs(plan) == [(Verb.CREATE, "ClusterTopologyBinding"), (Verb.CREATE, "Map")]
 
     toy = settled(binding("hall", ZONE))
     edited = world.propose(toy.world(), [binding("hall", RACK)])
-    (plan,) = survey(BLUEPRINTS, edited, START, SETUP, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, edited, START, SETUP, Memo(), Limits()).plans
     assert sorted(verbs(plan)) == [(Verb.PATCH, "ClusterTopologyBinding"), (Verb.REPLACE, "Map")]
     same = world.propose(toy.world(), [binding("hall", ZONE)])
-    (plan,) = survey(BLUEPRINTS, same, START, SETUP, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, same, START, SETUP, Memo(), Limits()).plans
     assert plan.operations == ()
 
 
@@ -348,10 +350,10 @@ def test_bindings_that_may_not_be_seen_hold_nothing_back_where_topology_is_switc
     toy = halls(podcliqueset("web"))
     toy.incomplete = {"ClusterTopologyBinding": "403"}
 
-    for setup, held in ((SETUP, False), (Setup(dict(KUBE), "default-scheduler", topology=True), True)):
+    for setup, held in ((SETUP, False), (Configuration(dict(KUBE), "default-scheduler", topology=True), True)):
         toy.settings = setup
         (plan,) = toy.plans()
-        assert ("changes once ClusterTopologyBinding objects are seen completely" in [one.why for one in plan.held]) is held
+        assert ("changes once ClusterTopologyBinding objects are seen completely" in [one.why for one in plan.deferred]) is held
         assert (kinds.PODCLIQUESET.name in [one.id.kind for one in plan.operations]) is not held
 
 
@@ -369,8 +371,8 @@ def written(old: str | None, new: str | None) -> list[tuple[str, str, bool]]:
     told = Operation(
         operation.verb, ID, "", operation.cause, changes=(type(change)(change.path, change.old, conditions(new), change.cause),)
     )
-    events = narrate((), [Result(told, Outcome.DONE)])
-    assert narrate((), [Result(told, Outcome.FAILED)]) == ()
+    events = events_of_pass((), [Result(told, Outcome.DONE)])
+    assert events_of_pass((), [Result(told, Outcome.FAILED)]) == ()
     return [(event.reason, event.message, event.warning) for event in events]
 
 

@@ -5,8 +5,9 @@ from typing import Any
 from engine import world
 from engine.guard import Limits
 from engine.memo import Memo
-from engine.operation import Operation, Verb
-from engine.tick import survey
+from engine.operation import Operation
+from engine.tick import plan_all
+from engine.verb import Verb
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import SETUP, START
@@ -26,7 +27,7 @@ def simple1(**over: Any) -> dict[str, Any]:
 
 def created(manifest: dict[str, Any]) -> dict[str, Operation]:
     """What a plan makes from nothing, by kind and name."""
-    (plan,) = survey(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
     assert plan.problems == ()
     assert {operation.verb for operation in plan.operations} == {Verb.CREATE}
     return {f"{operation.id.kind}/{operation.id.name}": operation for operation in plan.operations}
@@ -151,9 +152,7 @@ def test_only_pods_of_a_scaled_gang_are_born_with_a_gate() -> None:
 
 def test_children_are_owned_along_the_tree() -> None:
     made = created(simple1())
-    owners = {
-        operation.id.kind + "/" + operation.id.name: [one.owner.id.kind for one in operation.references] for operation in made.values()
-    }
+    owners = {operation.id.kind + "/" + operation.id.name: [one.owner.id.kind for one in operation.owners] for operation in made.values()}
 
     assert owners["PodClique/simple1-0-pca"] == ["PodCliqueSet"]
     assert owners["PodClique/simple1-0-sga-0-pcb"] == ["PodCliqueScalingGroup"]
@@ -190,7 +189,7 @@ def test_a_set_that_cannot_be_understood_says_where_and_makes_nothing() -> None:
     manifest = simple1()
     manifest["spec"]["template"]["podCliqueScalingGroups"][0]["cliqueNames"].append("nobody")
     manifest["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["schedulerName"] = "elsewhere"
-    (plan,) = survey(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
 
     assert plan.operations == ()
     assert plan.problems == (
@@ -205,7 +204,7 @@ def test_a_set_that_cannot_be_understood_says_where_and_makes_nothing() -> None:
 def test_two_cliques_whose_full_names_meet_are_a_fault_of_that_set_alone() -> None:
     clash = podcliqueset("demo", clique("g-0-a"), clique("a"), groups=(group("g", "a"),))
     sound = podcliqueset("sound")
-    plans = survey(BLUEPRINTS, world.propose(world.empty(), [clash, sound]), START, SETUP, Memo(), Limits()).plans
+    plans = plan_all(BLUEPRINTS, world.propose(world.empty(), [clash, sound]), START, SETUP, Memo(), Limits()).plans
 
     assert [bool(plan.problems) for plan in plans] == [True, False]
     assert "PodClique/default/demo-0-g-0-a is wanted twice" in plans[0].problems[0]
@@ -214,7 +213,7 @@ def test_two_cliques_whose_full_names_meet_are_a_fault_of_that_set_alone() -> No
 
 def test_a_number_that_nobody_can_mean_is_a_fault_not_a_plan() -> None:
     manifest = podcliqueset("demo", clique("a", 2), replicas=2_000_000_000)
-    (plan,) = survey(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
 
     assert plan.operations == ()
     assert plan.problems == ("spec.replicas: 2000000000 replicas of 2 pods are more than 100000 pods",)

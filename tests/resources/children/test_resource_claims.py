@@ -10,7 +10,7 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import live
 from engine.plan import Plan
-from engine.tick import survey
+from engine.tick import plan_all
 from resources.base import kinds, labels
 from resources.registry import BLUEPRINTS
 from tests.builders import claim_template, clique, group, podcliqueset, share
@@ -39,7 +39,7 @@ def d(**over: Any) -> dict[str, Any]:
 
 def plan(manifest: dict[str, Any]) -> Plan:
     """The plan for a set that is nowhere yet."""
-    (made,) = survey(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
+    (made,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
     return made
 
 
@@ -91,9 +91,9 @@ def test_a_claim_says_whose_it_is_and_for_which_replica() -> None:
         "d-0-each": {**told, "grove.io/podcliqueset-replica-index": "0"},
         "d-0-dec-0-ld-0-seat": {**told, "grove.io/podclique": "d-0-dec-0-ld", "grove.io/podclique-pod-index": "0"},
     }
-    owners = {key: [one.owner.id.kind for one in made[f"ResourceClaim/{key}"].references] for key in marks}
+    owners = {key: [one.owner.id.kind for one in made[f"ResourceClaim/{key}"].owners] for key in marks}
     assert owners == {"d-all-wide": ["PodCliqueSet"], "d-0-each": ["PodCliqueSet"], "d-0-dec-0-ld-0-seat": ["PodClique"]}
-    assert [one.owner.id.kind for one in claim.references] == ["PodCliqueScalingGroup"]
+    assert [one.owner.id.kind for one in claim.owners] == ["PodCliqueScalingGroup"]
 
 
 def test_a_pod_names_its_claims_from_the_widest_to_its_own_after_the_users() -> None:
@@ -191,7 +191,7 @@ def test_without_its_template_a_claim_is_held_and_so_are_the_pods_that_need_it_a
 
     assert [pod.name.startswith("demo-0-b-") for pod in toy.pods()] == [True]
     why = "failed to get external ResourceClaimTemplate ml/by-others: not found in the namespaces that are looked at"
-    held = {held.id: held.why for held in toy.plans()[0].held}
+    held = {held.id: held.why for held in toy.plans()[0].deferred}
     assert held[kinds.RESOURCE_CLAIM.id("ml", "demo-0-a-0-by-others")] == why
     assert sum(told.endswith(why) for id, told in held.items() if id.kind == "Pod") == 2
 
@@ -211,7 +211,7 @@ def test_a_claim_that_is_there_does_without_its_template() -> None:
     toy.settle()
 
     assert len(toy.pods()) == 3
-    assert not any(made.held for made in toy.plans())
+    assert not any(made.deferred for made in toy.plans())
 
 
 def test_a_claim_for_the_whole_set_that_is_there_does_without_its_template() -> None:
@@ -223,7 +223,7 @@ def test_a_claim_for_the_whole_set_that_is_there_does_without_its_template() -> 
     scale(toy, kinds.PODCLIQUE.id("default", "demo-0-worker"), 3)
 
     assert len(toy.pods()) == 3
-    assert not any(made.held for made in toy.plans())
+    assert not any(made.deferred for made in toy.plans())
 
 
 def test_what_a_claim_asks_for_is_said_once() -> None:
@@ -249,8 +249,8 @@ def test_a_cluster_without_claims_is_none_the_worse_where_none_is_wanted_and_hol
 
     assert {pod.name.partition("-")[0] for pod in toy.pods()} == {"plain"}
     demo, plain = toy.plans()
-    assert plain.held == ()
-    assert {held.why for held in demo.held if held.id.kind == "ResourceClaim"} == {
+    assert plain.deferred == ()
+    assert {held.why for held in demo.deferred if held.id.kind == "ResourceClaim"} == {
         "the cluster does not serve ResourceClaim of resource.k8s.io/v1"
     }
 
@@ -266,7 +266,7 @@ def test_a_clique_that_shrinks_keeps_the_claims_of_the_seats_that_are_taken() ->
     (made,) = toy.plans()
 
     assert claims(toy) == ["demo-0-a-0-seat", "demo-0-a-1-seat", "demo-0-a-2-seat"]
-    assert [held.why for held in made.held if held.id.name == "demo-0-a-0-seat"] == [f"waits for {lowest.name} to be gone"]
+    assert [held.why for held in made.deferred if held.id.name == "demo-0-a-0-seat"] == [f"waits for {lowest.name} to be gone"]
 
     toy.settle()
     assert claims(toy) == ["demo-0-a-1-seat", "demo-0-a-2-seat"]
@@ -298,7 +298,7 @@ def test_a_claim_that_is_being_released_is_waited_for() -> None:
             toy.apply(made.operations)
         toy.live()
 
-    assert any("its devices are being released" in held.why for held in toy.plans()[0].held)
+    assert any("its devices are being released" in held.why for held in toy.plans()[0].deferred)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_a_pod_is_not_given_the_claim_of_a_stranger_that_has_its_name() -> None:
         toy.live()
 
     assert [pod.name.startswith("demo-0-b-") for pod in toy.pods()] == [True]
-    told = {held.id.kind: held.why for held in toy.plans()[0].held}
+    told = {held.id.kind: held.why for held in toy.plans()[0].deferred}
     assert "already exists but is not controlled by" in told["ResourceClaim"]
     assert told["Pod"] == "needs demo-0-a-all-own: a claim of that name belongs to somebody else"
 
@@ -372,7 +372,7 @@ def test_where_claims_were_not_seen_pods_that_would_use_them_are_held() -> None:
     toy = Toy()
     toy.put(podcliqueset("demo", clique("a", resourceSharing=[share("own")]), clique("b"), resourceClaimTemplates=TEMPLATES))
     seen = world.assemble(BLUEPRINTS, [live(body) for body in toy.objects.values()], [], {"ResourceClaim": "403"})
-    (made,) = survey(BLUEPRINTS, seen, START, SETUP, Memo(), Limits()).plans
+    (made,) = plan_all(BLUEPRINTS, seen, START, SETUP, Memo(), Limits()).plans
 
     assert [one.id.name.startswith("demo-0-b-") for one in made.operations if one.id.kind == "Pod"] == [True]
-    assert "needs demo-0-a-all-own: ResourceClaim objects were not seen completely" in {held.why for held in made.held}
+    assert "needs demo-0-a-all-own: ResourceClaim objects were not seen completely" in {held.why for held in made.deferred}

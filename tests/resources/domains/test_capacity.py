@@ -8,8 +8,8 @@ from engine.ids import ResourceId
 from providers.fabrics.nvidia import Nvidia
 from providers.fabrics.nvidia_words import AUTO, NAMED
 from resources.base import kinds
-from resources.domains.capacity import HOSTNAME, Room, crowded
-from resources.domains.requests import Planned, planned
+from resources.domains.capacity import HOSTNAME, NodeCapacity, capacity_notes
+from resources.domains.requests import RequestedDomain, planned
 from tests.builders import clique, group, podcliqueset
 
 Body = dict[str, Any]
@@ -33,9 +33,9 @@ def gpu(name: str = "worker", pods: int = 1, labels: Body | None = None, **spec:
     return clique(name, pods, labels=labels, pod_spec={**GPUS, **spec})
 
 
-def room(nodes: int, **taken: str) -> Room:
+def room(nodes: int, **taken: str) -> NodeCapacity:
     """So many nodes with a place, some of them taken by a domain."""
-    return Room(frozenset(f"n{number}" for number in range(nodes)), taken)
+    return NodeCapacity(frozenset(f"n{number}" for number in range(nodes)), taken)
 
 
 def domain(name: str) -> ResourceId:
@@ -44,7 +44,7 @@ def domain(name: str) -> ResourceId:
 
 
 def test_a_set_that_needs_more_nodes_than_there_are_is_told_how_many() -> None:
-    assert crowded(NVIDIA, [auto("demo", gpu(pods=3), replicas=2)], room(5), {}) == {
+    assert capacity_notes(NVIDIA, [auto("demo", gpu(pods=3), replicas=2)], room(5), {}) == {
         root("demo"): "its pods in ComputeDomains need 6 nodes, each of which takes one such pod: 5 of 5 can be had"
     }
 
@@ -52,25 +52,25 @@ def test_a_set_that_needs_more_nodes_than_there_are_is_told_how_many() -> None:
 def test_where_there_is_room_or_nobody_knows_there_is_nothing_to_tell() -> None:
     big = [auto(f"demo-{number}", gpu(pods=4), replicas=4) for number in range(10)]
 
-    assert crowded(NVIDIA, big, room(160), {}) == {}
-    assert crowded(NVIDIA, big, None, {}) == {}
-    assert crowded(NVIDIA, [auto("cpu", clique("w", 500))], room(1), {}) == {}
+    assert capacity_notes(NVIDIA, big, room(160), {}) == {}
+    assert capacity_notes(NVIDIA, big, None, {}) == {}
+    assert capacity_notes(NVIDIA, [auto("cpu", clique("w", 500))], room(1), {}) == {}
 
 
 def test_places_of_others_are_not_to_be_had_and_its_own_are() -> None:
     sets, uids = [auto("demo", gpu(pods=2))], {domain("demo-0"): "u"}
 
-    assert crowded(NVIDIA, sets, room(3, n0="u", n1="u", n2="other"), uids) == {}
-    assert "1 of 3 can be had" in crowded(NVIDIA, sets, room(3, n0="other", n1="other"), uids)[root("demo")]
+    assert capacity_notes(NVIDIA, sets, room(3, n0="u", n1="u", n2="other"), uids) == {}
+    assert "1 of 3 can be had" in capacity_notes(NVIDIA, sets, room(3, n0="other", n1="other"), uids)[root("demo")]
 
 
 def test_sets_that_fit_alone_and_not_together_are_told_unless_they_have_their_places() -> None:
     sets, uids = [auto("a", gpu(pods=2)), auto("b", gpu(pods=2))], {domain("a-0"): "u", domain("b-0"): "v"}
 
-    found = crowded(NVIDIA, sets, room(3), {})
+    found = capacity_notes(NVIDIA, sets, room(3), {})
     assert sorted(found) == [root("a"), root("b")]
     assert found[root("a")].endswith("all workloads together need 4, and there are 3")
-    assert sorted(crowded(NVIDIA, sets, room(3, n0="u", n1="u"), uids)) == [root("b")]
+    assert sorted(capacity_notes(NVIDIA, sets, room(3, n0="u", n1="u"), uids)) == [root("b")]
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def test_sets_that_fit_alone_and_not_together_are_told_unless_they_have_their_pl
     ],
 )  # fmt: skip
 def test_pods_that_must_share_a_node_are_told_without_any_cluster(spec: Body, told: str) -> None:
-    found = crowded(NVIDIA, [auto("demo", gpu(pods=2, labels={"app": "x"}, **spec))], None, {})
+    found = capacity_notes(NVIDIA, [auto("demo", gpu(pods=2, labels={"app": "x"}, **spec))], None, {})
 
     assert found == {root("demo"): told}
-    assert crowded(NVIDIA, [auto("demo", gpu(pods=1, labels={"app": "x"}, **spec))], None, {}) == {}
+    assert capacity_notes(NVIDIA, [auto("demo", gpu(pods=1, labels={"app": "x"}, **spec))], None, {}) == {}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_pods_that_must_share_a_node_are_told_without_any_cluster(spec: Body, to
 def test_other_affinities_put_nobody_on_one_node(term: Any) -> None:
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
-    assert crowded(NVIDIA, [auto("demo", gpu(pods=2, labels={"app": "x"}, affinity=affinity))], None, {}) == {}
+    assert capacity_notes(NVIDIA, [auto("demo", gpu(pods=2, labels={"app": "x"}, affinity=affinity))], None, {}) == {}
 
 
 def test_what_is_planned_is_counted_through_groups_and_replicas() -> None:
@@ -133,4 +133,4 @@ def test_whatever_stands_in_a_set_nothing_breaks(junk: Any) -> None:
 
     for each in bodies:
         found = list(planned(root("demo"), each, NVIDIA))
-        assert all(isinstance(one, Planned) for one in found) and len(found) <= 100_000
+        assert all(isinstance(one, RequestedDomain) for one in found) and len(found) <= 100_000

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from engine.ids import ResourceId
-from engine.operation import Verb
 from engine.plan import Plan
+from engine.verb import Verb
 from providers.fabrics.nvidia_words import AUTO
 from resources.base import kinds
 from tests.builders import group
@@ -42,7 +42,7 @@ def pods(toy: Rack) -> list[Body]:
 
 def held(plan: Plan) -> dict[str, str]:
     """What is held, and why."""
-    return {one.id.name: one.why for one in plan.held}
+    return {one.id.name: one.why for one in plan.deferred}
 
 
 def step(toy: Rack, times: int = 1) -> None:

@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 
 from engine.memo import Memo
-from resources.domains.status import Standing, State, standings
+from resources.domains.status import DomainStatus, State, domain_statuses
 from resources.ports.fabric import Fabric
-from resources.ports.inspection import Joined
+from resources.ports.inspection import JoinedNode
 from tests.laws.rack import DRIVERS_FINALIZER, Rack
 from tests.laws.toy import SETUP
 from tests.mnnvl.sets import OURS, auto, gpu, named
@@ -17,11 +17,11 @@ from tests.resources.domains.test_replica_domains import pods, rack, root, scale
 Body = dict[str, Any]
 
 
-def doing(toy: Rack, name: str = "demo") -> dict[str, Standing]:
+def doing(toy: Rack, name: str = "demo") -> dict[str, DomainStatus]:
     """The domains of a set by name."""
     plans = {plan.root: plan for plan in toy.plans(Memo())}
     seen = next(observed for observed in toy.world().roots if observed.root.id == root(name))
-    return {one.id.name: one for one in standings(seen, plans[root(name)], toy.settings)}
+    return {one.id.name: one for one in domain_statuses(seen, plans[root(name)], toy.settings)}
 
 
 def say(toy: Rack, name: str, *nodes: tuple[str, str]) -> None:
@@ -46,7 +46,7 @@ def test_a_domain_is_missing_then_waits_for_its_driver_then_is_joined_by_its_pod
     assert [one.state for one in (before, waiting, joining, there)] == [State.MISSING, State.WAITING, State.JOINING, State.JOINED]
     assert waiting.why == "ResourceClaimTemplate demo-0 of ComputeDomain demo-0 is not made yet by its driver"
     assert (there.maker, there.replica, there.shared, there.pods) == ("engine", 0, False, {"demo-0-worker": 1})
-    assert (there.expected, there.ready, there.joined) == (1, 1, (Joined("node", "c.1", True),))
+    assert (there.expected, there.ready, there.joined) == (1, 1, (JoinedNode("node", "c.1", True),))
     assert (before.maker, before.why) == ("", "it is made first")
 
 

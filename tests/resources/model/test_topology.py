@@ -8,16 +8,16 @@ from engine import world
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import live
-from engine.operation import Verb
-from engine.tick import survey
+from engine.tick import plan_all
+from engine.verb import Verb
 from providers.schedulers.kube import KubeScheduler
 from resources.base import kinds, labels
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import START, Toy
 
-ON = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler", topology=True)
+ON = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", topology=True)
 ZONE, RACK, HOST = "topology.kubernetes.io/zone", "example.com/rack", "kubernetes.io/hostname"
 KEYS = {"zone": ZONE, "rack": RACK, "host": HOST}
 
@@ -58,7 +58,7 @@ class Racks(Toy):
         return (found[0]["status"], found[0]["reason"], found[0]["message"]) if found else None
 
 
-def up(manifest: dict[str, Any], *around: dict[str, Any], settings: Setup = ON) -> Racks:
+def up(manifest: dict[str, Any], *around: dict[str, Any], settings: Configuration = ON) -> Racks:
     """A cluster in which the set is up. It is known already: a new one would be refused for what has no effect."""
     toy = Racks()
     toy.settings = settings
@@ -162,7 +162,7 @@ def test_a_domain_that_is_no_level_is_left_out_and_nothing_else() -> None:
 
 
 def test_where_topology_is_switched_off_gangs_have_no_constraints_and_the_set_says_so() -> None:
-    off = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler")
+    off = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler")
     toy = up(s(whole=pack("t", required="zone")), binding("zone"), settings=off)
     plain = up(s(), binding("zone"), settings=off)
 
@@ -170,7 +170,7 @@ def test_where_topology_is_switched_off_gangs_have_no_constraints_and_the_set_sa
     told = "Topology constraints are defined but Topology Aware Scheduling is disabled"
     assert toy.condition() == ("Unknown", "TopologyAwareSchedulingDisabled", told)
     assert plain.condition() is None
-    assert kinds.TOPOLOGY_BINDING not in BLUEPRINTS[0].neighbours(off)
+    assert kinds.TOPOLOGY_BINDING not in BLUEPRINTS[0].references(off)
 
 
 def test_a_binding_that_changes_is_followed() -> None:
@@ -195,10 +195,10 @@ def test_a_binding_that_was_not_seen_is_not_taken_for_missing() -> None:
     roots = [one for one in lives if one.id.kind == "PodCliqueSet"]
     children = [one for one in lives if one.id.kind not in ("PodCliqueSet", "ClusterTopologyBinding")]
     seen = world.assemble(BLUEPRINTS, roots, children, {"ClusterTopologyBinding": "403"})
-    (plan,) = survey(BLUEPRINTS, seen, START, ON, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, seen, START, ON, Memo(), Limits()).plans
     assert plan.operations == ()
 
     fresh = world.assemble(BLUEPRINTS, roots, [], {"ClusterTopologyBinding": "403"})
-    (plan,) = survey(BLUEPRINTS, fresh, START, ON, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, fresh, START, ON, Memo(), Limits()).plans
     assert not any(one.verb is Verb.CREATE and one.id.kind in ("PodGang", "Pod") for one in plan.operations)
-    assert {held.id.kind for held in plan.held} >= {"PodGang", "Pod"}
+    assert {held.id.kind for held in plan.deferred} >= {"PodGang", "Pod"}

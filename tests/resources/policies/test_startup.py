@@ -8,9 +8,10 @@ import pytest
 from engine import world
 from engine.guard import Limits
 from engine.memo import Memo
-from engine.operation import Operation, Verb
-from engine.plan import Held, Plan
-from engine.tick import survey
+from engine.operation import Operation
+from engine.plan import Plan, Wait
+from engine.tick import plan_all
+from engine.verb import Verb
 from engine.version import VERSION
 from resources.base import kinds
 from resources.ports.configuration import pinned
@@ -24,7 +25,7 @@ SECRET = kinds.SECRET.id("default", "web-ic-sat")
 
 def planned(manifest: dict[str, Any]) -> Plan:
     """What is planned where there is nothing."""
-    (plan,) = survey(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
     return plan
 
 
@@ -177,10 +178,10 @@ def hosts(toy: Toy) -> list[str]:
     return sorted(toy.objects[pod]["spec"]["hostname"] for pod in toy.pods())
 
 
-def pods_of(plan: Plan) -> tuple[list[Operation], list[Held]]:
+def pods_of(plan: Plan) -> tuple[list[Operation], list[Wait]]:
     """What is to be made and what is held of pods."""
     made = [one for one in plan.operations if one.id.kind == "Pod" and one.verb is Verb.CREATE]
-    return made, [one for one in plan.held if one.id.kind == "Pod"]
+    return made, [one for one in plan.deferred if one.id.kind == "Pod"]
 
 
 def test_without_a_token_pods_that_wait_are_held_and_nothing_else() -> None:
@@ -255,14 +256,14 @@ def test_another_image_is_for_pods_to_come() -> None:
     toy = admitted(WEB)
     toy.write(SECRET, {"data": {"token": "eA=="}})
     toy.settle()
-    (plan,) = survey(BLUEPRINTS, toy.world(), toy.now, replace(SETUP, waiter="another:1"), Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, toy.world(), toy.now, replace(SETUP, waiter="another:1"), Memo(), Limits()).plans
 
     assert plan.operations == ()
 
 
 def test_the_settings_say_which_image_waits() -> None:
     setup = replace(SETUP, waiter="example.test/waiter:9")
-    (plan,) = survey(BLUEPRINTS, world.propose(world.empty(), [WEB]), START, setup, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [WEB]), START, setup, Memo(), Limits()).plans
     waiters = [container for one in plan.operations if one.id.kind == "Pod" for container in one.body["spec"].get("initContainers", ())]
 
     assert {container["image"] for container in waiters} == {"example.test/waiter:9"}

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from engine.errors import Forbidden
-from engine.event import Event, Fault
+from engine.event import Event, RootWarning
 from engine.ids import Kind, ResourceId
-from engine.operation import Operation, Verb
+from engine.operation import Operation
 from engine.result import Outcome, Result
+from engine.verb import Verb
 from resources.base import kinds
-from resources.reports.events import MOST, narrate
+from resources.reports.events import MOST, events_of_pass
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy
 
@@ -58,7 +59,7 @@ def passed(toy: Toy, well: Callable[[Operation], bool] = everything) -> tuple[Ev
                 results.append(Result(operation, Outcome.FAILED, error=REFUSED))
     toy.live()
     toy.now += timedelta(seconds=1)
-    return narrate((), results)
+    return events_of_pass((), results)
 
 
 def told(toy: Toy, passes: int = 12) -> list[Event]:
@@ -203,9 +204,9 @@ def test_what_failed_is_told_as_a_warning(kind: str, about: ResourceId, reason: 
 
 
 def test_a_fault_is_a_warning_on_the_set() -> None:
-    fault = Fault(ROOT, "uid-1", 3, "spec.replicas: must not be negative")
+    fault = RootWarning(ROOT, "uid-1", 3, "spec.replicas: must not be negative")
 
-    assert narrate([fault], ()) == (Event(ROOT, "uid-1", "ValidationFailed", fault.text, warning=True),)
+    assert events_of_pass([fault], ()) == (Event(ROOT, "uid-1", "ValidationFailed", fault.text, warning=True),)
 
 
 def test_never_more_than_a_hundred_failures_first() -> None:

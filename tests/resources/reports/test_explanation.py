@@ -8,7 +8,7 @@ from engine.observed import live
 from engine.resource import Stance
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
-from resources.reports.explanation import Account, account
+from resources.reports.explanation import Explanation, account
 from tests.laws.rack import Rack
 from tests.mnnvl.sets import auto, gpu, named
 from tests.resources.domains.test_replica_domains import rack, root, scale, step
@@ -16,7 +16,7 @@ from tests.resources.domains.test_replica_domains import rack, root, scale, step
 KINDS = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
 
 
-def of(toy: Rack, id: ResourceId, **more: Any) -> Account:
+def of(toy: Rack, id: ResourceId, **more: Any) -> Explanation:
     """What is to be said of an object of that cluster."""
     plans = {plan.root: plan for plan in toy.plans(Memo())}
     return account(toy.world(), plans, KINDS, id, toy.settings, toy.now, **more)
@@ -28,7 +28,7 @@ def test_what_is_there_as_wanted_is_told_with_its_reason_root_and_part() -> None
     assert [(want.root, want.part, want.why, want.stance) for want in one.wanted] == [
         (root(), "1", "clique worker of replica 1", Stance.WANT)
     ]
-    assert (one.roots, one.operations, one.held, one.waiting, one.orphan) == ((root(),), (), (), (), False)
+    assert (one.roots, one.operations, one.deferred, one.pending, one.orphan) == ((root(),), (), (), (), False)
     assert one.is_known
 
 
@@ -48,7 +48,7 @@ def test_what_goes_is_held_with_the_reason() -> None:
     one = of(toy, toy.domain("demo-0"))
 
     assert [want.stance for want in one.wanted] in ([Stance.HOLD], [Stance.DROP])
-    assert one.held or one.operations
+    assert one.deferred or one.operations
 
 
 def test_who_shares_a_domain_wants_it() -> None:

@@ -5,9 +5,10 @@ from typing import Any
 
 from engine.ids import ResourceId
 from engine.observed import Observed, live, slice_of
-from engine.operation import Cause, Operation, Verb
-from engine.plan import Held, Objection, Plan
-from resources.reports.summary import Gang, Wait, summary
+from engine.operation import Cause, Operation
+from engine.plan import Objection, Plan, Wait
+from engine.verb import Verb
+from resources.reports.summary import Gang, Waiting, summary
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "a", "x")
 
@@ -54,13 +55,13 @@ def test_a_wait_is_told_since_the_object_stopped_being_ready_or_began_to_go() ->
     world = observed(pod("p", False, "2026-01-01T00:02:00Z"), pod("q", True, deletionTimestamp="2026-01-01T00:03:00Z"))
 
     found = summary(
-        world, Plan(ROOT, waiting=(Held(pod_id("q"), "is being deleted"), Held(pod_id("p"), "not ready"), Held(pod_id("r"), "no room")))
+        world, Plan(ROOT, pending=(Wait(pod_id("q"), "is being deleted"), Wait(pod_id("p"), "not ready"), Wait(pod_id("r"), "no room")))
     )
 
     assert found.waits == (
-        Wait(pod_id("p"), "not ready", datetime(2026, 1, 1, 0, 2, tzinfo=UTC), None),
-        Wait(pod_id("q"), "is being deleted", datetime(2026, 1, 1, 0, 3, tzinfo=UTC), None),
-        Wait(pod_id("r"), "no room", None, None),
+        Waiting(pod_id("p"), "not ready", datetime(2026, 1, 1, 0, 2, tzinfo=UTC), None),
+        Waiting(pod_id("q"), "is being deleted", datetime(2026, 1, 1, 0, 3, tzinfo=UTC), None),
+        Waiting(pod_id("r"), "no room", None, None),
     )
 
 
@@ -73,7 +74,7 @@ def test_a_clique_waits_since_the_first_of_its_pods_was_not_ready_not_since_it_w
     clique = thing("PodClique", "c", "grove.io/v1alpha1")
     id = ResourceId("grove.io", "PodClique", "a", "c")
 
-    found = summary(observed(clique, pod("well", True, **mine), *pods), Plan(ROOT, waiting=(Held(id, "1 of 3 pods ready"),)))
+    found = summary(observed(clique, pod("well", True, **mine), *pods), Plan(ROOT, pending=(Wait(id, "1 of 3 pods ready"),)))
 
     assert [one.since for one in found.waits] == [datetime(2026, 1, 1, 0, 4, tzinfo=UTC)]
 
@@ -87,7 +88,7 @@ def test_a_gang_is_whole_when_it_has_its_minimum_and_all_that_it_has_is_ready() 
 def test_one_word_tells_the_gravest() -> None:
     create = (Operation(Verb.CREATE, pod_id("p"), "why", Cause.INTENT),)
     status = (Operation(Verb.STATUS, ROOT, "why", Cause.DRIFT),)
-    waits = (Held(pod_id("p"), "why"),)
+    waits = (Wait(pod_id("p"), "why"),)
     going = {"metadata": {"deletionTimestamp": "2026-01-01T00:03:00Z"}}
 
     words = [
@@ -95,8 +96,8 @@ def test_one_word_tells_the_gravest() -> None:
         for plan in (
             Plan(ROOT),
             Plan(ROOT, status),
-            Plan(ROOT, waiting=waits),
-            Plan(ROOT, held=waits, waiting=waits),
+            Plan(ROOT, pending=waits),
+            Plan(ROOT, deferred=waits, pending=waits),
             Plan(ROOT, create, waits, waits),
             Plan(ROOT, create, objections=(Objection("budget", "no"),)),
             Plan(ROOT, create, problems=("what?",)),

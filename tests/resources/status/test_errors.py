@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 
 from engine.errors import Forbidden
-from engine.failure import Trouble
-from engine.operation import Operation, Verb
+from engine.failure import FailedCall
+from engine.operation import Operation
 from engine.resource import Body
+from engine.runtime.failed_calls import failed_call
+from engine.verb import Verb
 from resources.base import kinds
 from resources.status import errors
 from tests.builders import claim_template, clique, group, podcliqueset, share
@@ -26,9 +28,9 @@ DEMO = podcliqueset(
 NO = Forbidden("no")
 
 
-def failed(operations: Iterable[Operation]) -> list[Trouble]:
+def failed(operations: Iterable[Operation]) -> list[FailedCall]:
     """All of it was refused."""
-    return [Trouble(operation, NO, START) for operation in operations]
+    return [failed_call(operation, NO, START) for operation in operations]
 
 
 def bringing_up() -> Toy:
@@ -45,9 +47,9 @@ def codes(said: Body) -> set[str]:
 
 def test_what_could_not_be_made_is_told_by_the_code_of_its_sort() -> None:
     (plan,) = bringing_up().plans()
-    troubles = failed(plan.operations)
+    failed_calls = failed(plan.operations)
 
-    assert codes(errors.of(SET, troubles, {})) == {
+    assert codes(errors.of(SET, failed_calls, {})) == {
         "ERR_CREATE_OR_UPDATE_PODCLIQUE",
         "ERR_CREATE_PODCLIQUESCALINGGROUP",
         "ERR_CREATE_PODGANG",
@@ -59,8 +61,8 @@ def test_what_could_not_be_made_is_told_by_the_code_of_its_sort() -> None:
         "ERR_SYNC_ROLEBINDING",
         "ERR_SYNC_SERVICEACCOUNT",
     }
-    assert codes(errors.of(GROUP, troubles, {})) == {"ERR_CREATE_PODCLIQUE", "ERR_SYNC_PCSG_RESOURCE_CLAIM"}
-    assert codes(errors.of(CLIQUE, troubles, {})) == {"ERR_CREATE_POD", "ERR_SYNC_PCLQ_RESOURCE_CLAIM"}
+    assert codes(errors.of(GROUP, failed_calls, {})) == {"ERR_CREATE_PODCLIQUE", "ERR_SYNC_PCSG_RESOURCE_CLAIM"}
+    assert codes(errors.of(CLIQUE, failed_calls, {})) == {"ERR_CREATE_POD", "ERR_SYNC_PCLQ_RESOURCE_CLAIM"}
 
 
 def test_what_could_not_be_taken_away_is_told_as_a_delete() -> None:
@@ -81,17 +83,17 @@ def test_what_could_not_be_taken_away_is_told_as_a_delete() -> None:
 
 def test_an_error_that_is_told_already_keeps_its_time_and_another_gets_its_own() -> None:
     (plan,) = bringing_up().plans()
-    troubles = failed(operation for operation in plan.operations if operation.id.kind == "Pod")
-    (entry,) = errors.of(CLIQUE, troubles, {})["lastErrors"]
+    failed_calls = failed(operation for operation in plan.operations if operation.id.kind == "Pod")
+    (entry,) = errors.of(CLIQUE, failed_calls, {})["lastErrors"]
     known = {**entry, "observedAt": "2025-12-24T00:00:00Z"}
 
-    assert errors.of(CLIQUE, troubles, {"lastErrors": [known]}) == {"lastErrors": [known]}
-    assert errors.of(CLIQUE, troubles, {"lastErrors": [{**known, "description": "something else"}]}) == {"lastErrors": [entry]}
+    assert errors.of(CLIQUE, failed_calls, {"lastErrors": [known]}) == {"lastErrors": [known]}
+    assert errors.of(CLIQUE, failed_calls, {"lastErrors": [{**known, "description": "something else"}]}) == {"lastErrors": [entry]}
 
 
 def test_nothing_is_said_by_who_has_tried_nothing() -> None:
     (plan,) = bringing_up().plans()
-    untried = [Trouble(operation, None, START) for operation in plan.operations]
+    untried = [failed_call(operation, None, START) for operation in plan.operations]
 
     assert errors.of(CLIQUE, None, {}) == {}
     assert errors.of(CLIQUE, untried, {}) == {}
@@ -114,8 +116,8 @@ def test_never_more_than_twenty_and_none_longer_than_a_kilobyte() -> None:
     toy = Toy()
     toy.put(podcliqueset("demo", clique("a", 50)))
     (plan,) = toy.plans()
-    troubles = [Trouble(operation, Forbidden("x" * 5000), START) for operation in plan.operations]
+    failed_calls = [failed_call(operation, Forbidden("x" * 5000), START) for operation in plan.operations]
 
-    told = errors.of(CLIQUE, troubles, {})["lastErrors"]
+    told = errors.of(CLIQUE, failed_calls, {})["lastErrors"]
     assert len(told) == errors.MOST
     assert max(len(entry["description"]) for entry in told) == errors.LONGEST

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.operation import Verb
+from engine.verb import Verb
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy

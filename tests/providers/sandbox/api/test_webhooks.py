@@ -23,14 +23,14 @@ from providers.sandbox.types.status import StatusError
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.managed_rules import Protection
 from resources.base.kinds import CRD, PODCLIQUESET, SERVICE
-from resources.ports.configuration import Setup
+from resources.ports.configuration import Configuration
 from resources.schema.crds import crds
 from tests.providers.sandbox.in_memory import about
 from tests.providers.sandbox.web import Said, Web, web
 from tests.resources.manifests import JSON as JSON_VALUES
 from tests.resources.manifests import WHOLE, clique, paths, pcs, put
 
-SETUP = Setup({"default-scheduler": KubeScheduler()}, "default-scheduler", topology=True, fabrics=(Nvidia(auto=True),))
+SETUP = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", topology=True, fabrics=(Nvidia(auto=True),))
 SETS = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets"
 BINDINGS = "/apis/grove.io/v1alpha1/clustertopologybindings"
 MERGE, JSON, APPLY = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"

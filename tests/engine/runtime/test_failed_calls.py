@@ -1,14 +1,15 @@
-"""Troubles: what is remembered of calls that failed, and what is not claimed of those that nobody has made."""
+"""FailedCalls: what is remembered of calls that failed, and what is not claimed of those that nobody has made."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from engine.errors import EngineError, Forbidden, ServerFault
-from engine.failure import Trouble
-from engine.operation import Operation, Verb
+from engine.failure import FailedCall
+from engine.operation import Operation
 from engine.plan import Plan
 from engine.result import Outcome, Result
-from engine.runtime.troubles import Troubles
+from engine.runtime.failed_calls import FailedCalls
+from engine.verb import Verb
 from tests.engine.runtime.fakes import change, create, plan, root
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,22 +29,22 @@ def skipped(operation: Operation) -> Result:
     return Result(operation, Outcome.SKIPPED, error=EngineError("comes after"))
 
 
-def after(*passes: tuple[Plan, Iterable[Result]], unclear: frozenset[str] = frozenset()) -> tuple[Trouble, ...] | None:
+def after(*passes: tuple[Plan, Iterable[Result]], unclear: frozenset[str] = frozenset()) -> tuple[FailedCall, ...] | None:
     """What is known of the root after these passes, a minute apart."""
-    troubles = Troubles()
+    failed_calls = FailedCalls()
     for number, (made, results) in enumerate(passes):
-        troubles.note([made], list(results), FIRST + timedelta(minutes=number), unclear)
-    return troubles.known.get(root())
+        failed_calls.note([made], list(results), FIRST + timedelta(minutes=number), unclear)
+    return failed_calls.known.get(root())
 
 
-def told(troubles: tuple[Trouble, ...] | None) -> list[tuple[str, str | None, datetime]]:
-    """Troubles, spelled out."""
-    assert troubles is not None
-    return [(one.operation.id.name, str(one.error) if one.error else None, one.since) for one in troubles]
+def told(failed_calls: tuple[FailedCall, ...] | None) -> list[tuple[str, str | None, datetime]]:
+    """FailedCalls, spelled out."""
+    assert failed_calls is not None
+    return [(one.id.name, str(one.error) if one.error else None, one.since) for one in failed_calls]
 
 
 def test_before_the_first_pass_nothing_is_known() -> None:
-    assert Troubles().known == {}
+    assert FailedCalls().known == {}
 
 
 def test_a_clean_pass_leaves_no_trouble() -> None:
@@ -62,13 +63,13 @@ def test_one_failure_does_not_hide_another() -> None:
 
 
 def test_the_same_situation_is_the_same_trouble_however_its_text_counts() -> None:
-    troubles = Troubles()
-    troubles.note([plan(A)], [failed(A, "took 7.1 s")], FIRST)
-    before = troubles.known[root()]
+    failed_calls = FailedCalls()
+    failed_calls.note([plan(A)], [failed(A, "took 7.1 s")], FIRST)
+    before = failed_calls.known[root()]
     again = create("a")
-    troubles.note([plan(again)], [failed(again, "took 7.2 s")], LATER)
+    failed_calls.note([plan(again)], [failed(again, "took 7.2 s")], LATER)
 
-    assert troubles.known[root()] is before
+    assert failed_calls.known[root()] is before
 
 
 def test_another_situation_is_another_trouble() -> None:
@@ -110,8 +111,8 @@ def test_without_having_seen_everything_nobody_claims_that_all_is_well() -> None
 
 
 def test_a_root_that_is_gone_is_forgotten() -> None:
-    troubles = Troubles()
-    troubles.note([plan(A)], [failed(A)], FIRST)
-    troubles.note([plan(name="other")], [], LATER)
+    failed_calls = FailedCalls()
+    failed_calls.note([plan(A)], [failed(A)], FIRST)
+    failed_calls.note([plan(name="other")], [], LATER)
 
-    assert root() not in troubles.known
+    assert root() not in failed_calls.known

@@ -1,17 +1,18 @@
-"""Refusals: what the server would not have or does not keep, and is not sent again unchanged."""
+"""Rejections: what the server would not have or does not keep, and is not sent again unchanged."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound
-from engine.operation import Operation, Verb
+from engine.operation import Operation
 from engine.result import Outcome, Result
+from engine.verb import Verb
 
 FINAL = (Forbidden, Invalid, NotFound)
 """What is not answered otherwise the next time."""
 
-IN_VAIN = 5
+MAX_UNDONE = 5
 """How often the same change is made, and found unmade, until we take it that somebody unmakes it each time."""
 
 SOON = 60.0
@@ -30,7 +31,7 @@ class _Answer:
     until: float = -math.inf
 
 
-class Refusals:
+class Rejections:
     """The operations that are not tried again, by key, each for `patience` seconds (default: for good)."""
 
     def __init__(self, patience: float = math.inf) -> None:
@@ -48,7 +49,7 @@ class Refusals:
             if is_refusal(result):
                 self._answers[operation.key] = _Answer(operation, at, until=at + self._patience)
             elif result.outcome is Outcome.DONE and operation.verb in CHANGES and self._was_in_vain(operation, at):
-                error = EngineError(f"done {IN_VAIN} times and undone each time: by the server's defaults, or by another writer")
+                error = EngineError(f"done {MAX_UNDONE} times and undone each time: by the server's defaults, or by another writer")
                 in_vain.append(replace(result, outcome=Outcome.FAILED, error=error))
         return in_vain
 
@@ -57,8 +58,8 @@ class Refusals:
         before = self._answers.get(operation.key)
         again = before is not None and before.operation.body == operation.body and at - before.at < SOON
         times = before.times + 1 if before and again else 1
-        self._answers[operation.key] = _Answer(operation, at, times, at + self._patience if times >= IN_VAIN else -math.inf)
-        return times >= IN_VAIN
+        self._answers[operation.key] = _Answer(operation, at, times, at + self._patience if times >= MAX_UNDONE else -math.inf)
+        return times >= MAX_UNDONE
 
     def stand(self, operation: Operation, at: float) -> bool:
         """Whether the very same is not to be tried now: it was made in vain, or refused for an object in the same state.
@@ -81,7 +82,7 @@ def is_refusal(result: Result) -> bool:
 
 def is_collision(result: Result) -> bool:
     """Whether somebody else's object has the name; the result carries it."""
-    return result.outcome is Outcome.STALE and isinstance(result.error, AlreadyExists) and result.live is not None
+    return result.outcome is Outcome.CONFLICT and isinstance(result.error, AlreadyExists) and result.live is not None
 
 
 def _is_leaving(result: Result) -> bool:
