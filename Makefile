@@ -1,4 +1,4 @@
-# What a contributor runs. Every target brings what it needs into .venv first; nothing is installed twice.
+# The commands of a contributor. Every target first installs what it needs into .venv, once.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -8,53 +8,53 @@ bin := .venv/bin
 runtime := .venv/runtime.stamp
 dev := .venv/dev.stamp
 
-# The first interpreter on PATH that is new enough; `make PYTHON=/path/to/python3 …` chooses another.
+# The first Python on PATH that is new enough; `make PYTHON=/path/to/python3 …` chooses another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$python; break; }; done)
 
-# One more argument for pytest, as in `make test ARGS='-k sync -x'`.
+# Additional arguments for pytest, as in `make test ARGS='-k sync -x'`.
 ARGS ?=
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z.0-9]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z.0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.venv: $(dev) ## make the virtual environment, for work on the code
+.venv: $(dev) ## create the virtual environment for development
 
 $(bin)/python:
 	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 or newer on PATH, with its venv module" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
 $(runtime): pyproject.toml constraints.txt | $(bin)/python
-	$(bin)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(bin)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[sandbox]'
 	@touch $@
 
 $(dev): $(runtime)
 	$(bin)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(runtime) ## preview, sync, scale and tear down a first example, on a cluster of its own
+demo: $(runtime) ## preview, sync, scale and delete an example, on a cluster in memory
 	$(bin)/engine demo
 
-test: $(dev) ## every test that needs nothing but Python
+test: $(dev) ## run every test that needs nothing but Python
 	$(bin)/python -m pytest -n auto -m 'not e2e' $(ARGS)
 
-check: $(dev) ## style, types and architecture, as the continuous integration checks them
+check: $(dev) ## check style, types and architecture, as the continuous integration does
 	$(bin)/ruff check .
 	$(bin)/ruff format --check .
 	$(bin)/mypy
 	$(bin)/python -m pytest -q tests/test_layout.py
 
-e2e: $(dev) ## the contract and the stories on a real API server (KUBEBUILDER_ASSETS, or built with Go once)
+e2e: $(dev) ## run the contract and the stories on a real API server (from KUBEBUILDER_ASSETS, or built with Go)
 	@assets=$$(tests/controlplane/build) || { status=$$?; [ $$status -eq 69 ] && echo "e2e: skipped: there is no real API server here" && exit 0; exit $$status; }; \
 	KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m pytest -rs -m e2e $(ARGS)
 
-bench: $(runtime) ## every benchmark, one JSON line per figure
+bench: $(runtime) ## run every benchmark; prints one JSON line per figure
 	@for file in benchmarks/[a-z]*.py; do $(bin)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
 
-pod-spec: $(dev) ## read the types of pod specs off a real API server again, and write the definitions that hold them
+pod-spec: $(dev) ## record the types of pod specs from a real API server, and write the CRDs that contain them
 	@assets=$$(tests/controlplane/build) && KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m tests.controlplane.pod_spec
 	@$(bin)/engine manifests crds --dir deploy/crds
 
-clean: ## remove what the other targets made
+clean: ## delete what the other targets created
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -25,7 +25,7 @@ from engine.runtime.clock import SystemClock
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from providers.kubernetes.line import Limits
+from providers.kubernetes.connection_pool import Limits
 from resources.base.kinds import POD
 
 IN_FLIGHT = 24

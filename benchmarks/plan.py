@@ -1,4 +1,4 @@
-"""How long a plan takes: cold, unchanged, and after one change. `python -m benchmarks.plan --sets 1000`."""
+"""The time that a plan takes: cold, unchanged, and after one change. `python -m benchmarks.plan --sets 1000`."""
 
 import argparse
 import gc
@@ -6,7 +6,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ from engine.memo import Memo
 from engine.observed import Live, World, live
 from engine.operation import Operation
 from engine.ownership import MANAGER
-from engine.paths import merge_patch
+from engine.paths import merge_patch, stamp
 from engine.planner import owner_reference
 from engine.resource import Body
 from engine.tick import Plans, plan_all
@@ -28,54 +28,54 @@ from providers.schedulers.kube import KubeScheduler
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
-SETUP = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler")
+CONFIGURATION = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MOMENT = "2026-01-01T00:00:00Z"
 
 
 def main() -> None:
-    """Take the figures."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--sets", type=int, default=1000, help="how many PodCliqueSets")
-    options.add_argument("--replicas", type=int, default=19, help="replicas of each: a replica is five objects")
-    given = options.parse_args()
+    """Measure and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=1000, help="how many PodCliqueSets")
+    parser.add_argument("--replicas", type=int, default=19, help="replicas of each: a replica is five objects")
+    options = parser.parse_args()
     gc.set_threshold(100_000, 50, 100)
-    sets = [podcliqueset(f"set-{number:04}", given.replicas) for number in range(given.sets)]
-    roots = [seen(body) for body in sets]
+    sets = [podcliqueset(f"set-{number:04}", options.replicas) for number in range(options.sets)]
+    roots = [observed(body) for body in sets]
 
-    made = timed("cold plan, nothing there", lambda: _survey(world.assemble(BLUEPRINTS, roots, (), {}), Memo()))
-    objects = list(_lives(made, roots))
+    created = timed("cold plan, no objects", lambda: _plans(world.assemble(BLUEPRINTS, roots, (), {}), Memo()))
+    objects = list(_created(created, roots))
     report("objects", len(objects), "objects")
-    del made
+    del created
     gc.collect()
-    there = timed("sorting a sighting by roots", lambda: world.assemble(BLUEPRINTS, roots, objects, {}))
-    there = _with_states(there)
-    objects.clear()  # What has no state yet: an engine would not keep it either.
+    existing = timed("assembling a world", lambda: world.assemble(BLUEPRINTS, roots, objects, {}))
+    existing = _with_statuses(existing)
+    objects.clear()  # The objects without status: an engine would not keep them either.
     gc.collect()
     memo = Memo()
-    timed("cold plan, everything there", lambda: _survey(there, memo))
-    timed("unchanged plan, same world", lambda: _survey(there, memo))
-    changed = _with_one_pod_changed(there)
-    timed("one pod changed", lambda: _survey(changed, memo))
-    edited = _with_one_set_edited(there)
-    timed("one set edited", lambda: _survey(edited, memo))
+    timed("cold plan, all objects", lambda: _plans(existing, memo))
+    timed("unchanged plan, same world", lambda: _plans(existing, memo))
+    changed = _with_one_pod_changed(existing)
+    timed("one pod changed", lambda: _plans(changed, memo))
+    edited = _with_one_set_edited(existing)
+    timed("one set edited", lambda: _plans(edited, memo))
     report("peak memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MiB")
 
 
-def _survey(seen: World, memo: Memo) -> Plans:
-    return plan_all(BLUEPRINTS, seen, NOW, SETUP, memo, Limits())
+def _plans(world: World, memo: Memo) -> Plans:
+    return plan_all(BLUEPRINTS, world, NOW, CONFIGURATION, memo, Limits())
 
 
-def timed(name: str, act: Callable[[], Any]) -> Any:
-    """The answer of an act, its CPU seconds printed."""
+def timed(name: str, function: Callable[[], Any]) -> Any:
+    """The result of the function; its CPU seconds are printed."""
     before = time.process_time()
-    answer = act()
+    result = function()
     report(name, time.process_time() - before, "s")
-    return answer
+    return result
 
 
 def report(name: str, value: float, unit: str) -> None:
-    """One figure as one line."""
+    """Print one figure as one line."""
     sys.stdout.write(json.dumps({"figure": name, "value": round(value, 4), "unit": unit}) + "\n")
 
 
@@ -97,9 +97,9 @@ def podcliqueset(name: str, replicas: int) -> dict[str, Any]:
     return {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {**metadata, **finalizers}, "spec": spec}
 
 
-def _lives(made: Plans, roots: list[Live]) -> Iterator[Live]:
-    """What the API server would hold once the plan is done and the pods run."""
-    for plan, root in zip(made.plans, roots, strict=True):
+def _created(plans: Plans, roots: list[Live]) -> Iterator[Live]:
+    """The objects that the API server would have once the plans are applied and the pods run."""
+    for plan, root in zip(plans.plans, roots, strict=True):
         uids: dict[ResourceId, str] = {root.id: root.uid}
         for operation in plan.operations:
             if operation.verb is Verb.CREATE:
@@ -108,7 +108,7 @@ def _lives(made: Plans, roots: list[Live]) -> Iterator[Live]:
 
 
 def _stored(operation: Operation, uids: dict[ResourceId, str]) -> Live:
-    references = [owner_reference(one, uids) for one in operation.owners]
+    references = [owner_reference(owner, uids) for owner in operation.owners]
     metadata = {
         **operation.body["metadata"],
         "ownerReferences": references,
@@ -119,7 +119,7 @@ def _stored(operation: Operation, uids: dict[ResourceId, str]) -> Live:
         "managedFields": [{"manager": MANAGER, "operation": "Update", "fieldsV1": _fields(operation.body)}],
     }
     body: dict[str, Any] = {**operation.body, "metadata": metadata}
-    return seen(_running(body) if operation.id.kind == "Pod" else body)
+    return observed(_running(body) if operation.id.kind == "Pod" else body)
 
 
 def _fields(body: Body) -> dict[str, Any]:
@@ -131,32 +131,46 @@ def _running(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "status": {"phase": "Running", "conditions": conditions}}
 
 
-def seen(body: Body) -> Live:
-    """A body as it arrives: bytes, with typed metadata."""
+def observed(body: Body) -> Live:
+    """A body as it is received: bytes, with typed metadata."""
     return live(body, source=orjson.dumps(body))
 
 
-def _with_states(there: World) -> World:
-    """The world once every state that is due has been written."""
-    for plan in _survey(there, Memo()).plans:
-        lives = {one.id: one for observed in there.roots if observed.root.id == plan.root for one in observed.lives()}
-        written = [seen(merge_patch(lives[operation.id].body, operation.body)) for operation in plan.operations]
-        there = world.renew(there, BLUEPRINTS[0], plan.root, written)
-    return there
+def _with_statuses(existing: World) -> World:
+    """The world once every due status has been written."""
+    lives = {live.id: live for live in _lives(existing)}
+    operations = [operation for plan in _plans(existing, Memo()).plans for operation in plan.operations]
+    return _with(existing, [observed(_written(lives[operation.id].body, operation)) for operation in operations])
 
 
-def _with_one_pod_changed(there: World) -> World:
-    observed = there.roots[0]
-    pod = next(one for part in observed.slices.values() for one in part.of("Pod"))
-    body = merge_patch(pod.body, {"metadata": {"resourceVersion": "2"}, "status": {"phase": "Running", "podIP": "10.0.0.1"}})
-    return world.renew(there, BLUEPRINTS[0], observed.root.id, [seen(body)])
+def _written(body: Body, operation: Operation) -> Body:
+    revision = {"metadata": {"resourceVersion": "2"}}
+    return merge_patch(merge_patch(body, stamp(operation.body, MOMENT)), revision)
 
 
-def _with_one_set_edited(there: World) -> World:
-    root = there.roots[0].root
+def _with_one_pod_changed(existing: World) -> World:
+    pod = next(pod for part in existing.roots[0].slices.values() for pod in part.of("Pod"))
+    status = {"phase": "Running", "podIP": "10.0.0.1"}
+    return _with(existing, [observed(merge_patch(pod.body, {"metadata": {"resourceVersion": "3"}, "status": status}))])
+
+
+def _with_one_set_edited(existing: World) -> World:
+    root = existing.roots[0].root
     replicas = root.body["spec"]["replicas"] + 1
     edited = merge_patch(root.body, {"metadata": {"resourceVersion": "3", "generation": 2}, "spec": {"replicas": replicas}})
-    return world.renew(there, BLUEPRINTS[0], root.id, [seen(edited)])
+    return _with(existing, [observed(edited)])
+
+
+def _lives(existing: World) -> Iterable[Live]:
+    return (live for root in existing.roots for live in root.lives())
+
+
+def _with(existing: World, changed: Iterable[Live]) -> World:
+    """The world with some objects changed; what has not changed is shared."""
+    lives = {live.id: live for live in (*_lives(existing), *changed)}
+    root_ids = {root.root.id for root in existing.roots}
+    children = [live for id, live in lives.items() if id not in root_ids]
+    return world.assemble(BLUEPRINTS, [lives[id] for id in sorted(root_ids)], children, {}, existing)
 
 
 if __name__ == "__main__":

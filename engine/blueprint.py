@@ -1,4 +1,4 @@
-"""Blueprint: what one kind of root means; Desired: what it answers."""
+"""Blueprint: the objects that one kind of root should have; Desired: its answer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,23 +15,24 @@ from engine.resource import Policy
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Desired:
-    """What should be there now, and what is worth knowing with_foreign it."""
+    """The objects that a root should have now, and what users should know about them."""
 
     graph: Graph
     pending: tuple[Wait, ...] = ()
-    """What the cluster has still to do before all is as wanted."""
+    """What the cluster has still to do before everything is as desired."""
     deferred: tuple[Wait, ...] = ()
-    """What is due and not done now, with_foreign what the graph holds."""
+    """What is due and not done now, besides the resources that the graph holds back."""
     problems: tuple[str, ...] = ()
-    """Faults in what the user intended for."""
+    """Mistakes in what the user asked for. If there are any, nothing is planned."""
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
-    """What people must be told of, and what nothing that is done will tell."""
+    """What users must know although no operation of the plan reports it."""
     wake_at: datetime | None = None
+    """When time alone changes this answer."""
 
 
 class Blueprint(Protocol):
-    """What one kind of root means: which objects it should have. Pure."""
+    """The objects that one kind of root should have. Pure."""
 
     @property
     def kind(self) -> Kind:
@@ -39,45 +40,45 @@ class Blueprint(Protocol):
         ...
 
     def children(self, configuration: Any) -> tuple[Kind, ...]:
-        """Every kind that it may make, as things are configured: what is listed, watched and allowed is computed from it."""
+        """The kinds of objects that it may create under this configuration. Lists, watches and permissions are derived from it."""
         ...
 
     def references(self, configuration: Any) -> tuple[Kind, ...]:
-        """Kinds of which it reads all objects, whosever they are, as things are configured."""
+        """The kinds of which it reads all objects, whoever owns them, under this configuration."""
         ...
 
     @property
     def selector(self) -> str:
-        """The label selector that all its children carry."""
+        """The label selector that matches all its children."""
         ...
 
     def reads(self, configuration: Any) -> Mapping[str, frozenset[str]]:
-        """Kind of child -> the kinds whose live objects shape it: if those were not seen completely, it is not judged."""
+        """Kind of child -> the kinds whose live objects it depends on: while one could not be listed, the child is left alone."""
         ...
 
     def policies(self, configuration: Any) -> Mapping[str, Policy]:
-        """Kind of child -> the finalizers that we put on it, and that only we take off; nothing for a kind that has none."""
+        """Kind of child -> the policy with the finalizers that we set and release on it; kinds without finalizers are absent."""
         ...
 
     def root_of(self, child: Live) -> ResourceId | None:
-        """The root that a child names as its own, by its labels."""
+        """The root that the labels of the child name."""
         ...
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
-        """The part of the root that a child belongs to: the key of its slice."""
+        """The key of the slice (the part of the root) that the child belongs to."""
         ...
 
     def desire(self, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Desired:
-        """Everything that should be there now."""
+        """All objects that should exist now."""
         ...
 
 
 def root_of(blueprints: Sequence[Blueprint], child: Live) -> ResourceId | None:
-    """The root that a child names as its own, of whichever kind."""
+    """The root, of any kind, that the labels of the child name."""
     return next((root for blueprint in blueprints if (root := blueprint.root_of(child))), None)
 
 
-def holes(blueprint: Blueprint, incomplete: Iterable[str], configuration: Any) -> frozenset[str]:
-    """Of the kinds that were not seen completely, those that matter to roots of this kind."""
+def incomplete_kinds(blueprint: Blueprint, incomplete: Iterable[str], configuration: Any) -> frozenset[str]:
+    """Of the kinds that could not be listed completely, those that roots of this kind depend on."""
     kinds = (blueprint.kind, *blueprint.children(configuration), *blueprint.references(configuration))
     return frozenset(incomplete).intersection(kind.name for kind in kinds)

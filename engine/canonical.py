@@ -1,4 +1,4 @@
-"""Canonical bytes and digests: the same content gives the same text, whatever order it came in."""
+"""Canonical bytes and digests: equal content gives equal bytes, whatever the order of its keys."""
 
 import hashlib
 from typing import Any
@@ -16,14 +16,14 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-_CONSONANTS = "bcdfghjklmnpqrstvwxz2456789"
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def token(text: str, length: int) -> str:
-    """A short name part from a text: letters and digits that spell no words, each a base-27 digit of the text's SHA-256."""
+    """A name suffix computed from a text: the last `length` base-27 digits of its SHA-256, in letters and digits that form no words."""
     number = int.from_bytes(hashlib.sha256(text.encode()).digest())
     letters = []
     for _ in range(length):
-        number, remainder = divmod(number, len(_CONSONANTS))
-        letters.append(_CONSONANTS[remainder])
+        number, remainder = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[remainder])
     return "".join(letters)

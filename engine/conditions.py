@@ -1,4 +1,4 @@
-"""Conditions: an answer in a status keeps the time of its onset until the answer flips."""
+"""Conditions: entries of `status.conditions`, which keep their transition time until their status changes."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ Condition = Mapping[str, Any]
 
 
 def condition(type: str, status: bool | None, reason: str, message: str, *, generation: int | None = None, at: Any = NOW) -> dict[str, Any]:
-    """A condition whose transition is happening at `at` (default: the time of writing); a status of None is `Unknown`."""
+    """A condition with the transition time `at` (default: the time of writing); a status of None is `Unknown`."""
     body: dict[str, Any] = {"type": type, "status": "Unknown" if status is None else str(status), "reason": reason, "message": message}
     if generation is not None:
         body["observedGeneration"] = generation
@@ -18,33 +18,34 @@ def condition(type: str, status: bool | None, reason: str, message: str, *, gene
 
 def find(conditions: Iterable[Condition], type: str) -> Condition | None:
     """The condition of that type."""
-    return next((one for one in conditions if one.get("type") == type), None)
+    return next((condition for condition in conditions if condition.get("type") == type), None)
 
 
 def is_true(conditions: Iterable[Condition], type: str) -> bool:
-    """Whether the condition of that type is there and True."""
-    found = find(conditions, type)
-    return found is not None and found.get("status") == "True"
+    """Whether the condition of that type exists and is True."""
+    match = find(conditions, type)
+    return match is not None and match.get("status") == "True"
 
 
-def keep(live: Iterable[Condition], wanted: Iterable[Condition], *, owned: Iterable[str]) -> list[Condition]:
-    """The live list with ours in it: an onset is kept unless the answer flips, conditions of others stay as they are.
+def merge(live: Iterable[Condition], desired: Iterable[Condition], *, owned: Iterable[str]) -> list[Condition]:
+    """The live conditions with the desired ones merged in.
 
-    `owned` names the types that are ours: those we no longer want are taken out.
+    A transition time is kept unless the status changes. Live conditions that are not desired are removed if their type is
+    in `owned`, and kept otherwise.
     """
-    ours = {one["type"]: one for one in wanted}
-    mine = set(owned)
-    kept: list[Condition] = []
+    new_by_type = {condition["type"]: condition for condition in desired}
+    owned_types = set(owned)
+    merged: list[Condition] = []
     for old in live:
-        new = ours.pop(old.get("type", ""), None)
+        new = new_by_type.pop(old.get("type", ""), None)
         if new is not None:
-            kept.append(_with_onset(old, new))
-        elif old.get("type") not in mine:
-            kept.append(old)
-    return kept + list(ours.values())
+            merged.append(_with_transition_time(old, new))
+        elif old.get("type") not in owned_types:
+            merged.append(old)
+    return merged + list(new_by_type.values())
 
 
-def _with_onset(old: Condition, new: Condition) -> Condition:
+def _with_transition_time(old: Condition, new: Condition) -> Condition:
     if old.get("status") != new["status"] or not old.get("lastTransitionTime"):
         return new
     return {**new, "lastTransitionTime": old["lastTransitionTime"]}

@@ -1,4 +1,4 @@
-"""Diff: what must change for a live object to be as wanted. Equality decides; deepdiff only explains, for people."""
+"""Diff: the changes that make a live object match the desired one. Our own equality decides; deepdiff only explains, for people."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,236 +11,238 @@ from engine.quantity import is_same_quantity
 from engine.resource import NOW, Body, Path, Policy
 
 MISSING: Any = object()
+"""Stands for the value of a field that does not exist."""
 
-SERVED_APART = frozenset({"apiVersion", "kind", "status"})
-"""Top-level keys that no patch of the main body speaks of."""
+NOT_IN_BODY = frozenset({"apiVersion", "kind", "status"})
+"""Top-level keys that are never part of a patch of the main body."""
 
-BOUND = frozenset({"name", "namespace", "ownerReferences", "finalizers"})
-"""Metadata that is identity, or is compared on its own."""
+NOT_COMPARED = frozenset({"name", "namespace", "ownerReferences", "finalizers"})
+"""Metadata that identifies the object, or that the planner compares on its own."""
+
+LABELLED = frozenset({"labels", "annotations"})
 
 
 @dataclass(slots=True)
 class Difference:
-    """The lines of a diff, and the merge patch that they amount to."""
+    """The changed fields of an object, and the merge patch that they amount to."""
 
-    found: list[Change] = field(default_factory=list)
+    collected: list[Change] = field(default_factory=list)
 
     def add(self, path: Path, old: Any, new: Any, cause: Cause) -> None:
-        """One more line; a new value of None takes the field away."""
-        self.found.append(Change(path, None if old is MISSING else old, new, cause))
+        """Add a change; a new value of None removes the field."""
+        self.collected.append(Change(path, None if old is MISSING else old, new, cause))
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The lines by path, whatever order they were found in."""
-        return tuple(sorted(self.found, key=lambda change: change.path))
+        """The changes, sorted by path."""
+        return tuple(sorted(self.collected, key=lambda change: change.path))
 
     @property
     def patch(self) -> dict[str, Any]:
-        """What makes the difference, as a JSON merge patch."""
+        """The changes as a JSON merge patch."""
         patch: dict[str, Any] = {}
         for change in self.changes:
-            spot = patch
+            parent = patch
             for key in change.path[:-1]:
-                spot = spot.setdefault(key, {})
-            spot[change.path[-1]] = change.new
+                parent = parent.setdefault(key, {})
+            parent[change.path[-1]] = change.new
         return patch
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What steers one comparison: the object's policy, and why a field that is nowhere yet would be missing."""
+    """How one object is compared: its policy, and the cause of a change where the live object lacks a desired field."""
 
     policy: Policy
     absent: Cause
 
 
-def compare(wanted: Body, live: Body, rules: Rules) -> Difference:
-    """What differs in the main body: fields we set that the live object lacks or has otherwise, and fields we set once and dropped.
+def compare(desired: Body, live: Body, rules: Rules) -> Difference:
+    """The difference in the main body: desired fields that are missing or differ, and fields that we set and no longer want.
 
-    Fields of others are never spoken of, except beneath an `exact` path. Owner references and finalizers are not compared here.
+    Fields of other managers are left alone, except beneath an `exact` path. Owner references and finalizers are not compared here.
     """
     difference = Difference()
-    fields = ownership.owned(live)
-    sealed = _is_sealed(wanted, live, rules.policy.seal)
-    look = _Comparison(rules, sealed, dict(rules.policy.defaults), difference)
-    for key in (wanted.keys() | {path[0] for path in rules.policy.owned}) - SERVED_APART - {"metadata"}:
-        look.at((key,), wanted.get(key, MISSING), live.get(key, MISSING), fields)
-    held = ownership.below(fields, "metadata")
-    for key in (wanted["metadata"].keys() | LABELLED) - BOUND:
-        look.at(("metadata", key), wanted["metadata"].get(key, MISSING), live["metadata"].get(key, MISSING), held)
+    owned_fields = ownership.owned(live)
+    sealed = _is_sealed(desired, live, rules.policy.seal)
+    comparison = _Comparison(rules, sealed, dict(rules.policy.defaults), difference)
+    for key in (desired.keys() | {path[0] for path in rules.policy.owned}) - NOT_IN_BODY - {"metadata"}:
+        comparison.at((key,), desired.get(key, MISSING), live.get(key, MISSING), owned_fields)
+    owned_metadata = ownership.below(owned_fields, "metadata")
+    for key in (desired["metadata"].keys() | LABELLED) - NOT_COMPARED:
+        path = ("metadata", key)
+        comparison.at(path, desired["metadata"].get(key, MISSING), live["metadata"].get(key, MISSING), owned_metadata)
     return difference
 
 
-def _is_sealed(wanted: Body, live: Body, seal: str) -> bool:
+def _is_sealed(desired: Body, live: Body, seal: str) -> bool:
+    """Whether the seal label of the live object agrees (`Policy.seal`)."""
     if not seal:
         return False
-    ours, theirs = wanted["metadata"].get("labels") or {}, live["metadata"].get("labels") or {}
-    return bool(ours.get(seal) == theirs.get(seal))
+    desired_labels, live_labels = desired["metadata"].get("labels") or {}, live["metadata"].get("labels") or {}
+    return bool(desired_labels.get(seal) == live_labels.get(seal))
 
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """One comparison under way."""
+    """A comparison in progress; it adds changes to `difference`. `owned` arguments are the fields that we own around a path."""
 
     rules: Rules
     sealed: bool
     defaults: Mapping[Path, Any]
-    out: Difference
+    difference: Difference
 
-    def at(self, path: Path, wanted: Any, live: Any, fields: Fields) -> None:
-        """Compare what is at a path; `fields` is what we own around it."""
-        if wanted is live or (_is_labelled(path) and wanted == live):
-            return  # Labels and annotations are strings: Python's equality is theirs.
+    def at(self, path: Path, desired: Any, live: Any, owned: Fields) -> None:
+        """Compare the values at a path."""
+        if desired is live or (_is_labelled(path) and desired == live):
+            return  # Labels and annotations are strings, for which Python's equality is right.
         policy = self.rules.policy
         if path in policy.seeded:
             return
-        if wanted is MISSING:
-            self._unspoken(path, live, fields)
+        if desired is MISSING:
+            self._compare_undesired(path, live, owned)
         elif path in policy.exact:
-            if not (covers(wanted, live) if self.sealed else same(wanted, live)):
-                _replace_whole(path, wanted, live, self.out)
+            if not (covers(desired, live) if self.sealed else same(desired, live)):
+                _replace_whole(path, desired, live, self.difference)
         elif live is MISSING:
-            if not _is_empty(wanted):
-                self.out.add(path, MISSING, wanted, self.rules.absent)
-        elif isinstance(wanted, dict) and isinstance(live, dict):
-            self._inside(path, wanted, live, ownership.below(fields, path[-1]))
+            if not _is_empty(desired):
+                self.difference.add(path, MISSING, desired, self.rules.absent)
+        elif isinstance(desired, dict) and isinstance(live, dict):
+            self._compare_maps(path, desired, live, ownership.below(owned, path[-1]))
         else:
-            self._value(path, wanted, live, fields)
+            self._compare_values(path, desired, live, owned)
 
-    def _inside(self, path: Path, wanted: Body, live: Body, fields: Fields) -> None:
-        names = set(wanted)
-        if self._may_take_from(path):
-            names.update(ownership.keys(fields))
+    def _compare_maps(self, path: Path, desired: Body, live: Body, owned: Fields) -> None:
+        names = set(desired)
+        if self._may_remove_from(path):
+            names.update(ownership.keys(owned))
         if self.defaults:
             names.update(default[len(path)] for default in self.defaults if len(default) > len(path) and default[: len(path)] == path)
         for name in names:
-            self.at((*path, name), wanted.get(name, MISSING), live.get(name, MISSING), fields)
+            self.at((*path, name), desired.get(name, MISSING), live.get(name, MISSING), owned)
 
-    def _may_take_from(self, path: Path) -> bool:
-        """Whether something at or beneath this path could be ours to take away."""
+    def _may_remove_from(self, path: Path) -> bool:
+        """Whether fields at or beneath this path may be removed because we own them."""
         policy = self.rules.policy
         if path in policy.partial:
             return False
         return _is_labelled(path) or any(path[: len(owned)] == owned or owned[: len(path)] == path for owned in policy.owned)
 
-    def _unspoken(self, path: Path, live: Any, fields: Fields) -> None:
-        """What we say nothing about: the server's default may be there, and what is not ours to take away."""
+    def _compare_undesired(self, path: Path, live: Any, owned: Fields) -> None:
+        """Compare a field that is not desired: it must have the server's default if there is one, and is removed if we own it."""
         if live is MISSING:
             return
         if path in self.defaults:
             if not covers(self.defaults[path], live):
-                self.out.add(path, live, None, Cause.INTENT)
+                self.difference.add(path, live, None, Cause.INTENT)
             return
         policy = self.rules.policy
-        ours = ownership.owns(fields, path[-1]) and path not in policy.partial
-        if ours and (_is_labelled(path) or any(path[: len(owned)] == owned for owned in policy.owned)):
-            _take_away(path, live, ownership.below(fields, path[-1]), self.rules, self.out)
+        is_ours = ownership.owns(owned, path[-1]) and path not in policy.partial
+        if is_ours and (_is_labelled(path) or any(path[: len(prefix)] == prefix for prefix in policy.owned)):
+            _remove_owned(path, live, ownership.below(owned, path[-1]), self.rules, self.difference)
 
-    def _value(self, path: Path, wanted: Any, live: Any, fields: Fields) -> None:
-        """A list or a scalar. A list that the server counts as ours altogether must be equal, not only covered."""
-        if same(wanted, live):
+    def _compare_values(self, path: Path, desired: Any, live: Any, owned: Fields) -> None:
+        """Compare lists or scalars. A list that the server tracks as ours as a whole must be equal, not only covered."""
+        if same(desired, live):
             return
-        ours = ownership.owns(fields, path[-1])
-        whole = ours and ownership.is_atomic(ownership.below(fields, path[-1])) and not self.rules.policy.quantities
-        if whole or not covers(wanted, live, self.rules.policy.quantities):
-            self.out.add(path, live, wanted, Cause.INTENT if ours else Cause.DRIFT)
-
-
-LABELLED = frozenset({"labels", "annotations"})
+        is_ours = ownership.owns(owned, path[-1])
+        is_whole = is_ours and ownership.is_atomic(ownership.below(owned, path[-1])) and not self.rules.policy.quantities
+        if is_whole or not covers(desired, live, self.rules.policy.quantities):
+            self.difference.add(path, live, desired, Cause.INTENT if is_ours else Cause.DRIFT)
 
 
 def _is_labelled(path: Path) -> bool:
     return path[0] == "metadata" and len(path) > 1 and path[1] in LABELLED
 
 
-def _take_away(path: Path, live: Any, fields: Fields, rules: Rules, out: Difference) -> None:
-    """Remove what is ours in a value that is wanted no more; what others have put there stays."""
+def _remove_owned(path: Path, live: Any, owned: Fields, rules: Rules, difference: Difference) -> None:
+    """Remove what we own in a value that is no longer desired; fields of other managers stay."""
     if path in rules.policy.seeded:
         return
-    if not isinstance(live, dict) or ownership.is_atomic(fields):
-        out.add(path, live, None, Cause.INTENT)
+    if not isinstance(live, dict) or ownership.is_atomic(owned):
+        difference.add(path, live, None, Cause.INTENT)
         return
-    for name in ownership.keys(fields):
+    for name in ownership.keys(owned):
         if name in live:
-            _take_away((*path, name), live[name], ownership.below(fields, name), rules, out)
+            _remove_owned((*path, name), live[name], ownership.below(owned, name), rules, difference)
 
 
-def _replace_whole(path: Path, wanted: Any, live: Any, out: Difference) -> None:
-    if isinstance(wanted, dict) and isinstance(live, dict):
-        for name in wanted.keys() | live.keys():
-            new, old = wanted.get(name, MISSING), live.get(name, MISSING)
+def _replace_whole(path: Path, desired: Any, live: Any, difference: Difference) -> None:
+    if isinstance(desired, dict) and isinstance(live, dict):
+        for name in desired.keys() | live.keys():
+            new, old = desired.get(name, MISSING), live.get(name, MISSING)
             if not same(new, old):
-                _replace_whole((*path, name), new, old, out)
+                _replace_whole((*path, name), new, old, difference)
     else:
-        out.add(path, live, None if wanted is MISSING else wanted, Cause.INTENT)
+        difference.add(path, live, None if desired is MISSING else desired, Cause.INTENT)
 
 
-def covers(wanted: Any, live: Any, quantities: frozenset[str] = frozenset()) -> bool:
-    """Whether the live value has everything that we ask for; what it has beyond that (defaults, others' fields) is no difference."""
-    if wanted is live:
+def covers(desired: Any, live: Any, quantities: frozenset[str] = frozenset()) -> bool:
+    """Whether the live value has everything that is desired; more fields (defaults, fields of others) are no difference."""
+    if desired is live:
         return True
-    if isinstance(wanted, dict):
+    if isinstance(desired, dict):
         if not isinstance(live, dict):
             return False
-        for key, value in wanted.items():
-            seen = live.get(key, MISSING)
-            if seen is MISSING:
+        for key, value in desired.items():
+            live_value = live.get(key, MISSING)
+            if live_value is MISSING:
                 if not _is_empty(value):
                     return False
-            elif not covers(value, seen, quantities) and not (key in quantities and is_same_quantity(value, seen)):
+            elif not covers(value, live_value, quantities) and not (key in quantities and is_same_quantity(value, live_value)):
                 return False
         return True
-    if isinstance(wanted, list | tuple):
-        if not isinstance(live, list | tuple) or len(wanted) != len(live):
+    if isinstance(desired, list | tuple):
+        if not isinstance(live, list | tuple) or len(desired) != len(live):
             return False
-        return all(covers(ours, seen, quantities) for ours, seen in zip(wanted, live, strict=True))
-    return same(wanted, live)
+        return all(covers(item, live_item, quantities) for item, live_item in zip(desired, live, strict=True))
+    return same(desired, live)
 
 
-def same(one: Any, other: Any) -> bool:
-    """Equality as JSON sees it: `1` is not `true`, and `1` is not `1.0`-by-accident of Python."""
-    if one is other:
+def same(left: Any, right: Any) -> bool:
+    """Equality of JSON values: unlike in Python, `1` does not equal `True`."""
+    if left is right:
         return True
-    if type(one) is str:
-        return bool(one == other)
-    if isinstance(one, dict):
-        return isinstance(other, dict) and one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list | tuple):
-        return isinstance(other, list | tuple) and len(one) == len(other) and all(map(same, one, other))
-    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
+    if type(left) is str:
+        return bool(left == right)
+    if isinstance(left, dict):
+        return isinstance(right, dict) and left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    if isinstance(left, list | tuple):
+        return isinstance(right, list | tuple) and len(left) == len(right) and all(map(same, left, right))
+    return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
 
 
 def _is_empty(value: Any) -> bool:
-    """An absent field and an empty one are the same to the API server."""
+    """Whether the API server treats the value like an absent field."""
     return value is None or (isinstance(value, dict | list | tuple) and not value)
 
 
-def compare_status(wanted: Body, live: Body) -> Difference:
-    """What differs in a status, of which we speak for the fields we name; a wanted None means that the field must not be there."""
+def compare_status(desired: Body, live: Body) -> Difference:
+    """The difference in a status, of the desired fields only; a desired None means that the field must not exist."""
     difference = Difference()
-    _compare_status(("status",), wanted, live, difference)
+    _compare_status(("status",), desired, live, difference)
     return difference
 
 
-def _compare_status(path: Path, wanted: Body, live: Body, out: Difference) -> None:
-    for key, value in wanted.items():
-        seen = live.get(key, MISSING)
+def _compare_status(path: Path, desired: Body, live: Body, difference: Difference) -> None:
+    for key, value in desired.items():
+        live_value = live.get(key, MISSING)
         if value is None:
-            if seen is not MISSING:
-                out.add((*path, key), seen, None, Cause.DRIFT)
-        elif isinstance(value, dict) and isinstance(seen, dict):
-            _compare_status((*path, key), value, seen, out)
-        elif seen is MISSING or not same(value, seen):
-            out.add((*path, key), seen, value, Cause.DRIFT)
+            if live_value is not MISSING:
+                difference.add((*path, key), live_value, None, Cause.DRIFT)
+        elif isinstance(value, dict) and isinstance(live_value, dict):
+            _compare_status((*path, key), value, live_value, difference)
+        elif live_value is MISSING or not same(value, live_value):
+            difference.add((*path, key), live_value, value, Cause.DRIFT)
 
 
 def touches(change: Change, paths: tuple[Path, ...]) -> bool:
-    """Whether a change lies at or beneath one of the paths, or above it."""
+    """Whether a change is at, beneath or above one of the paths."""
     return any(change.path[: len(path)] == path or path[: len(change.path)] == change.path for path in paths)
 
 
 def explain(operation: Operation) -> tuple[Change, ...]:
-    """The changes of an operation down to their leaves, lists of named things by name: for people to read."""
+    """The changes of an operation broken down to their leaves, for people to read; entries of named lists are matched by name."""
     return tuple(leaf for change in operation.changes for leaf in _leaves(change))
 
 
@@ -248,17 +250,17 @@ def _leaves(change: Change) -> Iterator[Change]:
     if change.old is None or change.new is None or not isinstance(change.new, Mapping | list | tuple):
         yield change
         return
-    from deepdiff import DeepDiff  # A tenth of a second to load, and most plans explain nothing.
+    from deepdiff import DeepDiff  # Loading it takes a tenth of a second, and most plans explain nothing.
 
-    found = DeepDiff(_keyed(change.old), _keyed(change.new), view="tree", threshold_to_diff_deeper=0)
-    leaves = [level for group in found.values() for level in group]
+    groups = DeepDiff(_keyed(change.old), _keyed(change.new), view="tree", threshold_to_diff_deeper=0)
+    leaves = [level for group in groups.values() for level in group]
     for level in sorted(leaves, key=lambda level: [str(part) for part in level.path(output_format="list")]):
         path = tuple(_step(part) for part in level.path(output_format="list"))
-        old, new = (None if _absent(side) else _unkeyed(side) for side in (level.t1, level.t2))
+        old, new = (None if _is_absent(side) else _unkeyed(side) for side in (level.t1, level.t2))
         yield replace(change, path=(*change.path, *path), old=old, new=new)
 
 
-def _absent(side: Any) -> bool:
+def _is_absent(side: Any) -> bool:
     return type(side).__name__ == "NotPresent" or side is None
 
 
@@ -267,7 +269,7 @@ def _step(part: Any) -> str:
 
 
 def _keyed(value: Any) -> Any:
-    """Lists of things with names become maps by name, so that one inserted container is one added line."""
+    """Lists whose entries have distinct names as maps by name, so that one inserted container is one added line."""
     if isinstance(value, Mapping):
         return {key: _keyed(below) for key, below in value.items()}
     if isinstance(value, list | tuple):
@@ -275,7 +277,7 @@ def _keyed(value: Any) -> Any:
         if names and all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
             return {f"[{name}]": _keyed(below) for name, below in zip(names, value, strict=True)}
         return [_keyed(below) for below in value]
-    return "(time of writing)" if value is NOW else value
+    return repr(value) if value is NOW else value
 
 
 def _unkeyed(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Durations as Go writes them (`4h`, `1h30m`, `0.5s`): read as Go reads them, written in Go's one canonical spelling."""
+"""Durations in Go's notation (`4h`, `1h30m`, `0.5s`): parsed as Go parses them, written in Go's canonical spelling."""
 
 import re
 from datetime import timedelta
@@ -17,24 +17,24 @@ UNITS: Final = {
 """Nanoseconds in each unit."""
 
 LIMIT: Final = 2**63
-"""Durations are signed 64-bit counts of nanoseconds: about 292 years, and one nanosecond more on the negative side."""
+"""Go's durations are signed 64-bit counts of nanoseconds: about 292 years, and one nanosecond more on the negative side."""
 
 _TERM: Final = re.compile(r"([0-9]*)(\.?)([0-9]*)([^0-9.]+)")
 
 
 def parse(text: str) -> timedelta:
-    """The duration that `text` says, cut towards zero to whole microseconds. Raises `ValueError` when it says none."""
+    """The duration, truncated towards zero to whole microseconds. Raises `ValueError` if the text is no duration."""
     count = nanoseconds(text)
     return timedelta(microseconds=count // 1_000 if count >= 0 else -(-count // 1_000))
 
 
 def canonical(text: str) -> str:
-    """The same duration as Go would print it: `4h` is `4h0m0s`. Nothing is lost. Raises `ValueError` when it says none."""
+    """The duration as Go prints it, exactly: `4h` becomes `4h0m0s`. Raises `ValueError` if the text is no duration."""
     return _spelled(nanoseconds(text))
 
 
 def spell(duration: timedelta) -> str:
-    """The duration in the canonical spelling. `parse` undoes it. Raises `ValueError` beyond 292 years."""
+    """The duration in Go's canonical spelling; the inverse of `parse`. Raises `ValueError` beyond 292 years."""
     count = (duration // timedelta(microseconds=1)) * 1_000
     if not -LIMIT <= count < LIMIT:
         raise ValueError(f"a duration of {duration.days} days is too long")
@@ -42,13 +42,13 @@ def spell(duration: timedelta) -> str:
 
 
 def nanoseconds(text: str) -> int:
-    """The duration in nanoseconds. Raises `ValueError` when the text is no duration, names no unit, or is too long."""
+    """The duration in nanoseconds. Raises `ValueError` if the text is no duration, lacks a unit, or exceeds 292 years."""
     negative, terms = text[:1] == "-", text[1:] if text[:1] in ("-", "+") else text
     if terms == "0":
         return 0
     total, at = 0, 0
-    while found := _TERM.match(terms, at):
-        total, at = total + _term(*found.groups()), found.end()
+    while term := _TERM.match(terms, at):
+        total, at = total + _term(*term.groups()), term.end()
     if at == 0 or at < len(terms):
         raise ValueError("not a duration such as 30s, 4h or 1h30m")
     if total > LIMIT or (total == LIMIT and not negative):
@@ -57,7 +57,7 @@ def nanoseconds(text: str) -> int:
 
 
 def _term(whole: str, point: str, fraction: str, unit: str) -> int:
-    """One number and its unit, in nanoseconds. The fraction goes through a float, as Go's does, so that every digit agrees."""
+    """One number with its unit, in nanoseconds. The fraction is computed with a float, as in Go, so that every digit agrees."""
     if not (whole or fraction) or unit not in UNITS:
         raise ValueError("not a duration such as 30s, 4h or 1h30m")
     digits = whole.lstrip("0")
@@ -68,7 +68,7 @@ def _term(whole: str, point: str, fraction: str, unit: str) -> int:
 
 
 def _significant(fraction: str) -> tuple[int, float]:
-    """The leading digits of a fraction that fit 63 bits, and the power of ten they are parts of."""
+    """The leading digits of a fraction that fit 63 bits, and the power of ten to divide them by."""
     kept, scale = 0, 1.0
     for digit in fraction:
         if kept > (LIMIT - 1) // 10 or kept * 10 + int(digit) > LIMIT:

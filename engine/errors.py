@@ -1,20 +1,20 @@
-"""Everything that can go wrong, as situations.
+"""All errors, each named after the situation that it reports.
 
 EngineError
-├── InputError            what a user gave us cannot be used: a file, a flag, a manifest
-├── GraphError            a desired graph that contradicts itself: two of one name, a circle
-├── LeaseTaken            somebody else may write now, and did not stop while we waited
-├── LeaseLost             we might write, and no longer may
-└── ClusterError          the API server's side of the story
+├── InputError            a file, flag or manifest of the user cannot be used
+├── GraphError            a desired graph contradicts itself: a duplicate name or a cycle
+├── LeaseTaken            another process holds the lease and did not release it while we waited
+├── LeaseLost             we held the lease and lost it
+└── ClusterError          an error of the API server
     ├── Unreachable       no answer: refused, cut, timed out
-    ├── Unauthorized      401: who we are is not accepted (any more)
-    ├── Forbidden         403: we may not; final
-    ├── NotFound          404: the object, or its kind
-    ├── AlreadyExists     409: somebody has that name
-    ├── Conflict          409: it changed since we looked, or its uid differs
-    ├── Expired           410: the revision we ask from is forgotten; list again
-    ├── Invalid           400, 422: the server does not accept what we sent
-    ├── Throttled         429: later, after `retry_after` seconds
+    ├── Unauthorized      401: our credentials are not accepted
+    ├── Forbidden         403: we lack the permission; final
+    ├── NotFound          404: no such object, or no such kind
+    ├── AlreadyExists     409: an object of that name exists
+    ├── Conflict          409: the object has another revision or uid than the one observed
+    ├── Expired           410: the revision to continue from is gone; list again
+    ├── Invalid           400, 422: the server rejects the content of the request
+    ├── Throttled         429: try again after `retry_after` seconds
     └── ServerFault       5xx: the server failed; the write may have happened
 """
 
@@ -23,27 +23,27 @@ from typing import Any
 
 
 class EngineError(Exception):
-    """The root of the tree; its text is one line that a user can act on."""
+    """The base class; its text is one line that a user can act on."""
 
 
 class InputError(EngineError):
-    """What a user gave us cannot be used; says where (file, line, field path) and why."""
+    """An input of the user cannot be used; the text says where (file, line, field path) and why."""
 
 
 class GraphError(EngineError):
-    """The desired graph contradicts itself."""
+    """The desired graph contradicts itself: a duplicate name, a cycle, or an edge to a later part."""
 
 
 class LeaseTaken(EngineError):
-    """Another holder has the lease; the text names it."""
+    """Another process holds the lease; the text names it."""
 
 
 class LeaseLost(EngineError):
-    """The lease was ours and could not be renewed in time, or was taken from us."""
+    """We held the lease and could not renew it in time, or another process took it."""
 
 
 class ClusterError(EngineError):
-    """An API server refused, failed or did not answer."""
+    """The API server rejected a request, failed, or did not answer."""
 
     code = 0
 
@@ -54,12 +54,12 @@ class ClusterError(EngineError):
 
     @property
     def reason(self) -> str:
-        """The `reason` word of the Status that the server sent, or empty."""
+        """The `reason` of the Status object that the server sent; empty if there is none."""
         return str(self.status.get("reason", ""))
 
 
 class Unreachable(ClusterError):
-    """No answer came: connection refused, cut or timed out. A write may or may not have happened."""
+    """No answer: connection refused, cut or timed out. A write may have happened or not."""
 
 
 class Unauthorized(ClusterError):
@@ -69,48 +69,48 @@ class Unauthorized(ClusterError):
 
 
 class Forbidden(ClusterError):
-    """The server knows us and says no."""
+    """The server does not permit the request."""
 
     code = 403
 
 
 class NotFound(ClusterError):
-    """There is no such object, or no such kind."""
+    """The object or its kind does not exist."""
 
     code = 404
 
 
 class AlreadyExists(ClusterError):
-    """An object of that name is there already."""
+    """An object of that name exists already."""
 
     code = 409
 
 
 class Conflict(ClusterError):
-    """The object is not the one we judged: another uid, or another revision."""
+    """The object has another uid or revision than the one the plan was made for."""
 
     code = 409
 
 
 class Expired(ClusterError):
-    """The server has forgotten the revision or continue token that we named."""
+    """The server no longer has the requested revision or continue token."""
 
     code = 410
 
 
 class Invalid(ClusterError):
-    """The server does not accept what we sent; the message names the fields."""
+    """The server rejects the content of the request; the message names the fields."""
 
     code = 422
 
 
 class Throttled(ClusterError):
-    """The server asks us to come back after `retry_after` seconds."""
+    """The server asks to repeat the request after `retry_after` seconds."""
 
     code = 429
 
 
 class ServerFault(ClusterError):
-    """The server failed. A write may or may not have happened."""
+    """The server failed. A write may have happened or not."""
 
     code = 500

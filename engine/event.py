@@ -1,4 +1,4 @@
-"""Events: what is recorded about a root as Kubernetes Events, for people."""
+"""Events: what is published about objects as Kubernetes Events."""
 
 from dataclasses import dataclass
 
@@ -7,19 +7,19 @@ from engine.ids import ResourceId
 
 @dataclass(frozen=True, slots=True, order=True)
 class RootWarning:
-    """A fault of a root as it is stored: nothing is done about that root before its user mends it. Or an alarm about it."""
+    """Something that is wrong with a stored root: a mistake of its user, an alarm, or an internal error of the engine."""
 
     root: ResourceId
     uid: str
     generation: int
     text: str
     reason: str = ""
-    """The alarm's; empty for a fault of the root itself."""
+    """The reason of the Event: that of the alarm or of the internal error; empty for a mistake in the root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A Kubernetes Event to be: told about `about`, for people."""
+    """A Kubernetes Event that involves the object `about`."""
 
     about: ResourceId
     uid: str

@@ -1,4 +1,4 @@
-"""Failed calls: what could not be done when it was last tried, as an input of the next pass."""
+"""FailedCall: an API call of an earlier pass that failed; an input of the next pass."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,14 +9,14 @@ from engine.verb import Verb
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FailedCall:
-    """An API call that failed the last time it was made. Compared by identity: as long as the failure lasts, the object is the same."""
+    """An API call that failed the last time it was made. Compared by identity: while the failure lasts, it is the same object."""
 
     verb: Verb
     id: ResourceId
-    """The object that the call was about."""
+    """The object that was to be written."""
     parent: tuple[str, str] | None
-    """Kind and name of the object that the call was made for, whose status reports the failure; None for a root itself."""
+    """Kind and name of the object that owns it and reports the failure in its status; None for a root itself."""
     error: Exception | None
-    """None while the call is due and has not been tried: then it is not known whether it fails."""
+    """None while the call is due and has not been made: whether it fails is not known."""
     since: datetime
-    """When the call failed first."""
+    """When the call first failed."""

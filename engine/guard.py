@@ -1,4 +1,4 @@
-"""Guard: what speaks against a finished plan. It never changes one; it says no, and what to do."""
+"""Guard: objections against finished plans. It never changes a plan's operations; it refuses, and says what to do."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
@@ -13,29 +13,29 @@ from engine.verb import Verb
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a pass may take away unasked; `None`: ten objects or a tenth of what is observed, whichever is more."""
+    """How many unintended deletes a pass may make; `None`: ten, or a tenth of the observed objects if that is more."""
 
     max_deletes: int | None = None
 
     def budget(self, observed: int) -> int:
-        """How many unasked deletes are allowed where so many objects are seen."""
+        """How many unintended deletes are allowed when so many objects are observed."""
         return self.max_deletes if self.max_deletes is not None else max(10, observed // 10)
 
 
 def is_unintended(operation: Operation) -> bool:
-    """Whether it takes something away that nobody intended to take away."""
+    """Whether the operation deletes or replaces an object although nobody asked for that."""
     return operation.verb in (Verb.DELETE, Verb.REPLACE) and not operation.intended
 
 
 def within_budget(plans: Sequence[Plan], world: World, limits: Limits) -> tuple[Plan, ...]:
-    """The plans; all that take away something unasked are objected to when together they exceed the budget."""
-    unasked = sum(is_unintended(operation) for plan in plans for operation in plan.operations)
+    """The plans; if together they exceed the budget, each plan with an unintended delete gets an objection."""
+    unintended = sum(is_unintended(operation) for plan in plans for operation in plan.operations)
     allowed = limits.budget(sum(observed.count() for observed in world.roots))
-    if unasked <= allowed:
+    if unintended <= allowed:
         return tuple(plans)
     objection = Objection(
         "delete-budget",
-        f"{unasked} deletes that nobody intended for, {allowed} allowed: look at them, then allow them with --max-deletes {unasked}",
+        f"{unintended} unintended deletes, {allowed} allowed: check them, then allow them with --max-deletes {unintended}",
     )
     return tuple(
         replace(plan, objections=(*plan.objections, objection)) if any(map(is_unintended, plan.operations)) else plan for plan in plans
@@ -43,36 +43,37 @@ def within_budget(plans: Sequence[Plan], world: World, limits: Limits) -> tuple[
 
 
 def refuse_unowned_cluster(world: World, blueprints: Sequence[Blueprint]) -> tuple[Objection, ...]:
-    """No root in sight while children exist: more likely a wrong place or a missing CRD than a wish to be rid of all.
+    """An objection if there are children but no root: probably the wrong cluster or a missing CRD, not a request to delete everything.
 
-    Roots of another kind than those that the children name could not own them. What somebody has deleted, and what that owns, is on
-    its way out: it does not speak of a mistake. Roots that could not be seen may well be there.
+    Children count if no observed root has the kind that their labels name. Children that are being deleted, and what they own,
+    do not count; neither does any child of a kind of root that could not be listed.
     """
-    unseen = world.incomplete.keys() & {blueprint.kind.name for blueprint in blueprints}
-    kinds = unseen | {observed.root.id.kind for observed in world.roots}
-    children = [child for child in _staying(world.orphans) if _is_lost(root_of(blueprints, child), kinds)]
+    unlisted = world.incomplete.keys() & {blueprint.kind.name for blueprint in blueprints}
+    root_kinds = unlisted | {observed.root.id.kind for observed in world.roots}
+    children = [child for child in _not_deleted(world.orphans) if _has_no_root(root_of(blueprints, child), root_kinds)]
     if not children:
         return ()
+    existing = "1 object of roots exists" if len(children) == 1 else f"{len(children)} objects of roots exist"
     return (
         Objection(
             "no-roots",
-            f"no root is seen, but {len(children)} of their objects are (the first: {children[0].id}): nothing is touched; "
+            f"no root was found, but {existing} (the first: {children[0].id}): nothing is changed; "
             "check the cluster, the namespace and that the CRDs are installed",
         ),
     )
 
 
-def _is_lost(root: ResourceId | None, kinds: Set[str]) -> bool:
-    """Whether none of the kinds of roots that are in sight could be its own; any could if it does not say."""
-    return root.kind not in kinds if root is not None else not kinds
+def _has_no_root(root: ResourceId | None, root_kinds: Set[str]) -> bool:
+    """Whether no observed kind of root could own the child; if its labels name no root, any kind could."""
+    return root.kind not in root_kinds if root is not None else not root_kinds
 
 
-def _staying(lives: Sequence[Live]) -> Sequence[Live]:
-    """Those that neither are being deleted nor belong to something that is."""
-    staying = [live for live in lives if live.deleting_since is None]
-    going = {live.uid for live in lives if live.deleting_since is not None}
-    while going:
-        leaving = [live for live in staying if any(owner.uid in going for owner in live.owners)]
-        going = {live.uid for live in leaving}
-        staying = [live for live in staying if live.uid not in going]
-    return staying
+def _not_deleted(lives: Sequence[Live]) -> Sequence[Live]:
+    """The objects that are not being deleted, and none of whose owners is, directly or indirectly."""
+    remaining = [live for live in lives if live.deleting_since is None]
+    deleted_uids = {live.uid for live in lives if live.deleting_since is not None}
+    while deleted_uids:
+        owned = [live for live in remaining if any(owner.uid in deleted_uids for owner in live.owners)]
+        deleted_uids = {live.uid for live in owned}
+        remaining = [live for live in remaining if live.uid not in deleted_uids]
+    return remaining

@@ -1,4 +1,4 @@
-"""Kinds and identities: what sort of thing an object is, and which one."""
+"""Kinds, identities and owner references of objects."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One served kind of object: everything needed to build its URL and its `apiVersion`."""
+    """One kind that an API server serves: everything needed to build its URL and its `apiVersion`."""
 
     group: str
     version: str
@@ -14,7 +14,7 @@ class Kind:
     plural: str
     namespaced: bool = True
     status: bool = False
-    """Whether it has a status subresource: then status travels apart from the body."""
+    """Whether it has a status subresource: then the status is written by a call of its own."""
 
     @property
     def api_version(self) -> str:
@@ -27,7 +27,7 @@ class Kind:
 
 
 class ResourceId(NamedTuple):
-    """Identity alone: version and plural live in `Kind`. A tuple, so that hashing and ordering run at C speed."""
+    """The identity of an object; version and plural are in `Kind`. A tuple, so that hashing and ordering run at C speed."""
 
     group: str
     kind: str
@@ -41,7 +41,7 @@ class ResourceId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """An owner reference as we want it; its uid is taken from the world, or bound once the owner is made."""
+    """A desired owner reference; its uid is looked up among the live objects, or bound once the owner is created."""
 
     id: ResourceId
     api_version: str
@@ -50,7 +50,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class OwnerRef:
-    """An owner reference as seen on a live object."""
+    """An owner reference of a live object."""
 
     kind: str
     name: str

@@ -1,4 +1,4 @@
-"""Mask: what a report, a snapshot or a log may tell of an object whose contents are secret."""
+"""Mask: hides the secret values of objects before they are shown, logged or stored in a snapshot."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,21 +7,21 @@ from engine.resource import Body
 
 MASKED = "(masked)"
 OTHER = "(masked, another value)"
-SECRET_PARTS = frozenset({"data", "stringData"})
+SECRET_KEYS = frozenset({"data", "stringData"})
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""kubectl keeps the whole manifest here, secret data included."""
+"""The annotation in which kubectl keeps the whole manifest, secret data included."""
 
 
 def masked(body: Body) -> Body:
-    """The object with every value hidden that only its readers in the cluster may know; keys stay, everything else is shared."""
+    """The object with the values of a Secret replaced by a mask; keys stay. Objects of other kinds are returned unchanged."""
     if not is_secret(body.get("apiVersion", ""), body.get("kind", "")):
         return body
-    hidden = {part: hide(value) for part, value in body.items() if part in SECRET_PARTS and value is not None}
+    hidden = {key: hide(value) for key, value in body.items() if key in SECRET_KEYS and value is not None}
     return {**body, **hidden, **masked_metadata(body)}
 
 
 def masked_metadata(body: Body) -> dict[str, Any]:
-    """The metadata of a Secret, where kubectl may have left a copy of its contents."""
+    """`{"metadata": …}` with kubectl's copy of the manifest masked; empty if there is no such copy."""
     metadata = body.get("metadata")
     annotations = (metadata or {}).get("annotations") or {}
     if LAST_APPLIED not in annotations:
@@ -30,24 +30,24 @@ def masked_metadata(body: Body) -> dict[str, Any]:
 
 
 def masked_change(kind: str, path: tuple[str, ...], old: Any, new: Any) -> tuple[Any, Any]:
-    """Both sides of a changed field as they may be shown; that they differ stays visible."""
-    if not reveals(kind, path):
+    """The old and new value of a changed field as they may be shown; that they differ stays visible."""
+    if not is_secret_field(kind, path):
         return old, new
     return hide(old), OTHER if old is not None and new is not None and not isinstance(new, Mapping) else hide(new)
 
 
-def reveals(kind: str, path: tuple[str, ...]) -> bool:
-    """Whether the field at that path of that kind holds something secret."""
-    return kind == "Secret" and (path[:1] == () or path[0] in SECRET_PARTS or LAST_APPLIED in path)
+def is_secret_field(kind: str, path: tuple[str, ...]) -> bool:
+    """Whether the field at that path of an object of that kind holds secret data."""
+    return kind == "Secret" and (path[:1] == () or path[0] in SECRET_KEYS or LAST_APPLIED in path)
 
 
 def hide(value: Any) -> Any:
-    """The shape of a value without what it says: the keys of a mapping, what is empty, and a mask for the rest."""
+    """The value with its content masked: the keys of mappings and empty values stay."""
     if isinstance(value, Mapping):
         return {key: hide(inner) for key, inner in value.items()}
     return MASKED if value else value
 
 
 def is_secret(api_version: str, kind: str) -> bool:
-    """Whether objects of that kind carry secret data."""
+    """Whether objects of that kind hold secret data."""
     return kind == "Secret" and "/" not in api_version

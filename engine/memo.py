@@ -1,6 +1,6 @@
-"""Memo: what was computed before, for as long as what it was computed from is the very same.
+"""Memo: results of earlier computations, reused while the facts they were computed from are equal.
 
-It changes nothing but speed: with and without it every answer is equal. The shell owns it and hands it to every tick.
+A memo changes nothing but speed: with and without it every result is the same. The caller owns it and passes it to every tick.
 """
 
 from collections.abc import Callable, Hashable
@@ -9,57 +9,62 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
-_SCALARS = (str, bytes, int, bool, type(None))
-
 
 class Memo:
-    """QueryResults by key, each with the facts it rests on; facts are compared by identity, scalars by value."""
+    """Results by key, each with the facts that it was computed from."""
 
-    __slots__ = ("_known", "_scopes", "_used")
+    __slots__ = ("_results", "_scopes", "_used")
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
+        self._results: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
         self._scopes: dict[Hashable, Memo] = {}
         self._used: set[Hashable] = set()
 
     def scope(self, key: Hashable) -> "Memo":
-        """A memo within this one, with rounds of its own."""
+        """The memo of that name within this one; it has rounds of its own."""
         self._used.add(key)
         return self._scopes.setdefault(key, Memo())
 
     def recall(self, key: Hashable, facts: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """The answer for these facts: the one known, or a new one from `make`."""
-        known = self._known.get(key)
+        """The stored result if it was computed from equal facts; otherwise a new one from `make`.
+
+        Facts are equal if they are the same object, or of the same type and equal by `==`; classes with `eq=False` by identity only.
+        """
+        stored = self._results.get(key)
         self._used.add(key)
-        if known is not None and _same(known[0], facts):
-            return cast(T, known[1])
-        answer = make()
-        self._known[key] = (facts, answer)
-        return answer
+        if stored is not None and _is_equal(stored[0], facts):
+            return cast(T, stored[1])
+        result = make()
+        self._results[key] = (facts, result)
+        return result
 
     def recall_until(
         self, key: Hashable, facts: tuple[Any, ...], now: datetime, make: Callable[[], T], until: Callable[[T], datetime | None]
     ) -> T:
-        """As `recall`, for an answer that may also expire: it stands until the moment that `until` reads from it."""
-        answer = self.recall(key, facts, make)
-        expiry = until(answer)
+        """Like `recall`, for a result that also expires: it is computed again from the moment that `until` reads from it."""
+        result = self.recall(key, facts, make)
+        expiry = until(result)
         if expiry is not None and now >= expiry:
-            answer = make()
-            self._known[key] = (facts, answer)
-        return answer
+            result = make()
+            self._results[key] = (facts, result)
+        return result
 
     def forget_unused(self) -> None:
-        """Close a round: what was not intended for in it is dropped."""
-        for kept in (self._known, self._scopes):
-            for key in kept.keys() - self._used:
-                del kept[key]
+        """Close a round: drop the results and scopes that were not used in it."""
+        for stored in (self._results, self._scopes):
+            for key in stored.keys() - self._used:
+                del stored[key]
         self._used = set()
 
 
-def _same(before: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
-    if len(before) != len(now):
+def _is_equal(old: Any, new: Any) -> bool:
+    """Equality that, unlike Python's, distinguishes `1` from `True`, in containers as well."""
+    if old is new:
+        return True
+    if type(old) is not type(new):
         return False
-    for old, new in zip(before, now, strict=True):
-        if old is not new and not (type(old) is type(new) and isinstance(old, _SCALARS) and old == new):
-            return False
-    return True
+    if isinstance(old, tuple | list):
+        return len(old) == len(new) and all(map(_is_equal, old, new))
+    if isinstance(old, dict):
+        return old.keys() == new.keys() and all(_is_equal(value, new[key]) for key, value in old.items())
+    return bool(old == new)

@@ -1,4 +1,4 @@
-"""Observed: what is there, as seen at one moment."""
+"""Observed: the objects that exist, as one pass observed them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Live:
-    """One object as seen. Compared by identity: a changed object is another `Live`.
+    """One live object. Compared by identity: a changed object is another `Live`.
 
-    `source` holds the object as the bytes it arrived in, or already parsed; bytes weigh a tenth of dictionaries.
+    `source` is the object as the bytes received, or parsed; bytes need a tenth of the memory of dictionaries.
     """
 
     id: ResourceId
@@ -34,7 +34,7 @@ class Live:
 
     @property
     def body(self) -> Body:
-        """The whole object; bytes are parsed when intended, and what was parsed last is kept for a moment."""
+        """The whole object; bytes are parsed on access, and the results of the last accesses are cached."""
         return _parsed(self) if isinstance(self.source, bytes) else self.source
 
     @property
@@ -44,9 +44,9 @@ class Live:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(one: Live) -> Body:
-    """An object is intended for its body several times in one pass, by the same root, and then not again."""
-    body: Body = orjson.loads(cast(bytes, one.source))
+def _parsed(live: Live) -> Body:
+    """Cached because planning one root reads the same body several times in a row."""
+    body: Body = orjson.loads(cast(bytes, live.source))
     return body
 
 
@@ -56,7 +56,7 @@ def moment(text: str) -> datetime:
 
 
 def live(body: Body, *, source: bytes | None = None) -> Live:
-    """What one object of the API says, typed. `source` keeps its bytes instead of the parsed body."""
+    """An object of the API as a `Live`. It keeps `source`, if given, instead of the parsed body."""
     meta = body["metadata"]
     group, _, _ = body["apiVersion"].rpartition("/")
     deleting = meta.get("deletionTimestamp")
@@ -80,7 +80,7 @@ def owner_ref(reference: Mapping[str, Any]) -> OwnerRef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slice:
-    """The objects of one part of a root (say, one replica). Compared by identity: unchanged parts stay the same object."""
+    """The objects of one part of a root (for example one replica). Compared by identity: an unchanged slice is the same object."""
 
     objects: Mapping[ResourceId, Live]
     by_kind: Mapping[str, tuple[Live, ...]] = field(default_factory=dict)
@@ -91,14 +91,14 @@ class Slice:
         return self.by_kind.get(kind, ())
 
     def index(self, name: str, make: Callable[["Slice"], T]) -> T:
-        """What can be said of these objects as a whole, computed when it is first intended for."""
+        """A value derived from these objects, computed by `make` on first access and kept under that name."""
         if name not in self._indices:
             self._indices[name] = make(self)
         return cast(T, self._indices[name])
 
 
 def slice_of(lives: Iterable[Live]) -> Slice:
-    """A slice of these objects, whatever order they come in."""
+    """A slice of these objects, in the order of their ids."""
     objects = {live.id: live for live in sorted(lives, key=lambda live: live.id)}
     by_kind: dict[str, list[Live]] = {}
     for live in objects.values():
@@ -111,53 +111,56 @@ EMPTY = Slice({})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """All that a root's plan may depend on: the root, its objects in slices, and references to look at but never touch."""
+    """Everything that the plan of one root may depend on: the root, its objects in slices, foreign objects and references."""
 
     root: Live
-    """The root as it is; with an empty uid when it exists only as a proposal so far."""
+    """The root; with an empty uid while it exists only as a proposal."""
     slices: Mapping[str, Slice]
     proposal: Body | None = None
-    """The root as a manifest asks for it, when a plan is made as if that manifest were applied."""
+    """The manifest of the root, if the plan is made as if that manifest were applied."""
     foreign: Mapping[ResourceId, Live] = field(default_factory=dict)
-    """Objects that bear the root's labels and are not its own: their names are taken."""
+    """Objects with the root's labels or with names that it needs, which it does not own. They are never written."""
+    mislabelled: frozenset[ResourceId] = frozenset()
+    """Objects of the root whose labels do not name it: they were removed or changed."""
     incomplete: frozenset[str] = frozenset()
-    """Kinds whose listing failed or was cut: what was not seen may still be there, so nothing of them is deleted."""
+    """Kinds that could not be listed completely: an object that is not listed may exist, so nothing of these kinds is deleted."""
     references: Slice = EMPTY
-    """Objects that roots may refer to, whosever they are: the same for all roots of a world."""
+    """Objects that roots refer to, whoever owns them; the same for all roots of a world."""
     unserved: frozenset[str] = frozenset()
-    """Kinds that the cluster does not have: there is none of them, and none can be made."""
+    """Kinds that the cluster does not serve: no object of them exists or can be created."""
     failed_calls: tuple[FailedCall, ...] | None = None
-    """What failed when it was last tried; None where nobody remembers having tried anything."""
+    """The calls on this root that failed when they were last made; None if this process has made none yet."""
 
     def slice(self, key: str) -> Slice:
-        """That part, or an empty one."""
+        """The slice of that key; empty if there is none."""
         return self.slices.get(key, EMPTY)
 
     def find(self, id: ResourceId) -> Live | None:
-        """The object of that identity, in whichever slice."""
-        return next((found for part in self.slices.values() if (found := part.objects.get(id))), None)
+        """The root's object of that identity, in whichever slice."""
+        return next((live for part in self.slices.values() if (live := part.objects.get(id))), None)
 
     def lives(self) -> Iterator[Live]:
-        """The root, its objects and its references."""
+        """The root, its objects and the foreign ones."""
         yield self.root
         for part in self.slices.values():
             yield from part.objects.values()
         yield from self.foreign.values()
 
     def count(self) -> int:
-        """How many objects there are, the root not counted."""
+        """The number of the root's objects, without the root."""
         return sum(len(part.objects) for part in self.slices.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """Everything in scope: each root with what is its own, what has lost its root, and what could not be seen."""
+    """Everything in scope: each root with its objects, objects without a root, and the kinds that could not be listed."""
 
     roots: tuple[Observed, ...]
     orphans: tuple[Live, ...] = ()
+    """Objects with our labels whose root does not exist."""
     incomplete: Mapping[str, str] = field(default_factory=dict)
-    """Kind -> why its listing is not complete."""
+    """Kind -> why its list is not complete."""
     references: Slice = EMPTY
-    """Objects that roots may refer to, whosever they are."""
+    """Objects that roots refer to, whoever owns them."""
     unserved: frozenset[str] = frozenset()
-    """Kinds that the cluster does not have."""
+    """Kinds that the cluster does not serve."""

@@ -1,4 +1,4 @@
-"""Operation: one API call with its reason and its preconditions."""
+"""Operation: one API call with its reason and preconditions."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,14 +13,14 @@ class Cause(StrEnum):
     """Why a difference exists."""
 
     INTENT = "intent"
-    """What is intended for has changed."""
+    """The desired state has changed."""
     DRIFT = "drift"
-    """The world has moved away from what was intended for."""
+    """The live state has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A line of a diff: a field, what it is, what it shall be. `None` stands for absent."""
+    """One changed field with its old and new value; `None` means absent."""
 
     path: tuple[str, ...]
     old: Any
@@ -30,14 +30,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The uid of an owner that is made by the same plan; bound when that create has answered."""
+    """The uid of an owner that the same plan creates; it is known once that create has returned."""
 
     id: ResourceId
 
 
 @dataclass(frozen=True, slots=True)
 class BoundOwner:
-    """An owner with its uid, or with the promise of one."""
+    """An owner with its uid, or with the placeholder of one."""
 
     owner: Owner
     uid: str | Unknown
@@ -45,7 +45,7 @@ class BoundOwner:
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """Preconditions: the incarnation (and, for patches, the revision) that the plan has judged."""
+    """Preconditions: the uid (and, if not empty, the revision) of the object that the operation was planned for."""
 
     uid: str = ""
     revision: str = ""
@@ -55,8 +55,9 @@ class Expect:
 class Operation:
     """One API call.
 
-    `body` is, by verb: create and replace: the manifest without owner references; patch and status: a JSON merge patch;
-    release: `{"finalizers": [...], "of": [...]}`, those to take off, and all that were seen; delete: empty.
+    `body` depends on the verb. Create and replace: the manifest without owner references. Patch and status: a JSON merge patch.
+    Release: `{"finalizers": […], "of": […]}`, those to remove and all that were observed. Delete: empty.
+    A status may contain `NOW`.
     """
 
     verb: Verb
@@ -68,23 +69,24 @@ class Operation:
     changes: tuple[Change, ...] = ()
     expect: Expect = Expect()
     after: frozenset[str] = frozenset()
-    """Keys of the operations of this plan that must be done first."""
+    """Keys of the operations of this plan that must succeed first."""
     intended: bool = True
+    """Whether a user asked for it; unintended deletes count against the budget."""
     controller: OwnerRef | None = None
-    """Who controls the object that is there already."""
+    """The controller of the live object."""
     event_group: EventGroup | None = None
-    """What the object goes as a part of."""
+    """The unit that the object is deleted with."""
     urgent: bool = False
-    """For a status: it tells the beginning of something, whose moment is that of the write."""
+    """Whether a status must be written without delay: it reports the beginning of something, and its time is that of the write."""
 
     @property
     def key(self) -> str:
-        """Its name within a plan: verb and identity."""
+        """The name of the operation within its plan: verb and identity."""
         return operation_key(self.verb, self.id)
 
 
 def parent_of(operation: Operation) -> tuple[str, str] | None:
-    """Kind and name of the object that the operation is made for: the controller of its object, or the first owner of a new one."""
+    """Kind and name of the object's controller or, for a new object, of its first owner; None without owners."""
     if operation.controller is not None:
         return operation.controller.kind, operation.controller.name
     first = next((bound.owner.id for bound in operation.owners), None)

@@ -1,4 +1,4 @@
-"""Field paths: reading and laying over shared bodies that are never changed in place."""
+"""Field paths: reading, merging and formatting bodies, none of which is changed in place."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from engine.resource import NOW, Body, Path
 
 
 def get(body: Body, path: Path, default: Any = None) -> Any:
-    """The value at a path, or the default where the path ends early."""
+    """The value at a path, or the default if there is none."""
     value: Any = body
     for key in path:
         if not isinstance(value, Mapping) or key not in value:
@@ -17,7 +17,7 @@ def get(body: Body, path: Path, default: Any = None) -> Any:
 
 
 def overlay(body: Body, over: Body) -> dict[str, Any]:
-    """A body with another laid over it: maps are merged, everything else is replaced. Neither is changed."""
+    """A new body with `over` laid on `body`: maps are merged, everything else is replaced, None included."""
     merged = dict(body)
     for key, value in over.items():
         below = merged.get(key)
@@ -26,7 +26,7 @@ def overlay(body: Body, over: Body) -> dict[str, Any]:
 
 
 def merge_patch(body: Body, patch: Body) -> dict[str, Any]:
-    """A body after a JSON merge patch (RFC 7386): maps are merged, None takes away."""
+    """A new body after a JSON merge patch (RFC 7386): maps are merged, None removes a field."""
     merged = dict(body)
     for key, value in patch.items():
         if value is None:
@@ -40,7 +40,7 @@ def merge_patch(body: Body, patch: Body) -> dict[str, Any]:
 
 
 def stamp(value: Any, moment: str) -> Any:
-    """The value with every `NOW` in it replaced; what holds none is handed back as it is."""
+    """The value with every `NOW` in it replaced by `moment`; a value without any is returned as the same object."""
     if value is NOW:
         return moment
     if isinstance(value, Mapping):
@@ -53,7 +53,7 @@ def stamp(value: Any, moment: str) -> Any:
 
 
 def spell(path: Path) -> str:
-    """A path as people write it: `spec.containers[main].image`, with keys that hold dots in brackets."""
+    """A path as text: `spec.containers[main].image`; keys with dots or slashes are put in brackets."""
     text = ""
     for key in path:
         if key.startswith("["):

@@ -1,4 +1,4 @@
-"""Plan: what a pass would do to one root and its objects, and what it would not do yet."""
+"""Plan: the operations of a pass on one root, what is deferred, and what the cluster has still to do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from engine.verb import Verb
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Something that is not done now: why, and until when if that is known."""
+    """An object that is deferred or pending, and why."""
 
     id: ResourceId
     why: str
     until: datetime | None = None
-    """When it ends by itself, if that is known."""
+    """When the wait ends by itself, if that is known."""
     blocked: bool = False
-    """Whether somebody else has to act first; otherwise a later pass does it."""
+    """For a deferred operation: whether somebody else has to act first; otherwise a later pass does it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """A guard's refusal of a whole plan, with what to do about it."""
+    """A guard's refusal of a plan, with what to do about it."""
 
     rule: str
     message: str
@@ -31,52 +31,53 @@ class Objection:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something that people must be told of although no call of the plan will tell it."""
+    """Something that users must know although no operation of the plan reports it."""
 
     reason: str
-    """One word, as Events have it."""
+    """The reason of the Event: one word."""
     text: str
     blocking: bool = False
-    """Whether it stays until people do something about it: then there is nothing to wait for."""
+    """Whether it stays until a user acts: then waiting is of no use."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """What a pass would do to one root and its objects, in an order that respects every edge."""
+    """The result of a pass on one root: operations in an order that respects every edge, and everything that is not done now."""
 
     root: ResourceId
     operations: tuple[Operation, ...] = ()
     deferred: tuple[Wait, ...] = ()
-    """Operations that are due and not done: by a stance, or because something was not seen completely."""
+    """Objects that are due to be written and are not written now."""
     pending: tuple[Wait, ...] = ()
-    """What is not as desired yet and is nobody's turn but the cluster's: pods to be scheduled, to become ready, to go."""
+    """Objects that the cluster has still to act on: pods to be scheduled, to become ready, to terminate."""
     objections: tuple[Objection, ...] = ()
     problems: tuple[str, ...] = ()
-    """Faults in what the user intended for; nothing is planned where it cannot be understood."""
+    """Mistakes in what the user asked for; with problems there are no operations."""
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     wake_at: datetime | None = None
+    """When time alone changes this plan."""
     error: Exception | None = None
-    """Why no plan could be computed: a defect of the engine, not of what the user asked for."""
+    """Why no plan could be computed: a defect of the engine, not of what the user asked for. With an error there are no operations."""
 
     @property
     def later(self) -> tuple[Wait, ...]:
-        """What is due and left to a later pass."""
+        """What is deferred and done by a later pass."""
         return tuple(wait for wait in self.deferred if not wait.blocked)
 
     @property
     def blocked(self) -> tuple[Wait, ...]:
-        """What is due and cannot be done before somebody else acts."""
+        """What is deferred until somebody else acts."""
         return tuple(wait for wait in self.deferred if wait.blocked)
 
 
 def changed(plan: Plan) -> bool:
-    """Whether the plan does anything but write statuses; what is held is no change."""
+    """Whether the plan does anything but write statuses."""
     return any(operation.verb is not Verb.STATUS for operation in plan.operations)
 
 
 def tally(plans: Mapping[ResourceId, Plan] | tuple[Plan, ...]) -> dict[Verb, int]:
-    """How many operations of each verb the plans hold, in the order of the verbs; absent verbs are left out."""
+    """The number of operations by verb, in the order of the verbs; verbs without operations are absent."""
     listed = plans.values() if isinstance(plans, Mapping) else plans
     counts = dict.fromkeys(Verb, 0)
     for plan in listed:

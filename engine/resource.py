@@ -1,4 +1,4 @@
-"""Resource: what we want of one object."""
+"""Resource: the desired state of one object."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,47 +12,47 @@ Path = tuple[str, ...]
 
 
 class Stance(StrEnum):
-    """What should become of an object."""
+    """What should happen to an object."""
 
     WANT = "want"
-    """Make it so."""
+    """Create it, or make it match."""
     HOLD = "hold"
-    """UpdateAllowance it as it is, there or not; `why` says what it waits for."""
+    """Leave it as it is, whether it exists or not; `why` says what has to happen first."""
     DROP = "drop"
-    """It must go."""
+    """Delete it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How differences of one object are treated. Paths are tuples of keys, e.g. `("spec", "replicas")`."""
+    """How differences of one object are treated. Paths are tuples of keys, for example `("spec", "replicas")`."""
 
     seeded: tuple[Path, ...] = ()
-    """Sent on create, then left to whoever scales it: never compared."""
+    """Sent on create and never compared: whoever scales the object owns these fields."""
     immutable: tuple[Path, ...] = ()
-    """The server refuses to change these: a difference means replace."""
+    """The server rejects changes of these fields: a difference means replace."""
     exact: tuple[Path, ...] = ()
-    """Compared whole and sent whole: what we did not name must not be there."""
+    """Compared as a whole: live fields that the manifest does not have are a difference."""
     seal: str = ""
-    """A label of ours that changes with what is at the exact paths: where it agrees, they need only be covered, for the server may
-    have filled in defaults."""
+    """A label that changes with the content of the exact paths. Where the live label agrees, the exact paths may have more fields
+    than the manifest, because the server may have filled in defaults."""
     owned: tuple[Path, ...] = ()
-    """What we have set here and no longer want is taken away; elsewhere, labels and annotations apart, saying nothing asks for nothing."""
+    """Fields that we set here earlier and no longer want are removed. Elsewhere, except in labels and annotations, they stay."""
     defaults: tuple[tuple[Path, Any], ...] = ()
-    """What the server puts where we say nothing: there it must be that, and nothing else."""
+    """The server's default of a field that the manifest does not set: any other live value is a difference."""
     quantities: frozenset[str] = frozenset()
-    """Keys whose values are quantities, which the server spells in its own way: `1000m` is `1`."""
+    """Keys whose values are quantities, which the server spells in its own way: `1000m` becomes `1`."""
     partial: tuple[Path, ...] = ()
-    """Beneath these nothing is taken away."""
+    """Beneath these paths nothing is removed."""
     create_only: bool = False
-    """Made once, then never patched."""
+    """Created once, then never patched."""
     shared: bool = False
-    """Several roots want it: each adds and takes away its own owner reference only, and the last one deletes."""
+    """Several roots use it: each adds and removes its own owner reference only, and the last one deletes the object."""
     unlabelled: bool = False
-    """It bears no labels of ours; its owner alone tells whose it is, and it is found among the references."""
+    """It has none of our labels: it is found among the references, by its owner alone."""
     finalizers: tuple[str, ...] = ()
-    """Ours: put on at creation, released by us when the object goes."""
+    """Our finalizers: set on create, released by us when the object is deleted."""
     release_last: bool = False
-    """Whether ours fall only when nobody else's are left: then they are the proof that the others have finished."""
+    """Whether our finalizers are released only after all others: the others being gone proves that their controllers have finished."""
 
 
 PLAIN = Policy()
@@ -60,23 +60,24 @@ PLAIN = Policy()
 
 @dataclass(frozen=True, slots=True)
 class EventGroup:
-    """Something bigger that an object goes as a part of: told once, about who intended for it, instead of object by object."""
+    """A unit that is deleted as a whole, for example a replica: one Event is published about it instead of one for each object."""
 
     about: ResourceId
     uid: str
     reason: str
-    """One word, which `Successful` or `Failed` completes."""
+    """The end of the Event's reason, after `Successful` or `Failed`."""
     done: str
+    """The message if everything was deleted."""
     failed: str
-    """What could not be done; the error follows."""
+    """The message if something could not be deleted; the error follows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """One desired object. Compared by identity, so that unchanged parts are recognised without a look inside.
+    """One desired object. Compared by identity, so that unchanged parts are recognised without comparing their content.
 
-    `body` is the manifest without owner references and status; `status`, when given, goes to the subresource;
-    `after` names what must be there first (and, on the way out, what may only go later).
+    `body` is the manifest without owner references and status; `status`, if given, is written to the subresource;
+    `after` names the resources that are created first (and, when deleting, deleted later).
     """
 
     id: ResourceId
@@ -88,19 +89,19 @@ class Resource:
     policy: Policy = PLAIN
     status: Body | None = None
     urgent: bool = False
-    """Whether the status tells the beginning of something, and is to be written while that is the moment."""
+    """Whether the status reports the beginning of something and must be written without delay, because its time is that of the write."""
     intended: bool = field(default=True)
-    """For DROP: somebody intended for it (a smaller number, a deleted parent); what nobody intended for counts against the budget."""
+    """For DROP: whether a user asked for it (fewer replicas, a deleted parent); unintended deletes count against the budget."""
     event_group: EventGroup | None = None
-    """For DROP: what it goes as a part of."""
+    """For DROP: the unit that the object is deleted with."""
     blocked: bool = False
     """For HOLD: whether somebody else has to act before it can be created or changed; otherwise a later pass does it."""
     bind_revision: bool = False
-    """For DROP: it goes for the state that it is in; where that has changed, it is judged anew."""
+    """For DROP: the delete is only valid for the observed revision; if the object has changed since, it is planned anew."""
 
 
 class Now:
-    """The moment at which a plan is made, wherever a body needs it: a fixed mark, so that what is computed stays free of time."""
+    """The type of `NOW`."""
 
     __slots__ = ()
 
@@ -109,3 +110,4 @@ class Now:
 
 
 NOW = Now()
+"""Stands for the time of the write in a body, so that plans do not depend on time; it is replaced right before the call is sent."""

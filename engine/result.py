@@ -1,4 +1,4 @@
-"""Result: how an operation ended."""
+"""Result: the outcome of an operation."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,15 +12,15 @@ class Outcome(StrEnum):
 
     DONE = "done"
     CONFLICT = "conflict"
-    """The object changed since the plan was made: look again."""
+    """The object changed after it was observed: observe it again."""
     FAILED = "failed"
     SKIPPED = "skipped"
-    """Something it had to come after did not happen."""
+    """An operation that had to come first did not succeed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """The answer to an operation."""
+    """The outcome of an operation, with the object that the server returned or the error."""
 
     operation: Operation
     outcome: Outcome

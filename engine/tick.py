@@ -1,4 +1,4 @@
-"""Tick: from what is intended for and what is there, what should be done now. The one function behind preview, one-shot and loop."""
+"""Tick: from what a user asked for and what exists, what to do now. Preview, one-shot and loop call nothing else."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -6,58 +6,58 @@ from datetime import datetime
 from typing import Any
 
 from engine import guard
-from engine.blueprint import Blueprint, holes
+from engine.blueprint import Blueprint, incomplete_kinds
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import Observed, World
 from engine.orphans import with_orphans
 from engine.plan import Objection, Plan
-from engine.planner import plan, stamped
+from engine.planner import plan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plans:
-    """The plans of all roots in scope, and what speaks against doing anything at all."""
+    """The plans of all roots in scope, and the objections against applying any of them."""
 
     plans: tuple[Plan, ...]
     objections: tuple[Objection, ...] = ()
 
 
 def tick(blueprint: Blueprint, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Plan:
-    """The plan of one root, before any guard has seen it."""
+    """The plan of one root, before the guards have judged it. Statuses contain `NOW` instead of `now`."""
 
     def make() -> Plan:
-        parts, seen = memo.scope("parts"), _as_far_as_it_matters(blueprint, observed, configuration)
-        desired = blueprint.desire(seen, now, configuration, parts)
-        made = plan(desired, seen, blueprint.reads(configuration), parts)
+        parts, relevant = memo.scope("parts"), _without_irrelevant_gaps(blueprint, observed, configuration)
+        desired = blueprint.desire(relevant, now, configuration, parts)
+        made = plan(desired, relevant, blueprint.reads(configuration), parts)
         parts.forget_unused()
         return made
 
-    return stamped(memo.recall_until("plan", (observed, configuration), now, make, lambda made: made.wake_at), now)
+    return memo.recall_until("plan", (observed, configuration), now, make, lambda made: made.wake_at)
 
 
 def plan_all(blueprints: Sequence[Blueprint], world: World, now: datetime, configuration: Any, memo: Memo, limits: Limits) -> Plans:
-    """The plans of every root, each made alone, and the guards' objections."""
+    """The plans of all roots and of orphans, each computed on its own, with the objections of the guards."""
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
     plans = with_orphans(tuple(_plans(by_kind, world, now, configuration, memo)), blueprints, world, configuration)
     memo.forget_unused()
     return Plans(guard.within_budget(plans, world, limits), guard.refuse_unowned_cluster(world, blueprints))
 
 
-def _as_far_as_it_matters(blueprint: Blueprint, observed: Observed, configuration: Any) -> Observed:
-    """The root without the holes in what it has nothing to do with: who may not see those is not held back for it."""
-    matters = holes(blueprint, observed.incomplete, configuration)
-    return observed if matters == observed.incomplete else replace(observed, incomplete=matters)
+def _without_irrelevant_gaps(blueprint: Blueprint, observed: Observed, configuration: Any) -> Observed:
+    """The root, with only those incomplete kinds that it depends on: permissions for other kinds are not required."""
+    relevant = incomplete_kinds(blueprint, observed.incomplete, configuration)
+    return observed if relevant == observed.incomplete else replace(observed, incomplete=relevant)
 
 
 def _plans(by_kind: dict[str, Blueprint], world: World, now: datetime, configuration: Any, memo: Memo) -> Iterator[Plan]:
     for observed in world.roots:
-        yield _alone(by_kind[observed.root.id.kind], observed, now, configuration, memo.scope(observed.root.id))
+        yield _plan_or_error(by_kind[observed.root.id.kind], observed, now, configuration, memo.scope(observed.root.id))
 
 
-def _alone(blueprint: Blueprint, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Plan:
-    """The plan of one root, whose faults stay its own: one that cannot be computed leaves everything as it is and says so."""
+def _plan_or_error(blueprint: Blueprint, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Plan:
+    """The plan of one root. If our own code fails on it, nothing is planned for it, and other roots are not affected."""
     try:
         return tick(blueprint, observed, now, configuration, memo)
     except Exception as error:
-        return Plan(observed.root.id, problems=(f"cannot be understood: {type(error).__name__}: {error}",))
+        return Plan(observed.root.id, error=error)

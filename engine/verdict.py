@@ -1,4 +1,4 @@
-"""Verdict: an answer, why it is so, and until when it stands."""
+"""Verdict: an answer, its reason, and the time until which it is valid."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Generic[T]):
-    """This answer stands until then, unless the facts change; `until=None`: until the facts change."""
+    """An answer that is valid until `until` unless the facts change; None: until the facts change."""
 
     value: T
     why: str = ""
@@ -18,5 +18,5 @@ class Verdict(Generic[T]):
 
 
 def earliest(moments: Iterable[datetime | None]) -> datetime | None:
-    """The first of the moments that are set: when to look again."""
+    """The earliest of the moments that are not None."""
     return min((moment for moment in moments if moment is not None), default=None)

@@ -1,3 +1,3 @@
-"""Version: what this release of the engine is called, and the images that belong to it."""
+"""Version: the release number of the engine and of the images that belong to it."""
 
 VERSION = "0.1.0"

@@ -1,22 +1,19 @@
-"""World: a sighting sorted by roots, sharing with the sighting before it whatever has not changed."""
+"""World: all observed objects sorted by root; what has not changed since the previous world is the same object as in it."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from engine.blueprint import Blueprint, root_of
 from engine.failure import FailedCall
-from engine.ids import Kind, ResourceId
-from engine.observed import EMPTY, Live, Observed, Slice, World, live, slice_of
-from engine.paths import overlay
-from engine.resource import Body
+from engine.ids import ResourceId
+from engine.observed import EMPTY, Live, Observed, Slice, World, slice_of
 
-Claims = Mapping[ResourceId, Sequence[Live]]
 FailedCalls = Mapping[ResourceId, tuple[FailedCall, ...]]
 
 
 def empty() -> World:
-    """A world in which there is nothing."""
+    """A world without objects."""
     return World(())
 
 
@@ -31,31 +28,31 @@ def assemble(
     unserved: frozenset[str] = frozenset(),
     failed_calls: FailedCalls = MappingProxyType({}),
 ) -> World:
-    """Each root with what is its own.
+    """Each root with its own objects, the foreign ones and the references.
 
-    A child belongs to the root that its labels name, if the chain of its controllers leads there by uid. One that only bears the
-    labels is a neighbour: its name is taken, and it is never touched. One that roots own together, and none controls, is nobody's
-    own: they find it among the references. Objects of `previous` that have not changed are kept, and so
-    are slices in which nothing has changed: what was computed from them need not be computed again. `failed_calls` is what is remembered
-    of each root; one that is absent from it has not been dealt with.
+    A root owns the children whose chain of controllers leads to it by uid, whatever their labels. A child whose labels name a root
+    that does not own it is foreign to that root: its name is taken, and it is never written. A child that no root owns and whose
+    labels name no existing root is an orphan. A child that roots own together and none controls is left out: they find it among
+    the references.
+
+    Objects and slices of `previous` that have not changed are kept, so that what was computed from them stays valid.
+    `failed_calls` are the failed calls by root; a root that is absent from it has not been written by this process.
     """
     before = {observed.root.id: observed for observed in previous.roots} if previous else {}
-    known = {old.id: old for observed in before.values() for old in observed.lives()}
-    around = _Around(_around(references, previous), unserved, frozenset(incomplete), failed_calls)
-    familiar = sorted((_familiar(root, known) for root in roots), key=lambda root: root.id)
-    uids = {root.uid for root in familiar}
-    claims, orphans = _by_root(blueprints, (_familiar(child, known) for child in children if not _is_shared(child, uids)))
+    known = {live.id: live for observed in before.values() for live in observed.lives()}
+    shared = _Shared(_references(references, previous), unserved, frozenset(incomplete), failed_calls)
+    roots = sorted((_known_or_new(root, known) for root in roots), key=lambda root: root.id)
+    root_uids = {root.uid for root in roots}
+    listed = (_known_or_new(child, known) for child in children if not _is_shared(child, root_uids))
+    families, orphans = _families(blueprints, roots, listed)
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
-    found = []
-    for root in familiar:
-        found.append(_observe(by_kind[root.id.kind], root, claims.pop(root.id, []), around, before.get(root.id)))
-    orphans.extend(child for abandoned in claims.values() for child in abandoned)
-    return World(tuple(found), tuple(sorted(orphans, key=lambda child: child.id)), incomplete, around.references, unserved)
+    observed = tuple(_observed(by_kind[family.root.id.kind], family, shared, before.get(family.root.id)) for family in families)
+    return World(observed, tuple(sorted(orphans, key=lambda live: live.id)), incomplete, shared.references, unserved)
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
-    """What all roots of a world share."""
+class _Shared:
+    """What is the same for all roots of a world."""
 
     references: Slice
     unserved: frozenset[str]
@@ -63,48 +60,109 @@ class _Around:
     failed_calls: FailedCalls
 
 
-def _around(references: Iterable[Live], previous: World | None) -> Slice:
+def _references(references: Iterable[Live], previous: World | None) -> Slice:
     before = previous.references if previous else EMPTY
-    return _familiar_slice([_familiar(one, before.objects) for one in references], before)
+    return _known_or_new_slice([_known_or_new(live, before.objects) for live in references], before)
 
 
-def _is_shared(child: Live, roots: Set[str]) -> bool:
-    return child.controller is None and any(owner.uid in roots for owner in child.owners)
+def _is_shared(child: Live, root_uids: Set[str]) -> bool:
+    return child.controller is None and any(owner.uid in root_uids for owner in child.owners)
 
 
-def _familiar(seen: Live, known: Mapping[ResourceId, Live]) -> Live:
-    """The object that we already know, if this is still that one."""
-    old = known.get(seen.id)
-    return old if old is not None and (old.uid, old.revision) == (seen.uid, seen.revision) else seen
+def _known_or_new(live: Live, known: Mapping[ResourceId, Live]) -> Live:
+    """The known object if uid and revision agree, otherwise the new one."""
+    old = known.get(live.id)
+    return old if old is not None and (old.uid, old.revision) == (live.uid, live.revision) else live
 
 
-def _by_root(blueprints: Sequence[Blueprint], children: Iterable[Live]) -> tuple[dict[ResourceId, list[Live]], list[Live]]:
-    claims: dict[ResourceId, list[Live]] = {}
-    orphans: list[Live] = []
+def _known_or_new_slice(lives: Sequence[Live], before: Slice) -> Slice:
+    """The slice before if it holds the same objects, otherwise a new one."""
+    if len(lives) == len(before.objects) and all(before.objects.get(live.id) is live for live in lives):
+        return before
+    return slice_of(lives)
+
+
+@dataclass(slots=True, eq=False)
+class _Family:
+    """A root with the children it owns, and those that only have its labels."""
+
+    root: Live
+    own: list[Live]
+    foreign: list[Live]
+    mislabelled: list[Live] = field(default_factory=list)
+
+
+def _families(blueprints: Sequence[Blueprint], roots: Sequence[Live], children: Iterable[Live]) -> tuple[list[_Family], list[Live]]:
+    """The roots with their children, and the orphans."""
+    claimed, orphans = _by_label(blueprints, children)
+    families = [_Family(root, *_by_descent(root, (), claimed.pop(root.id, ()))) for root in roots]
+    orphans.extend(live for lives in claimed.values() for live in lives)
+    return families, _reunited(blueprints, families, orphans)
+
+
+def _by_label(blueprints: Sequence[Blueprint], children: Iterable[Live]) -> tuple[dict[ResourceId, list[Live]], list[Live]]:
+    """The children by the root that their labels name, and those whose labels name none."""
+    claimed: dict[ResourceId, list[Live]] = {}
+    nameless: list[Live] = []
     for child in children:
         root = root_of(blueprints, child)
         if root is None:
-            orphans.append(child)
+            nameless.append(child)
         else:
-            claims.setdefault(root, []).append(child)
-    return claims, orphans
+            claimed.setdefault(root, []).append(child)
+    return claimed, nameless
 
 
-def _observe(blueprint: Blueprint, root: Live, claimed: Sequence[Live], around: _Around, before: Observed | None) -> Observed:
-    ours, others = _by_descent(root, claimed)
+def _by_descent(root: Live, own: Iterable[Live], candidates: Iterable[Live]) -> tuple[list[Live], list[Live]]:
+    """The candidates whose chain of controllers leads to the root or to an object of its own, and the others."""
+    uids = {root.uid, *(live.uid for live in own)}
+    descendants: list[Live] = []
+    others = list(candidates)
+    while others:
+        children = [live for live in others if (owner := live.controller) and owner.uid in uids]
+        if not children:
+            break
+        descendants.extend(children)
+        uids.update(live.uid for live in children)
+        child_ids = {live.id for live in children}
+        others = [live for live in others if live.id not in child_ids]
+    return descendants, others
+
+
+def _reunited(blueprints: Sequence[Blueprint], families: Sequence[_Family], orphans: Sequence[Live]) -> list[Live]:
+    """Moves to its family every object that a root owns although its labels name another root or none; returns the other orphans."""
+    lives = [*orphans, *(live for family in families for live in family.foreign)]
+    candidates = [(live, owner.uid) for live in lives if (owner := live.controller)]
+    if not candidates:
+        return list(orphans)
+    family_of = {uid: family for family in families for uid in (family.root.uid, *(live.uid for live in family.own))}
+    moved: set[Live] = set()
+    while owned := [(live, family_of[uid]) for live, uid in candidates if live not in moved and uid in family_of]:
+        for live, family in owned:
+            family_of[live.uid] = family
+            family.own.append(live)
+            if root_of(blueprints, live) != family.root.id:
+                family.mislabelled.append(live)
+            moved.add(live)
+    for family in families:
+        family.foreign = [live for live in family.foreign if live not in moved]
+    return [live for live in orphans if live not in moved]
+
+
+def _observed(blueprint: Blueprint, family: _Family, shared: _Shared, before: Observed | None) -> Observed:
+    root = family.root
     parts: dict[str, list[Live]] = {}
-    for child in ours:
+    for child in family.own:
         parts.setdefault(blueprint.part_of(root.id, child.id), []).append(child)
-    slices = {key: _familiar_slice(parts[key], before.slice(key) if before else EMPTY) for key in sorted(parts)}
-    foreign = _familiar_slice(others, Slice(before.foreign) if before else EMPTY).objects
     now = Observed(
         root,
-        slices,
-        foreign=foreign,
-        incomplete=around.incomplete,
-        references=around.references,
-        unserved=around.unserved,
-        failed_calls=around.failed_calls.get(root.id),
+        {key: _known_or_new_slice(parts[key], before.slice(key) if before else EMPTY) for key in sorted(parts)},
+        foreign=_known_or_new_slice(family.foreign, Slice(before.foreign) if before else EMPTY).objects,
+        mislabelled=frozenset(live.id for live in family.mislabelled),
+        incomplete=shared.incomplete,
+        references=shared.references,
+        unserved=shared.unserved,
+        failed_calls=shared.failed_calls.get(root.id),
     )
     return before if before is not None and _is_unchanged(before, now) else now
 
@@ -113,6 +171,7 @@ def _is_unchanged(before: Observed, now: Observed) -> bool:
     return (
         before.root is now.root
         and before.foreign is now.foreign
+        and before.mislabelled == now.mislabelled
         and before.references is now.references
         and before.unserved == now.unserved
         and before.failed_calls is now.failed_calls
@@ -123,110 +182,34 @@ def _is_unchanged(before: Observed, now: Observed) -> bool:
     )
 
 
-def _by_descent(root: Live, claimed: Sequence[Live]) -> tuple[list[Live], list[Live]]:
-    """Those whose chain of controllers leads to the root, and the others."""
-    family = {root.uid}
-    ours: list[Live] = []
-    pending = list(claimed)
-    while pending:
-        born = [child for child in pending if (owner := child.controller) and owner.uid in family]
-        if not born:
-            break
-        ours.extend(born)
-        family.update(child.uid for child in born)
-        settled = {child.id for child in born}
-        pending = [child for child in pending if child.id not in settled]
-    return ours, pending
+def with_foreign(world: World, blueprints: Sequence[Blueprint], root: ResourceId, lives: Iterable[Live]) -> World:
+    """The world with objects that were looked up because a name that the root needs is taken.
 
-
-def _familiar_slice(lives: Sequence[Live], before: Slice) -> Slice:
-    """The slice that we already know, if all in it is still the same."""
-    if len(lives) == len(before.objects) and all(before.objects.get(one.id) is one for one in lives):
-        return before
-    return slice_of(lives)
-
-
-def renew(world: World, blueprint: Blueprint, root: ResourceId, changed: Iterable[Live], gone: Iterable[ResourceId] = ()) -> World:
-    """The world with some objects of one root changed, made or gone: only their slices are new."""
-    return replace(
-        world,
-        roots=tuple(_renewed(observed, blueprint, changed, gone) if observed.root.id == root else observed for observed in world.roots),
-    )
-
-
-def _renewed(observed: Observed, blueprint: Blueprint, changed: Iterable[Live], gone: Iterable[ResourceId]) -> Observed:
-    root = observed.root
-    edits: dict[str, dict[ResourceId, Live]] = {}
-
-    def objects(id: ResourceId) -> dict[ResourceId, Live]:
-        key = blueprint.part_of(root.id, id)
-        return edits.setdefault(key, dict(observed.slice(key).objects))
-
-    strange: dict[ResourceId, Live] = {}
-    for one in changed:
-        if one.id == root.id:
-            root = one
-            continue
-        siblings = objects(one.id)
-        owner = one.controller
-        if owner and (owner.uid == root.uid or any(owner.uid == sibling.uid for sibling in siblings.values())):
-            siblings[one.id] = one
-        else:
-            strange[one.id] = one
-    left = set(gone)
-    for id in left:
-        objects(id).pop(id, None)
-    foreign = observed.foreign
-    if strange or not left.isdisjoint(foreign):
-        foreign = {id: one for id, one in {**foreign, **strange}.items() if id not in left}
-    slices = {**observed.slices, **{key: slice_of(lives.values()) for key, lives in edits.items()}}
-    return replace(observed, root=root, slices=slices, foreign=foreign)
-
-
-def with_foreign(world: World, root: ResourceId, references: Iterable[Live]) -> World:
-    """The world with objects put with_foreign a root: not its own, but in the way of a name."""
-    extra = {one.id: one for one in references}
+    Those that the root owns by its chain of controllers are its own: a list by label does not find them, because their labels were
+    removed or changed. The others are foreign. Objects that were listed as well are taken from the list.
+    """
+    by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
+    looked_up = list(lives)
     return replace(
         world,
         roots=tuple(
-            replace(observed, foreign={**extra, **observed.foreign}) if observed.root.id == root else observed for observed in world.roots
+            _with_foreign(by_kind[root.kind], observed, looked_up) if observed.root.id == root else observed for observed in world.roots
         ),
     )
 
 
-def propose(world: World, manifests: Iterable[Body], referred: Iterable[Kind] = ()) -> World:
-    """The world as if these root manifests were applied: roots that exist get a proposal, new ones are there without a uid.
-
-    Roots of kinds that others may refer to are their references as they will be.
-    """
-    wanted = {root.id: (root, manifest) for manifest in manifests for root in (imagined(manifest),)}
-    world = _among(world, wanted.values(), {kind.name for kind in referred})
-    changed = tuple(
-        replace(observed, proposal=wanted.pop(observed.root.id)[1]) if observed.root.id in wanted else observed for observed in world.roots
+def _with_foreign(blueprint: Blueprint, observed: Observed, lives: Iterable[Live]) -> Observed:
+    unlisted = {live.id: live for live in lives if observed.find(live.id) is None}
+    listed = [live for part in observed.slices.values() for live in part.objects.values()]
+    # Listed objects that an unlisted one controls counted as foreign until now.
+    own, foreign = _by_descent(observed.root, listed, {**unlisted, **observed.foreign}.values())
+    added: dict[str, list[Live]] = {}
+    for live in own:
+        added.setdefault(blueprint.part_of(observed.root.id, live.id), []).append(live)
+    slices = {key: slice_of([*observed.slice(key).objects.values(), *lives]) for key, lives in added.items()}
+    return replace(
+        observed,
+        slices=dict(sorted({**observed.slices, **slices}.items())),
+        foreign={live.id: live for live in foreign},
+        mislabelled=observed.mislabelled.union(live.id for live in own if live.id in unlisted),
     )
-    made = tuple(_imaginary(world, root, manifest) for root, manifest in wanted.values())
-    return replace(world, roots=tuple(sorted(changed + made, key=lambda observed: observed.root.id)))
-
-
-def _among(world: World, proposed: Iterable[tuple[Live, Body]], referred: Set[str]) -> World:
-    """The world with what is proposed among the references; the same where that says nothing new."""
-    there = world.references.objects
-    news = {root.id: root for root, manifest in proposed if root.id.kind in referred and _is_news(there.get(root.id), manifest)}
-    if not news:
-        return world
-    around = slice_of({**there, **news}.values())
-    return replace(world, roots=tuple(replace(observed, references=around) for observed in world.roots), references=around)
-
-
-def _is_news(there: Live | None, manifest: Body) -> bool:
-    return there is None or there.body.get("spec") != manifest.get("spec")
-
-
-def _imaginary(world: World, root: Live, manifest: Body) -> Observed:
-    """A root that a manifest asks for, in its template_references."""
-    return Observed(root, {}, manifest, incomplete=frozenset(world.incomplete), references=world.references, unserved=world.unserved)
-
-
-def imagined(manifest: Body) -> Live:
-    """A root that exists only as a manifest: no uid, no revision."""
-    return live(overlay(manifest, {"metadata": {"uid": "", "resourceVersion": ""}}))

@@ -1,4 +1,4 @@
-"""Cluster: the world behind any client of a Kubernetes API, in process, sandboxed or real."""
+"""Cluster: the provider over a client of a Kubernetes API, which lists whenever it observes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,9 +16,9 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Observation, Scope
 from engine.verb import Verb
-from providers.listing import is_hole, is_older, listed, serves
+from providers.listing import is_older, list_lives, serves
 from providers.recorder import Recorder
-from providers.scoping import Target, sighting, targets
+from providers.scoping import Target, observation, targets
 from resources.base import kinds
 
 KINDS: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
@@ -34,19 +34,19 @@ class Cluster:
 
     async def observe(self, scope: Scope) -> Observation:
         """List all kinds of the scope at once. Raises `Unauthorized`, and `Unreachable` when no list at all is answered."""
-        self.know(scope)
-        look = _Look(self._client, scope)
-        async with anyio.create_task_group() as lists:
+        self.register(scope)
+        lists = _Lists(self._client, scope)
+        async with anyio.create_task_group() as tasks:
             for target in targets(scope):
-                lists.start_soon(look.at, target)
-        return look.sighting()
+                tasks.start_soon(lists.add, target)
+        return lists.observation()
 
-    def know(self, scope: Scope) -> None:
-        """Learn the kinds of a scope, for plug-ins bring kinds of their own: whatever is written has been looked at before."""
+    def register(self, scope: Scope) -> None:
+        """Add the kinds of a scope to those that can be written: plug-ins bring kinds of their own."""
         self._kinds.update({(kind.group, kind.name): kind for kind in (*scope.children, *scope.references)})
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
-        """Make the call that the operation stands for. A vanished object is success for what goes."""
+        """Make the operation's API call and return its answer, Secrets masked; None if the object is gone, which is a success of DELETE."""
         answer = await self._call(operation, uids)
         return masked(answer) if answer is not None else None
 
@@ -71,7 +71,7 @@ class Cluster:
     async def _create(self, kind: Kind, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any]:
         body = operation.body
         if operation.owners:
-            references = [owner_reference(wanted, uids) for wanted in operation.owners]
+            references = [owner_reference(owner, uids) for owner in operation.owners]
             body = {**body, "metadata": {**body["metadata"], "ownerReferences": references}}
         return await self._client.create(kind, operation.id.namespace, body)
 
@@ -82,8 +82,8 @@ class Cluster:
         except NotFound:
             return None
         except Invalid as error:
-            # A JSON patch whose test does not hold is refused like one that makes no sense, and ours does.
-            raise Conflict(f"{operation.id} or its finalizers have changed", status=error.status) from error
+            # The server refuses a JSON patch whose test fails as it refuses a malformed one; ours is well-formed.
+            raise Conflict(f"{operation.id}: its uid or finalizers have changed", status=error.status) from error
 
     async def _delete(self, kind: Kind, operation: Operation) -> Mapping[str, Any] | None:
         expect = operation.expect
@@ -94,8 +94,8 @@ class Cluster:
         except NotFound:
             return None
 
-    async def look(self, id: ResourceId) -> Live | None:
-        """That one object, if it is there."""
+    async def get(self, id: ResourceId) -> Live | None:
+        """The object of that id, Secrets masked; None if there is none."""
         try:
             return live(masked(await self._client.get(self._kinds[id.group, id.kind], id.namespace, id.name)))
         except NotFound:
@@ -110,64 +110,62 @@ class Cluster:
         return await serves(self._client, kind)
 
 
-class _Look:
-    """What one look has brought so far."""
+class _Lists:
+    """The results of the lists of one observation."""
 
     def __init__(self, client: Client, scope: Scope) -> None:
         self._client, self._scope = client, scope
-        self.found: list[tuple[Kind, Sequence[Live]]] = []
-        self.troubles: dict[str, ClusterError] = {}
+        self.results: list[tuple[Kind, Sequence[Live]]] = []
+        self.errors: dict[str, ClusterError] = {}
         self.unserved: set[str] = set()
 
-    async def at(self, target: Target) -> None:
-        """Make one list. What is not served is not there; what is not answered is a hole."""
+    async def add(self, target: Target) -> None:
+        """Make one list. A kind that is not served has no objects; a list that fails leaves the observation incomplete."""
         try:
-            found = await listed(self._client, target)
-            self.found.append((target.kind, found.lives))
-            if is_older(found.kind, self._scope):
-                self.unserved.add(target.kind.name)
+            listed = await list_lives(self._client, target)
         except NotFound:
             self.unserved.add(target.kind.name)
         except ClusterError as error:
-            if await is_hole(self._client, target.kind, error):
-                self.troubles[target.kind.name] = error
-            else:
+            self.errors[target.kind.name] = error
+        else:
+            self.results.append((target.kind, listed.lives))
+            if is_older(listed.kind, self._scope):
                 self.unserved.add(target.kind.name)
 
-    def sighting(self) -> Observation:
-        """All of it. Raises what makes it worthless."""
-        raise_if_nothing_observed(self.troubles.values(), anything=bool(self.found or self.unserved))
-        return sighting(self._scope, self.found, {kind: str(error) for kind, error in self.troubles.items()}, self.unserved)
+    def observation(self) -> Observation:
+        """All results together. Raises `Unauthorized`, and `Unreachable` if no list was answered."""
+        raise_if_nothing_observed(self.errors.values(), anything=bool(self.results or self.unserved))
+        return observation(self._scope, self.results, {kind: str(error) for kind, error in self.errors.items()}, self.unserved)
 
 
-def raise_if_nothing_observed(troubles: Iterable[ClusterError], *, anything: bool) -> None:
-    """Raise what makes a look worthless: that nobody knows us, or that nothing at all was answered."""
-    for error in troubles:
+def raise_if_nothing_observed(errors: Iterable[ClusterError], *, anything: bool) -> None:
+    """Raise the error that makes an observation worthless: `Unauthorized`, or `Unreachable` if no list was answered."""
+    for error in errors:
         if isinstance(error, Unauthorized) or (isinstance(error, Unreachable) and not anything):
             raise error
 
 
 def _remaining(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What is left of an object that goes, by the server's answer; nothing where it tells that it has gone, with its last finalizer."""
+    """The object that a DELETE left behind, from its answer; None if it is gone."""
     metadata = answer.get("metadata") or {}
-    waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
-    return answer if metadata.get("deletionTimestamp") and waits else None
+    is_kept = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
+    return answer if metadata.get("deletionTimestamp") and is_kept else None
 
 
 def _bound(operation: Operation) -> dict[str, Any]:
-    """A merge patch that holds only for the incarnation and the revision that were judged."""
+    """A merge patch that is refused if uid or resourceVersion differ from those that the plan saw."""
     metadata = {**operation.body.get("metadata", {}), "uid": operation.expect.uid, "resourceVersion": operation.expect.revision}
     return {**operation.body, "metadata": metadata}
 
 
 def _released(operation: Operation) -> list[dict[str, Any]]:
-    """A JSON patch that takes our finalizers off if they are where they were judged to be, the last one first.
+    """A JSON patch that removes our finalizers if they are at the indices that the plan saw, the last one first.
 
-    What others add or take off behind them, as the garbage collector does in the middle of a deletion, is no conflict.
+    Finalizers after them may change meanwhile, as the garbage collector's do during a deletion.
     """
     patch = [{"op": "test", "path": "/metadata/uid", "value": operation.expect.uid}]
-    for place, finalizer in reversed(list(enumerate(operation.body["of"]))):
+    for index, finalizer in reversed(list(enumerate(operation.body["of"]))):
         if finalizer in operation.body["finalizers"]:
-            path = f"/metadata/finalizers/{place}"
+            path = f"/metadata/finalizers/{index}"
             patch += [{"op": "test", "path": path, "value": finalizer}, {"op": "remove", "path": path}]
     return patch

@@ -1,7 +1,7 @@
-"""Documents: YAML and JSON text as plain values that know on which line each of their fields stands.
+"""Documents: YAML and JSON text as plain values, with the line of each field.
 
-The text is a stranger's: values are built from the parser's events, so that depth, size and aliases are bounded before they hurt.
-Plain scalars mean what they mean to kubectl: `yes` and `on` are true, `0755` is octal, and dates stay text.
+The text may be hostile: values are built from the parser's events, so that depth, size and aliases are limited while parsing.
+Plain scalars have the values that kubectl gives them: `yes` and `on` are true, `0755` is octal, and dates stay strings.
 """
 
 import json
@@ -17,32 +17,33 @@ from engine.report.printable import clipped
 
 MAX_BYTES = 64 << 20
 MAX_DEPTH = 100
-MAX_BORROWED = 100_000
-"""Values that a document may repeat through aliases: a hundred lines of YAML can stand for more than memory holds."""
+MAX_ALIASED = 100_000
+"""How many values the aliases of a document may repeat: without a limit a hundred lines of YAML can exceed the memory."""
 TAG = "tag:yaml.org,2002:"
 
-Where = tuple[str, ...]
+Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """One document of a file: its value, and the line of every field in it."""
+    """One document of a file."""
 
     value: Any
     source: str
-    lines: Mapping[Where, int]
+    lines: Mapping[Path, int]
+    """Path of a field -> its line."""
 
-    def place(self, path: Where = ()) -> str:
-        """`file:line` of that field, or of what is nearest above it."""
+    def place(self, path: Path = ()) -> str:
+        """`file:line` of a field, or of its nearest parent that has a line."""
         while path and path not in self.lines:
             path = path[:-1]
         return f"{self.source}:{self.lines.get(path, 1)}"
 
 
 def read_documents(data: bytes, source: str, *, limit: int = MAX_BYTES) -> Iterator[Document]:
-    """Every document in the text that is not empty. Raises `InputError` with file, line and reason."""
+    """Every document in the text; empty ones are skipped. Raises `InputError` with file, line and reason."""
     if len(data) > limit:
-        raise InputError(f"{source}: {len(data)} bytes are more than the {limit} that are read")
+        raise InputError(f"{source}: {len(data)} bytes exceed the limit of {limit}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -53,10 +54,10 @@ def read_documents(data: bytes, source: str, *, limit: int = MAX_BYTES) -> Itera
 
 
 def json_documents(text: str, source: str) -> Iterator[Document]:
-    """The one document of a JSON file. JSON is read as JSON, and once more as YAML for the lines, where it happens to be both."""
+    """The document of a JSON file. It is parsed a second time as YAML to learn the lines; if that fails, it has none."""
     try:
         value = json.loads(
-            text, object_pairs_hook=lambda pairs: once_each(pairs, source), parse_constant=lambda word: no_number(word, source)
+            text, object_pairs_hook=lambda pairs: unique_keys(pairs, source), parse_constant=lambda word: refuse_constant(word, source)
         )
     except json.JSONDecodeError as error:
         raise InputError(f"{source}:{error.lineno}: not JSON: {error.msg}") from None
@@ -72,37 +73,37 @@ def json_documents(text: str, source: str) -> Iterator[Document]:
 
 
 def deeper(value: Any, levels: int) -> bool:
-    """Whether the value has more levels than that."""
+    """Whether the value is nested deeper than that many levels."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels < 0 or any(deeper(below, levels - 1) for below in inner)
 
 
-def once_each(pairs: list[tuple[str, Any]], source: str) -> dict[str, Any]:
-    """The members of a JSON object, none of them twice."""
+def unique_keys(pairs: list[tuple[str, Any]], source: str) -> dict[str, Any]:
+    """The members of a JSON object. Raises `InputError` if a key appears twice."""
     members: dict[str, Any] = {}
     for key, value in pairs:
         if key in members:
-            raise InputError(f"{source}: the key {clipped(key, 80)} stands twice in one object")
+            raise InputError(f"{source}: the key {clipped(key, 80)} appears twice in one object")
         members[key] = value
     return members
 
 
-def no_number(word: str, source: str) -> Any:
-    """Refuse what only looks like a number."""
+def refuse_constant(word: str, source: str) -> Any:
+    """Raise `InputError` for NaN and Infinity, which Python's parser accepts."""
     raise InputError(f"{source}: {word} is not a JSON number")
 
 
 def yaml_documents(text: str, source: str) -> Iterator[Document]:
-    """Every YAML document that is not empty."""
+    """Every YAML document; empty ones are skipped."""
     loader = yaml.CSafeLoader(text)
     try:
         while loader.check_event():
             event = loader.get_event()
             if isinstance(event, yaml.DocumentStartEvent):
-                reading = _Reading(loader, source)
-                value = reading.value(loader.get_event(), (), 0)
+                parser = _Parser(loader, source)
+                value = parser.value(loader.get_event(), (), 0)
                 if value is not None:
-                    yield Document(value, source, reading.lines)
+                    yield Document(value, source, parser.lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise InputError(f"{source}:{mark.line + 1 if mark else 1}: not YAML: {error.problem or error.context}") from None
@@ -113,88 +114,89 @@ def yaml_documents(text: str, source: str) -> Iterator[Document]:
 
 
 @dataclass(slots=True)
-class _Reading:
-    """The reading of one document: the parser, what has been given a name, and the lines so far."""
+class _Parser:
+    """Builds the value of one document from the loader's events, and notes the line of each field."""
 
     loader: Any
     source: str
-    lines: dict[Where, int] = field(default_factory=dict)
+    lines: dict[Path, int] = field(default_factory=dict)
     anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
-    """Name -> the value, and how many values it is made of."""
-    made: int = 0
-    borrowed: int = 0
+    """Anchor -> its value, and how many values that contains."""
+    built: int = 0
+    aliased: int = 0
+    """How many values were built so far, and how many of them by aliases."""
 
-    def value(self, event: Any, path: Where, depth: int) -> Any:
+    def value(self, event: Any, path: Path, depth: int) -> Any:
         """The value that begins with this event."""
-        self.made += 1
+        self.built += 1
         self.lines[path] = line_of(event)
         if depth > MAX_DEPTH:
             raise self.fault(event, f"nested deeper than {MAX_DEPTH} levels")
         if isinstance(event, yaml.AliasEvent):
-            return self.borrow(event)
-        before = self.made
-        value = self.fresh(event, path, depth)
+            return self.aliased_value(event)
+        before = self.built
+        value = self.literal(event, path, depth)
         if event.anchor:
-            self.anchors[event.anchor] = value, self.made - before + 1
+            self.anchors[event.anchor] = value, self.built - before + 1
         return value
 
-    def fresh(self, event: Any, path: Where, depth: int) -> Any:
-        """A value that is written out here."""
+    def literal(self, event: Any, path: Path, depth: int) -> Any:
+        """A value that is no alias."""
         if isinstance(event, yaml.ScalarEvent):
             return self.scalar(event)
         if isinstance(event, yaml.SequenceStartEvent):
             self.check_tag(event, "seq")
-            return list(self.entries(path, depth))
+            return list(self.items(path, depth))
         self.check_tag(event, "map")
         return self.mapping(path, depth)
 
-    def borrow(self, event: Any) -> Any:
-        """What an alias stands for."""
+    def aliased_value(self, event: Any) -> Any:
+        """The value that an alias refers to."""
         if event.anchor not in self.anchors:
-            raise self.fault(event, f"nothing is called &{clipped(event.anchor, 40)} above this line")
+            raise self.fault(event, f"there is no anchor &{clipped(event.anchor, 40)} above this line")
         value, size = self.anchors[event.anchor]
-        self.borrowed += size
-        self.made += size
-        if self.borrowed > MAX_BORROWED:
-            raise self.fault(event, f"aliases repeat more than {MAX_BORROWED} values")
+        self.aliased += size
+        self.built += size
+        if self.aliased > MAX_ALIASED:
+            raise self.fault(event, f"aliases repeat more than {MAX_ALIASED} values")
         return value
 
-    def entries(self, path: Where, depth: int) -> Iterator[Any]:
-        """The entries of a list."""
+    def items(self, path: Path, depth: int) -> Iterator[Any]:
+        """The items of a list."""
         index = 0
         while not isinstance(event := self.loader.get_event(), yaml.SequenceEndEvent):
             yield self.value(event, (*path, str(index)), depth + 1)
             index += 1
 
-    def mapping(self, path: Where, depth: int) -> dict[str, Any]:
-        """A map; its keys are text, each once."""
+    def mapping(self, path: Path, depth: int) -> dict[str, Any]:
+        """A map. Its keys are strings, and unique."""
         members: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         while not isinstance(event := self.loader.get_event(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
-                raise self.fault(event, "a key must be plain text")
+                raise self.fault(event, "a key must be a plain string")
             key = event.value
             if key == "<<" and event.implicit[0]:
                 merged = {**self.merge(self.loader.get_event(), path, depth), **merged}
                 continue
             if key in members:
-                raise self.fault(event, f"the key {clipped(key, 80)} stands twice in one map")
+                raise self.fault(event, f"the key {clipped(key, 80)} appears twice in one map")
             members[key] = self.value(self.loader.get_event(), (*path, key), depth + 1)
             self.lines[(*path, key)] = line_of(event)
         return {**merged, **members} if merged else members
 
-    def merge(self, event: Any, path: Where, depth: int) -> dict[str, Any]:
-        """What `<<` brings into a map: another map, or several of which the first ones win."""
+    def merge(self, event: Any, path: Path, depth: int) -> dict[str, Any]:
+        """The members that `<<` adds to a map: those of another map, or of several, of which the first has precedence."""
         value = self.value(event, (*path, "<<"), depth + 1)
         merged: dict[str, Any] = {}
         for part in value if isinstance(value, list) else [value]:
             if not isinstance(part, dict):
-                raise self.fault(event, "`<<` merges maps only")
+                raise self.fault(event, "`<<` can only merge maps")
             merged = {**part, **merged}
         return merged
 
     def scalar(self, event: Any) -> Any:
-        """Text, or what plain text means."""
+        """The value of a scalar: a string, or what a plain scalar means."""
         plain, _ = event.implicit
         if plain:
             return self.resolved(event)
@@ -202,27 +204,27 @@ class _Reading:
             return event.value
         if event.tag in (f"{TAG}int", f"{TAG}float", f"{TAG}bool", f"{TAG}null"):
             return self.resolved(event)
-        raise self.fault(event, f"the tag {clipped(event.tag, 80)} is not understood")
+        raise self.fault(event, f"the tag {clipped(event.tag, 80)} is not supported")
 
     def resolved(self, event: Any) -> Any:
-        """What plain text means."""
+        """The value of a plain scalar."""
         try:
-            return meaning(event.value)
+            return plain_value(event.value)
         except ValueError as error:
             raise self.fault(event, str(error)) from None
 
     def check_tag(self, event: Any, name: str) -> None:
-        """Refuse lists and maps that want to be something else."""
+        """Raise `InputError` for a list or map with another tag than its own."""
         if event.tag not in (None, "!", TAG + name):
-            raise self.fault(event, f"the tag {clipped(event.tag, 80)} is not understood")
+            raise self.fault(event, f"the tag {clipped(event.tag, 80)} is not supported")
 
     def fault(self, event: Any, why: str) -> InputError:
-        """What is wrong at this event."""
+        """The error with file and line of an event."""
         return InputError(f"{self.source}:{line_of(event)}: {why}")
 
 
 def line_of(event: yaml.Event) -> int:
-    """The line on which an event begins, counted from one."""
+    """The line on which an event begins, from 1."""
     return event.start_mark.line + 1 if event.start_mark else 1
 
 
@@ -240,8 +242,8 @@ NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], int | float]], ...] = (
 NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
-def meaning(text: str) -> Any:
-    """What plain text means: nothing, true or false, a number, or the text itself. Raises `ValueError` for what JSON cannot say."""
+def plain_value(text: str) -> Any:
+    """The value of a plain scalar: None, a bool, a number, or the text itself. Raises `ValueError` for numbers that JSON does not have."""
     if text in WORDS:
         return WORDS[text]
     if text[0] not in "+-.0123456789":
@@ -256,7 +258,7 @@ def meaning(text: str) -> Any:
 
 
 def bounded(number: int | float) -> int | float:
-    """A number as JSON readers agree on it: `1e3` is as whole as `1000`, beyond 64 bits nothing is exact, and beyond that nothing is."""
+    """A number as JSON parsers read it: `1e3` is an integer, and beyond 64 bits it is a float. Raises `ValueError` beyond the floats."""
     if number in (float("inf"), float("-inf")):
         raise ValueError("the number is too large")
     fits = -(2**63) <= number < 2**64

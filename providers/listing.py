@@ -1,4 +1,4 @@
-"""Listing: all objects of one list, typed, as the engine keeps them."""
+"""Listing: all objects of one list, typed."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +12,7 @@ from engine.observed import Live, live
 from engine.resource import Body
 from engine.runtime.client import Client
 from engine.runtime.provider import Scope
-from providers.asking import DiscoveryClient
+from providers.queries import DiscoveryClient
 from providers.scoping import Target
 from resources.base import kinds
 
@@ -26,64 +26,70 @@ class RawListingClient(Protocol):
         ...
 
 
-class Listed(NamedTuple):
-    """What a list has brought."""
+class ListedLives(NamedTuple):
+    """The result of a list."""
 
     lives: Sequence[Live]
     revision: str
-    """The one at which they were so: a watch from there misses nothing."""
+    """A watch from this revision misses nothing."""
     kind: Kind
-    """As the server has it: an older version where there is no other."""
+    """The kind in the version that the server has: an older one if it does not serve ours."""
 
 
-async def listed(client: Client, target: Target) -> Listed:
-    """The objects. Raises `NotFound` where there is no such kind.
+async def list_lives(client: Client, target: Target) -> ListedLives:
+    """The objects; the contents of Secrets are masked, their keys stay.
 
-    What Secrets hold is forgotten at this door: that they hold something is all that anybody may know.
+    Raises `NotFound` if the server does not serve the kind, also if it answers `Forbidden` (authorization is checked first).
     """
+    try:
+        return await _list_any_version(client, target)
+    except Forbidden as error:
+        if await _is_known_unserved(client, target.kind):
+            raise NotFound(f"{target.kind.plural} are not served") from error
+        raise
+
+
+async def _list_any_version(client: Client, target: Target) -> ListedLives:
     versions = (target.kind.version, *kinds.OLDER.get(target.kind, ()))
     *newer, oldest = (replace(target.kind, version=version) for version in versions)
     for kind in newer:
         with suppress(NotFound):
-            return await _listed(client, target._replace(kind=kind))
-    return await _listed(client, target._replace(kind=oldest))
+            return await _list(client, target._replace(kind=kind))
+    return await _list(client, target._replace(kind=oldest))
 
 
-async def _listed(client: Client, target: Target) -> Listed:
+async def _list(client: Client, target: Target) -> ListedLives:
     if isinstance(client, RawListingClient):
-        found, revision = await client.lives(*target)
-        masks = target.kind == kinds.SECRET
-        return Listed([replace(one, source=masked(one.body)) for one in found] if masks else found, revision, target.kind)
+        lives, revision = await client.lives(*target)
+        is_secret = target.kind == kinds.SECRET
+        return ListedLives([replace(live, source=masked(live.body)) for live in lives] if is_secret else lives, revision, target.kind)
     listing = await client.list(target.kind, target.namespace, labels=target.labels)
-    return Listed([typed(target.kind, item) for item in listing.items], listing.revision, target.kind)
+    return ListedLives([typed(target.kind, item) for item in listing.items], listing.revision, target.kind)
 
 
 def is_older(kind: Kind, scope: Scope) -> bool:
-    """Whether a kind of children is there in an older version only: what there is of it is seen, and nothing can be made of it."""
+    """Whether the server has a kind of children in an older version only: its objects are listed, and none can be created."""
     return any((child.group, child.name) == (kind.group, kind.name) and child.version != kind.version for child in scope.children)
 
 
 def typed(kind: Kind, body: dict[str, Any]) -> Live:
-    """One object; an entry of a list says neither its kind nor its version."""
-    framed: Body = {"apiVersion": kind.api_version, "kind": kind.name, **body}
-    return live(masked(framed))
+    """One object of a list or a watch; entries of lists lack apiVersion and kind."""
+    complete: Body = {"apiVersion": kind.api_version, "kind": kind.name, **body}
+    return live(masked(complete))
 
 
-async def is_hole(client: Client, kind: Kind, error: ClusterError) -> bool:
-    """Whether an error hides anything: servers forbid before they look whether there is such a kind at all."""
-    if not isinstance(error, Forbidden):
-        return True
+async def _is_known_unserved(client: Client, kind: Kind) -> bool:
     try:
-        return await serves(client, kind)
+        return not await serves(client, kind)
     except ClusterError:
-        return True
+        return False
 
 
 async def serves(client: Client, kind: Kind) -> bool:
-    """Whether the server says that it has that kind, in that version if it tells versions. Raises `ServerFault` where it does not know."""
+    """Whether the server serves the kind, in that version if the client knows versions. Raises `ServerFault` if discovery is incomplete."""
     if isinstance(client, DiscoveryClient):
-        found = await client.discover()
-        if not found.serves(kind) and kind.api_version in found.incomplete:
-            raise ServerFault(f"{kind.api_version}: {found.incomplete[kind.api_version]}")
-        return found.serves(kind)
+        discovery = await client.discover()
+        if not discovery.serves(kind) and kind.api_version in discovery.incomplete:
+            raise ServerFault(f"{kind.api_version}: {discovery.incomplete[kind.api_version]}")
+        return discovery.serves(kind)
     return any((served.group, served.name) == (kind.group, kind.name) for served in await client.kinds())

@@ -1,4 +1,4 @@
-"""Recorder: Kubernetes Events, written once and counted when they repeat."""
+"""Recorder: writes Kubernetes Events; a repeated event increases the count of the first one."""
 
 from datetime import datetime
 
@@ -16,78 +16,78 @@ COMPONENTS = {
     "PodGang": "podgang",
     "ClusterTopologyBinding": "clustertopology-controller",
 }
-"""Who speaks about which kind, under the names that people filter by."""
+"""Kind of the object -> the component that its events name. Users filter by these names."""
 
-MOST = 4096
-"""How many events are remembered for counting; the oldest is forgotten first."""
+MAX_REMEMBERED = 4096
+"""How many events are remembered for counting; the one recorded longest ago is forgotten first."""
 
-LONGEST_NAME = 253
-"""Characters that the name of an object may have."""
+MAX_NAME_LENGTH = 253
 
 API_VERSIONS = {(kind.group, kind.name): kind.api_version for kind in kinds.KINDS}
 
 
 class Recorder:
-    """Writes events; one that repeats is counted on the first, as long as this process lives."""
+    """Writes events, and remembers them as long as this process lives to count repetitions."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._told: dict[Event, tuple[str, int]] = {}
-        self._written = 0
+        self._recorded: dict[Event, tuple[str, int]] = {}
+        """Event -> the name of its Event object, and its count."""
+        self._created = 0
 
     async def record(self, event: Event) -> None:
-        """Write the event, or count it on the one that is there. Raises `ClusterError`."""
-        known = self._told.pop(event, None)
-        self._told[event] = (known and await self._again(event, *known)) or (await self._anew(event), 1)
-        if len(self._told) > MOST:
-            del self._told[next(iter(self._told))]
+        """Create the Event object, or increase its count if it exists. Raises `ClusterError`."""
+        known = self._recorded.pop(event, None)
+        self._recorded[event] = (known and await self._count(event, *known)) or (await self._create(event), 1)
+        if len(self._recorded) > MAX_REMEMBERED:
+            del self._recorded[next(iter(self._recorded))]
 
-    async def _again(self, event: Event, name: str, count: int) -> tuple[str, int] | None:
-        """Count a repetition; None when the event has expired meanwhile."""
-        more = {"count": count + 1, "lastTimestamp": spelled(self._clock.now())}
+    async def _count(self, event: Event, name: str, count: int) -> tuple[str, int] | None:
+        """Increase the count of an Event object; None if the object has expired."""
+        changes = {"count": count + 1, "lastTimestamp": timestamp(self._clock.now())}
         try:
-            await self._client.patch(kinds.EVENT, _place(event), name, more)
+            await self._client.patch(kinds.EVENT, _namespace(event), name, changes)
         except NotFound:
             return None
         return name, count + 1
 
-    async def _anew(self, event: Event) -> str:
-        moment = self._clock.now()
-        self._written += 1
-        name = event_name(event.about.name, f"{int(moment.timestamp() * 1_000_000):x}.{self._written:x}")
-        await self._client.create(kinds.EVENT, _place(event), _body(event, name, _place(event), spelled(moment)))
+    async def _create(self, event: Event) -> str:
+        now = self._clock.now()
+        self._created += 1
+        name = event_name(event.about.name, f"{int(now.timestamp() * 1_000_000):x}.{self._created:x}")
+        await self._client.create(kinds.EVENT, _namespace(event), _body(event, name, timestamp(now)))
         return name
 
 
-def event_name(about: str, token: str) -> str:
-    """The name of an event: that of the object, as far as there is room for it, and something that makes it unique."""
-    room = LONGEST_NAME - len(token) - 1
-    return f"{about[:room].rstrip('-.')}.{token}"
+def event_name(object_name: str, token: str) -> str:
+    """The name of an Event object: the name of the object, shortened if need be, and a unique token."""
+    length = MAX_NAME_LENGTH - len(token) - 1
+    return f"{object_name[:length].rstrip('-.')}.{token}"
 
 
-def spelled(moment: datetime) -> str:
-    """A moment as the API writes it."""
+def timestamp(moment: datetime) -> str:
+    """A time in the format of the API."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _place(event: Event) -> str:
+def _namespace(event: Event) -> str:
     return event.about.namespace or "default"
 
 
-def _body(event: Event, name: str, namespace: str, at: str) -> dict[str, object]:
+def _body(event: Event, name: str, now: str) -> dict[str, object]:
     component = COMPONENTS.get(event.about.kind, "engine")
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": _namespace(event)},
         "involvedObject": _reference(event.about, event.uid),
         "type": "Warning" if event.warning else "Normal",
         "reason": event.reason,
         "message": event.message[:1024],
         "count": 1,
-        "firstTimestamp": at,
-        "lastTimestamp": at,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
         "source": {"component": component},
         "reportingComponent": component,
     }

@@ -1,4 +1,4 @@
-"""Scoping: which lists a look is made of, and what of that which they bring is a root, a child or a neighbour."""
+"""Scoping: the lists that cover a scope, and which of the listed objects are roots, children and references."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from engine.runtime.provider import Observation, Scope
 
 
 class Target(NamedTuple):
-    """One list: a kind, in one namespace or (empty) in all, by labels or all of it."""
+    """One list: a kind, in one namespace or (empty) in all, with a label selector or (empty) without."""
 
     kind: Kind
     namespace: str
@@ -17,7 +17,7 @@ class Target(NamedTuple):
 
 
 def targets(scope: Scope) -> Iterator[Target]:
-    """The lists that a look at that scope is made of: each kind once, whatever it is there for."""
+    """The lists that cover a scope. A kind that is a child and a reference is listed once, without a selector."""
     for kind in scope.children:
         if kind not in scope.references:
             yield from (Target(kind, namespace, scope.selector) for namespace in scope.namespaces or ("",))
@@ -25,39 +25,38 @@ def targets(scope: Scope) -> Iterator[Target]:
         yield from (Target(kind, namespace, "") for namespace in (scope.namespaces if kind.namespaced else ()) or ("",))
 
 
-def sighting(
-    scope: Scope, found: Iterable[tuple[Kind, Iterable[Live]]], incomplete: Mapping[str, str] | None = None, unserved: Iterable[str] = ()
+def observation(
+    scope: Scope, listed: Iterable[tuple[Kind, Iterable[Live]]], incomplete: Mapping[str, str] | None = None, unserved: Iterable[str] = ()
 ) -> Observation:
-    """What these lists bring to a look at that scope."""
+    """The observation that these lists make up."""
     roots: list[Live] = []
     children: list[Live] = []
     references: list[Live] = []
-    for kind, lives in found:
-        listed = list(lives)
+    for kind, objects in listed:
+        lives = list(objects)
         if kind in scope.roots:
-            roots += listed
+            roots += lives
         if kind in scope.references:
-            references += listed
+            references += lives
         if kind in scope.children:
-            children += listed if kind not in scope.references else children_among(listed, scope)
+            children += lives if kind not in scope.references else children_among(lives, scope)
     return Observation(roots, children, dict(sorted((incomplete or {}).items())), references, frozenset(unserved))
 
 
-def is_of(one: Live, kinds: Sequence[Kind]) -> bool:
+def is_of(live: Live, kinds: Sequence[Kind]) -> bool:
     """Whether the object is of one of the kinds."""
-    return any((kind.group, kind.name) == (one.id.group, one.id.kind) for kind in kinds)
+    return any((kind.group, kind.name) == (live.id.group, live.id.kind) for kind in kinds)
 
 
 def children_among(lives: Iterable[Live], scope: Scope) -> tuple[Live, ...]:
-    """Those that are of a kind of children, and carry our children's labels."""
-    return tuple(one for one in lives if is_labelled(one, scope.selector) and is_of(one, scope.children))
+    """The objects that are of a kind of children and carry our children's labels."""
+    return tuple(live for live in lives if is_labelled(live, scope.selector) and is_of(live, scope.children))
 
 
-def is_labelled(one: Live, selector: str) -> bool:
-    """Whether the selector, which is made of equalities, selects the object."""
-    return _wanted(selector).items() <= one.labels.items()
+def is_labelled(live: Live, selector: str) -> bool:
+    """Whether the selector, which consists of equalities, selects the object."""
+    return _required_labels(selector).items() <= live.labels.items()
 
 
-def _wanted(selector: str) -> Mapping[str, str]:
-    """The labels of a selector made of equalities."""
+def _required_labels(selector: str) -> Mapping[str, str]:
     return dict(part.split("=", 1) for part in selector.replace("==", "=").split(",") if "=" in part)

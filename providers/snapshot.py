@@ -1,4 +1,4 @@
-"""Snapshot: a cluster as a stream of YAML documents, scrubbed when written; any `kubectl get -o yaml` can be read as one."""
+"""Snapshot: the objects of a cluster as a stream of YAML documents without secret data. The output of `kubectl get -o yaml` is one too."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,37 +17,37 @@ from engine.ownership import MANAGER
 from engine.report.printable import clipped, printable
 from engine.resource import Body
 from engine.runtime.provider import Observation, Scope
-from providers.documents import Document, meaning, read_documents
+from providers.documents import Document, plain_value, read_documents
 from providers.scoping import children_among, is_of
 
-LARGEST = 1 << 30
-"""Bytes of a snapshot that are read: a cluster with a hundred thousand pods has less."""
-HEAD = "# A snapshot of {count} objects. Secret data is masked; field ownership is kept where it is ours.\n"
+MAX_BYTES = 1 << 30
+"""The largest snapshot that is read: one of a hundred thousand pods is smaller."""
+HEAD = "# A snapshot of {count} objects. Secret data is masked; of field ownership only that of the engine is kept.\n"
 
 
 def written(lives: Iterable[Live]) -> Iterator[str]:
-    """The objects as YAML documents, ordered by identity, without what is secret or nobody's business here."""
-    ordered = sorted(lives, key=lambda one: one.id)
+    """The objects as YAML documents, ordered by identity, without secret data and the field ownership of others."""
+    ordered = sorted(lives, key=lambda live: live.id)
     yield HEAD.format(count=len(ordered))
-    for one in ordered:
-        yield f"---\n{as_yaml(scrubbed(one.body))}"
+    for item in ordered:
+        yield f"---\n{as_yaml(scrubbed(item.body))}"
 
 
 def as_yaml(body: Body) -> str:
-    """One object in YAML: keys in order, anything but ASCII escaped, so that equal objects are equal bytes."""
+    """One object as YAML with sorted keys and only ASCII characters: equal objects give equal bytes."""
     text: str = yaml.dump(body, Dumper=_Dumper, default_flow_style=False, sort_keys=True, width=1000)
     return text
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes every object out where it stands: what two objects share is nobody's concern but ours."""
+    """A YAML dumper without anchors and aliases, that quotes strings which kubectl would read as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """No aliases."""
+        """Write a shared value in full wherever it occurs."""
         return True
 
     def text(self, data: str) -> yaml.ScalarNode:
-        """Text, in quotes where kubectl (and we) would take it for something else: `1e3`, `0o7` and `y` are no text to them."""
+        """A string, quoted if kubectl (and we) would read it as another type without quotes: `1e3`, `0o7`, `y`."""
         return self.represent_scalar("tag:yaml.org,2002:str", data, style="'" if is_ambiguous(data) else None)
 
 
@@ -55,96 +55,98 @@ _Dumper.add_representer(str, _Dumper.text)
 
 
 def is_ambiguous(text: str) -> bool:
-    """Whether the text, without quotes, would mean something else."""
+    """Whether the text without quotes is read as something else than this string."""
     try:
-        return bool(meaning(text) != text)
+        return bool(plain_value(text) != text)
     except ValueError:
         return True
 
 
 def scrubbed(body: Body) -> Body:
-    """The object without secret data, and with our own entries of its field ownership alone."""
+    """The object without secret data, and with only our entry in `managedFields`."""
     metadata = body["metadata"]
     if "managedFields" in metadata:
-        ours = [entry for entry in metadata["managedFields"] if entry.get("manager") == MANAGER]
-        kept = {key: value for key, value in metadata.items() if key != "managedFields"}
-        body = {**body, "metadata": kept | ({"managedFields": ours} if ours else {})}
+        entries = [entry for entry in metadata["managedFields"] if entry.get("manager") == MANAGER]
+        others = {key: value for key, value in metadata.items() if key != "managedFields"}
+        body = {**body, "metadata": others | ({"managedFields": entries} if entries else {})}
     return masked(body)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The objects of a file, looked at as if they were a cluster. It is a `Provider` to which nothing can be written."""
+    """The objects of a file as a read-only `Provider`."""
 
     lives: Sequence[Live] = ()
 
     async def observe(self, scope: Scope) -> Observation:
-        """What a look at the cluster would have brought."""
-        inside = [one for one in self.lives if not scope.namespaces or one.id.namespace in ("", *scope.namespaces)]
+        """What listing the cluster returned when the snapshot was taken, as far as the file contains it."""
+        selected = [live for live in self.lives if not scope.namespaces or live.id.namespace in ("", *scope.namespaces)]
         return Observation(
-            tuple(one for one in inside if is_of(one, scope.roots)),
-            children_among(inside, scope),
-            references=tuple(one for one in inside if is_of(one, scope.references)),
+            tuple(live for live in selected if is_of(live, scope.roots)),
+            children_among(selected, scope),
+            references=tuple(live for live in selected if is_of(live, scope.references)),
         )
 
-    async def look(self, id: ResourceId) -> Live | None:
-        """That one object, if it was there."""
-        return next((one for one in self.lives if one.id == id), None)
+    async def get(self, id: ResourceId) -> Live | None:
+        """The object; None if the file does not contain it."""
+        return next((live for live in self.lives if live.id == id), None)
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
-        """Refuse: raises `Forbidden`."""
-        raise Forbidden(f"a snapshot cannot be written to ({operation.key})")
+        """Raise `Forbidden`."""
+        raise Forbidden(f"a snapshot is read-only ({operation.key})")
 
     async def record(self, event: Event) -> None:
-        """Nothing: nobody reads the events of a file."""
+        """Drop the event."""
 
     async def serves(self, kind: Kind) -> bool:
-        """Everything: what a cluster that is not there would serve, nobody knows."""
+        """True for every kind: the file does not say what the cluster serves."""
         return True
 
 
 EMPTY = Snapshot()
-"""A cluster with nothing in it."""
+"""An empty cluster."""
 
 
 def read(path: Path) -> Snapshot:
-    """The snapshot in a file. Raises `InputError`."""
+    """The snapshot in a file. Raises `InputError` with file, line and reason."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{printable(str(path))}: {(error.strerror or 'cannot be read').lower()}") from None
-    return Snapshot(tuple(unique(objects(read_documents(data, printable(str(path)), limit=LARGEST)))))
+    return Snapshot(tuple(unique(objects(read_documents(data, printable(str(path)), limit=MAX_BYTES)))))
 
 
 def objects(documents: Iterable[Document]) -> Iterator[tuple[Live, str]]:
-    """Every object in the documents with its place, Lists taken apart."""
+    """Every object in the documents with its file and line. A List yields its items."""
     for document in documents:
-        listed = document.value.get("items") if isinstance(document.value, dict) else None
-        if isinstance(listed, list):
-            for index, item in enumerate(listed):
+        items = document.value.get("items") if isinstance(document.value, dict) else None
+        if isinstance(items, list):
+            for index, item in enumerate(items):
                 yield typed(item, document.place(("items", str(index))))
         else:
             yield typed(document.value, document.place())
 
 
 def typed(value: Any, place: str) -> tuple[Live, str]:
-    """One object, or an `InputError` that says what it lacks."""
+    """One object and its place. Raises `InputError` if it lacks a field that every stored object has."""
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if not isinstance(metadata, dict) or not all(isinstance(value.get(key), str) for key in ("apiVersion", "kind")):
-        raise InputError(f"{place}: not an object of a cluster: it needs apiVersion, kind and metadata")
+        raise InputError(f"{place}: not a Kubernetes object: it must have apiVersion, kind and metadata")
     if not isinstance(metadata.get("name"), str) or not isinstance(metadata.get("uid"), str):
-        raise InputError(f"{place}: {clipped(value['kind'], 80)} has no name or no uid: a snapshot holds objects as a server shows them")
+        raise InputError(
+            f"{place}: {clipped(value['kind'], 80)} has no name or no uid: a snapshot must contain objects as the API server returns them"
+        )
     try:
         return live(value), place
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{place}: {clipped(value['kind'], 80)} {clipped(metadata['name'], 80)}: malformed metadata: {error}") from None
 
 
-def unique(found: Iterable[tuple[Live, str]]) -> Iterator[Live]:
-    """The objects. Raises `InputError` when two have one name."""
+def unique(objects: Iterable[tuple[Live, str]]) -> Iterator[Live]:
+    """The objects. Raises `InputError` if two have the same identity."""
     places: dict[Any, str] = {}
-    for one, place in found:
-        if one.id in places:
-            raise InputError(f"{place}: {printable(str(one.id))} is there twice, first at {places[one.id]}")
-        places[one.id] = place
-        yield one
+    for item, place in objects:
+        if item.id in places:
+            raise InputError(f"{place}: {printable(str(item.id))} appears twice, first at {places[item.id]}")
+        places[item.id] = place
+        yield item

@@ -1,4 +1,4 @@
-"""Registry: the root kinds that the engine looks after. A new one is a blueprint and one line here."""
+"""Registry: the blueprints of the root kinds that the engine manages. A new root kind is one line here."""
 
 from engine.blueprint import Blueprint
 from resources.blueprints.podcliqueset import PodCliqueSetBlueprint

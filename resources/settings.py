@@ -1,4 +1,4 @@
-"""Settings: the operator configuration file, under the keys that existing charts write. Unknown keys are told, never refused."""
+"""Settings: the operator configuration file, with the keys that Grove's chart writes. Unknown keys are reported, never rejected."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, Self
@@ -20,9 +20,9 @@ def _not_negative(value: int) -> int:
     return value
 
 
-def seconds(span: str) -> float:
-    """A span of time in seconds. Raises `ValueError`."""
-    return duration.nanoseconds(span) / 1e9
+def seconds(text: str) -> float:
+    """A duration such as `1m30s` in seconds. Raises `ValueError` if it is not a duration."""
+    return duration.nanoseconds(text) / 1e9
 
 
 Count = Annotated[int, AfterValidator(_not_negative)]
@@ -31,18 +31,18 @@ Workers = Annotated[int, Field(gt=0)]
 
 
 class Section(Wire):
-    """A part of the file."""
+    """A section of the file. Unknown keys are kept, so that they can be reported."""
 
     model_config = ConfigDict(extra="allow")
 
 
 def _else(default: int) -> AfterValidator:
-    """Zero stands for the default."""
+    """Zero means the default."""
     return AfterValidator(lambda value: value or default)
 
 
 class Connection(Section):
-    """How hard the API server may be asked."""
+    """The client-side rate limits of requests to the API server."""
 
     qps: Annotated[float, _else(100)] = 100
     burst: Annotated[Count, _else(120)] = 120
@@ -51,9 +51,10 @@ class Connection(Section):
 
 
 class LeaderElection(Section):
-    """The lease that whoever writes must hold. It is held whether `enabled` or not: two writers are never right."""
+    """The lease that every writer holds, unless `enabled: false` is written in the file."""
 
     enabled: bool = False
+    """The default of Grove's file. Leaving it out does not disable the lease: see `is_disabled`."""
     lease_duration: Duration = "15s"
     renew_deadline: Duration = "10s"
     retry_period: Duration = "2s"
@@ -68,10 +69,15 @@ class LeaderElection(Section):
             ("renewDeadline", self.renew_deadline, self.retry_period, "RenewDeadline must be greater than RetryPeriod"),
             ("retryPeriod", self.retry_period, "0", "must be greater than zero"),
         )
-        for field, span, least, message in steps:
-            if seconds(span) <= seconds(least):
-                raise broken(message, "FieldValueInvalid", (field,), value=span)
+        for field, value, bound, message in steps:
+            if seconds(value) <= seconds(bound):
+                raise broken(message, "FieldValueInvalid", (field,), value=value)
         return self
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether the file says `enabled: false`, so that nothing prevents a second writer."""
+        return "enabled" in self.model_fields_set and not self.enabled
 
 
 class Webhooks(Section):
@@ -85,21 +91,21 @@ class Webhooks(Section):
 
 
 class HealthProbes(Section):
-    """Where liveness and readiness are told."""
+    """The endpoint of the liveness and readiness probes."""
 
     bind_address: str = ""
     port: Port = 2751
 
 
 class Metrics(Section):
-    """Where metrics are told."""
+    """The endpoint of the metrics."""
 
     bind_address: str = ""
     port: Port = 2752
 
 
 class Server(Section):
-    """What is served."""
+    """The endpoints of the operator."""
 
     webhooks: Webhooks = Webhooks()
     health_probes: HealthProbes = HealthProbes()
@@ -107,36 +113,36 @@ class Server(Section):
 
 
 class Debugging(Section):
-    """Profiling."""
+    """The profiling endpoint."""
 
     enable_profiling: bool | None = None
     pprof_bind_host: str = "127.0.0.1"
     pprof_bind_port: Port = 2753
 
 
-class Ten(Section):
-    """How much is done at a time for one kind."""
+class TenWorkers(Section):
+    """The concurrency for one kind; 10 by default."""
 
     concurrent_syncs: Workers = 10
 
 
-class Five(Section):
-    """How much is done at a time for one kind of which there are fewer."""
+class FiveWorkers(Section):
+    """The concurrency for one kind; 5 by default."""
 
     concurrent_syncs: Workers = 5
 
 
 class Controllers(Section):
-    """How much is done at a time."""
+    """The concurrency for each kind."""
 
-    pod_clique_set: Ten = Ten()
-    pod_clique: Ten = Ten()
-    pod_clique_scaling_group: Five = Five()
-    pod_gang: Five = Five()
+    pod_clique_set: TenWorkers = TenWorkers()
+    pod_clique: TenWorkers = TenWorkers()
+    pod_clique_scaling_group: FiveWorkers = FiveWorkers()
+    pod_gang: FiveWorkers = FiveWorkers()
 
 
 class Authorizer(Section):
-    """Who may touch managed objects."""
+    """Who may change managed objects."""
 
     enabled: bool = False
     exempt_service_account_user_names: Seq[str] = ()
@@ -149,43 +155,43 @@ class Switch(Section):
 
 
 class Network(Section):
-    """What holds for the network of all workloads."""
+    """Network features of all workloads."""
 
     auto_mnnvl_enabled: bool = Field(default=False, alias="autoMNNVLEnabled")
     domain_drain_timeout: Duration = "5m0s"
-    """For how long what uses a fabric domain may take to go before the domain goes without waiting any longer."""
+    """How long the deletion of a fabric domain waits for terminating pods and claims that use it."""
 
 
 class Profile(Section):
-    """A scheduler back end; what its `config` means is its own business."""
+    """A scheduler back end; its `config` is passed to it unchanged."""
 
     name: Literal["default-scheduler", "kai-scheduler", "volcano", "lpx-scheduler"]
     config: Opaque = {}
 
 
 class InitContainer(Section):
-    """The container in which pods wait for those that they start after."""
+    """The init container in which a pod waits for the cliques that it starts after."""
 
     image: str = ""
-    """Empty: the one of this release. Without a tag or digest, this release's tag is meant."""
+    """Empty: the image of this release. An image without tag or digest gets the tag of this release."""
 
 
 class Schedulers(Section):
-    """The scheduler back ends that workloads may name."""
+    """The enabled scheduler back ends."""
 
     profiles: Seq[Profile] = (Profile(name="default-scheduler"),)
     default_profile_name: str = "default-scheduler"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The enabled back ends; the one that every cluster has is always among them."""
+        """The names of the enabled back ends; `default-scheduler` is always one of them."""
         return tuple(dict.fromkeys((*(profile.name for profile in self.profiles), "default-scheduler")))
 
     @model_validator(mode="after")
-    def _sound(self) -> Self:
-        listed = [profile.name for profile in self.profiles]
-        for index, name in enumerate(listed):
-            if name in listed[:index]:
+    def _valid(self) -> Self:
+        names = [profile.name for profile in self.profiles]
+        for index, name in enumerate(names):
+            if name in names[:index]:
                 raise broken("", "FieldValueDuplicate", ("profiles", index, "name"), value=name)
         if self.default_profile_name not in self.names:
             message = "default profile must be one of the configured profiles"
@@ -213,20 +219,23 @@ class Settings(Section):
 
 
 def read(config: Any) -> tuple[Settings, tuple[str, ...]]:
-    """The settings in a configuration, and the paths in it that nobody knows. Raises `Rejected` with all that is wrong with it."""
+    """The settings of a parsed configuration file, and the paths of its unknown keys, e.g. `authorizer.x`.
+
+    Raises `Rejected` with one issue for each invalid field.
+    """
     try:
         settings = Settings.model_validate(config)
     except ValidationError as error:
         raise rejection(error) from None
-    return settings, tuple(map(spelled, unknown(settings)))
+    return settings, tuple(map(spelled, unknown_keys(settings)))
 
 
-def unknown(value: Any, path: Path = ()) -> Iterator[Path]:
-    """The way to every key that no section has."""
+def unknown_keys(value: Any, path: Path = ()) -> Iterator[Path]:
+    """The paths of all keys that the sections do not define."""
     if isinstance(value, tuple):
         for index, entry in enumerate(value):
-            yield from unknown(entry, (*path, index))
+            yield from unknown_keys(entry, (*path, index))
     elif isinstance(value, Section):
         yield from ((*path, key) for key in value.model_extra or ())
         for name, field in type(value).model_fields.items():
-            yield from unknown(getattr(value, name), (*path, field.alias or name))
+            yield from unknown_keys(getattr(value, name), (*path, field.alias or name))

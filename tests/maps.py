@@ -33,7 +33,7 @@ class Mapper:
             return f"no Map {name}"
         return "" if get(live.body, ("spec", "rows")) == list(levels.keys) else "the rows are others"
 
-    def topology_taken(self, name: str, levels: Levels) -> str:
+    def topology_conflict(self, name: str, levels: Levels) -> str:
         """Whose it is not."""
         return f"Map {name} is not of {levels.binding}"
 

@@ -39,10 +39,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_rule_that_is_cited_is_restated() -> None:
-    told = {rule for page in (ROOT / "docs" / "behaviour").glob("*.md") for rule in RULE.findall(page.read_text())}
+    restated = {rule for page in (ROOT / "docs" / "behaviour").glob("*.md") for rule in RULE.findall(page.read_text())}
     cited = {rule: source.path for source in SOURCES for text in texts(source.text) for rule in RULE.findall(text)}
 
-    assert {rule: path for rule, path in cited.items() if rule not in told} == {}
+    assert {rule: path for rule, path in cited.items() if rule not in restated} == {}
 
 
 def texts(code: str) -> list[str]:

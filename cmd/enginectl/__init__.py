@@ -1,1 +1,1 @@
-"""The command line: thin commands, the one place that chooses implementations, and how answers are shown."""
+"""The command line. Imports point one way: commands, actions, then input and output, then wiring, then base."""

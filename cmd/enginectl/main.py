@@ -1,6 +1,7 @@
-"""The `engine` command: what it is called with, what it answers, and how it ends.
+"""The `engine` command: parses the command line, runs the command, and returns its exit code.
 
-Nothing heavy is imported here or at the top of a command's file: `engine --help` is read while somebody waits.
+Nothing slow is imported here or at the top of a command's file: commands import what they need when they run, so that `engine --help`
+is fast.
 """
 
 import os
@@ -13,20 +14,20 @@ from typing import NoReturn
 import typer
 from typer.main import get_group
 
-from enginectl.demo import demo
-from enginectl.diff import diff
-from enginectl.exits import Exit, Stopped, meaning
-from enginectl.manifests import manifests
-from enginectl.options import declare, everywhere
-from enginectl.preflight import preflight
-from enginectl.render import render
-from enginectl.review import review
-from enginectl.run import run
-from enginectl.sandbox import sandbox
-from enginectl.snapshot import snapshot
-from enginectl.status import status
-from enginectl.sync import sync
-from enginectl.why import why
+from enginectl.base.exit_codes import Exit, SignalReceived, meaning
+from enginectl.base.options import declare, share_options
+from enginectl.commands.demo import demo
+from enginectl.commands.diff import diff
+from enginectl.commands.manifests import manifests
+from enginectl.commands.preflight import preflight
+from enginectl.commands.render import render
+from enginectl.commands.review import review
+from enginectl.commands.run import run
+from enginectl.commands.sandbox import sandbox
+from enginectl.commands.snapshot import snapshot
+from enginectl.commands.status import status
+from enginectl.commands.sync import sync
+from enginectl.commands.why import why
 
 commands = typer.Typer(
     name="engine",
@@ -46,79 +47,79 @@ for group in (sandbox, manifests):
 
 
 def app(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line and answer with its exit code. Nothing it meets leaves it as a traceback, unless `-v` asks for one."""
-    before = signal.signal(signal.SIGTERM, _terminated)
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    """Run a command line and return its exit code. An exception is reported in one line; its traceback only with `-v`."""
+    previous = signal.signal(signal.SIGTERM, _on_sigterm)
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = _answer(given)
+        code = _run_reporting_errors(words)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has gone; what is left to flush has nowhere to go either.
+        # The reader of our output has gone. Python would fail again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = Exit.FAILED
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)
     return code
 
 
-def _answer(given: Sequence[str]) -> Exit:
-    """The exit code of a command line, with every failure told."""
+def _run_reporting_errors(words: Sequence[str]) -> Exit:
     try:
-        return _run(given)
+        return _run(words)
     except typer.TyperException as error:
-        return _misused(error)
-    except KeyboardInterrupt as stop:
-        return _stopped(stop)
+        return _report_usage_error(error)
+    except KeyboardInterrupt as interrupt:
+        return _report_signal(interrupt)
     except Exception as error:
-        return _failed(error, verbose="-v" in given or "--verbose" in given)
+        return _report_failure(error, verbose="-v" in words or "--verbose" in words)
     except BaseExceptionGroup as group:
-        # The second signal, which does not wait for anything, and what it broke.
-        return _stopped(next((leaf for leaf in _leaves(group) if isinstance(leaf, KeyboardInterrupt)), group))
+        # The second signal ends everything at once: it arrives in a group, with the errors of the tasks that it ended.
+        return _report_signal(next((leaf for leaf in _leaves(group) if isinstance(leaf, KeyboardInterrupt)), group))
 
 
-def _run(given: Sequence[str]) -> Exit:
-    """What the command answers. Not through Typer's own `main`, which has exit codes and a way with signals of its own."""
-    root = everywhere(get_group(commands))
+def _run(words: Sequence[str]) -> Exit:
+    """Run the command. Not through Typer's own `main`, which has other exit codes and handles signals itself."""
+    root = share_options(get_group(commands))
     try:
-        with root.make_context("engine", list(given)) as context:
+        with root.make_context("engine", list(words)) as context:
             return Exit(root.invoke(context) or 0)
     except typer.Exit as end:
         return Exit(end.exit_code)
 
 
-def _stopped(stop: BaseException) -> Exit:
-    from enginectl.running import ended_by
+def _report_signal(interrupt: BaseException) -> Exit:
+    from enginectl.base.runner import report_signal
 
-    return ended_by(stop.code if isinstance(stop, Stopped) else Exit.INTERRUPTED)
+    return report_signal(interrupt.code if isinstance(interrupt, SignalReceived) else Exit.INTERRUPTED)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    from enginectl.running import leaves
+    from enginectl.base.runner import leaves
 
     return leaves(group)
 
 
-def _misused(error: typer.TyperException) -> Exit:
-    """Say what is wrong with a command line, and where help is. Asked nothing at all, help is the answer."""
-    from enginectl import output
+def _report_usage_error(error: typer.TyperException) -> Exit:
+    """Write what is wrong with the command line and how to get help; the help itself if there is no command at all."""
+    from enginectl.base import terminal
 
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.stderr.write(f"{error.format_message()}\n")
         return Exit.USAGE
-    output.fault(error.format_message())
-    output.tell(f"try `{context.command_path if context else 'engine'} --help`")
-    output.tell(meaning(Exit.USAGE))
+    terminal.error(error.format_message())
+    terminal.notice(f"try `{context.command_path if context else 'engine'} --help`")
+    terminal.notice(meaning(Exit.USAGE))
     return Exit.USAGE
 
 
-def _failed(error: Exception, *, verbose: bool) -> Exit:
-    from enginectl import output, running
+def _report_failure(error: Exception, *, verbose: bool) -> Exit:
+    from enginectl.base import terminal
+    from enginectl.base.runner import report_failure
 
-    code = running.failed(error, verbose=verbose)
-    output.tell(meaning(code))
+    code = report_failure(error, verbose=verbose)
+    terminal.notice(meaning(code))
     return code
 
 
-def _terminated(number: int, frame: FrameType | None) -> NoReturn:
-    raise Stopped(Exit.TERMINATED)
+def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:
+    raise SignalReceived(Exit.TERMINATED)

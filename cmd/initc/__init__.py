@@ -1,1 +1,1 @@
-"""grove-initc: the init container in which a pod waits until the cliques that it starts after are ready. Needs nothing but Python."""
+"""grove-initc: the init container that waits until the cliques that its pod starts after are ready. Uses only the standard library."""

@@ -1,4 +1,4 @@
-"""The `grove-initc` command: what it is told, what it tells, and how it ends."""
+"""The `grove-initc` command: its arguments, its log lines, and its exit code."""
 
 import argparse
 import os
@@ -10,44 +10,44 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from initc.place import Misplaced, find
+from initc.environment import EnvironmentMissing, read_environment
 from initc.wait import wait
 
-LONGEST_LINE = 500
+MAX_LINE = 500
 
 
-class Misused(Exception):
-    """A command line that makes no sense."""
+class UsageError(Exception):
+    """The arguments cannot be used."""
 
 
 class Stopped(BaseException):
-    """Somebody has asked us to stop."""
+    """A signal has ended the wait."""
 
 
 def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ, root: Path = Path("/")) -> int:
-    """Waiting for the cliques on the command line. QueryResults 0 when all are ready, 1 when that cannot be told or somebody stops us.
+    """Wait for the cliques in the arguments. Returns 0 when all are ready, 1 after a signal or if the environment is incomplete.
 
-    `root` is where the pod's files are mounted.
+    `root` is the directory under which the pod's volumes are mounted.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    lines = Lines()
+    log = Log()
     try:
-        needs = needed(sys.argv[1:] if arguments is None else arguments)
-        if needs:
-            wait(find(environ, root), needs, lines.tell, threading.Event().wait)
-    except (Misused, Misplaced) as error:
-        lines.tell(str(error))
+        required = required_pods(sys.argv[1:] if arguments is None else arguments)
+        if required:
+            wait(read_environment(environ, root), required, log.write, threading.Event().wait)
+    except (UsageError, EnvironmentMissing) as error:
+        log.write(str(error))
         return 1
     except Stopped as stop:
-        lines.tell(str(stop))
+        log.write(str(stop))
         return 1
-    lines.tell("all are ready")
+    log.write("all pods are ready")
     return 0
 
 
-def needed(arguments: Sequence[str]) -> dict[str, int]:
-    """Clique -> how many of its pods must be ready; of a clique that is named twice the last number counts. Raises `Misused`."""
+def required_pods(arguments: Sequence[str]) -> dict[str, int]:
+    """Clique -> how many of its pods must be ready. If a clique is named twice, the last number counts. Raises `UsageError`."""
     parser = _Parser(prog="grove-initc", description=__doc__, allow_abbrev=False)
     parser.add_argument(
         "-p",
@@ -57,19 +57,19 @@ def needed(arguments: Sequence[str]) -> dict[str, int]:
         default=[],
         help="a clique of this pod's gang, and how many of its pods must be ready; may be repeated",
     )
-    return dict(map(_need, parser.parse_args(arguments).podcliques))
+    return dict(map(_required, parser.parse_args(arguments).podcliques))
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line instead of a page."""
-        raise Misused(message)
+        """Raise `UsageError` instead of printing the usage and exiting with 2."""
+        raise UsageError(message)
 
 
-def _need(text: str) -> tuple[str, int]:
+def _required(text: str) -> tuple[str, int]:
     name, _, count = text.rpartition(":")
     if not name or not (count.isascii() and count.isdecimal() and len(count) < 10 and int(count)):
-        raise Misused(f"--podcliques takes the name of a clique and a number above zero, as in name:1; not {text[:80]!r}")
+        raise UsageError(f"--podcliques takes the name of a clique and a number above zero, as in name:1; not {text[:80]!r}")
     return name, int(count)
 
 
@@ -77,16 +77,16 @@ def _stop(number: int, _: FrameType | None) -> NoReturn:
     raise Stopped(f"stopped by {signal.Signals(number).name}")
 
 
-class Lines:
-    """What the container's log says: a line for each thing that is new."""
+class Log:
+    """The log of the container: a line on stderr whenever there is something new."""
 
     def __init__(self) -> None:
-        self._said = ""
+        self._last = ""
 
-    def tell(self, text: str) -> None:
-        """Write it as one line in which nothing moves a cursor, unless it was said just before."""
-        line = "".join(sign if sign.isprintable() else "?" for sign in text[:LONGEST_LINE])
-        if line != self._said:
+    def write(self, text: str) -> None:
+        """Write one line without control characters, unless it equals the previous one."""
+        line = "".join(character if character.isprintable() else "?" for character in text[:MAX_LINE])
+        if line != self._last:
             sys.stderr.write(f"grove-initc: {line}\n")
             sys.stderr.flush()
-        self._said = line
+        self._last = line

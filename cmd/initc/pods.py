@@ -1,4 +1,4 @@
-"""Pods: what the API server says of the pods of one gang, first all of them, then each change."""
+"""The pods of one gang, listed and watched."""
 
 import json
 import ssl
@@ -8,70 +8,71 @@ from http.client import HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from initc.place import Place
+from initc.environment import Environment
 
 GANG = "grove.io/podgang"
 """The label that names a pod's gang."""
-WATCHED_FOR = 240
-"""Seconds after which a watch ends in good order."""
-SILENCE = 90.0
-"""Seconds of silence after which a connection is taken to be dead; a watch that works has a bookmark about every minute."""
+WATCH_SECONDS = 240
+"""Seconds after which the server ends a watch."""
+READ_TIMEOUT = 90.0
+"""Seconds without data after which a connection counts as dead. A watch that works gets a bookmark about every minute."""
 
-News = tuple[str, dict[str, Any]]
+Event = tuple[str, dict[str, Any]]
+"""`LIST` with a list of pods, or the type of a watch event with its object."""
 
 
 class Refused(Exception):
-    """The API server does not give what was asked for."""
+    """The API server answered with an error."""
 
     def __init__(self, status: int) -> None:
         self.status = status
-        super().__init__(f"the API server answers {status}{WORDS.get(status, '')}")
+        super().__init__(f"the API server answers {status}{REASONS.get(status, '')}")
 
 
-WORDS = {
-    401: ": it does not know the token",
-    403: ": the account may not see pods",
-    410: ": it has forgotten that revision",
-    429: ": it is busy",
+REASONS = {
+    401: ": the token is not valid",
+    403: ": the service account may not list and watch pods",
+    410: ": the watch has expired",
+    429: ": too many requests",
 }
 
 
-def news(place: Place, *, cached: bool) -> Iterator[News]:
-    """All pods as one `LIST`, then event by event, until the server ends the watch.
+def pod_events(environment: Environment, *, cached: bool) -> Iterator[Event]:
+    """All pods as one `LIST`, then each watch event, until the server ends the watch.
 
-    `cached`: the list may be as old as the server's cache, which costs it little; what happened since comes with the events. Raises
-    `Refused`, and `OSError`, `HTTPException` and `ValueError` when the connection or what comes through it is no good.
+    `cached` allows a list from the server's cache, which is cheap and may be old; the watch then brings what changed since. Raises
+    `Refused`, and `OSError`, `HTTPException` or `ValueError` if the connection or its data is broken.
     """
-    with closing(_connection(place)) as server:
-        with _answer(server, place, {"resourceVersion": "0"} if cached else {}) as answer:
-            listing = json.load(answer)
+    with closing(_connection(environment)) as server:
+        with _get_pods(server, environment, {"resourceVersion": "0"} if cached else {}) as response:
+            listing = json.load(response)
         yield "LIST", listing
-        since = {"watch": "1", "allowWatchBookmarks": "1", "timeoutSeconds": str(WATCHED_FOR)}
-        with _answer(server, place, {**since, "resourceVersion": listing["metadata"]["resourceVersion"]}) as stream:
+        watch = {"watch": "1", "allowWatchBookmarks": "1", "timeoutSeconds": str(WATCH_SECONDS)}
+        with _get_pods(server, environment, {**watch, "resourceVersion": listing["metadata"]["resourceVersion"]}) as stream:
             for line in stream:
                 yield _event(json.loads(line))
 
 
-def _event(event: dict[str, Any]) -> News:
+def _event(event: dict[str, Any]) -> Event:
     if event["type"] == "ERROR":
         raise Refused(event["object"].get("code", 500))
     return event["type"], event["object"]
 
 
-def _connection(place: Place) -> HTTPSConnection:
-    """Straight to the server: what the environment says about proxies is meant for others."""
-    tls = ssl.create_default_context(cadata=place.authority)
-    # From Python 3.13 on certificates are held to the letter of RFC 5280, which many a cluster's own authority does not keep.
+def _connection(environment: Environment) -> HTTPSConnection:
+    """A direct connection: proxies of the environment are meant for the main containers."""
+    tls = ssl.create_default_context(cadata=environment.authority)
+    # Since Python 3.13 certificates are checked against RFC 5280 strictly, which the authorities of many clusters do not conform to.
     tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return HTTPSConnection(place.host, place.port, timeout=SILENCE, context=tls)
+    return HTTPSConnection(environment.host, environment.port, timeout=READ_TIMEOUT, context=tls)
 
 
-def _answer(server: HTTPSConnection, place: Place, query: dict[str, str]) -> HTTPResponse:
-    asked = urlencode({"labelSelector": f"{GANG}={place.gang}", **query})
+def _get_pods(server: HTTPSConnection, environment: Environment, query: dict[str, str]) -> HTTPResponse:
+    parameters = urlencode({"labelSelector": f"{GANG}={environment.gang}", **query})
     # The token is read for every request: it may have been replaced since the last one.
-    headers = {"Authorization": f"Bearer {place.token}", "Accept": "application/json", "User-Agent": "grove-initc"}
-    server.request("GET", f"/api/v1/namespaces/{quote(place.namespace, safe='')}/pods?{asked}", headers=headers)
-    answer = server.getresponse()
-    if answer.status != 200:
-        raise Refused(answer.status)
-    return answer
+    headers = {"Authorization": f"Bearer {environment.token}", "Accept": "application/json", "User-Agent": "grove-initc"}
+    server.request("GET", f"/api/v1/namespaces/{quote(environment.namespace, safe='')}/pods?{parameters}", headers=headers)
+    response = server.getresponse()
+    if response.status != 200:
+        raise Refused(response.status)
+    return response

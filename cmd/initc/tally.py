@@ -1,4 +1,4 @@
-"""Tally: which pods of a gang are ready, and how many of which cliques are still missing."""
+"""Tally: how many ready pods of which cliques are still missing."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,26 +11,26 @@ CLIQUE = "grove.io/podclique"
 
 
 class Tally:
-    """What is known of a gang's pods at one instant: what a list has told, and each event after it."""
+    """The ready pods of a gang at one instant, kept up to date by events."""
 
-    def __init__(self, needs: Mapping[str, int]) -> None:
-        self._needs = dict(needs)
+    def __init__(self, required: Mapping[str, int]) -> None:
+        self._required = dict(required)
         self._ready: dict[str, str] = {}
-        """Pod -> its clique, for those that are ready."""
+        """Name of a ready pod -> its clique."""
 
     def take(self, event: str, body: Mapping[str, Any]) -> None:
-        """One more piece of news: a `LIST` of all pods, with which what was known before is forgotten, or what has happened to one."""
+        """Apply one event. A `LIST` replaces everything that was known."""
         match event:
             case "LIST":
                 self._ready = {}
                 for pod in body["items"] or ():
-                    self._note(pod)
+                    self._update(pod)
             case "DELETED":
                 self._ready.pop(body["metadata"]["name"], None)
             case "ADDED" | "MODIFIED":
-                self._note(body)
+                self._update(body)
 
-    def _note(self, pod: Pod) -> None:
+    def _update(self, pod: Pod) -> None:
         metadata = pod["metadata"]
         if is_ready(pod):
             self._ready[metadata["name"]] = (metadata.get("labels") or {}).get(CLIQUE, "")
@@ -39,13 +39,13 @@ class Tally:
 
     @property
     def missing(self) -> dict[str, int]:
-        """How many more ready pods of each clique it takes; empty: all are there, at this one instant."""
-        there = Counter(self._ready.values())
-        return {clique: needed - there[clique] for clique, needed in self._needs.items() if there[clique] < needed}
+        """Clique -> how many more of its pods must be ready; empty if enough pods of all cliques are ready at this instant."""
+        ready = Counter(self._ready.values())
+        return {clique: required - ready[clique] for clique, required in self._required.items() if ready[clique] < required}
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether a pod is ready, and not on its way out."""
+    """Whether a pod is ready and not being deleted."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    ready = any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
     return ready and not pod["metadata"].get("deletionTimestamp")

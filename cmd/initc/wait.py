@@ -1,49 +1,49 @@
-"""Waiting: until, at one instant, enough pods of every clique are ready. However long it takes, and whatever the API server says."""
+"""Waiting until enough pods of every clique are ready at one instant, however long it takes and whatever errors the API server returns."""
 
 import random
 from collections.abc import Callable, Mapping
 from http.client import HTTPException
 from typing import Any
 
-from initc.place import Place
-from initc.pods import Refused, news
+from initc.environment import Environment
+from initc.pods import Refused, pod_events
 from initc.tally import Tally
 
 SHORTEST, LONGEST = 1.0, 30.0
-"""Seconds between two attempts, before chance takes up to half of them away: pods that wait together shall not ask together."""
+"""Seconds between two attempts, before jitter takes off up to half of them: pods that wait together must not call together."""
 
-TROUBLES = (Refused, OSError, HTTPException, ValueError, LookupError)
-"""What may be better the next time: rights that come late, tokens that are replaced, servers that restart, proxies that babble."""
+RETRIED = (Refused, OSError, HTTPException, ValueError, LookupError)
+"""Errors that may be gone at the next attempt: late permissions, replaced tokens, restarting servers, proxies with other content."""
 
 
-def wait(place: Place, needs: Mapping[str, int], tell: Callable[[str], None], rest: Callable[[float], object]) -> None:
-    """Return when all that is needed is ready. `tell` is handed each line that is new, `rest` the seconds until the next attempt."""
-    tally, failures, cached = Tally(needs), 0, True
+def wait(environment: Environment, required: Mapping[str, int], report: Callable[[str], None], sleep: Callable[[float], object]) -> None:
+    """Return when enough pods are ready. `report` gets a line whenever something changes, `sleep` the seconds until the next attempt."""
+    tally, failures, cached = Tally(required), 0, True
     while True:
-        heard = 0
+        received = 0
         try:
-            for event, body in news(place, cached=cached):
-                heard += 1
-                if _is_complete(tally, event, body, tell):
+            for event, body in pod_events(environment, cached=cached):
+                received += 1
+                if _is_complete(tally, event, body, report):
                     return
             failures, cached = 0, True
-        except TROUBLES as error:
-            # A connection that has brought something was good: what broke it is no reason to lose heart.
-            failures = 1 if heard > 1 else failures + 1
+        except RETRIED as error:
+            # More than the list came through: the connection worked, so this counts as the first failure.
+            failures = 1 if received > 1 else failures + 1
             cached = not (isinstance(error, Refused) and error.status == 410)
-            tell(f"{str(error) or type(error).__name__}; tries again")
-        rest(pause(failures))
+            report(f"{str(error) or type(error).__name__}; retrying")
+        sleep(pause(failures))
 
 
-def _is_complete(tally: Tally, event: str, body: Mapping[str, Any], tell: Callable[[str], None]) -> bool:
+def _is_complete(tally: Tally, event: str, body: Mapping[str, Any], report: Callable[[str], None]) -> bool:
     before = tally.missing
     tally.take(event, body)
     missing = tally.missing
     if missing and (missing != before or event == "LIST"):
-        tell(f"waits for {', '.join(f'{count} of {clique}' for clique, count in missing.items())}")
+        report(f"waiting for {', '.join(f'{count} of {clique}' for clique, count in missing.items())}")
     return not missing
 
 
 def pause(failures: int) -> float:
-    """How many seconds to rest after so many failures in a row."""
+    """Seconds to sleep after that many failures in a row."""
     return min(LONGEST, SHORTEST * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)

@@ -1,1 +1,1 @@
-"""Report: plans as people and programs read them. One model, and a file for each form it takes."""
+"""Report: plans in a form for people and for programs. One model, and one module for each output format."""

@@ -1,33 +1,33 @@
-"""Alike: operations that differ in numbers alone are told once, with an example and a count."""
+"""Alike: groups operations that differ in numbers only, so that they are reported once, with an example and a count."""
 
 import re
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from engine.canonical import canonical
 from engine.ids import ResourceId
+from engine.report.fields import json_text
 from engine.report.model import Step
 
 T = TypeVar("T")
 
 NUMBER = re.compile(r"[0-9]+")
 TOKEN = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b(?!-)")
-"""The last part of a pod's name: letters and digits that no number looks like."""
+"""The random-looking suffix of a pod's name."""
 FEW = 3
-"""Fewer than this many are not worth a pattern."""
+"""Groups of fewer items than this are listed one by one."""
 
 
 def steps_alike(steps: Iterable[Step]) -> list[tuple[Step, ...]]:
-    """The steps in groups that can be told together, in the order of their first members."""
+    """The steps in groups that are reported together, in the order of their first members."""
     return grouped(steps, step_pattern)
 
 
-class Delayed(Protocol):
-    """Anything that is not there yet, and why."""
+class Explained(Protocol):
+    """Anything that refers to an object and has a reason."""
 
     @property
     def id(self) -> ResourceId:
-        """Which object."""
+        """The object."""
         ...
 
     @property
@@ -36,16 +36,16 @@ class Delayed(Protocol):
         ...
 
 
-D = TypeVar("D", bound=Delayed)
+E = TypeVar("E", bound=Explained)
 
 
-def held_alike(listed: Iterable[D]) -> list[tuple[D, ...]]:
-    """What is held or waits, in groups that can be told together."""
-    return grouped(listed, lambda held: (held.id.kind, held.id.namespace, blurred(held.id.name), blurred(held.why)))
+def waits_alike(waits: Iterable[E]) -> list[tuple[E, ...]]:
+    """Deferred or pending objects in groups that are reported together."""
+    return grouped(waits, lambda wait: (wait.id.kind, wait.id.namespace, blurred(wait.id.name), blurred(wait.why)))
 
 
 def grouped(items: Iterable[T], pattern: Callable[[T], object]) -> list[tuple[T, ...]]:
-    """Items by pattern; a group of only a few falls apart into its members."""
+    """The items grouped by pattern; groups of fewer than `FEW` are split into single items."""
     groups: dict[object, list[T]] = {}
     for item in items:
         groups.setdefault(pattern(item), []).append(item)
@@ -53,7 +53,7 @@ def grouped(items: Iterable[T], pattern: Callable[[T], object]) -> list[tuple[T,
 
 
 def step_pattern(step: Step) -> tuple[object, ...]:
-    """What two steps must share to be told together: everything but numbers and names made of numbers."""
+    """What two steps must have in common to be reported together: everything but numbers and name suffixes."""
     operation = step.operation
     changes = tuple((change.path, blurred(text_of(change.old)), blurred(text_of(change.new)), change.cause) for change in operation.changes)
     return (
@@ -71,16 +71,16 @@ def step_pattern(step: Step) -> tuple[object, ...]:
 
 def text_of(value: object) -> str:
     """A value as canonical text."""
-    return canonical(value).decode() if not isinstance(value, str) else value
+    return value if isinstance(value, str) else json_text(value)
 
 
 def blurred(text: str) -> str:
-    """The text with its numbers and random name parts taken out."""
+    """The text with its numbers and name suffixes replaced by placeholders."""
     return NUMBER.sub("#", TOKEN.sub("-*", text))
 
 
 def spread(texts: Iterable[str]) -> str:
-    """Texts of one pattern as one: `simple-{0..499}-worker-*`. A text on its own stays as it is."""
+    """Texts of one pattern as one text: `simple-{0..499}-worker-*`. A single text stays as it is."""
     listed = list(texts)
     if len(listed) == 1:
         return listed[0]
@@ -91,7 +91,7 @@ def spread(texts: Iterable[str]) -> str:
 
 
 def span(numbers: set[int]) -> str:
-    """Numbers in short: one as itself, a run as `{0..4}`, others as `{1,3,9}` or `{1,…,9}`."""
+    """The numbers in short: a single one as itself, consecutive ones as `{0..4}`, others as `{1,3,9}` or `{1,…,9}`."""
     ordered = sorted(numbers)
     first, last = ordered[0], ordered[-1]
     if first == last:

@@ -19,11 +19,11 @@ from engine.report.model import Report, RootReport, Step
 from engine.resource import Body
 from engine.verb import Verb
 
-VERSION = 1
-"""Grows when a field changes its meaning or goes; new fields alone do not change it."""
+VERSION = 2
+"""Raised when a key is removed or changes its meaning; additional keys alone do not raise it."""
 
-STEERING = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
-"""Characters that JSON may hold as they are, and that a terminal would obey or hide."""
+UNSAFE = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+"""Characters that JSON allows unescaped and that control a terminal or are invisible in it."""
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -33,32 +33,35 @@ def document(report: Report) -> dict[str, Any]:
         "kind": "Diff",
         "summary": {
             **{str(verb): count for verb, count in report.counts.items()},
-            "held": report.deferred,
-            "waiting": report.pending,
+            "later": report.later,
+            "blocked": report.blocked,
+            "pending": report.pending,
             "changes": report.changes,
         },
-        "roots": [account_entry(account) for account in report.accounts],
+        "roots": [root_entry(root) for root in report.roots],
         "objections": [objection_entry(objection) for objection in report.objections],
         "incomplete": dict(report.incomplete),
     }
 
 
-def account_entry(account: RootReport) -> dict[str, Any]:
+def root_entry(root: RootReport) -> dict[str, Any]:
     """One root."""
     return {
-        "root": identity(account.root),
-        "operations": [step_entry(step) for step in account.steps],
-        "held": [held_entry(held) for held in account.deferred],
-        "waiting": [held_entry(held) for held in account.pending],
-        "objections": [objection_entry(objection) for objection in account.objections],
-        "problems": list(account.problems),
-        "notes": list(account.notes),
-        "wakeAt": moment_text(account.wake_at),
+        "root": identity(root.root),
+        "operations": [step_entry(step) for step in root.steps],
+        "later": [wait_entry(wait) for wait in root.later],
+        "blocked": [wait_entry(wait) for wait in root.blocked],
+        "pending": [wait_entry(wait) for wait in root.pending],
+        "objections": [objection_entry(objection) for objection in root.objections],
+        "problems": list(root.problems),
+        "error": root.error or None,
+        "notes": list(root.notes),
+        "wakeAt": moment_text(root.wake_at),
     }
 
 
 def step_entry(step: Step) -> dict[str, Any]:
-    """One operation, whole."""
+    """One operation, complete."""
     operation = step.operation
     return {
         "verb": str(operation.verb),
@@ -78,7 +81,7 @@ def step_entry(step: Step) -> dict[str, Any]:
 
 
 def content(operation: Operation) -> dict[str, Any]:
-    """What is sent along: the manifest of a create or replace, the finalizers of a release."""
+    """`manifest` of a create or replace, `finalizers` of a release; empty for other verbs."""
     if operation.verb in (Verb.CREATE, Verb.REPLACE):
         return {"manifest": masked(with_owners(operation.body, operation.owners))}
     if operation.verb is Verb.RELEASE:
@@ -86,15 +89,15 @@ def content(operation: Operation) -> dict[str, Any]:
     return {}
 
 
-def with_owners(body: Body, references: Sequence[BoundOwner]) -> dict[str, Any]:
-    """The manifest with its owner references; a uid that is not known before the plan is executed is told in words."""
-    owners = [owner_reference(one, {one.owner.id: uid_of(one.owner.id)}) for one in references]
-    return {**body, "metadata": {**body["metadata"], "ownerReferences": owners}} if owners else dict(body)
+def with_owners(body: Body, owners: Sequence[BoundOwner]) -> dict[str, Any]:
+    """The manifest with its owner references; text stands for a uid that is not known before the plan is applied."""
+    references = [owner_reference(owner, {owner.owner.id: uid_of(owner.owner.id)}) for owner in owners]
+    return {**body, "metadata": {**body["metadata"], "ownerReferences": references}} if references else dict(body)
 
 
-def held_entry(held: Wait) -> dict[str, Any]:
-    """Something that is not done now, or not there yet."""
-    return {"object": identity(held.id), "why": held.why, "until": moment_text(held.until)}
+def wait_entry(wait: Wait) -> dict[str, Any]:
+    """A deferred or pending object."""
+    return {"object": identity(wait.id), "why": wait.why, "until": moment_text(wait.until)}
 
 
 def objection_entry(objection: Objection) -> dict[str, str]:
@@ -103,27 +106,27 @@ def objection_entry(objection: Objection) -> dict[str, str]:
 
 
 def identity(id: ResourceId) -> dict[str, str]:
-    """Which object."""
+    """The identity of an object."""
     return {"group": id.group, "kind": id.kind, "namespace": id.namespace, "name": id.name}
 
 
 def moment_text(moment: datetime | None) -> str | None:
-    """A moment as Kubernetes writes it."""
+    """A moment in Kubernetes' format, to the second."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else None
 
 
 def printed(value: Any) -> str:
-    """A document as text: sorted keys, indented, ASCII wherever a terminal might obey what it reads."""
+    """A document as indented text with sorted keys; characters that a terminal would interpret are escaped."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-    return STEERING.sub(escaped, orjson.dumps(value, default=placeholder, option=options).decode())
+    return UNSAFE.sub(escaped, orjson.dumps(value, default=placeholder, option=options).decode())
 
 
-def in_a_line(value: Any) -> str:
-    """A document as one line of ASCII, its members in the order that they have."""
+def one_line(value: Any) -> str:
+    """A document as one line of ASCII, with its keys in their own order."""
     return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
 
 
-def escaped(found: re.Match[str]) -> str:
-    """A character as JSON escapes it, in two halves when it lies beyond the basic plane."""
-    encoded = found[0].encode("utf-16-be")
+def escaped(match: re.Match[str]) -> str:
+    """A character as a JSON escape; as a surrogate pair beyond the basic plane."""
+    encoded = match[0].encode("utf-16-be")
     return "".join(f"\\u{encoded[at] << 8 | encoded[at + 1]:04x}" for at in range(0, len(encoded), 2))

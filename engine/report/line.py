@@ -1,11 +1,11 @@
-"""Line: one line of text for a person, and the tone in which it is said."""
+"""Line: one line of text with its tone."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line and its tone: a verb, `held`, `bad`, `good`, `head`, `faint` or plain."""
+    """A line and its tone: a verb, `later`, `blocked`, `bad`, `good`, `head`, `faint`, or empty for plain text."""
 
     text: str
     tone: str = ""

@@ -1,4 +1,4 @@
-"""The model behind every form of report: plans by root, each operation with what it belongs to, worst first."""
+"""The model behind every report format: plans by root, each operation with the part it belongs to, the most severe first."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -11,9 +11,10 @@ from engine.plan import Objection, Plan, Wait
 from engine.verb import Verb
 
 PartOf = Callable[[ResourceId, ResourceId], str]
-"""The part of a root (say, which replica) that a child belongs to; empty for the root as a whole."""
+"""The part of a root (for example a replica) that a child belongs to; empty for the root as a whole."""
 
-WORST_FIRST = {verb: rank for rank, verb in enumerate((Verb.DELETE, Verb.REPLACE, Verb.RELEASE, Verb.PATCH, Verb.CREATE, Verb.STATUS))}
+SEVERITY = {verb: rank for rank, verb in enumerate((Verb.DELETE, Verb.REPLACE, Verb.RELEASE, Verb.PATCH, Verb.CREATE, Verb.STATUS))}
+"""The rank of each verb; the most severe has the lowest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,109 +27,130 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RootReport:
-    """All there is to say about one root."""
+    """The report of one root."""
 
     root: ResourceId
     steps: tuple[Step, ...]
-    deferred: tuple[Wait, ...]
+    later: tuple[Wait, ...]
+    blocked: tuple[Wait, ...]
     pending: tuple[Wait, ...]
     objections: tuple[Objection, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     wake_at: datetime | None
+    error: str = ""
+    """The internal error that kept this root from being planned, as a sentence; empty if there is none."""
 
     @property
     def silent(self) -> bool:
-        """Whether there is nothing to tell."""
-        return not (self.steps or self.deferred or self.pending or self.objections or self.problems or self.notes)
+        """Whether there is nothing to report."""
+        has_waits = self.later or self.blocked or self.pending
+        return not (self.steps or has_waits or self.objections or self.problems or self.notes or self.error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """What a pass would do, told once; text and JSON are two ways to write it down."""
+    """What a pass would do; text and JSON are two formats of it."""
 
-    accounts: tuple[RootReport, ...]
+    roots: tuple[RootReport, ...]
     objections: tuple[Objection, ...] = ()
-    """Guards' refusals of the pass as a whole."""
+    """The guards' refusals of the whole pass."""
     incomplete: Mapping[str, str] = field(default_factory=dict)
-    """Kind -> why not all of it could be seen."""
+    """Kind -> why it could not be listed completely."""
 
     @property
     def counts(self) -> dict[Verb, int]:
-        """How many operations of each verb; every verb is there."""
+        """The number of operations of every verb, zero included."""
         counts = dict.fromkeys(Verb, 0)
-        for account in self.accounts:
-            for step in account.steps:
+        for root in self.roots:
+            for step in root.steps:
                 counts[step.operation.verb] += 1
         return counts
 
     @property
     def changes(self) -> int:
-        """How many operations are a change: all but status writes."""
+        """The number of operations that are not status writes."""
         return sum(count for verb, count in self.counts.items() if verb is not Verb.STATUS)
 
     @property
-    def deferred(self) -> int:
-        """How many objects are due and held."""
-        return sum(len(account.deferred) for account in self.accounts)
+    def later(self) -> int:
+        """The number of objects that are deferred to a later pass."""
+        return sum(len(root.later) for root in self.roots)
+
+    @property
+    def blocked(self) -> int:
+        """The number of objects that are deferred until somebody else acts."""
+        return sum(len(root.blocked) for root in self.roots)
 
     @property
     def pending(self) -> int:
-        """How many objects the cluster has yet to bring about."""
-        return sum(len(account.pending) for account in self.accounts)
+        """The number of objects that the cluster has still to act on."""
+        return sum(len(root.pending) for root in self.roots)
 
     @property
     def denied(self) -> bool:
         """Whether a guard refuses something."""
-        return bool(self.objections) or any(account.objections for account in self.accounts)
+        return bool(self.objections) or any(root.objections for root in self.roots)
 
     @property
     def faulty(self) -> bool:
-        """Whether a user's request cannot be understood."""
-        return any(account.problems for account in self.accounts)
+        """Whether a root cannot be planned: its user made a mistake, or the engine has a defect."""
+        return any(root.problems or root.error for root in self.roots)
 
 
 def compose(
     plans: Iterable[Plan], part_of: PartOf, *, objections: tuple[Objection, ...] = (), incomplete: Mapping[str, str] | None = None
 ) -> Report:
-    """The report of these plans: roots with the worst to do come first, and so do the operations within them."""
-    accounts = [account_of(plan, part_of) for plan in plans]
-    return Report(tuple(sorted(accounts, key=gravity)), objections, dict(sorted((incomplete or {}).items())))
+    """The report of these plans: the roots, and the operations of each, sorted with the most severe first."""
+    roots = [root_report(plan, part_of) for plan in plans]
+    return Report(tuple(sorted(roots, key=root_order)), objections, dict(sorted((incomplete or {}).items())))
 
 
-UNBORN = "it does not exist yet: in names that are made from its uid, its namespace and name stand for it here"
+NEW_ROOT = "it does not exist yet: names that are derived from its uid are shown with its namespace and name instead"
 
 
-def account_of(plan: Plan, part_of: PartOf) -> RootReport:
-    """One plan, sorted for a reader instead of for an executor."""
-    unborn = any(operation.verb is Verb.CREATE and operation.id == plan.root for operation in plan.operations)
+def root_report(plan: Plan, part_of: PartOf) -> RootReport:
+    """One plan, sorted for a reader instead of for execution."""
+    is_new = any(operation.verb is Verb.CREATE and operation.id == plan.root for operation in plan.operations)
     steps = [Step(operation, "" if operation.id == plan.root else part_of(plan.root, operation.id)) for operation in plan.operations]
     return RootReport(
         plan.root,
         by_part(steps),
-        tuple(sorted(plan.deferred, key=lambda held: natural(str(held.id)))),
-        tuple(sorted(plan.pending, key=lambda held: natural(str(held.id)))),
+        sorted_waits(plan.later),
+        sorted_waits(plan.blocked),
+        sorted_waits(plan.pending),
         plan.objections,
         plan.problems,
-        (*plan.notes, UNBORN) if unborn else plan.notes,
+        (*plan.notes, NEW_ROOT) if is_new else plan.notes,
         plan.wake_at,
+        error_text(plan.error) if plan.error else "",
     )
 
 
+def error_text(error: Exception) -> str:
+    """An exception of our own code as a sentence for users."""
+    return f"internal error: {type(error).__name__}: {error}; nothing is changed for this root; please report it"
+
+
+def sorted_waits(waits: Iterable[Wait]) -> tuple[Wait, ...]:
+    """The waits in the natural order of their objects."""
+    return tuple(sorted(waits, key=lambda wait: natural(str(wait.id))))
+
+
 def by_part(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """Parts stay together; those with the worst in them come first, and within each the worst first, kinds in the plan's own order."""
+    """The steps by part, parts with the most severe step first; within a part by severity, then kinds in the plan's own order."""
     listed = list(steps)
     kinds = {kind: rank for rank, kind in enumerate(dict.fromkeys(step.operation.id.kind for step in listed))}
-    worst: dict[str, int] = {}
+    severity: dict[str, int] = {}
     for step in listed:
-        worst[step.part] = min(worst.get(step.part, len(WORST_FIRST)), WORST_FIRST[step.operation.verb])
+        severity[step.part] = min(severity.get(step.part, len(SEVERITY)), SEVERITY[step.operation.verb])
     return tuple(
         sorted(
             listed,
             key=lambda step: (
-                worst[step.part],
+                severity[step.part],
                 natural(step.part),
-                WORST_FIRST[step.operation.verb],
+                SEVERITY[step.operation.verb],
                 kinds[step.operation.id.kind],
                 natural(str(step.operation.id)),
             ),
@@ -136,12 +158,12 @@ def by_part(steps: Iterable[Step]) -> tuple[Step, ...]:
     )
 
 
-def gravity(account: RootReport) -> tuple[object, ...]:
-    """What sorts accounts: refusals and faults, then the worst operation, then the name."""
-    worst = min((WORST_FIRST[step.operation.verb] for step in account.steps), default=len(WORST_FIRST))
-    return not account.objections, not account.problems, worst, natural(str(account.root))
+def root_order(root: RootReport) -> tuple[object, ...]:
+    """Sort key of roots: refusals first, then errors and problems, then the most severe operation, then the name."""
+    severity = min((SEVERITY[step.operation.verb] for step in root.steps), default=len(SEVERITY))
+    return not root.objections, not root.error, not root.problems, severity, natural(str(root.root))
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts `x-2` before `x-10`."""
+    """A sort key that puts `x-2` before `x-10`."""
     return tuple((0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in re.split(r"([0-9]+)", text) if piece)

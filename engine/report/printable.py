@@ -1,20 +1,20 @@
-"""Printable: strings from a cluster or a manifest, made safe for a terminal and a log."""
+"""Printable: strings from a cluster or a manifest, made safe for terminals and logs."""
 
 import unicodedata
 from functools import lru_cache
 
 UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
-"""Unicode categories that move the cursor, reorder what is read, or are not seen for what they are."""
+"""Unicode categories of characters that control a terminal, reorder text, or are invisible."""
 
 
 def printable(text: str) -> str:
-    """The text with control, format and bidirectional characters spelled out; whoever chose a name does not steer our terminal."""
-    return text if text.isascii() and text.isprintable() else "".join(map(spelled, text))
+    """The text with control, format and bidirectional characters escaped, so that a name cannot control the terminal."""
+    return text if text.isascii() and text.isprintable() else "".join(map(escaped, text))
 
 
 @lru_cache(maxsize=4096)
-def spelled(character: str) -> str:
-    """One character, or its code where showing it would do more than show it."""
+def escaped(character: str) -> str:
+    """The character, or its code if it is unsafe."""
     if character == " " or unicodedata.category(character) not in UNSAFE:
         return character
     code = ord(character)
@@ -22,6 +22,6 @@ def spelled(character: str) -> str:
 
 
 def clipped(text: str, width: int) -> str:
-    """The text, printable, and no longer than `width`."""
+    """The text made printable, cut to at most `width` characters."""
     safe = printable(text[: width * 2])
     return safe if len(safe) <= width and len(text) <= width * 2 else f"{safe[: width - 1]}…"

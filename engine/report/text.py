@@ -1,4 +1,4 @@
-"""A report as text: bounded in size, worst first, each operation with its mark, its reason and its fields."""
+"""A report as text: bounded in size, the most severe first, each operation with its mark, reason and changed fields."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -7,7 +7,7 @@ from engine.ids import ResourceId
 from engine.operation import Cause
 from engine.paths import spell
 from engine.plan import Wait
-from engine.report.alike import held_alike, spread, steps_alike
+from engine.report.alike import spread, steps_alike, waits_alike
 from engine.report.fields import lines_of, sides
 from engine.report.line import Line
 from engine.report.model import Report, RootReport, Step
@@ -21,90 +21,98 @@ MARKS: Mapping[str, str] = {
     Verb.DELETE: "-",
     Verb.REPLACE: "±",
     Verb.RELEASE: "⊘",
-    "held": "?",
+    "later": "?",
+    "blocked": "!",
+    "pending": "·",
 }
 LISTED = 40
-"""A root with more operations than this is told in patterns."""
+"""Operations of a root beyond this number are grouped by pattern."""
 ROWS = 400
-"""What a report may hold in all before it says how much is left."""
+"""Lines of a report; it says how many more there are."""
 FIELDS = 12
-"""Changed fields shown of one operation."""
+"""Changed fields shown for one operation."""
 REASON = 200
+"""Characters shown of a reason."""
 PROBLEM = 400
+"""Characters shown of a problem."""
 NAME = 44
+"""The maximum width of the column of names."""
 
 
 def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
-    """The report in lines. `verbose` lists everything, however much it is."""
+    """The report in lines. With `verbose` nothing is grouped or cut."""
     yield from refusals(report)
-    left = ROWS
-    loud = [account for account in report.accounts if not account.silent]
-    for shown, account in enumerate(loud):
-        if left <= 0 and not verbose:
-            yield Line(f"… and {len(loud) - shown} more workloads; -v shows all", "faint")
+    room = ROWS
+    reported = [root for root in report.roots if not root.silent]
+    for index, root in enumerate(reported):
+        if room <= 0 and not verbose:
+            yield Line(f"… and {len(reported) - index} more workloads; -v shows all", "faint")
             break
-        lines = list(account_lines(account, verbose))
-        yield from lines if verbose else cut(lines, left)
-        left -= len(lines)
+        lines = list(root_lines(root, verbose))
+        yield from lines if verbose else cut(lines, room)
+        room -= len(lines)
     yield summary(report)
 
 
 def cut(lines: Sequence[Line], room: int) -> Iterator[Line]:
-    """As many of the lines as there is room for, and how many were left out."""
+    """At most `room` of the lines, then how many more there are."""
     yield from lines[:room]
     if len(lines) > room:
         yield Line(f"  … {len(lines) - room} more lines; -v shows all", "faint")
 
 
 def refusals(report: Report) -> Iterator[Line]:
-    """What stands against the pass as a whole."""
+    """The objections against the whole pass, and the kinds that could not be listed."""
     for objection in report.objections:
         yield Line(f"denied by {objection.rule}: {printable(objection.message)}", "bad")
     for kind, why in report.incomplete.items():
-        yield Line(f"incomplete: not every {kind} could be seen ({clipped(why, REASON)}); none of them is deleted", "bad")
+        yield Line(f"incomplete: {kind} objects could not be listed completely ({clipped(why, REASON)}); none of them is deleted", "bad")
 
 
-def account_lines(account: RootReport, verbose: bool) -> Iterator[Line]:
-    """One root: what stands against it, what would be done, what is held, and what it waits for."""
-    yield Line(printable(str(account.root)), "head")
-    for objection in account.objections:
+def root_lines(root: RootReport, verbose: bool) -> Iterator[Line]:
+    """One root: objections, problems and notes, then operations, then what is deferred or pending."""
+    yield Line(printable(str(root.root)), "head")
+    for objection in root.objections:
         yield Line(f"  denied by {objection.rule}: {printable(objection.message)}", "bad")
-    for problem in account.problems:
+    if root.error:
+        yield Line(f"  {clipped(root.error, PROBLEM)}", "bad")
+    for problem in root.problems:
         yield Line(f"  problem: {clipped(problem, PROBLEM)}", "bad")
-    for note in account.notes:
+    for note in root.notes:
         yield Line(f"  note: {printable(note)}", "faint")
-    brief = len(account.steps) > LISTED and not verbose
-    yield from in_patterns(account) if brief else in_parts(account)
-    yield from delayed(account.root, account.deferred, verbose, f"{MARKS['held']} held", "held")
-    yield from delayed(account.root, account.pending, verbose, "· waits", "faint")
+    brief = len(root.steps) > LISTED and not verbose
+    yield from in_patterns(root) if brief else in_parts(root)
+    yield from wait_lines(root.root, root.later, verbose, "later", "later")
+    yield from wait_lines(root.root, root.blocked, verbose, "blocked", "blocked")
+    yield from wait_lines(root.root, root.pending, verbose, "pending", "faint")
 
 
-def in_parts(account: RootReport) -> Iterator[Line]:
+def in_parts(root: RootReport) -> Iterator[Line]:
     """Every operation, under the part of the root that it belongs to."""
-    parts = {step.part for step in account.steps}
-    for part, steps in groupby(account.steps, key=lambda step: step.part):
+    parts = {step.part for step in root.steps}
+    for part, steps in groupby(root.steps, key=lambda step: step.part):
         listed = list(steps)
         if part and len(parts) > 1:
             yield Line(f"  {printable(part)}", "head")
-        width = column(step_name(account.root, step) for step in listed)
+        width = column(step_name(root.root, step) for step in listed)
         for step in listed:
-            yield from step_lines(step, step_name(account.root, step), width, step.operation.why)
+            yield from step_lines(step, step_name(root.root, step), width, step.operation.why)
 
 
-def in_patterns(account: RootReport) -> Iterator[Line]:
-    """Operations that are alike told once, the worst first."""
-    groups = steps_alike(account.steps)
-    named = [(group, group_name(account.root, [step.operation.id for step in group])) for group in groups]
+def in_patterns(root: RootReport) -> Iterator[Line]:
+    """One entry for each group of operations that are alike, the most severe first."""
+    groups = steps_alike(root.steps)
+    named = [(group, group_name(root.root, [step.operation.id for step in group])) for group in groups]
     width = column(name for _, name in named)
     for group, name in named:
         yield from step_lines(group[0], name, width, spread(step.operation.why for step in group), alike=len(group) > 1)
 
 
 def step_lines(step: Step, name: str, width: int, why: str, *, alike: bool = False) -> Iterator[Line]:
-    """An operation, or one for many alike, with its reason, and the fields that change."""
+    """An operation, or one for a group, with its reason and the changed fields."""
     operation = step.operation
     cause = "drift" if operation.cause is Cause.DRIFT else "intent"
-    unintended = "" if operation.intended else ", nobody intended for it"
+    unintended = "" if operation.intended else ", unintended"
     head = f"  {MARKS[operation.verb]} {operation.verb:<8} {name:<{width}}  {clipped(why, REASON)} ({cause}{unintended})"
     yield Line(head, operation.verb)
     if operation.verb is Verb.RELEASE:
@@ -118,46 +126,49 @@ def step_lines(step: Step, name: str, width: int, why: str, *, alike: bool = Fal
         yield Line(f"      … {len(changes) - FIELDS} more fields; -o json has them all", "faint")
 
 
-def delayed(root: ResourceId, listed: Sequence[Wait], verbose: bool, label: str, tone: str) -> Iterator[Line]:
-    """What is not done now or not there yet, with its reason and until when."""
-    groups: list[tuple[Wait, ...]] = [(held,) for held in listed] if verbose else held_alike(listed)
-    names = [group_name(root, [held.id for held in group]) for group in groups]
+def wait_lines(root: ResourceId, waits: Sequence[Wait], verbose: bool, word: str, tone: str) -> Iterator[Line]:
+    """Deferred or pending objects, with the reason and until when."""
+    groups: list[tuple[Wait, ...]] = [(wait,) for wait in waits] if verbose else waits_alike(waits)
+    names = [group_name(root, [wait.id for wait in group]) for group in groups]
     width = column(names)
     for group, name in zip(groups, names, strict=True):
-        why = clipped(spread(held.why for held in group), REASON)
-        until = min((held.until for held in group if held.until), default=None)
-        yield Line(f"  {label:<10} {name:<{width}}  {why}{f' (until {until:%Y-%m-%dT%H:%M:%SZ})' if until else ''}", tone)
+        why = clipped(spread(wait.why for wait in group), REASON)
+        until = min((wait.until for wait in group if wait.until), default=None)
+        end = f" (until {until:%Y-%m-%dT%H:%M:%SZ})" if until else ""
+        yield Line(f"  {MARKS[word]} {word:<8} {name:<{width}}  {why}{end}", tone)
 
 
 def step_name(root: ResourceId, step: Step) -> str:
-    """The object of a step, without the namespace that its root is in."""
+    """The object of a step, without the namespace of its root."""
     return short(root, step.operation.id)
 
 
 def short(root: ResourceId | None, id: ResourceId) -> str:
-    """An identity as a reader within that root needs it."""
+    """`Kind/name`, with the namespace if it is not that of the root."""
     within = root is not None and id.namespace == root.namespace
     return printable(f"{id.kind}/{id.name}" if within or not id.namespace else str(id))
 
 
 def group_name(root: ResourceId | None, ids: Sequence[ResourceId]) -> str:
-    """One name for many alike, and how many they are."""
+    """One name for a group of objects that are alike, with their number."""
     if len(ids) == 1:
         return short(root, ids[0])
     return f"{short(root, ids[0]._replace(name=spread(id.name for id in ids)))} ×{len(ids)}"
 
 
 def column(names: Iterable[str]) -> int:
-    """How wide a column of names is: all of them, unless some are very long."""
+    """The width of a column of names: the longest one, at most `NAME`."""
     return min(max((len(name) for name in names), default=0), NAME)
 
 
 def summary(report: Report) -> Line:
-    """The whole in one line."""
-    counted = [f"{count} to {VERBS[verb]}" for verb, count in report.counts.items() if count]
-    others = [f"{count} {word}" for count, word in ((report.deferred, "held"), (report.pending, "waiting for the cluster")) if count]
-    told = "; ".join(filter(None, (", ".join(counted), *others)))
-    return Line(f"{'Plan' if counted else 'No operations'}{': ' if told else ''}{told}.", "head")
+    """The totals in one line."""
+    operations = [f"{count} to {VERBS[verb]}" for verb, count in report.counts.items() if count]
+    waits = [
+        f"{count} {word}" for count, word in ((report.later, "later"), (report.blocked, "blocked"), (report.pending, "pending")) if count
+    ]
+    totals = "; ".join(filter(None, (", ".join(operations), ", ".join(waits))))
+    return Line(f"{'Plan' if operations else 'No operations'}{': ' if totals else ''}{totals}.", "head")
 
 
 VERBS: Mapping[Verb, str] = {

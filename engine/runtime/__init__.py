@@ -1,1 +1,1 @@
-"""The shell: everything that awaits."""
+"""The shell of the engine: everything that awaits."""

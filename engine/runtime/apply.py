@@ -1,8 +1,9 @@
-"""Apply: plans become calls, each as soon as what it comes after is done. Nothing is decided here."""
+"""Apply: sends the operations of plans to a provider, in the order of their edges. Decides nothing."""
 
 import math
+import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
@@ -11,6 +12,7 @@ from engine.errors import AlreadyExists, ClusterError, Conflict, EngineError, In
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import BoundOwner, Operation, Unknown
+from engine.paths import stamp
 from engine.plan import Plan
 from engine.result import Outcome, Result
 from engine.runtime.clock import Clock
@@ -18,33 +20,33 @@ from engine.runtime.provider import Provider
 from engine.verb import Verb
 
 GRACE = 3.0
-"""Seconds for calls under way to end once we are told to stop; less than a lease lasts beyond the moment at which we give it up."""
+"""Seconds that calls in progress may take after a cancellation; less than the time between the renew deadline and the end of the lease."""
 
 ATTEMPTS = 6
-"""How often a call is made that the server asks us to make later."""
+"""How often an operation is sent while the server answers 429. No other layer repeats a throttled write."""
 
 LONGEST_WAIT = 30.0
-"""Seconds that we wait at most before trying again, whatever the server asks for."""
+"""Longest pause in seconds before a throttled operation is sent again, whatever Retry-After says."""
 
-SILENCE = 8
-"""After so many calls in a row without an answer the server is away, and the rest is for a later pass."""
+MAX_UNANSWERED = 8
+"""After this many calls in a row without an answer the rest of the plans is skipped."""
 
-MAKES = frozenset({Verb.CREATE, Verb.REPLACE})
+CREATING = frozenset({Verb.CREATE, Verb.REPLACE})
 
-OUTDATED: Mapping[Verb, tuple[type[ClusterError], ...]] = {
+CHANGED_MEANWHILE: Mapping[Verb, tuple[type[ClusterError], ...]] = {
     Verb.CREATE: (Conflict,),
-    # A finalizer is released by a JSON patch that tests what it takes away: where that has changed, the patch is invalid.
+    # A finalizer is released by a JSON patch that tests what it removes; the server answers Invalid when the test fails.
     Verb.RELEASE: (Conflict, NotFound, Invalid),
 }
-"""The answers that say no more than that the object is not as it was judged; of verbs not named: that it changed or has gone."""
+"""Verb -> the errors which mean that the object changed after it was judged. For verbs not listed: Conflict and NotFound."""
 
 
-def unheard(result: Result) -> None:
-    """For when nobody listens."""
+def ignore_result(result: Result) -> None:
+    """The default for `on_result`."""
 
 
 def always() -> bool:
-    """For when nobody can forbid it."""
+    """The default for `may_write`: true."""
     return True
 
 
@@ -55,23 +57,23 @@ async def apply(
     *,
     concurrency: int = 24,
     grace: float = GRACE,
-    on_result: Callable[[Result], None] = unheard,
-    may: Callable[[], bool] = always,
+    on_result: Callable[[Result], None] = ignore_result,
+    may_write: Callable[[], bool] = always,
 ) -> list[Result]:
-    """Make the calls of the plans, at most `concurrency` at a time, each after those that its edges name.
+    """Send all operations, each after those named in its `after`, at most `concurrency` at a time. Returns one result for each.
 
-    What comes after an operation that did not happen is skipped, and says why; everything else goes on. `may` is intended right before
-    each call whether we still may write. When cancelled, nothing new begins and calls under way have `grace` seconds to end;
-    `on_result` has then heard of everything that was tried.
+    Operations after one that was not done are skipped with the reason; the others continue. `may_write` is called before each call.
+    On cancellation no operation is started, calls in progress have `grace` seconds to end, and `on_result` receives the result of every
+    operation that was started.
     """
-    walk = _Walk(provider, clock, on_result, may, [step for plan in plans for step in _steps(plan)])
-    await walk.run(concurrency, grace)
-    return walk.results
+    execution = _Execution(provider, clock, on_result, may_write, [step for plan in plans for step in _steps(plan)])
+    await execution.run(concurrency, grace)
+    return execution.results
 
 
 @dataclass(slots=True, eq=False)
 class _Step:
-    """An operation, how many must still come before it, and which come after it."""
+    """An operation, the number of steps that must be done before it, and the steps that come after it."""
 
     operation: Operation
     uids: dict[ResourceId, str]
@@ -81,7 +83,7 @@ class _Step:
 
 
 def _steps(plan: Plan) -> list[_Step]:
-    """The operations of a plan, tied together; they share the uids of what they make."""
+    """The operations of a plan, linked by their edges; they share the uids of the objects that the plan creates."""
     uids: dict[ResourceId, str] = {}
     steps = {operation.key: _Step(operation, uids) for operation in plan.operations}
     for step in steps.values():
@@ -92,32 +94,37 @@ def _steps(plan: Plan) -> list[_Step]:
 
 
 @dataclass(slots=True, eq=False)
-class _Flight:
-    """A call under way: out of reach of a cancellation, until its grace is over."""
+class _Call:
+    """A call in progress, shielded from cancellation until its grace period is over."""
 
     scope: anyio.CancelScope = field(default_factory=lambda: anyio.CancelScope(shield=True))
-    landed: anyio.Event = field(default_factory=anyio.Event)
+    ended: anyio.Event = field(default_factory=anyio.Event)
 
 
-class _Walk:
-    """The state of one walk: what may begin, what is under way, what came of the rest."""
+class _Execution:
+    """The state of one `apply`: steps that are ready, calls in progress, results."""
 
     def __init__(
-        self, provider: Provider, clock: Clock, on_result: Callable[[Result], None], may: Callable[[], bool], steps: list[_Step]
+        self,
+        provider: Provider,
+        clock: Clock,
+        on_result: Callable[[Result], None],
+        may_write: Callable[[], bool],
+        steps: list[_Step],
     ) -> None:
         self.provider = provider
         self.clock = clock
         self.on_result = on_result
-        self.may = may
+        self.may_write = may_write
         self.steps = steps
         self.results: list[Result] = []
-        self.flights: set[_Flight] = set()
+        self.calls: set[_Call] = set()
         self.unanswered = 0
         self.finished = anyio.Event()
         self.ready, self.queue = anyio.create_memory_object_stream[_Step](math.inf)
 
     async def run(self, concurrency: int, grace: float) -> None:
-        """Walk to the end, or as far as we are let. Workers share a queue: thousands of operations need no thousands of tasks."""
+        """Execute all steps with `concurrency` workers that share a queue."""
         with self.ready, self.queue:
             if not self.steps:
                 return
@@ -130,16 +137,16 @@ class _Walk:
                 try:
                     await self.finished.wait()
                 except anyio.get_cancelled_exc_class():
-                    await self._land(grace)
+                    await self._end_calls(grace)
                     raise
 
-    async def _land(self, grace: float) -> None:
-        """Let what is in the air come down; what does not in time is cut off."""
+    async def _end_calls(self, grace: float) -> None:
+        """Wait for the calls in progress, then cancel those that have not ended within `grace` seconds."""
         with anyio.move_on_after(grace, shield=True):
-            for flight in tuple(self.flights):
-                await flight.landed.wait()
-        for flight in self.flights:
-            flight.scope.cancel()
+            for call in tuple(self.calls):
+                await call.ended.wait()
+        for call in self.calls:
+            call.scope.cancel()
 
     async def _work(self) -> None:
         async for step in self.queue:
@@ -147,115 +154,130 @@ class _Walk:
             self._settle(step, await self._perform(step))
 
     def _settle(self, step: _Step, result: Result) -> None:
-        """Take note of a result, and let go or skip what comes after it."""
-        self._note(result)
+        """Record the result of a step; make its dependents ready, or skip them."""
+        self._record(result)
         if result.outcome is Outcome.DONE:
-            if result.operation.verb in MAKES and result.live is not None:
+            if result.operation.verb in CREATING and result.live is not None:
                 step.uids[result.operation.id] = result.live["metadata"]["uid"]
-            self._let_go(step.dependents)
+            self._make_ready(step.dependents)
         else:
-            self._skip(step, f"comes after {_spoken(result.operation)}, which did not happen: {result.error}")
+            self._skip_dependents(step, f"comes after {result.operation.verb} {result.operation.id}, which was not done: {result.error}")
         if len(self.results) == len(self.steps):
             self.ready.close()
             self.finished.set()
 
-    def _note(self, result: Result) -> None:
+    def _record(self, result: Result) -> None:
         self.results.append(result)
         self.on_result(result)
 
-    def _let_go(self, dependents: Iterable[_Step]) -> None:
+    def _make_ready(self, dependents: Iterable[_Step]) -> None:
         for dependent in dependents:
             dependent.missing -= 1
             if not dependent.missing and not dependent.skipped:
                 self.ready.send_nowait(dependent)
 
-    def _skip(self, failed: _Step, why: str) -> None:
-        """Skip all that comes after a step that did not happen, however far down."""
+    def _skip_dependents(self, failed: _Step, why: str) -> None:
+        """Skip all direct and indirect dependents of a step that was not done."""
         pending = list(failed.dependents)
         while pending:
             step = pending.pop()
             if not step.skipped:
                 step.skipped = True
-                self._note(Result(step.operation, Outcome.SKIPPED, error=EngineError(why)))
+                self._record(Result(step.operation, Outcome.SKIPPED, error=EngineError(why)))
                 pending.extend(step.dependents)
 
     async def _perform(self, step: _Step) -> Result:
-        """Make the call, and make it again as long as the server asks us to come later."""
+        """The result of an operation that is sent up to `ATTEMPTS` times while the server answers 429."""
         result = await self._call(step)
         for _ in range(ATTEMPTS - 1):
             if not isinstance(result.error, Throttled):
                 break
-            await self.clock.sleep(min(result.error.retry_after or 1.0, LONGEST_WAIT))
+            await self._wait_to_retry(step, result.error)
             result = await self._call(step)
         return result
 
-    async def _call(self, step: _Step) -> Result:
-        """Make the call if we may; once begun, it is not torn by a cancellation but given its grace."""
-        if not self.may():
-            return Result(step.operation, Outcome.SKIPPED, error=EngineError("we no longer hold the lease"))
-        if self.unanswered >= SILENCE:
-            return Result(step.operation, Outcome.SKIPPED, error=Unreachable("the server has stopped answering"))
-        flight = _Flight()
-        self.flights.add(flight)
+    async def _wait_to_retry(self, step: _Step, error: Throttled) -> None:
+        """Wait for Retry-After, or a little longer so that the workers do not all come back at once."""
         try:
-            with flight.scope:
-                result = await _execute(step.operation, step.uids, self.provider)
+            await self.clock.sleep(min(error.retry_after or 1.0, LONGEST_WAIT) * random.uniform(1.0, 1.2))
+        except anyio.get_cancelled_exc_class():
+            self._record(Result(step.operation, Outcome.FAILED, error=EngineError(f"interrupted before it was sent again: {error}")))
+            raise
+
+    async def _call(self, step: _Step) -> Result:
+        """The result of one call. Once sent it is not cancelled before its grace period is over."""
+        if not self.may_write():
+            return Result(step.operation, Outcome.SKIPPED, error=EngineError("we no longer hold the lease"))
+        if self.unanswered >= MAX_UNANSWERED:
+            return Result(step.operation, Outcome.SKIPPED, error=Unreachable("the server has stopped answering"))
+        call = _Call()
+        self.calls.add(call)
+        try:
+            with call.scope:
+                result = await self._execute(step.operation, step.uids)
                 self.unanswered = self.unanswered + 1 if isinstance(result.error, Unreachable) else 0
                 return result
         finally:
-            self.flights.discard(flight)
-            flight.landed.set()
+            self.calls.discard(call)
+            call.ended.set()
         return Result(step.operation, Outcome.FAILED, error=Unreachable("interrupted before the server answered: it may have happened"))
 
+    async def _execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Result:
+        """The server's answer to one call as a result of the operation."""
+        try:
+            return Result(operation, Outcome.DONE, await self.provider.execute(self._timed(operation), uids))
+        except AlreadyExists as error:
+            return await self._result_of_create(operation, uids, error, otherwise=Outcome.CONFLICT)
+        except (ServerFault, Unreachable) as error:
+            if operation.verb is Verb.CREATE:
+                return await self._result_of_create(operation, uids, error, otherwise=Outcome.FAILED)
+            return Result(operation, Outcome.FAILED, error=error)
+        except ClusterError as error:
+            conflict = isinstance(error, CHANGED_MEANWHILE.get(operation.verb, (Conflict, NotFound)))
+            return Result(operation, Outcome.CONFLICT if conflict else Outcome.FAILED, error=error)
 
-async def _execute(operation: Operation, uids: Mapping[ResourceId, str], provider: Provider) -> Result:
-    """The call, and its answer as one of the ways in which an operation may end."""
-    try:
-        return Result(operation, Outcome.DONE, await provider.execute(operation, uids))
-    except AlreadyExists as error:
-        return await _look_who_is_there(operation, uids, provider, error, otherwise=Outcome.CONFLICT)
-    except (ServerFault, Unreachable) as error:
-        if operation.verb is Verb.CREATE:
-            return await _look_who_is_there(operation, uids, provider, error, otherwise=Outcome.FAILED)
-        return Result(operation, Outcome.FAILED, error=error)
-    except ClusterError as error:
-        stale = isinstance(error, OUTDATED.get(operation.verb, (Conflict, NotFound)))
-        return Result(operation, Outcome.CONFLICT if stale else Outcome.FAILED, error=error)
+    def _timed(self, operation: Operation) -> Operation:
+        """The operation with the time of sending in place of every `NOW`; only statuses contain it.
 
+        Results keep the operation of the plan: what is compared from pass to pass must not contain a time.
+        """
+        if operation.verb is not Verb.STATUS:
+            return operation
+        return replace(operation, body=stamp(operation.body, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")))
 
-async def _look_who_is_there(
-    operation: Operation, uids: Mapping[ResourceId, str], provider: Provider, error: ClusterError, *, otherwise: Outcome
-) -> Result:
-    """A create did not simply succeed: it may have, earlier, and the answer was lost. The object that has the name tells.
+    async def _result_of_create(
+        self, operation: Operation, uids: Mapping[ResourceId, str], error: ClusterError, *, otherwise: Outcome
+    ) -> Result:
+        """The result of a create that did not plainly succeed, judged by the object that has the name now.
 
-    If it is the one we intended for, the operation is done. If it is another, its name is taken: the result carries that object, so that
-    the next plan knows of it.
-    """
-    try:
-        found = await provider.look(operation.id)
-    except ClusterError:
-        return Result(operation, Outcome.FAILED, error=error)
-    if found is None:
-        return Result(operation, otherwise, error=error)
-    if _is_what_was_asked_for(found, operation, uids):
-        return Result(operation, Outcome.DONE, found.body)
-    taken = AlreadyExists(f"{operation.id} {_held_by(found)}")
-    # What roots share is made by whichever of them comes first: the others look again, and join.
-    return Result(operation, Outcome.CONFLICT, None if _is_shared(operation) else found.body, taken)
+        DONE if it is the object that we meant to create: an earlier answer was lost. CONFLICT with the existing object if the name is
+        taken. `otherwise` if there is no such object.
+        """
+        try:
+            existing = await self.provider.get(operation.id)
+        except ClusterError:
+            return Result(operation, Outcome.FAILED, error=error)
+        if existing is None:
+            return Result(operation, otherwise, error=error)
+        if _is_the_intended_object(existing, operation, uids):
+            return Result(operation, Outcome.DONE, existing.body)
+        conflict = AlreadyExists(f"{operation.id} {_status_of(existing)}")
+        # An object that roots share is created by whichever root comes first; the others join it in their next pass.
+        return Result(operation, Outcome.CONFLICT, None if _is_shared(operation) else existing.body, conflict)
 
 
 def _is_shared(operation: Operation) -> bool:
     return bool(operation.owners) and not any(reference.owner.controller for reference in operation.owners)
 
 
-def _is_what_was_asked_for(found: Live, operation: Operation, uids: Mapping[ResourceId, str]) -> bool:
-    """Whether it stays, has the owners that we would have set, and every label that we intended for."""
+def _is_the_intended_object(existing: Live, operation: Operation, uids: Mapping[ResourceId, str]) -> bool:
+    """Whether the object is not being deleted and has every owner and label that the operation sets."""
     owners = {(_uid(reference, uids), reference.owner.controller) for reference in operation.owners}
     labels = operation.body.get("metadata", {}).get("labels", {})
     return (
-        found.deleting_since is None
-        and owners <= {(owner.uid, owner.controller) for owner in found.owners}
-        and labels.items() <= found.labels.items()
+        existing.deleting_since is None
+        and owners <= {(owner.uid, owner.controller) for owner in existing.owners}
+        and labels.items() <= existing.labels.items()
     )
 
 
@@ -263,14 +285,10 @@ def _uid(reference: BoundOwner, uids: Mapping[ResourceId, str]) -> str | None:
     return uids.get(reference.uid.id) if isinstance(reference.uid, Unknown) else reference.uid
 
 
-def _held_by(found: Live) -> str:
-    """Who has the name, for people."""
-    if found.deleting_since is not None:
+def _status_of(existing: Live) -> str:
+    """Who has the name, as the end of a message."""
+    if existing.deleting_since is not None:
         return "is still being deleted"
-    if owner := found.controller:
+    if owner := existing.controller:
         return f"exists and belongs to {owner.kind}/{owner.name}"
     return "exists and is not ours"
-
-
-def _spoken(operation: Operation) -> str:
-    return f"{operation.verb} {operation.id}"

@@ -1,6 +1,6 @@
-"""Client: what the engine, the sandbox's actors and the tests ask of a Kubernetes API, whoever answers."""
+"""Client: the verbs of a Kubernetes API that providers, the sandbox's actors and the tests use."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -19,23 +19,24 @@ class Listing:
 
 
 class Client(Protocol):
-    """CRUD and watch. Raises only `engine.errors.ClusterError` and its kinds."""
+    """CRUD and watch. Raises only `engine.errors.ClusterError` and its subclasses."""
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
-        """Every object of the kind, in a namespace or (empty) in all; pages are joined."""
+        """All objects of the kind, in one namespace or (empty) in all; pages are joined."""
         ...
 
     def watch(
-        self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = ""
+        self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = "", on_open: Callable[[], None] | None = None
     ) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
         """Events (`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK`) after revision `since`, until the server ends the stream.
 
-        Raises `Expired` when the revision is forgotten. Use it with `contextlib.aclosing`.
+        `on_open` is called when the server has accepted the watch. Raises `Expired` when the server no longer has the revision.
+        Use it with `contextlib.aclosing`.
         """
         ...
 
     async def get(self, kind: Kind, namespace: str, name: str, *, subresource: str = "") -> dict[str, Any]:
-        """One object, or a view of it (`scale`). Raises `NotFound`."""
+        """One object, or a subresource of it (`scale`). Raises `NotFound`."""
         ...
 
     async def create(
@@ -43,7 +44,7 @@ class Client(Protocol):
     ) -> dict[str, Any]:
         """POST to the collection, or, with `name` and `subresource`, to a subresource of one object (a pod's `binding` or `eviction`).
 
-        Returns what the server answers: the object made, or for some subresources a Status. Raises `AlreadyExists`, `Conflict`
+        Returns the server's answer: the created object, or for some subresources a Status. Raises `AlreadyExists`, `Conflict`
         (a pod that is bound already), `NotFound`, `Invalid`, `Forbidden`.
         """
         ...
@@ -55,7 +56,7 @@ class Client(Protocol):
     async def patch(
         self, kind: Kind, namespace: str, name: str, body: Any, *, how: PatchType = "merge", subresource: str = "", force: bool = False
     ) -> dict[str, Any]:
-        """PATCH of the given kind; `force` belongs to `apply`. Raises `Conflict`, `NotFound`, `Invalid`."""
+        """PATCH of the given type; `force` is for `apply` only. Raises `Conflict`, `NotFound`, `Invalid`."""
         ...
 
     async def delete(
@@ -65,5 +66,5 @@ class Client(Protocol):
         ...
 
     async def kinds(self) -> Sequence[Kind]:
-        """What the server serves and can both list and watch: each kind once, in its preferred version."""
+        """The kinds that the server can list and watch, each once in its preferred version."""
         ...

@@ -1,4 +1,4 @@
-"""The only door to time: everybody else is handed a `Clock`."""
+"""Clock: the only source of time. All other code is given a `Clock` or a time."""
 
 import datetime
 import time
@@ -8,14 +8,14 @@ import anyio
 
 
 class Clock(Protocol):
-    """What the shell knows of time. Tests and the sandbox bring one that is turned by hand."""
+    """Wall clock, monotonic clock and sleep. Tests and the sandbox use a virtual one."""
 
     def now(self) -> datetime.datetime:
         """The wall clock, in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never run backwards, for measuring spans."""
+        """Seconds that never run backwards, for measuring durations."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of the machine."""
 
     def now(self) -> datetime.datetime:
         """The wall clock, in UTC."""

@@ -1,4 +1,4 @@
-"""Identity: the name under which a process holds a lease, and whether the process of such a name can still be alive."""
+"""Identity: the name under which a process holds a lease, and whether the process with such a name has ended."""
 
 import os
 import secrets
@@ -8,15 +8,15 @@ from pathlib import Path
 
 
 def identify() -> str:
-    """A name that no other process has or will have: `host_pid_machine_token`, where `machine` stands for this boot and pid namespace."""
+    """A globally unique name of this process: `host_pid_machine_token`, where `machine` stands for this boot and pid namespace."""
     return "_".join((socket.gethostname(), str(os.getpid()), _machine(), secrets.token_hex(4)))
 
 
 def is_gone(identity: str) -> bool:
-    """Whether the process of that name is certainly no more.
+    """Whether the process with that name has certainly ended.
 
-    That can be told only where its pid means something to us: on the same boot of the same machine, in the same pid namespace. A name
-    from anywhere else, or not made by `identify`, counts as alive; so does a pid that lives on in another process.
+    This can be known only on the same machine, boot and pid namespace. A name from anywhere else, or one that `identify` did not make,
+    counts as alive; so does a pid that another process uses now.
     """
     match identity.rsplit("_", 3):
         case [_, pid, machine, _] if machine and machine == _machine() and pid.isascii() and pid.isdecimal():
@@ -25,7 +25,7 @@ def is_gone(identity: str) -> bool:
 
 
 def _machine() -> str:
-    """This boot and pid namespace, as a digest; empty where the system does not tell."""
+    """A digest of this boot and pid namespace; empty where the system does not provide them."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
         namespace = os.readlink("/proc/self/ns/pid")
@@ -35,7 +35,7 @@ def _machine() -> str:
 
 
 def _exists(pid: int) -> bool:
-    """Whether there is such a process. Signal 0 is only a question; it is answered even where /proc hides the processes of others."""
+    """Whether there is such a process. Signal 0 sends nothing, and works even where /proc hides other users' processes."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,9 +1,8 @@
-"""Lease: at most one of us writes at a time.
+"""Lease: leader election with a Lease object, so that at most one process writes at a time.
 
-Whoever holds the Lease object renews it; whoever wants it takes it over once the record has not changed for as long as it says. That time
-is measured on the candidate's own clock, so clocks of different machines are never compared. A holder that cannot renew gives up at its
-renew deadline, which ends before anybody may take over. A holder that was killed keeps the others waiting for the rest of its lease,
-unless it ran on the candidate's own machine and its process is gone (see `identity`): nobody is left then who could write.
+The leader renews the Lease. A candidate takes it over when it has not changed for its duration, measured on the candidate's own clock:
+the clocks of two machines are never compared. A leader that cannot renew stops at its renew deadline, before anybody may take over. After a
+crash the others wait for the rest of the duration, unless the leader ran on the candidate's machine and its process has ended (`identity`).
 """
 
 import random
@@ -24,16 +23,19 @@ from engine.runtime.identity import is_gone
 
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 
-RELEASE = 2.0
-"""Seconds that giving the lease back may take; then it runs out by itself."""
+RELEASE_TIMEOUT = 2.0
+"""Seconds that giving the Lease back may take; after that it expires by itself."""
 
 FINAL = (Unauthorized, Forbidden, NotFound)
-"""QueryResults that waiting does not change: no right to the Lease, or no such namespace."""
+"""Errors that waiting does not change: no permission for the Lease, or no such namespace."""
+
+DISABLED = "leader election is disabled: nothing prevents a second writer"
+"""The warning of a process that writes without a lease."""
 
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """In seconds: how long a lease lasts unrenewed, when a holder that cannot renew gives up, and how often it renews."""
+    """Seconds: how long the Lease lasts without renewal, when a leader that cannot renew stops, and how often it renews."""
 
     lease: float = 15.0
     renew: float = 10.0
@@ -49,7 +51,7 @@ class Durations:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Which Lease object, and who wants it."""
+    """Which Lease object, and the identity of the process that competes for it."""
 
     client: Client
     clock: Clock
@@ -58,90 +60,95 @@ class Lease:
     identity: str
     durations: Durations = Durations()
 
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
-def unnoticed(holder: str) -> None:
-    """For when nobody cares whom we wait for."""
+
+def ignore_holder(holder: str) -> None:
+    """The default for `on_wait`."""
 
 
 @asynccontextmanager
-async def held(lease: Lease, *, patience: float | None = None, on_wait: Callable[[str], None] = unnoticed) -> AsyncIterator["Leadership"]:
-    """Wait until the lease is ours, keep it for as long as the block runs, then give it back.
+async def held(
+    lease: Lease, *, patience: float | None = None, on_wait: Callable[[str], None] = ignore_holder
+) -> AsyncIterator["Leadership"]:
+    """Wait until the lease is ours, renew it while the block runs, then give it back.
 
-    `patience` is how many seconds to wait for another holder (default: for ever); `on_wait` hears of each holder that we wait for.
-    If the lease is lost, the block is cancelled. Raises `LeaseTaken` when patience ends, `LeaseLost` after the block has been
-    cancelled, and what the server raises when we can never have the lease, or have not once been able to look at it.
+    `patience`: how many seconds to wait for another holder (default: for ever); `on_wait` is called with each holder that we wait for.
+    The block is cancelled when the lease is lost. Raises `LeaseTaken` when patience ends, `LeaseLost` after the block was cancelled, and
+    the server's error when we have no permission or have not once been able to read the lease.
     """
     leadership = Leadership(lease)
     failure: Exception | None = None
     try:
-        await leadership.win(patience, on_wait)
+        await leadership.acquire(patience, on_wait)
         async with anyio.create_task_group() as group:
-            group.start_soon(leadership.keep)
-            group.start_soon(leadership.watch)
+            group.start_soon(leadership.keep_renewing)
+            group.start_soon(leadership.enforce_deadline)
             try:
                 with leadership.scope:
                     yield leadership
             except Exception as error:
-                failure = error  # Taken past the task group, which would wrap it.
+                failure = error  # Raised outside the task group, which would wrap it.
             group.cancel_scope.cancel()
     finally:
         await leadership.release()
     if leadership.scope.cancelled_caught:
-        raise LeaseLost(f"the lease {lease.namespace}/{lease.name} is no longer ours") from failure
+        raise LeaseLost(f"the lease {lease} is no longer ours") from failure
     if failure:
         raise failure
 
 
 class Leadership:
-    """Our hold on a lease."""
+    """The state of a process that has acquired, or tries to acquire, a lease."""
 
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
         self.scope = anyio.CancelScope()
-        """The block that runs as long as we lead."""
+        """Cancelled when the lease is lost."""
         self._attempt = anyio.CancelScope()
         self._record: dict[str, Any] = {}
-        """The Lease as we wrote it last; empty when it is not ours."""
-        self._renewed = 0.0
+        """The Lease object as we wrote it last; empty while it is not ours."""
+        self._renewed_at = 0.0
 
-    def sure(self) -> bool:
-        """Whether nobody else can have taken over yet: intended before each write, for a process may have slept without knowing it."""
-        return bool(self._record) and self.lease.clock.monotonic() < self._renewed + self.lease.durations.renew
+    def may_write(self) -> bool:
+        """Whether the renew deadline has not passed. Asked before each write, for a process may have been suspended without noticing."""
+        return bool(self._record) and self.lease.clock.monotonic() < self._renewed_at + self.lease.durations.renew
 
-    async def win(self, patience: float | None, on_wait: Callable[[str], None]) -> None:
-        """Wait until the lease is ours. Raises `LeaseTaken` when it is another's for longer than `patience`."""
+    async def acquire(self, patience: float | None, on_wait: Callable[[str], None]) -> None:
+        """Wait until the lease is ours. Raises `LeaseTaken` when somebody else holds it for longer than `patience` seconds."""
         clock, durations = self.lease.clock, self.lease.durations
-        # One retry beyond: the life of a dead holder's record is counted from our first look at it, a moment after we came.
+        # One retry period more: the duration of a dead holder's lease is counted from our first reading, a moment after our start.
         give_up_at = clock.monotonic() + patience + durations.retry if patience is not None else float("inf")
-        rival = _Rival()
-        while not await self._try_to_win(rival):
+        current = _CurrentHolder()
+        while not await self._try_to_acquire(current):
             now = clock.monotonic()
             if now >= give_up_at:
-                raise rival.failed_call or LeaseTaken(f"the lease {self.lease.namespace}/{self.lease.name} is {rival.spoken}")
-            if rival.is_news():
-                on_wait(rival.holder)
-            pauses = (durations.retry * random.uniform(1.0, 1.2), give_up_at - now, rival.expires - now)
+                raise current.error or LeaseTaken(f"the lease {self.lease} is {current.description}")
+            if current.is_new():
+                on_wait(current.name)
+            pauses = (durations.retry * random.uniform(1.0, 1.2), give_up_at - now, current.expires_at - now)
             await clock.sleep(min(pause for pause in pauses if pause > 0))
 
-    async def _try_to_win(self, rival: "_Rival") -> bool:
-        """Pass at the lease, and take it if it is nobody's. A look is a list: a get of what is not there yet would be refused."""
+    async def _try_to_acquire(self, current: "_CurrentHolder") -> bool:
+        """Read the Lease; create it if there is none, take it over if it is free or has expired. Returns whether it is ours now."""
         with anyio.move_on_after(self.lease.durations.renew / 2, shield=True):
             try:
-                found = await self._look()
-                rival.was_seen, rival.failed_call = True, None
-                if found is None:
+                existing = await self._get()
+                current.was_read, current.error = True, None
+                if existing is None:
                     await self._create()
-                elif rival.is_over(found, self.lease):
-                    await self._write(found, taking_over=True)
+                elif current.has_expired(existing, self.lease):
+                    await self._write(existing, taking_over=True)
                 return bool(self._record)
             except ClusterError as error:
-                if isinstance(error, FINAL) or not rival.was_seen:
+                if isinstance(error, FINAL) or not current.was_read:
                     raise
-                rival.failed_call = error
+                current.error = error
         return False
 
-    async def keep(self) -> None:
-        """Renew for as long as we are let: one request each time, bound to the revision that we wrote last."""
+    async def keep_renewing(self) -> None:
+        """Renew once per retry period, with one request that is bound to the revision we wrote last."""
         durations = self.lease.durations
         while True:
             await self.lease.clock.sleep(durations.retry * random.uniform(0.9, 1.1))
@@ -152,16 +159,16 @@ class Leadership:
         try:
             await self._write(self._record)
         except (Conflict, NotFound):
-            found = await self._look()
-            if found is not None and found["spec"].get("holderIdentity") == self.lease.identity:
-                await self._write(found)  # An answer to us was lost, or somebody has put a label on it.
+            existing = await self._get()
+            if existing is not None and existing["spec"].get("holderIdentity") == self.lease.identity:
+                await self._write(existing)  # The answer to our last write was lost, or somebody has added a label.
             else:
                 self._lose()
 
-    async def watch(self) -> None:
-        """Give up in time: when the last renewal is too long ago, whatever the renewing is busy with."""
+    async def enforce_deadline(self) -> None:
+        """Give the lease up at the renew deadline, even while a renewal is in progress."""
         clock, durations = self.lease.clock, self.lease.durations
-        while (left := self._renewed + durations.renew - clock.monotonic()) > 0:
+        while (left := self._renewed_at + durations.renew - clock.monotonic()) > 0:
             await clock.sleep(left)
         self._lose()
 
@@ -171,20 +178,23 @@ class Leadership:
         self.scope.cancel()
 
     async def release(self) -> None:
-        """Give the lease back, so that the next one need not wait; briefly, and whatever becomes of us."""
+        """Give the lease back if it is ours, so that the next process need not wait. Runs although we are cancelled; raises nothing."""
         if not self._record:
             return
         spec = self._record["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time(self.lease.clock.now())}
-        with anyio.move_on_after(RELEASE, shield=True), suppress(ClusterError):
+        with anyio.move_on_after(RELEASE_TIMEOUT, shield=True), suppress(ClusterError):
             await self.lease.client.replace(LEASE, self.lease.namespace, self.lease.name, self._record | {"spec": spec})
         self._record = {}
 
-    async def _look(self) -> dict[str, Any] | None:
-        listing = await self.lease.client.list(LEASE, self.lease.namespace, fields=f"metadata.name={self.lease.name}")
-        return listing.items[0] if listing.items else None
+    async def _get(self) -> dict[str, Any] | None:
+        """The Lease object, or None. A get, not a list: a role can allow it for this one name."""
+        try:
+            return await self.lease.client.get(LEASE, self.lease.namespace, self.lease.name)
+        except NotFound:
+            return None
 
     async def _create(self) -> None:
-        intended = self.lease.clock.monotonic()
+        sent_at = self.lease.clock.monotonic()
         body = {
             "apiVersion": LEASE.api_version,
             "kind": LEASE.name,
@@ -193,13 +203,13 @@ class Leadership:
         }
         with suppress(AlreadyExists):
             self._record = await self.lease.client.create(LEASE, self.lease.namespace, body)
-            self._renewed = intended
+            self._renewed_at = sent_at
 
-    async def _write(self, found: dict[str, Any], *, taking_over: bool = False) -> None:
-        intended = self.lease.clock.monotonic()
-        body = found | {"spec": self._spec(found.get("spec") or {}, taking_over=taking_over)}
+    async def _write(self, existing: dict[str, Any], *, taking_over: bool = False) -> None:
+        sent_at = self.lease.clock.monotonic()
+        body = existing | {"spec": self._spec(existing.get("spec") or {}, taking_over=taking_over)}
         self._record = await self.lease.client.replace(LEASE, self.lease.namespace, self.lease.name, body)
-        self._renewed = intended
+        self._renewed_at = sent_at
 
     def _spec(self, before: dict[str, Any], *, taking_over: bool) -> dict[str, Any]:
         now = _micro_time(self.lease.clock.now())
@@ -211,39 +221,40 @@ class Leadership:
         return spec | {"acquireTime": now, "leaseTransitions": (before.get("leaseTransitions") or 0) + 1} if taking_over else spec
 
 
-class _Rival:
-    """What a candidate knows of the present holder: who it is, and since when it has not stirred."""
+class _CurrentHolder:
+    """What a candidate knows of the current holder of the lease."""
 
     def __init__(self) -> None:
-        self.was_seen = False
-        self.holder = ""
-        self.expires = 0.0
-        """When the record runs out if nobody renews it, on our clock."""
-        self.failed_call: ClusterError | None = None
-        """Why the last look brought nothing."""
+        self.was_read = False
+        """Whether the Lease has been read at least once."""
+        self.name = ""
+        self.expires_at = 0.0
+        """When the lease expires if it is not renewed, on our monotonic clock."""
+        self.error: ClusterError | None = None
+        """Why the last attempt failed."""
         self._record: tuple[object, ...] = ()
-        self._told = ""
+        self._reported = ""
 
     @property
-    def spoken(self) -> str:
-        """How things stand, for people: the end of "the lease is"."""
-        return f"held by {printable(self.holder)}" if self.holder else "contested"
+    def description(self) -> str:
+        """The end of the sentence "the lease … is"."""
+        return f"held by {printable(self.name)}" if self.name else "contested"
 
-    def is_news(self) -> bool:
-        """Whether it is another holder than when this was intended last. None at all: several came at once; the next look tells who won."""
-        told, self._told = self._told, self.holder or self._told
-        return told != self._told
+    def is_new(self) -> bool:
+        """Whether the holder is another than at the last call. A lease without a holder is contested: the next reading shows who won."""
+        before, self._reported = self._reported, self.name or self._reported
+        return before != self._reported
 
-    def is_over(self, found: dict[str, Any], lease: Lease) -> bool:
-        """Whether the lease that we have just seen may be taken."""
-        spec = found.get("spec") or {}
-        self.holder, now = spec.get("holderIdentity") or "", lease.clock.monotonic()
-        record = (self.holder, spec.get("renewTime"), spec.get("leaseTransitions"))
+    def has_expired(self, existing: dict[str, Any], lease: Lease) -> bool:
+        """Whether the Lease that was just read may be taken over."""
+        spec = existing.get("spec") or {}
+        self.name, now = spec.get("holderIdentity") or "", lease.clock.monotonic()
+        record = (self.name, spec.get("renewTime"), spec.get("leaseTransitions"))
         if record != self._record:
-            self._record, self.expires = record, now + (spec.get("leaseDurationSeconds") or lease.durations.lease)
-        return not self.holder or now >= self.expires or is_gone(self.holder)
+            self._record, self.expires_at = record, now + (spec.get("leaseDurationSeconds") or lease.durations.lease)
+        return not self.name or now >= self.expires_at or is_gone(self.name)
 
 
 def _micro_time(moment: datetime) -> str:
-    """Kubernetes' MicroTime."""
+    """A time in Kubernetes' MicroTime format."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

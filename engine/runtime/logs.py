@@ -1,4 +1,4 @@
-"""Logs: events with keys and values on stderr; made for people on a terminal, for machines elsewhere."""
+"""Logs: structured events on a stream, as text for people or as JSON for machines."""
 
 from collections.abc import Mapping, MutableMapping
 from typing import Any, Literal, Protocol, TextIO, cast
@@ -9,14 +9,14 @@ Format = Literal["text", "json"]
 
 
 class Log(Protocol):
-    """What the shell asks of a logger: an event is a word or two, everything particular is a value."""
+    """A structured logger: an event is a word or two, and its details are keys and values."""
 
     def debug(self, event: str, **values: Any) -> None:
-        """Of interest to who looks for a fault."""
+        """For somebody who looks for a defect; shown only when verbose."""
         ...
 
     def info(self, event: str, **values: Any) -> None:
-        """What is done."""
+        """What the engine has done."""
         ...
 
     def warning(self, event: str, **values: Any) -> None:
@@ -24,39 +24,39 @@ class Log(Protocol):
         ...
 
     def error(self, event: str, **values: Any) -> None:
-        """What went wrong with us; `exc_info` adds the traceback."""
+        """A failure of the engine itself; `exc_info` adds the traceback."""
         ...
 
 
 def logger(stream: TextIO, *, format: Format | None = None, verbose: bool = False, colour: bool = False) -> Log:
-    """A logger that writes a line per event: by default text where the stream is a terminal, and JSON elsewhere.
+    """A logger that writes one line for each event. Default format: text if the stream is a terminal, otherwise JSON.
 
-    Values are made printable, for names and messages come from others. Bodies of objects are never logged, hence no secrets are.
+    Control characters in values are escaped, for names and messages come from others. Bodies of objects, and thus secrets, are never
+    logged.
     """
     import structlog  # Slow to import, and most commands do not log.
 
-    form = format or ("text" if stream.isatty() else "json")
-    chain: list[Any] = [
+    chosen = format or ("text" if stream.isatty() else "json")
+    processors: list[Any] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
-        _made_printable,
+        _escape_values,
         structlog.processors.JSONRenderer(sort_keys=True)
-        if form == "json"
+        if chosen == "json"
         else structlog.dev.ConsoleRenderer(colors=colour, pad_event_to=0, sort_keys=False),
     ]
-    level = structlog.make_filtering_bound_logger("debug" if verbose else "info")
-    return cast(Log, structlog.wrap_logger(structlog.WriteLogger(stream), processors=chain, wrapper_class=level))
+    wrapper = structlog.make_filtering_bound_logger("debug" if verbose else "info")
+    return cast(Log, structlog.wrap_logger(structlog.WriteLogger(stream), processors=processors, wrapper_class=wrapper))
 
 
-def _made_printable(_: object, method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """Every value as something that does no more than be read; a traceback keeps its lines."""
-    return {key: _safe(value, lines=key == "exception") for key, value in event.items()}
+def _escape_values(_: object, method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    return {key: _escaped(value, keep_lines=key == "exception") for key, value in event.items()}
 
 
-def _safe(value: Any, *, lines: bool = False) -> Any:
+def _escaped(value: Any, *, keep_lines: bool) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
-    if lines:
+    if keep_lines:
         return "\n".join(map(printable, str(value).splitlines()))
     return printable(str(value))

@@ -1,4 +1,4 @@
-"""Loop: for ever. Hold the lease, look, plan, act, sleep until something may have changed; no failure of a pass ends it."""
+"""Loop: `engine run`. Makes passes while it holds the lease, until it is stopped; a failed pass does not end it."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -7,110 +7,123 @@ import anyio
 
 from engine.errors import EngineError
 from engine.result import Outcome
-from engine.runtime.lease import Lease, held
+from engine.runtime.apply import always
+from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
+from engine.runtime.internal_errors import InternalErrors
+from engine.runtime.lease import DISABLED, Lease, held
 from engine.runtime.logs import Log
-from engine.runtime.passes import SHORTEST_PAUSE, Backoff, Engine, Memory, Pass, act, choose, look, tune_gc
-from engine.runtime.progress import Lines, Progress
+from engine.runtime.memory import Memory
+from engine.runtime.passes import Engine, Pass, choose, execute, observe_and_plan, tune_gc
+from engine.runtime.progress import LoggedProgress, Progress
 from engine.runtime.provider import WatchingProvider
 from engine.runtime.rejections import Rejections
 
-LONGEST_BACKOFF = 60.0
-"""Seconds at most between attempts while passes fail."""
+LONGEST_RETRY_PAUSE = 60.0
+"""Longest pause in seconds between attempts while passes fail."""
 
 
 async def run(
     engine: Engine,
-    lease: Lease,
+    lease: Lease | None,
     log: Log,
     *,
     interval: float = 60.0,
     stop: anyio.CancelScope | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Make passes whenever the lease is ours, at least every `interval` seconds, sooner while things move, until `stop` is cancelled.
+    """Make passes while the lease is ours, at least every `interval` seconds and sooner while objects change, until `stop` is cancelled.
 
-    Calls under way then come to their end, and the lease is given back. What was refused is tried again every interval.
+    On cancellation calls in progress end first, and the lease is given back. Without a lease (None) it warns once and always writes.
     """
     tune_gc()
-    loop = _Loop(engine, log, interval, progress or Lines(log))
+    loop = _Loop(engine, log, interval, progress or LoggedProgress(log))
     with stop or anyio.CancelScope():
-        while True:
-            try:
-                async with held(lease, on_wait=loop.progress.contested) as leadership:
-                    log.info("leading", lease=f"{lease.namespace}/{lease.name}", identity=lease.identity)
-                    await loop.lead(leadership.sure)
-            except EngineError as error:
-                log.warning("not leading", error=error)
-            await engine.clock.sleep(lease.durations.retry)
+        if lease is None:
+            log.warning(DISABLED)
+            await loop.make_passes(always)
+        else:
+            await _run_as_leader(loop, lease)
+
+
+async def _run_as_leader(loop: "_Loop", lease: Lease) -> None:
+    while True:
+        try:
+            async with held(lease, on_wait=loop.progress.waiting_for_lease) as leadership:
+                loop.log.info("leading", lease=lease, identity=lease.identity)
+                await loop.make_passes(leadership.may_write)
+        except EngineError as error:
+            loop.log.warning("not leading", error=error)
+        await lease.clock.sleep(lease.durations.retry)
 
 
 class _Loop:
-    """The state of one loop; it outlives the loss of the lease, for it is only memory."""
+    """The state of one loop. It is kept when the lease is lost, for it is only memory."""
 
     def __init__(self, engine: Engine, log: Log, interval: float, progress: Progress) -> None:
         self.engine = engine
         self.log = log
         self.interval = interval
         self.progress = progress
-        # Shorter than the interval, so that each pass that comes by the interval asks again, and those in quick succession do not.
+        # Half an interval: a pass that the interval begins tries again what was rejected, and passes in quick succession do not.
         self.memory = Memory(rejections=Rejections(patience=interval / 2))
-        self.said: set[str] = set()
+        self.internal_errors = InternalErrors(log)
+        self.logged: set[str] = set()
 
-    async def lead(self, may: Callable[[], bool]) -> None:
-        """Pass after pass: at every change where the provider notices them, else ever more rarely while nothing moves."""
+    async def make_passes(self, may_write: Callable[[], bool]) -> None:
+        """Make passes for ever: at every change if the provider watches the cluster, else with growing pauses while nothing changes."""
         provider = self.engine.provider
         if not isinstance(provider, WatchingProvider):
-            await self._passes(may, Backoff(self.interval), self.engine.clock.sleep)
+            await self._repeat(may_write, Backoff(self.interval), self.engine.clock.sleep)
             return
-        async with provider.following(self.engine.scope):
-            await self._passes(may, Backoff(self.interval, patient=True), partial(self._until_changed, provider))
+        async with provider.watching(self.engine.scope):
+            await self._repeat(may_write, Backoff(self.interval, watching=True), partial(self._until_changed, provider))
 
-    async def _passes(self, may: Callable[[], bool], pace: Backoff, rest: Callable[[float], Awaitable[None]]) -> None:
-        """One pass after the other; one that fails is followed by a longer and longer pause."""
-        failed = 0
+    async def _repeat(self, may_write: Callable[[], bool], backoff: Backoff, pause: Callable[[float], Awaitable[None]]) -> None:
+        failures = 0
         while True:
             try:
-                await rest(await self._pass(may, pace))
-                failed = 0
+                await pause(await self._pass(may_write, backoff))
+                failures = 0
             except Exception as error:
-                failed += 1
-                pause = min(LONGEST_BACKOFF, self.interval, 2.0**failed)
-                self.log.error("pass failed", error=error, again_in=pause, exc_info=not isinstance(error, EngineError))
-                await self.engine.clock.sleep(pause)
+                failures += 1
+                seconds = min(LONGEST_RETRY_PAUSE, self.interval, 2.0**failures)
+                self.log.error("pass failed", error=error, retry_in=seconds, exc_info=not isinstance(error, EngineError))
+                await self.engine.clock.sleep(seconds)
 
-    async def _until_changed(self, provider: WatchingProvider, pause: float) -> None:
-        """Rest until something has changed, a moment at least, so that what changes together is looked at together."""
-        at_once = min(SHORTEST_PAUSE, pause)
-        await self.engine.clock.sleep(at_once)
-        async with anyio.create_task_group() as waits:
+    async def _until_changed(self, provider: WatchingProvider, seconds: float) -> None:
+        """Wait for a change, at most `seconds`, and at least for the shortest pause so that one pass sees changes made together."""
+        shortest = min(SHORTEST_PAUSE, seconds)
+        await self.engine.clock.sleep(shortest)
+        async with anyio.create_task_group() as tasks:
 
-            async def wait() -> None:
+            async def end_when_changed() -> None:
                 await provider.changed()
-                waits.cancel_scope.cancel()
+                tasks.cancel_scope.cancel()
 
-            waits.start_soon(wait)
-            await self.engine.clock.sleep(pause - at_once)
-            waits.cancel_scope.cancel()
+            tasks.start_soon(end_when_changed)
+            await self.engine.clock.sleep(seconds - shortest)
+            tasks.cancel_scope.cancel()
 
-    async def _pass(self, may: Callable[[], bool], pace: Backoff) -> float:
-        """One pass. Returns how many seconds may go by until the next."""
-        seen = await look(self.engine, self.memory)
-        self._say_what_is_new(seen)
-        chosen = choose(seen, self.memory, self.engine.clock.monotonic())
-        self.progress.planned(seen.planned.plans, sum(len(plan.operations) for plan in chosen))
-        results = await act(self.engine, self.memory, seen, chosen, on_result=self.progress.done, may=may)
-        moved = not seen.quiet or any(result.outcome is Outcome.DONE for result in results)
-        pause = pace.pause(self.engine, self.memory, seen, moved=moved, idle=not chosen)
-        self.progress.resting(seen.planned.plans, pause)
-        return pause
+    async def _pass(self, may_write: Callable[[], bool], backoff: Backoff) -> float:
+        """Make one pass. Returns the longest pause until the next one, in seconds."""
+        current = await observe_and_plan(self.engine, self.memory)
+        self.internal_errors.note(current.planned.plans)
+        self._log_blocked(current)
+        chosen = choose(current, self.memory, self.engine.clock.monotonic())
+        self.progress.planned(current.planned.plans, sum(len(plan.operations) for plan in chosen))
+        results = await execute(self.engine, self.memory, current, chosen, on_result=self.progress.applied, may_write=may_write)
+        changed = not current.quiet or any(result.outcome is Outcome.DONE for result in results)
+        seconds = backoff.pause(self.engine, self.memory, current, changed=changed, idle=not chosen)
+        self.progress.idle(current.planned.plans, seconds)
+        return seconds
 
-    def _say_what_is_new(self, seen: Pass) -> None:
-        """Warn of what users and operators should know: once, not with every pass."""
-        warnings = {f"{kind} objects were not seen completely: {why}" for kind, why in seen.world.incomplete.items()}
-        warnings.update(objection.message for objection in seen.planned.objections)
-        for plan in seen.planned.plans:
-            warnings.update(f"{plan.root}: {objection.message}" for objection in plan.objections)
-            warnings.update(f"{plan.root}: {problem}" for problem in plan.problems)
-        for warning in sorted(warnings - self.said):
-            self.log.warning("held back", reason=warning)
-        self.said = warnings
+    def _log_blocked(self, current: Pass) -> None:
+        """Log why something cannot be done before a user or operator acts: once, not in every pass."""
+        reasons = {f"{kind} objects could not be listed completely: {why}" for kind, why in current.world.incomplete.items()}
+        reasons.update(objection.message for objection in current.planned.objections)
+        for plan in current.planned.plans:
+            reasons.update(f"{plan.root}: {objection.message}" for objection in plan.objections)
+            reasons.update(f"{plan.root}: {problem}" for problem in plan.problems)
+        for reason in sorted(reasons - self.logged):
+            self.log.warning("blocked", reason=reason)
+        self.logged = reasons

@@ -1,59 +1,39 @@
-"""Passes: look, think, choose, act. `sync` and `run` make the same ones; they differ in when the next begins and when it is the last."""
+"""Passes: observe, plan, choose, execute. `sync` and `run` differ only in when the next pass begins and which one is the last."""
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-import anyio
+import anyio.to_thread
 
-from engine.blueprint import Blueprint, holes
-from engine.errors import ClusterError
-from engine.event import Event, RootWarning
+from engine.blueprint import Blueprint, incomplete_kinds
 from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.memo import Memo
-from engine.observed import Live, Observed, World
+from engine.observed import Observed, World
 from engine.operation import Operation
 from engine.plan import Plan
+from engine.proposal import propose
 from engine.resource import Body
 from engine.result import Result
-from engine.runtime.apply import always, apply, unheard
+from engine.runtime.apply import always, apply, ignore_result
 from engine.runtime.clock import Clock
-from engine.runtime.debounce import Debounce
-from engine.runtime.failed_calls import FailedCalls
+from engine.runtime.event_recording import EventBuilder, new_warnings, no_events, record_events
+from engine.runtime.memory import Memory
 from engine.runtime.provider import Observation, Provider, Scope
-from engine.runtime.rejections import Rejections, is_collision
 from engine.tick import Plans, plan_all
 from engine.verb import Verb
 from engine.verdict import earliest
-from engine.world import assemble, propose, with_foreign
+from engine.world import assemble, with_foreign
 
-SHORTEST_PAUSE = 0.2
-"""Seconds between two passes while things move."""
-
-MANY = 2000
-"""Objects beyond which thinking takes long enough to be felt by whatever else runs on the loop, such as the renewal of the lease."""
-
-TELLING = 5.0
-"""Seconds that the telling of a pass may take; what is not told by then is not told."""
-
-TELLERS = 4
-
-
-EventBuilder = Callable[[Sequence[RootWarning], Sequence[Result]], tuple[Event, ...]]
-"""What people are told of a pass: of faults that are news, and of what was done."""
-
-
-def no_events(faults: Sequence[RootWarning], results: Sequence[Result]) -> tuple[Event, ...]:
-    """No events."""
-    return ()
+MANY_OBJECTS = 2000
+"""Above this number of objects plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What a pass needs: where it looks and writes, what roots mean, and how far it may go."""
+    """The fixed arguments of every pass."""
 
     provider: Provider
     clock: Clock
@@ -65,102 +45,73 @@ class Engine:
     events_of: EventBuilder = no_events
 
 
-@dataclass(slots=True, eq=False)
-class Memory:
-    """What one process remembers from pass to pass: it makes passes cheaper, or writes fewer; none of it is needed.
-
-    What failed under its hands is more than that: a fact, which goes into what is seen.
-    """
-
-    memo: Memo = field(default_factory=Memo)
-    world: World | None = None
-    """What was seen last."""
-    states: Debounce = field(default_factory=Debounce)
-    rejections: Rejections = field(default_factory=Rejections)
-    foreign: dict[ResourceId, set[ResourceId]] = field(default_factory=dict)
-    """Root -> names that it wants and that others turned out to hold."""
-    failed_calls: FailedCalls = field(default_factory=FailedCalls)
-    faults: frozenset[RootWarning] = frozenset()
-    """The faults that people have been told of."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Pass:
-    """What a look brought: the world, what to make of it, and what is news in it."""
+    """The first half of a pass: the observed world and the plans for it."""
 
     now: datetime
     took: float
-    """Seconds that it took."""
+    """Seconds that observing and planning took."""
     world: World
     planned: Plans
     unchanged: frozenset[ResourceId]
-    """The roots of which nothing has changed since the look before."""
+    """The roots for which nothing has changed since the previous pass."""
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing has changed at all."""
+        """Whether nothing at all has changed since the previous pass."""
         return len(self.unchanged) == len(self.world.roots)
 
     @property
     def wake_at(self) -> datetime | None:
-        """The first moment at which time alone will change a plan."""
+        """The first time at which a plan changes although no object does; None if there is none."""
         return earliest(plan.wake_at for plan in self.planned.plans if plan.wake_at and plan.wake_at > self.now)
 
 
 def tune_gc() -> None:
-    """Let Python's cyclic collector run rarely: it takes four fifths of the time in which big lists are parsed, for nothing."""
+    """Raise the garbage collector's thresholds: large lists are acyclic, and collecting takes four fifths of the time of parsing them."""
     gc.set_threshold(100_000, 50, 100)
 
 
-async def look(engine: Engine, memory: Memory, manifests: Sequence[Body] = ()) -> Pass:
-    """See what is there and planned it, as if the manifests were applied. Raises `Unreachable`, `Unauthorized` when nothing can be seen."""
+async def observe_and_plan(engine: Engine, memory: Memory, manifests: Sequence[Body] = ()) -> Pass:
+    """List what is in scope and plan for it, as if the manifests were applied.
+
+    Raises `Unauthorized`, `Unreachable` when nothing can be listed, and transient errors of reading a foreign object.
+    """
     began = engine.clock.monotonic()
-    sighting = await engine.provider.observe(engine.scope)
-    foreign = {root: await _met_again(engine.provider, ids) for root, ids in memory.foreign.items()}
-    memory.foreign = {root: {there.id for there in lives} for root, lives in foreign.items()}
+    observation = await engine.provider.observe(engine.scope)
+    await memory.foreign.refresh(engine.provider)
     now = engine.clock.now()
 
-    def think() -> Pass:
-        return _think(engine, memory, sighting, foreign, manifests, now)
+    def plan() -> Pass:
+        return _plan(engine, memory, observation, manifests, now)
 
-    seen = await anyio.to_thread.run_sync(think) if len(sighting.children) > MANY else think()
-    return replace(seen, took=engine.clock.monotonic() - began)
-
-
-async def _met_again(provider: Provider, ids: Iterable[ResourceId]) -> list[Live]:
-    """Those of other people's objects that are still in the way."""
-    return [there for id in sorted(ids) if (there := await provider.look(id)) is not None]
+    result = await anyio.to_thread.run_sync(plan) if len(observation.children) > MANY_OBJECTS else plan()
+    return replace(result, took=engine.clock.monotonic() - began)
 
 
-def _think(
-    engine: Engine,
-    memory: Memory,
-    sighting: Observation,
-    foreign: Mapping[ResourceId, Sequence[Live]],
-    manifests: Sequence[Body],
-    now: datetime,
-) -> Pass:
+def _plan(engine: Engine, memory: Memory, observation: Observation, manifests: Sequence[Body], now: datetime) -> Pass:
     before = {observed.root.id: observed for observed in memory.world.roots} if memory.world else {}
-    seen = assemble(
+    memory.world = assemble(
         engine.blueprints,
-        sighting.roots,
-        sighting.children,
-        sighting.incomplete,
+        observation.roots,
+        observation.children,
+        observation.incomplete,
         memory.world,
-        references=sighting.references,
-        unserved=sighting.unserved,
+        references=observation.references,
+        unserved=observation.unserved,
         failed_calls=memory.failed_calls.known,
     )
-    memory.world = seen
-    unchanged = frozenset(each.root.id for each in seen.roots if _is_same(each, before.get(each.root.id)))
-    world = propose(seen, manifests, engine.scope.references)
-    for root, lives in foreign.items():
-        world = with_foreign(world, root, lives)
+    unchanged = frozenset(each.root.id for each in memory.world.roots if _is_unchanged(each, before.get(each.root.id)))
+    memory.foreign.forget_listed(memory.world)
+    world = propose(memory.world, manifests, engine.scope.references)
+    for root, objects in memory.foreign.known.items():
+        world = with_foreign(world, engine.blueprints, root, objects)
     return Pass(now, 0.0, world, plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, engine.limits), unchanged)
 
 
-def _is_same(observed: Observed, before: Observed | None) -> bool:
-    """Whether this root and everything of it is as it was: what has not changed is the same object."""
+def _is_unchanged(observed: Observed, before: Observed | None) -> bool:
+    """Whether the root and all its objects are the same Python objects as before: `assemble` keeps those that did not change."""
     return (
         before is not None
         and observed.root is before.root
@@ -169,133 +120,79 @@ def _is_same(observed: Observed, before: Observed | None) -> bool:
     )
 
 
-def choose(seen: Pass, memory: Memory, at: float) -> tuple[Plan, ...]:
-    """What of the plans is carried out now: nothing that a guard objects to, no state in motion, nothing that was refused as it stands.
+def choose(current: Pass, memory: Memory, at: float) -> tuple[Plan, ...]:
+    """The plans with the operations to execute now; `at` is a time of a monotonic clock. Plans without any are left out.
 
-    A root that does not exist yet is made alone: the names of its children are not known before its uid is. Where nothing may be done
-    because no root is seen, what somebody has deleted is let go all the same: it waits for nobody but us.
+    Left out are plans that a guard objects to, operations that are suspended (`Rejections`), and statuses that still change (`Debounce`).
+    A root that does not exist yet is created alone: its children need its uid. When a guard objects to the pass as a whole, only plans
+    without a root are executed: they finish deletions that somebody else has started.
     """
-    plans = seen.planned.plans
-    if seen.planned.objections:
-        roots = {observed.root.id for observed in seen.world.roots}
+    plans = current.planned.plans
+    if current.planned.objections:
+        roots = {observed.root.id for observed in current.world.roots}
         plans = tuple(plan for plan in plans if plan.root not in roots)
-    willing = (_first_things(plan) for plan in plans if not plan.objections)
-    allowed = [_without(plan, lambda operation: memory.rejections.stand(operation, at)) for plan in willing]
-    due = memory.states.due(_states(allowed), at, seen.now.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    allowed = [
+        _without(_creation_first(plan), lambda operation: memory.rejections.suspends(operation, at))
+        for plan in plans
+        if not plan.objections
+    ]
+    due = memory.debounce.due(_statuses(allowed), at)
     steady = (
-        plan if _is_at_rest(plan, seen) else _without(plan, lambda operation: operation.verb is Verb.STATUS and operation.key not in due)
+        plan if _is_final(plan, current) else _without(plan, lambda operation: operation.verb is Verb.STATUS and operation.key not in due)
         for plan in allowed
     )
     chosen = tuple(plan for plan in steady if plan.operations)
-    memory.states.written(state.key for state in _states(chosen))
+    memory.debounce.written(status.key for status in _statuses(chosen))
     return chosen
 
 
-def _states(plans: Iterable[Plan]) -> list[Operation]:
+def _statuses(plans: Iterable[Plan]) -> list[Operation]:
     return [operation for plan in plans for operation in plan.operations if operation.verb is Verb.STATUS]
 
 
-def _first_things(plan: Plan) -> Plan:
-    making = tuple(operation for operation in plan.operations if operation.verb is Verb.CREATE and operation.id == plan.root)
-    return replace(plan, operations=making) if making else plan
+def _creation_first(plan: Plan) -> Plan:
+    """Only the creation of the root, if the plan contains it."""
+    creation = tuple(operation for operation in plan.operations if operation.verb is Verb.CREATE and operation.id == plan.root)
+    return replace(plan, operations=creation) if creation else plan
 
 
-def _is_at_rest(plan: Plan, seen: Pass) -> bool:
-    """Whether states are all that is left to do, nothing more is to be expected, and nothing has moved: then they are final."""
-    return plan.root in seen.unchanged and not plan.pending and all(operation.verb is Verb.STATUS for operation in plan.operations)
+def _is_final(plan: Plan, current: Pass) -> bool:
+    """Whether only statuses are left to write, nothing is pending and nothing has changed: then the statuses will not change either."""
+    return plan.root in current.unchanged and not plan.pending and all(operation.verb is Verb.STATUS for operation in plan.operations)
 
 
-def _without(plan: Plan, put_off: Callable[[Operation], bool]) -> Plan:
-    """The plan without what is put off, and without what comes after that."""
+def _without(plan: Plan, excluded: Callable[[Operation], bool]) -> Plan:
+    """The plan without the excluded operations and all that come after them."""
     left_out: set[str] = set()
-    for operation in plan.operations:  # Ordered: whatever comes before has been decided on.
-        if not left_out.isdisjoint(operation.after) or put_off(operation):
+    for operation in plan.operations:  # Sorted: each operation follows those named in its `after`.
+        if not left_out.isdisjoint(operation.after) or excluded(operation):
             left_out.add(operation.key)
     return replace(plan, operations=tuple(each for each in plan.operations if each.key not in left_out)) if left_out else plan
 
 
-async def act(
+async def execute(
     engine: Engine,
     memory: Memory,
-    seen: Pass,
-    plans: Sequence[Plan],
+    current: Pass,
+    chosen: Sequence[Plan],
     *,
-    on_result: Callable[[Result], None] = unheard,
-    may: Callable[[], bool] = always,
+    on_result: Callable[[Result], None] = ignore_result,
+    may_write: Callable[[], bool] = always,
 ) -> list[Result]:
-    """Carry out what was chosen of the plans of a look, remember what was refused or does not last, and tell about it."""
-    results = await apply(plans, engine.provider, engine.clock, concurrency=engine.concurrency, on_result=on_result, may=may)
-    for in_vain in memory.rejections.note(results, engine.clock.monotonic()):
-        results.append(in_vain)
-        on_result(in_vain)
-    _meet(memory, plans, results)
-    if not seen.planned.objections:
-        unclear = {one.kind.name for one in engine.blueprints if holes(one, seen.world.incomplete, engine.configuration)}
-        memory.failed_calls.note(seen.planned.plans, results, engine.clock.now(), unclear)
-    await tell(engine.provider, engine.events_of(_news(seen, memory), results))
+    """Apply the chosen plans, remember the results and record the events of the pass. Returns all results.
+
+    A change that does not last has two results: DONE, and FAILED with the reason.
+    """
+    results = await apply(chosen, engine.provider, engine.clock, concurrency=engine.concurrency, on_result=on_result, may_write=may_write)
+    for reverted in memory.rejections.note(results, engine.clock.monotonic()):
+        results.append(reverted)
+        on_result(reverted)
+    memory.foreign.note(chosen, results)
+    if not current.planned.objections:
+        incomplete = {
+            each.kind.name for each in engine.blueprints if incomplete_kinds(each, current.world.incomplete, engine.configuration)
+        }
+        memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete)
+    warnings = new_warnings(current.world, current.planned.plans, memory)
+    await record_events(engine.provider, engine.events_of(warnings, results))
     return results
-
-
-def _news(seen: Pass, memory: Memory) -> list[RootWarning]:
-    """The faults that nobody has been told of: each is told once, and again when the root has been edited and still has it.
-
-    Those of a manifest that is only proposed are for whoever proposes it.
-    """
-    roots = {observed.root.id: observed.root for observed in seen.world.roots if observed.root.uid and observed.proposal is None}
-    found = frozenset(fault for plan in seen.planned.plans if plan.root in roots for fault in _faults(roots[plan.root], plan))
-    news, memory.faults = sorted(found - memory.faults), found
-    return news
-
-
-def _faults(root: Live, plan: Plan) -> Iterator[RootWarning]:
-    for problem in plan.problems:
-        yield RootWarning(root.id, root.uid, root.generation, problem)
-    for alarm in plan.alarms:
-        yield RootWarning(root.id, root.uid, root.generation, alarm.text, alarm.reason)
-
-
-def _meet(memory: Memory, plans: Sequence[Plan], results: Iterable[Result]) -> None:
-    """Remember who turned out to hold a name that we want, so that the next plan knows."""
-    roots = {id(operation): plan.root for plan in plans for operation in plan.operations}
-    for result in results:
-        if is_collision(result):
-            memory.foreign.setdefault(roots[id(result.operation)], set()).add(result.operation.id)
-
-
-async def tell(provider: Provider, events: Sequence[Event]) -> None:
-    """Write the events, as well as can be: they are for people, and never a reason to stop."""
-    limit = anyio.CapacityLimiter(TELLERS)
-
-    async def write(event: Event) -> None:
-        async with limit:
-            try:
-                await provider.record(event)
-            except ClusterError:
-                return
-
-    with anyio.move_on_after(TELLING):
-        async with anyio.create_task_group() as tellers:
-            for event in events:
-                tellers.start_soon(write, event)
-
-
-class Backoff:
-    """How long to pause between two passes: briefly while things move, ever longer while they do not.
-
-    A patient one is told of changes: having nothing to do, it waits for one, or for time to change something.
-    """
-
-    def __init__(self, longest: float, *, patient: bool = False) -> None:
-        self._longest = longest
-        self._pause = SHORTEST_PAUSE
-        self._patient = patient
-
-    def pause(self, engine: Engine, memory: Memory, seen: Pass, *, moved: bool, idle: bool = False) -> float:
-        """Seconds until the next pass: sooner when a state is due, or when time itself changes a plan; never so soon that we only look."""
-        self._pause = SHORTEST_PAUSE if moved else min(self._longest, self._pause * 2)
-        pauses = [self._longest if self._patient and idle else self._pause]
-        if seen.wake_at:
-            pauses.append((seen.wake_at - engine.clock.now()) / timedelta(seconds=1))
-        if (due := memory.states.next_due) is not None:
-            pauses.append(due - engine.clock.monotonic())
-        return max(min(pauses), min(SHORTEST_PAUSE, self._longest), seen.took)

@@ -1,4 +1,4 @@
-"""Progress: what a session tells while it works; whoever shows it decides how."""
+"""Progress: what a session or loop reports while it works."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,66 +9,66 @@ from engine.runtime.logs import Log
 
 
 class Progress(Protocol):
-    """Told in this order: perhaps `contested`, then for each pass `planned`, each `done`, and `resting` before the next one."""
+    """Called in this order: `waiting_for_lease` if need be; then for each pass `planned`, `applied` for each result, and `idle`."""
 
-    def contested(self, holder: str) -> None:
-        """We wait for that holder of the lease."""
+    def waiting_for_lease(self, holder: str) -> None:
+        """The lease is held by `holder`; called once for each holder."""
         ...
 
-    def planned(self, plans: Sequence[Plan], calls: int) -> None:
-        """A pass has been thought out; of its operations, so many are carried out now."""
+    def planned(self, plans: Sequence[Plan], operations: int) -> None:
+        """A pass has computed these plans; `operations` of their operations are executed now."""
         ...
 
-    def done(self, result: Result) -> None:
-        """An operation has ended, one way or another."""
+    def applied(self, result: Result) -> None:
+        """An operation has ended, with whatever outcome."""
         ...
 
-    def resting(self, plans: Sequence[Plan], seconds: float) -> None:
-        """Nothing is done for that long, unless we are stopped; the plans say what is waited for."""
+    def idle(self, plans: Sequence[Plan], seconds: float) -> None:
+        """The pass has ended; the next one begins after at most `seconds`."""
         ...
 
 
 class NoProgress:
     """A `Progress` that shows nothing."""
 
-    def contested(self, holder: str) -> None:
+    def waiting_for_lease(self, holder: str) -> None:
         """Nothing."""
 
-    def planned(self, plans: Sequence[Plan], calls: int) -> None:
+    def planned(self, plans: Sequence[Plan], operations: int) -> None:
         """Nothing."""
 
-    def done(self, result: Result) -> None:
+    def applied(self, result: Result) -> None:
         """Nothing."""
 
-    def resting(self, plans: Sequence[Plan], seconds: float) -> None:
+    def idle(self, plans: Sequence[Plan], seconds: float) -> None:
         """Nothing."""
 
 
-class Lines:
-    """A `Progress` as lines of a log: every operation, and whom we wait for."""
+class LoggedProgress:
+    """A `Progress` that logs: `applied` at level info, `failed` as a warning, everything else at level debug."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
 
-    def contested(self, holder: str) -> None:
-        """Who leads instead of us."""
+    def waiting_for_lease(self, holder: str) -> None:
+        """Log who holds the lease."""
         self._log.info("waiting for the lease", holder=holder)
 
-    def planned(self, plans: Sequence[Plan], calls: int) -> None:
-        """How much there is to do."""
-        self._log.debug("planned", roots=len(plans), operations=calls)
+    def planned(self, plans: Sequence[Plan], operations: int) -> None:
+        """Log how much there is to do."""
+        self._log.debug("planned", roots=len(plans), operations=operations)
 
-    def done(self, result: Result) -> None:
-        """What came of an operation."""
+    def applied(self, result: Result) -> None:
+        """Log the outcome of an operation: `applied`, `failed`, `conflict` or `skipped`."""
         operation, outcome = result.operation, result.outcome
         values = {"operation": operation.verb, "object": operation.id, "why": operation.why}
         if outcome is Outcome.DONE:
-            self._log.info("done", **values)
+            self._log.info("applied", **values)
         elif outcome is Outcome.FAILED:
             self._log.warning("failed", **values, error=result.error)
         else:
             self._log.debug(str(outcome), **values, error=result.error)
 
-    def resting(self, plans: Sequence[Plan], seconds: float) -> None:
-        """How long until the next pass."""
-        self._log.debug("resting", seconds=round(seconds, 3))
+    def idle(self, plans: Sequence[Plan], seconds: float) -> None:
+        """Log the time until the next pass, and how much is left to later passes."""
+        self._log.debug("idle", seconds=round(seconds, 3), deferred=sum(len(plan.deferred) for plan in plans))

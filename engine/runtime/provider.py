@@ -1,63 +1,69 @@
-"""Provider: the world as the engine's shell uses it, whoever stands behind it."""
+"""Provider: the cluster as the engine's shell uses it; implemented over an API server, a snapshot file or the sandbox."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from engine.errors import ServerFault, Throttled, Unreachable
 from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.operation import Operation
 
+TRANSIENT = (Unreachable, ServerFault, Throttled)
+"""Errors of a server that may not occur at the next attempt."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What to look at: namespaces (none: all of them), root kinds, the kinds of their children, and those of others that they refer to."""
+    """What to list: root kinds, the kinds of their children, and the kinds that they refer to."""
 
     roots: tuple[Kind, ...]
     children: tuple[Kind, ...]
     selector: str
-    """Label selector that our children carry; roots are listed without one."""
+    """Label selector of our children. Roots and references are listed without a selector."""
     namespaces: tuple[str, ...] = ()
+    """Empty: all namespaces."""
     references: tuple[Kind, ...] = ()
-    """Kinds of which everything is read, listed without a selector; one that is among the roots or the children as well is listed once."""
+    """A kind that is also among the roots or the children is listed once, without a selector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a look at the cluster brought: everything that could be listed, and what could not and why."""
+    """Everything that one listing of the cluster returned, and what could not be listed."""
 
     roots: Sequence[Live]
     children: Sequence[Live]
     incomplete: Mapping[str, str] = field(default_factory=dict)
-    """Kind name -> why its listing is not complete (403, 5xx). A kind that the server does not serve is no hole: there is none of it."""
+    """Kind name -> why it could not be listed completely (403, 5xx). Kinds that the server does not serve are not in here."""
     references: Sequence[Live] = ()
     unserved: frozenset[str] = frozenset()
-    """Kinds that the server does not serve."""
+    """Names of the kinds that the server does not serve: there are no objects of them."""
 
 
 class Provider(Protocol):
-    """Reads, writes and tells. Raises only `engine.errors.ClusterError` and its kinds."""
+    """Reads and writes objects, and writes events. Raises only `engine.errors.ClusterError` and its subclasses."""
 
     async def observe(self, scope: Scope) -> Observation:
-        """List all kinds of the scope at once. Raises `Unreachable` and `Unauthorized` when nothing can be seen at all."""
+        """List all kinds of the scope concurrently. Raises `Unauthorized`, and `Unreachable` when no list is answered."""
         ...
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
-        """Make the call that the operation stands for, with its preconditions; `uids` binds owners made by the same plan.
+        """Send the API call of an operation with its preconditions; `uids` are the uids of owners that the same plan has created.
 
-        QueryResults with the object afterwards (metadata at least), or nothing once it is gone. A vanished object is success for
-        release and delete. Raises `AlreadyExists`, `Conflict`, `Forbidden`, `Invalid`, `NotFound`, `Unreachable`, `ServerFault`.
+        Returns the object as it is afterwards (at least its metadata), or None when it is gone. For release and delete an object that no
+        longer exists is a success. Raises `AlreadyExists`, `Conflict`, `Forbidden`, `Invalid`, `NotFound`, `Throttled`, `Unreachable`,
+        `ServerFault`.
         """
         ...
 
-    async def look(self, id: ResourceId) -> Live | None:
-        """That one object, if it is there."""
+    async def get(self, id: ResourceId) -> Live | None:
+        """One object, read from the server now; None if it does not exist."""
         ...
 
     async def record(self, event: Event) -> None:
-        """Write a Kubernetes Event; failing to do so is never the caller's failure."""
+        """Write a Kubernetes Event."""
         ...
 
     async def serves(self, kind: Kind) -> bool:
@@ -67,12 +73,12 @@ class Provider(Protocol):
 
 @runtime_checkable
 class WatchingProvider(Protocol):
-    """What a provider may offer with_foreign `Provider`: it keeps up with the world, so that a look costs no call and a change is noticed."""
+    """An optional capability of a `Provider`: it watches the scope, so that `observe` makes no call and changes are noticed."""
 
-    def following(self, scope: Scope) -> AbstractAsyncContextManager[None]:
-        """Keep up with everything in the scope for as long as this lasts."""
+    def watching(self, scope: Scope) -> AbstractAsyncContextManager[None]:
+        """Watch everything in the scope while the block runs."""
         ...
 
     async def changed(self) -> None:
-        """Return once something is otherwise than at the last look."""
+        """Return when something has changed since the last `observe`."""
         ...

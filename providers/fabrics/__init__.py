@@ -1,1 +1,1 @@
-"""Fabrics: what is said in the vendors' domains. Pure; a new vendor is one file here, or a plug-in of its own."""
+"""Fabrics: plug-ins for the fabrics of vendors. Pure; a new vendor is a module here, or a package with an entry point."""

@@ -1,1 +1,1 @@
-"""The cluster over the wire: kr8s for kubeconfig, credentials and TLS, one aiohttp session for every request."""
+"""A client of real API servers: kr8s for kubeconfig, credentials and TLS, aiohttp for requests."""

@@ -1,7 +1,7 @@
-"""Client: the verbs of a Kubernetes API over the wire, as the engine asks for them."""
+"""KubernetesClient: the verbs of a Kubernetes API over HTTP."""
 
 import random
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,10 +10,10 @@ from typing import Any
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.runtime.client import Body, Listing, PatchType
+from providers.kubernetes.api import DirectApi
 from providers.kubernetes.discovery import Discovery, discover
-from providers.kubernetes.faults import refusal_of
-from providers.kubernetes.paging import listed
-from providers.kubernetes.session import DirectApi
+from providers.kubernetes.errors import error_of_status
+from providers.kubernetes.paging import list_all
 from providers.kubernetes.wire import (
     JSON,
     METADATA_ONLY,
@@ -29,9 +29,9 @@ from providers.kubernetes.wire import (
     raw_objects,
 )
 
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-WATCHED_FOR = (270, 330)
-"""Seconds, from and to: a watch ends by itself, and not all of them at the same moment."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+WATCH_SECONDS = (270, 330)
+"""Shortest and longest duration of a watch; random, so that not all watches end at the same time."""
 CONTENT_TYPES: dict[PatchType, str] = {
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",
@@ -42,14 +42,14 @@ CONTENT_TYPES: dict[PatchType, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RawListing:
-    """All objects of a kind at one revision, each as its bytes, with its metadata typed."""
+    """All objects of a kind at one revision, each as its metadata and its bytes."""
 
     items: list[tuple[Metadata, bytes]]
     revision: str
 
 
 class KubernetesClient:
-    """`engine.runtime.client.Client` over `DirectApi`. Writes under one field manager; raises only `engine.errors`."""
+    """An `engine.runtime.client.Client` over `DirectApi`. Writes with one field manager; raises only `engine.errors`."""
 
     def __init__(self, api: DirectApi, field_manager: str = "engine") -> None:
         self._api = api
@@ -60,52 +60,54 @@ class KubernetesClient:
 
     @property
     def namespace(self) -> str:
-        """The namespace that the kubeconfig, or the pod we run in, means by default."""
+        """The default namespace of the kubeconfig or of the pod."""
         return self._api.namespace
 
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         await self._api.aclose()
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
-        """Every object of the kind, in a namespace or (empty) in all; pages are joined."""
-        return Listing(*await listed(self._api.send, objects, kind, namespace, labels, fields))
+        """All objects of the kind, in one namespace or (empty) in all; pages are joined."""
+        return Listing(*await list_all(self._api.send, objects, kind, namespace, labels, fields))
 
     async def list_raw(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> RawListing:
-        """The same, with nothing parsed but metadata: a third of the time and a fifth of the memory."""
-        return RawListing(*await listed(self._api.send, raw_objects, kind, namespace, labels, fields))
+        """The same with only the metadata parsed: a third of the time and a fifth of the memory."""
+        return RawListing(*await list_all(self._api.send, raw_objects, kind, namespace, labels, fields))
 
     async def lives(self, kind: Kind, namespace: str, labels: str) -> tuple[Sequence[Live], str]:
-        """The same as the engine keeps them, bytes with typed metadata; and the revision from which a watch misses nothing."""
+        """All objects of the kind as `Live` objects that are not parsed; and the revision from which a watch misses nothing."""
         listing = await self.list_raw(kind, namespace, labels=labels)
         return [_live(kind, metadata, content) for metadata, content in listing.items], listing.revision
 
     async def watch(
-        self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = ""
+        self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = "", on_open: Callable[[], None] | None = None
     ) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
         """Events after revision `since`, bookmarks among them, until the server ends the stream.
 
-        Raises `Expired` when the revision is forgotten, `Unreachable` when the stream breaks or falls silent. Use `aclosing`.
+        Raises `Expired` when the server no longer has the revision, `Unreachable` when the stream breaks or is silent. Use `aclosing`.
         """
-        asked = query(
+        parameters = query(
             watch="1",
             allowWatchBookmarks="true",
             resourceVersion=since,
-            timeoutSeconds=str(random.randint(*WATCHED_FOR)),
+            timeoutSeconds=str(random.randint(*WATCH_SECONDS)),
             labelSelector=labels,
             fieldSelector=fields,
         )
-        stream = await self._api.stream(Request("GET", collection(kind, namespace) + asked))
+        stream = await self._api.stream(Request("GET", collection(kind, namespace) + parameters))
         async with aclosing(stream), aclosing(stream.chunks()) as chunks, aclosing(lines(chunks)) as events:
+            if on_open is not None:
+                on_open()
             async for line in events:
                 event = decoded(line)
                 if event.get("type") == "ERROR":
-                    raise refusal_of(event.get("object") or {})
+                    raise error_of_status(event.get("object") or {})
                 yield event["type"], event["object"]
 
     async def get(self, kind: Kind, namespace: str, name: str, *, subresource: str = "") -> dict[str, Any]:
-        """One object, or a view of it (`scale`). Raises `NotFound`."""
-        return await self._ask("GET", member(kind, namespace, name, subresource))
+        """One object, or a subresource of it (`scale`). Raises `NotFound`."""
+        return await self._send("GET", member(kind, namespace, name, subresource))
 
     async def create(
         self,
@@ -120,19 +122,19 @@ class KubernetesClient:
     ) -> dict[str, Any]:
         """POST to the collection, or, with `name` and `subresource`, to a subresource of one object.
 
-        With `metadata_only` the answer is cheaper and has nothing but metadata. Raises `AlreadyExists`, `Conflict`, `NotFound`,
-        `Invalid`, `Forbidden`; after `Unreachable` and `ServerFault` the object may be there all the same.
+        With `metadata_only` the response contains only metadata and is cheaper. Raises `AlreadyExists`, `Conflict`, `NotFound`, `Invalid`,
+        `Forbidden`; after `Unreachable` and `ServerFault` the object may have been created.
         """
         path = member(kind, namespace, name, subresource) if name else collection(kind, namespace)
-        asked = query(fieldManager=self._manager, dryRun="All" if dry_run else "")
-        return await self._ask("POST", path + asked, encoded(body), accept=METADATA_ONLY if metadata_only else JSON)
+        parameters = query(fieldManager=self._manager, dryRun="All" if dry_run else "")
+        return await self._send("POST", path + parameters, encoded(body), accept=METADATA_ONLY if metadata_only else JSON)
 
     async def replace(
         self, kind: Kind, namespace: str, name: str, body: Body, *, subresource: str = "", metadata_only: bool = False
     ) -> dict[str, Any]:
         """PUT, bound to the resourceVersion in the body if there is one. Raises `Conflict`, `NotFound`."""
         path = member(kind, namespace, name, subresource) + query(fieldManager=self._manager)
-        return await self._ask("PUT", path, encoded(body), accept=METADATA_ONLY if metadata_only else JSON)
+        return await self._send("PUT", path, encoded(body), accept=METADATA_ONLY if metadata_only else JSON)
 
     async def patch(
         self,
@@ -146,10 +148,10 @@ class KubernetesClient:
         force: bool = False,
         metadata_only: bool = False,
     ) -> dict[str, Any]:
-        """PATCH of the given kind; `force` belongs to `apply`. Raises `Conflict`, `NotFound`, `Invalid`."""
-        asked = query(fieldManager=self._manager, force="true" if force and how == "apply" else "")
-        path = member(kind, namespace, name, subresource) + asked
-        return await self._ask(
+        """PATCH of the given type; `force` is for `apply` only. Raises `Conflict`, `NotFound`, `Invalid`."""
+        parameters = query(fieldManager=self._manager, force="true" if force and how == "apply" else "")
+        path = member(kind, namespace, name, subresource) + parameters
+        return await self._send(
             "PATCH", path, encoded(body), content_type=CONTENT_TYPES[how], accept=METADATA_ONLY if metadata_only else JSON
         )
 
@@ -165,21 +167,21 @@ class KubernetesClient:
             "gracePeriodSeconds": grace,
         }
         body = encoded({key: value for key, value in options.items() if value not in (None, {})})
-        return await self._ask("DELETE", member(kind, namespace, name), body)
+        return await self._send("DELETE", member(kind, namespace, name), body)
 
     async def kinds(self) -> Sequence[Kind]:
-        """What the server serves and can both list and watch: each kind once, in its preferred version."""
+        """The kinds that the server can list and watch, each once in its preferred version."""
         return (await self.discover()).kinds()
 
     async def discover(self) -> Discovery:
-        """All that the server serves, in every version, and what of it nobody can tell."""
+        """All kinds that the server serves in all versions, and the API groups that did not answer."""
         return await discover(self._api.send)
 
     async def version(self) -> dict[str, Any]:
-        """What the server says of itself."""
-        return await self._ask("GET", "/version")
+        """The server's version."""
+        return await self._send("GET", "/version")
 
-    async def _ask(
+    async def _send(
         self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON, accept: str = JSON
     ) -> dict[str, Any]:
         return decoded((await self._api.send(Request(method, path, body, content_type, accept))).content)
@@ -191,7 +193,7 @@ def _live(kind: Kind, metadata: Metadata, content: bytes) -> Live:
         uid=metadata.uid,
         revision=metadata.resource_version,
         generation=metadata.generation,
-        created_at=metadata.creation_timestamp or LONG_AGO,
+        created_at=metadata.creation_timestamp or EPOCH,
         deleting_since=metadata.deletion_timestamp,
         owners=tuple(reference.owner() for reference in metadata.owner_references),
         labels=metadata.labels or {},

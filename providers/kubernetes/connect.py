@@ -1,23 +1,23 @@
-"""Connect: from what the command line, the environment or the pod says to a client that is logged in."""
+"""Connect: a client for the cluster that the command line, the environment or the pod selects."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from engine.runtime.clock import Clock
+from providers.kubernetes.api import DirectApi
 from providers.kubernetes.client import KubernetesClient
+from providers.kubernetes.connection_pool import DEFAULT_LIMITS, Limits
 from providers.kubernetes.kubeconfig import Source
-from providers.kubernetes.line import USUAL, Limits
-from providers.kubernetes.session import DirectApi
 
 
 @asynccontextmanager
 async def connected(
-    source: Source, clock: Clock, *, limits: Limits = USUAL, field_manager: str = "engine"
+    source: Source, clock: Clock, *, limits: Limits = DEFAULT_LIMITS, field_manager: str = "engine"
 ) -> AsyncGenerator[KubernetesClient]:
-    """A client for the cluster that the source leads to, closed on leaving.
+    """A client for the cluster of that source, closed at the end of the block.
 
-    Credentials are read here; the server is asked nothing yet. Raises `InputError` when there is no cluster to be found, or the
-    kubeconfig cannot be used, in one line that says what to do.
+    Reads the credentials and sends no request. Raises `InputError`, a line that says what to do, when no cluster is configured or the
+    kubeconfig is invalid.
     """
     api = DirectApi(source, clock, limits)
     try:

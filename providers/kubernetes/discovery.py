@@ -1,4 +1,4 @@
-"""Discovery: what a server serves, in two requests where it can, tolerating the parts that do not answer."""
+"""Discovery: the kinds that a server serves. API groups whose server does not answer are reported, not raised."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ import msgspec
 from engine.errors import ClusterError, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind
 from engine.report.printable import clipped
-from providers.kubernetes.wire import JSON, Answer, Request
+from providers.kubernetes.wire import JSON, Request, Response
 
 T = TypeVar("T")
-Send = Callable[[Request], Awaitable[Answer]]
+Send = Callable[[Request], Awaitable[Response]]
 
 AGGREGATED = ",".join([*(f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")), JSON])
-SILENT = "the API service behind it does not answer"
+NO_ANSWER = "the API service behind it does not answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """A kind that a server serves, and what one can do with it."""
+class ServedKind:
+    """A kind that a server serves, with its verbs and names."""
 
     kind: Kind
     verbs: frozenset[str]
@@ -31,39 +31,43 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """Everything that a server serves, in every version, the preferred version of a group first."""
+    """All kinds that a server serves, in all versions, the preferred version of a group first."""
 
-    served: tuple[Served, ...]
+    served: tuple[ServedKind, ...]
     incomplete: Mapping[str, str]
-    """`group/version` -> why nobody knows what is in it."""
+    """`group/version` -> why its kinds are not known."""
 
     def serves(self, kind: Kind) -> bool:
-        """Whether exactly that group, version and kind is there."""
-        return any((one.kind.group, one.kind.version, one.kind.name) == (kind.group, kind.version, kind.name) for one in self.served)
+        """Whether that kind is served in exactly that group and version."""
+        identity = (kind.group, kind.version, kind.name)
+        return any((each.kind.group, each.kind.version, each.kind.name) == identity for each in self.served)
 
     def kinds(self) -> tuple[Kind, ...]:
-        """What can be listed and watched: each kind once, in its preferred version."""
+        """The kinds that can be listed and watched, each once in its preferred version."""
         preferred: dict[tuple[str, str], Kind] = {}
-        for one in self.served:
-            if one.verbs >= {"list", "watch"}:
-                preferred.setdefault((one.kind.group, one.kind.name), one.kind)
+        for each in self.served:
+            if each.verbs >= {"list", "watch"}:
+                preferred.setdefault((each.kind.group, each.kind.name), each.kind)
         return tuple(preferred.values())
 
 
 async def discover(send: Send) -> Discovery:
-    """Ask the server. Raises what the two roots of the API refuse; a group that fails is only reported."""
-    served: list[Served] = []
+    """Read the kinds, in two requests if the server supports aggregated discovery, else in one for each group and version.
+
+    Raises errors of `/api` and `/apis`; the error of a single group is reported in `incomplete`.
+    """
+    served: list[ServedKind] = []
     incomplete: dict[str, str] = {}
     for root in ("/api", "/apis"):
         content = (await send(Request("GET", root, accept=AGGREGATED))).content
         groups = _read(_aggregated, content)
         if groups.kind == "APIGroupDiscoveryList":
             served.extend(_of_groups(groups.items))
-            incomplete.update((_group_version(group.metadata.name, version.version), SILENT) for group, version in _stale(groups.items))
+            incomplete.update((_group_version(group.metadata.name, version.version), NO_ANSWER) for group, version in _stale(groups.items))
         else:
-            listed, holes = await _one_by_one(send, root, content)
-            served.extend(listed)
-            incomplete.update(holes)
+            kinds, unknown = await _discover_each(send, root, content)
+            served.extend(kinds)
+            incomplete.update(unknown)
     return Discovery(tuple(served), incomplete)
 
 
@@ -108,7 +112,7 @@ class _Aggregated(msgspec.Struct, frozen=True):
 _aggregated = msgspec.json.Decoder(_Aggregated)
 
 
-def _of_groups(groups: Iterable[_Group]) -> Iterator[Served]:
+def _of_groups(groups: Iterable[_Group]) -> Iterator[ServedKind]:
     for group in groups:
         for version in group.versions:
             for resource in version.resources:
@@ -116,10 +120,10 @@ def _of_groups(groups: Iterable[_Group]) -> Iterator[Served]:
                     yield _served(group.metadata.name, version.version, resource, resource.response_kind.kind)
 
 
-def _served(group: str, version: str, resource: _Resource, name: str) -> Served:
+def _served(group: str, version: str, resource: _Resource, name: str) -> ServedKind:
     status = any(sub.subresource == "status" for sub in resource.subresources)
     kind = Kind(group, version, name, resource.resource, resource.scope == "Namespaced", status)
-    return Served(kind, resource.verbs, resource.singular_resource, resource.short_names)
+    return ServedKind(kind, resource.verbs, resource.singular_resource, resource.short_names)
 
 
 def _stale(groups: Iterable[_Group]) -> Iterator[tuple[_Group, _Version]]:
@@ -158,52 +162,52 @@ _legacy_root = msgspec.json.Decoder(_LegacyRoot)
 _legacy_resources = msgspec.json.Decoder(_LegacyResources)
 
 
-async def _one_by_one(send: Send, root: str, content: bytes) -> tuple[list[Served], dict[str, str]]:
-    """The same from a server that answers for one group and version at a time: all are asked at once."""
-    wanted = list(_versions(_read(_legacy_root, content)))
-    found: dict[tuple[str, str], list[Served]] = {}
-    holes: dict[str, str] = {}
+async def _discover_each(send: Send, root: str, content: bytes) -> tuple[list[ServedKind], dict[str, str]]:
+    """The kinds of every group and version, read concurrently; and `group/version` -> why its kinds are not known."""
+    versions = list(_versions(_read(_legacy_root, content)))
+    kinds: dict[tuple[str, str], list[ServedKind]] = {}
+    unknown: dict[str, str] = {}
 
-    async def ask(group: str, version: str) -> None:
+    async def read(group: str, version: str) -> None:
         try:
-            answer = await send(Request("GET", f"{root}/{_group_version(group, version)}"))
-            found[group, version] = list(_of_legacy(group, version, _read(_legacy_resources, answer.content).resources))
+            response = await send(Request("GET", f"{root}/{_group_version(group, version)}"))
+            kinds[group, version] = list(_of_legacy(group, version, _read(_legacy_resources, response.content).resources))
         except (Unreachable, Unauthorized):
             raise
         except ClusterError as error:
-            holes[_group_version(group, version)] = clipped(str(error), 200)
+            unknown[_group_version(group, version)] = clipped(str(error), 200)
 
     try:
         async with anyio.create_task_group() as tasks:
-            for group, version in wanted:
-                tasks.start_soon(ask, group, version)
+            for group, version in versions:
+                tasks.start_soon(read, group, version)
     except* ClusterError as errors:
         raise errors.exceptions[0] from None
-    return [one for key in wanted for one in found.get(key, ())], holes
+    return [kind for key in versions for kind in kinds.get(key, ())], unknown
 
 
 def _versions(root: _LegacyRoot) -> Iterator[tuple[str, str]]:
-    """Every group and version, the preferred version of a group first."""
+    """All groups and versions, the preferred version of a group first."""
     yield from (("", version) for version in root.versions)
     for group in root.groups:
         preferred = group.preferred_version.version
-        for version in sorted((one.version for one in group.versions), key=lambda version: version != preferred):
+        for version in sorted((each.version for each in group.versions), key=lambda version: version != preferred):
             yield group.name, version
 
 
-def _of_legacy(group: str, version: str, resources: tuple[_LegacyResource, ...]) -> Iterator[Served]:
-    with_status = {one.name.removesuffix("/status") for one in resources if one.name.endswith("/status")}
-    for one in resources:
-        if "/" not in one.name:
-            kind = Kind(group, version, one.kind, one.name, one.namespaced, one.name in with_status)
-            yield Served(kind, one.verbs, one.singular_name, one.short_names)
+def _of_legacy(group: str, version: str, resources: tuple[_LegacyResource, ...]) -> Iterator[ServedKind]:
+    with_status = {each.name.removesuffix("/status") for each in resources if each.name.endswith("/status")}
+    for each in resources:
+        if "/" not in each.name:
+            kind = Kind(group, version, each.kind, each.name, each.namespaced, each.name in with_status)
+            yield ServedKind(kind, each.verbs, each.singular_name, each.short_names)
 
 
 def _read(decoder: msgspec.json.Decoder[T], content: bytes) -> T:
     try:
         return decoder.decode(content)
     except msgspec.MsgspecError:
-        raise ServerFault("the server does not say what it serves; is it a Kubernetes API server?") from None
+        raise ServerFault("the server did not list its API groups; is it a Kubernetes API server?") from None
 
 
 def _group_version(group: str, version: str) -> str:

@@ -1,4 +1,4 @@
-"""Kubeconfig: which cluster, who we are there and in which namespace, from the files, the flags or the pod we run in."""
+"""Kubeconfig: the cluster, credentials and default namespace, from kubeconfig files, flags or the pod's service account."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -16,20 +16,20 @@ from providers.kubernetes.proxies import proxy_for
 Config = Mapping[str, Any]
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-NOWHERE = (
-    "no cluster: there is no kubeconfig, and this is not a pod of one;"
+NO_CLUSTER = (
+    "no cluster: there is no kubeconfig, and this process does not run in a pod;"
     " start one with `engine sandbox up`, or preview without one: `engine diff -f FILE --against empty`"
 )
 SINGULAR: Mapping[str, str] = {"clusters": "cluster", "users": "user", "contexts": "context"}
 FILES: Mapping[str, tuple[str, ...]] = {"cluster": ("certificate-authority",), "user": ("client-certificate", "client-key", "tokenFile")}
-"""Fields that name a file, seen from the folder of the kubeconfig they stand in."""
-TOLD = frozenset({"server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url"})
-"""What a credential plugin may know of the cluster; its protocol uses the same words."""
+"""Fields that name a file, relative to the folder of the kubeconfig."""
+CLUSTER_INFO = frozenset({"server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url"})
+"""Fields of the cluster that are passed to a credential plugin; its protocol uses the same names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where to look: what `--kubeconfig` and `--context` say, else the environment, else the account of the pod."""
+    """Where the configuration comes from: `--kubeconfig` and `--context`, else the environment, else the pod's service account."""
 
     path: str = ""
     context: str = ""
@@ -38,17 +38,17 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """One cluster and one user of it, complete: files named from the root, the token read."""
+class ClusterAccess:
+    """One cluster with the credentials for it: paths are absolute, and a token file has been read."""
 
     cluster: Config
     user: Config = field(repr=False)
     namespace: str = "default"
-    perishable: bool = False
-    """Whether the credentials lie in files that somebody renews."""
+    from_files: bool = False
+    """Whether the credentials come from files, which may be renewed."""
 
     def config(self) -> dict[str, Any]:
-        """The same as a kubeconfig that holds nothing else. A new one each time: its reader writes into it."""
+        """A kubeconfig with this cluster and user only. A new object each time, for kr8s modifies it."""
         return {
             "apiVersion": "v1",
             "kind": "Config",
@@ -59,32 +59,32 @@ class Target:
         }
 
 
-def target(source: Source) -> Target:
-    """What the source leads to, read now. Raises `InputError`, naming the file and what is wrong with it."""
+def cluster_access(source: Source) -> ClusterAccess:
+    """Read the configuration now. Raises `InputError` with the file and what is wrong with it."""
     merged = _merged(_files(source))
     if merged["contexts"] or source.context:
-        return _target_of(merged, source)
+        return _access_of_context(merged, source)
     return _in_cluster(source)
 
 
 def _files(source: Source) -> list[Path]:
-    """The files that exist. One that was asked for must; of several in `KUBECONFIG` some may be missing, but not all."""
+    """The files that exist. The file of `--kubeconfig` must exist, and at least one of those in `KUBECONFIG`."""
     if source.path:
-        return [_present(Path(source.path).expanduser())]
+        return [_existing(Path(source.path).expanduser())]
     if listed := [Path(name) for name in source.environ.get("KUBECONFIG", "").split(os.pathsep) if name]:
-        return [path for path in listed if path.exists()] or [_present(listed[0])]
-    usual = Path(source.environ.get("HOME", "~")).expanduser() / ".kube" / "config"
-    return [usual] if usual.exists() else []
+        return [path for path in listed if path.exists()] or [_existing(listed[0])]
+    default = Path(source.environ.get("HOME", "~")).expanduser() / ".kube" / "config"
+    return [default] if default.exists() else []
 
 
-def _present(path: Path) -> Path:
+def _existing(path: Path) -> Path:
     if not path.exists():
-        raise InputError(f"kubeconfig {_shown(path)}: no such file")
+        raise InputError(f"kubeconfig {_printable(path)}: no such file")
     return path
 
 
 def _merged(files: Iterable[Path]) -> dict[str, Any]:
-    """All files as one. Where two name the same thing the first has it, as with kubectl."""
+    """All files merged. Where two files have an entry of the same name, the first one counts, as with kubectl."""
     merged: dict[str, Any] = {"clusters": {}, "users": {}, "contexts": {}, "current-context": ""}
     for path in files:
         config = _read(path)
@@ -98,16 +98,16 @@ def _read(path: Path) -> Config:
     try:
         config = yaml.safe_load(path.read_bytes())
     except yaml.YAMLError as error:
-        # Nothing of what the parser says: it quotes the file, and there are keys in it.
+        # Without the parser's message: it quotes the file, which contains keys.
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        raise InputError(f"kubeconfig {_shown(path)}{line}: not valid YAML") from None
+        raise InputError(f"kubeconfig {_printable(path)}{line}: not valid YAML") from None
     except OSError as error:
-        raise InputError(f"kubeconfig {_shown(path)}: {os.strerror(error.errno or 0).lower()}") from None
+        raise InputError(f"kubeconfig {_printable(path)}: {os.strerror(error.errno or 0).lower()}") from None
     if config is None:
         return {}
     if not isinstance(config, dict):
-        raise InputError(f"kubeconfig {_shown(path)}: not a kubeconfig, which is a mapping with clusters, users and contexts")
+        raise InputError(f"kubeconfig {_printable(path)}: not a kubeconfig, which is a mapping with clusters, users and contexts")
     return config
 
 
@@ -115,30 +115,30 @@ def _entries(config: Config, plural: str, path: Path) -> dict[str, Config]:
     entries: dict[str, Config] = {}
     listed = config.get(plural) or []
     if not isinstance(listed, list):
-        raise InputError(f"kubeconfig {_shown(path)}: {plural} must be a list")
+        raise InputError(f"kubeconfig {_printable(path)}: {plural} must be a list")
     for index, entry in enumerate(listed):
         inner = (entry.get(SINGULAR[plural]) or {}) if isinstance(entry, dict) else None
         if not isinstance(inner, dict) or not isinstance(entry.get("name"), str):
-            raise InputError(f"kubeconfig {_shown(path)}: {plural}[{index}] must have a name and a mapping named {SINGULAR[plural]}")
-        entries.setdefault(entry["name"], _rooted(inner, SINGULAR[plural], path.absolute().parent))
+            raise InputError(f"kubeconfig {_printable(path)}: {plural}[{index}] must have a name and a mapping named {SINGULAR[plural]}")
+        entries.setdefault(entry["name"], _with_absolute_paths(inner, SINGULAR[plural], path.absolute().parent))
     return entries
 
 
-def _rooted(entry: Config, singular: str, folder: Path) -> Config:
-    """The entry with every file it names seen from the root; data that stands in the entry itself goes before a file."""
-    rooted = dict(entry)
+def _with_absolute_paths(entry: Config, singular: str, folder: Path) -> Config:
+    """The entry with absolute paths. Inline data takes precedence over a file."""
+    resolved = dict(entry)
     for key in FILES.get(singular, ()):
-        if rooted.get(key):
-            rooted[key] = str(folder / str(rooted[key]))
-        if rooted.get(f"{key}-data"):
-            rooted.pop(key, None)
-    plugin = rooted.get("exec")
+        if resolved.get(key):
+            resolved[key] = str(folder / str(resolved[key]))
+        if resolved.get(f"{key}-data"):
+            resolved.pop(key, None)
+    plugin = resolved.get("exec")
     if isinstance(plugin, dict) and os.sep in str(plugin.get("command") or ""):
-        rooted["exec"] = {**plugin, "command": str(folder / str(plugin["command"]))}
-    return rooted
+        resolved["exec"] = {**plugin, "command": str(folder / str(plugin["command"]))}
+    return resolved
 
 
-def _target_of(merged: Config, source: Source) -> Target:
+def _access_of_context(merged: Config, source: Source) -> ClusterAccess:
     name = source.context or merged["current-context"]
     known = ", ".join(clipped(context, 80) for context in list(merged["contexts"])[:20]) or "none"
     if not name:
@@ -148,23 +148,23 @@ def _target_of(merged: Config, source: Source) -> Target:
     context = merged["contexts"][name]
     cluster = _checked_cluster(_part(merged, "cluster", context, name), name, source.environ)
     user = _part(merged, "user", context, name) if context.get("user") else {}
-    perishable = any(user.get(key) for key in FILES["user"])
-    return Target(cluster, _checked_user(user, cluster, name), str(context.get("namespace") or "default"), perishable)
+    from_files = any(user.get(key) for key in FILES["user"])
+    return ClusterAccess(cluster, _checked_user(user, cluster, name), str(context.get("namespace") or "default"), from_files)
 
 
 def _part(merged: Config, singular: str, context: Config, name: str) -> Config:
-    wanted = context.get(singular)
-    found: Config | None = merged[f"{singular}s"].get(wanted)
-    if found is None:
-        raise InputError(f"context {clipped(name, 80)}: no {singular} {clipped(str(wanted or ''), 80)} in the kubeconfig")
-    return found
+    entry_name = context.get(singular)
+    entry: Config | None = merged[f"{singular}s"].get(entry_name)
+    if entry is None:
+        raise InputError(f"context {clipped(name, 80)}: no {singular} {clipped(str(entry_name or ''), 80)} in the kubeconfig")
+    return entry
 
 
 def _checked_cluster(cluster: Config, name: str, environ: Mapping[str, str]) -> Config:
     where = f"context {clipped(name, 80)}"
     server = str(cluster.get("server") or "").rstrip("/")
     if not server.startswith(("https://", "http://")) or "@" in server:
-        raise InputError(f"{where}: its cluster needs a server, as in https://HOST:PORT, and no user name in it")
+        raise InputError(f"{where}: its cluster needs a server such as https://HOST:PORT, without a user name")
     _require_files(cluster, "cluster", where)
     try:
         proxy = proxy_for(server, str(cluster.get("proxy-url") or ""), environ)
@@ -181,19 +181,19 @@ def _checked_user(user: Config, cluster: Config, name: str) -> Config:
     _require_files(user, "user", f"context {clipped(name, 80)}")
     checked = {key: value for key, value in user.items() if key != "tokenFile"}
     if user.get("tokenFile"):
-        checked["token"] = _secret(Path(user["tokenFile"]))
+        checked["token"] = _text(Path(user["tokenFile"]))
     if isinstance(user.get("exec"), dict):
-        checked["exec"] = _informed(user["exec"], cluster, name)
+        checked["exec"] = _with_cluster_info(user["exec"], cluster, name)
     return checked
 
 
-def _informed(plugin: Config, cluster: Config, name: str) -> Config:
-    """The credential plugin, told which cluster it is asked about, as the protocol promises it."""
+def _with_cluster_info(plugin: Config, cluster: Config, name: str) -> Config:
+    """The credential plugin with the variable in which it expects a description of the cluster."""
     if not plugin.get("command") or not plugin.get("apiVersion"):
         raise InputError(f"context {clipped(name, 80)}: its credential plugin needs a command and an apiVersion")
     spec: dict[str, Any] = {"interactive": False}
     if plugin.get("provideClusterInfo"):
-        spec["cluster"] = {key: value for key, value in cluster.items() if key in TOLD}
+        spec["cluster"] = {key: value for key, value in cluster.items() if key in CLUSTER_INFO}
     info = orjson.dumps({"apiVersion": plugin["apiVersion"], "kind": "ExecCredential", "spec": spec}).decode()
     return {**plugin, "env": [*(plugin.get("env") or ()), {"name": "KUBERNETES_EXEC_INFO", "value": info}]}
 
@@ -201,31 +201,31 @@ def _informed(plugin: Config, cluster: Config, name: str) -> Config:
 def _require_files(entry: Config, singular: str, where: str) -> None:
     for key in FILES[singular]:
         if entry.get(key) and not Path(entry[key]).is_file():
-            raise InputError(f"{where}: {key} {_shown(entry[key])}: no such file")
+            raise InputError(f"{where}: {key} {_printable(entry[key])}: no such file")
 
 
-def _in_cluster(source: Source) -> Target:
-    """The API server that every pod is told of, as the service account of this one."""
+def _in_cluster(source: Source) -> ClusterAccess:
+    """The API server in the pod's environment, with the pod's service account."""
     host, port = (source.environ.get(f"KUBERNETES_SERVICE_{part}", "") for part in ("HOST", "PORT"))
     if not host or not port or not (source.account / "token").is_file():
-        raise InputError(NOWHERE)
+        raise InputError(NO_CLUSTER)
     authority, namespace = source.account / "ca.crt", source.account / "namespace"
     cluster = {"server": f"https://{f'[{host}]' if ':' in host else host}:{port}", "certificate-authority": str(authority)}
     _require_files(cluster, "cluster", "service account")
-    return Target(
+    return ClusterAccess(
         cluster,
-        {"token": _secret(source.account / "token")},
-        (_secret(namespace) if namespace.is_file() else "") or "default",
-        perishable=True,
+        {"token": _text(source.account / "token")},
+        (_text(namespace) if namespace.is_file() else "") or "default",
+        from_files=True,
     )
 
 
-def _secret(path: Path) -> str:
+def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
-        raise InputError(f"{_shown(path)}: cannot be read as text") from None
+        raise InputError(f"{_printable(path)}: cannot be read as text") from None
 
 
-def _shown(path: object) -> str:
+def _printable(path: object) -> str:
     return clipped(str(path), 200)

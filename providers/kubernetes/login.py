@@ -1,4 +1,4 @@
-"""Login: what kr8s makes of a kubeconfig, held together for as long as the server accepts it."""
+"""Login: credentials, TLS settings and request headers, as kr8s derives them from a kubeconfig."""
 
 import binascii
 import hashlib
@@ -18,76 +18,76 @@ from kr8s._auth import KubeAuth
 
 from engine.errors import InputError
 from engine.report.printable import clipped
-from providers.kubernetes.kubeconfig import Target
+from providers.kubernetes.kubeconfig import ClusterAccess
 
-PLUGIN_PATIENCE = 60.0
+PLUGIN_TIMEOUT = 60.0
 """Seconds that a credential plugin may take."""
 
-_vault: ContextVar[str] = ContextVar("vault")
+_key_folder: ContextVar[str] = ContextVar("key_folder")
 
 
 @asynccontextmanager
-async def _file_in_vault(*_: Any, **__: Any) -> AsyncGenerator[anyio.Path]:
-    handle, name = tempfile.mkstemp(dir=_vault.get())
+async def _file_in_key_folder(*_: Any, **__: Any) -> AsyncGenerator[anyio.Path]:
+    handle, name = tempfile.mkstemp(dir=_key_folder.get())
     with open(handle, "wb"):  # noqa: ASYNC230  an empty file, in a folder of our own
         pass
     yield anyio.Path(name)
 
 
-# kr8s writes keys and certificates to the temporary directory, on every login anew, and leaves them there. OpenSSL wants a file to
-# read a key from, so files there must be: they go to a folder that is gone, with everything in it, once they have been read.
-setattr(kr8s._auth, "NamedTemporaryFile", _file_in_vault)  # noqa: B010  a name that kr8s does not export
+# kr8s writes keys and certificates to the temporary directory at every login, and leaves them there. OpenSSL can read keys only from files,
+# so they are written to a folder of our own, which is deleted as soon as they have been read.
+setattr(kr8s._auth, "NamedTemporaryFile", _file_in_key_folder)  # noqa: B010  a name that kr8s does not export
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Login:
-    """Who we are to one server. What is secret in it shows in no repr."""
+    """Credentials for one server. Its repr shows no secrets."""
 
     auth: KubeAuth = field(repr=False)
     server: str
     token: str = field(repr=False)
-    identity: tuple[tuple[str, str], ...] = field(repr=False)
-    """The headers that say who asks, and in whose place."""
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    """The headers for authentication and impersonation."""
     tls: ssl.SSLContext | bool
     server_name: str | None
-    """Whose certificate to expect, when it is not the server's own name."""
+    """The name in the server's certificate if it differs from the server's host name."""
     proxy: str | None = field(repr=False)
-    seal: str = field(repr=False)
-    """A digest of everything that a connection is made with: while it stays, connections may stay."""
+    connection_digest: str = field(repr=False)
+    """A digest of all settings of a connection: while it is the same, connections can be kept."""
 
 
-async def login(target: Target) -> Login:
-    """Credentials for the target, as kr8s reads them: tokens, certificates, plugins. Raises `InputError` when there are none to be had."""
-    auth = KubeAuth(kubeconfig=target.config(), serviceaccount="", namespace=target.namespace)  # type: ignore[arg-type]
+async def login(access: ClusterAccess) -> Login:
+    """Read the credentials (token, certificate or plugin) with kr8s. Raises `InputError` when that fails."""
+    auth = KubeAuth(kubeconfig=access.config(), serviceaccount="", namespace=access.namespace)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory(prefix="engine-") as folder:
-        scope = _vault.set(folder)
+        scope = _key_folder.set(folder)
         try:
-            with anyio.fail_after(PLUGIN_PATIENCE):
+            with anyio.fail_after(PLUGIN_TIMEOUT):
                 await auth
             tls = await auth.ssl_context()  # type: ignore[no-untyped-call]
-            seal = _seal(auth)
+            digest = _connection_digest(auth)
         except Exception as error:
-            # Not chained: the texts of some of these quote what they could not read.
-            raise InputError(f"{target.cluster['server']}: {_why(error, target)}") from None
+            # Not chained: the messages of some errors quote what could not be read.
+            raise InputError(f"{access.cluster['server']}: {_reason(error, access)}") from None
         finally:
-            _vault.reset(scope)
+            _key_folder.reset(scope)
     if isinstance(tls, ssl.SSLContext) and not auth.server_ca_file and tls.verify_mode is ssl.CERT_REQUIRED:
-        tls.load_default_certs()  # kr8s trusts nobody when there is a client certificate and no authority
+        tls.load_default_certs()  # kr8s trusts no authority when there is a client certificate and none is configured
     token = (auth.token or "").strip()
-    identity = tuple(_identity(token, target.user))
-    if not all(value.isascii() and value.isprintable() for _, value in identity):
-        raise InputError(f"{auth.server}: the token, or a name beside it, holds characters that no header can carry")
-    return Login(auth, auth.server, token, identity, tls, auth.tls_server_name, auth.proxy, seal)
+    headers = tuple(_headers(token, access.user))
+    if not all(value.isascii() and value.isprintable() for _, value in headers):
+        raise InputError(f"{auth.server}: the token or an impersonated name contains characters that are not allowed in a header")
+    return Login(auth, auth.server, token, headers, tls, auth.tls_server_name, auth.proxy, digest)
 
 
-def _seal(auth: KubeAuth) -> str:
-    seal = hashlib.sha256(repr((auth.server, auth.tls_server_name, auth.proxy, auth._insecure_skip_tls_verify)).encode())
+def _connection_digest(auth: KubeAuth) -> str:
+    digest = hashlib.sha256(repr((auth.server, auth.tls_server_name, auth.proxy, auth._insecure_skip_tls_verify)).encode())
     for path in (auth.server_ca_file, auth.client_cert_file, auth.client_key_file):
-        seal.update(Path(path).read_bytes() if path else b"-")
-    return seal.hexdigest()
+        digest.update(Path(path).read_bytes() if path else b"-")
+    return digest.hexdigest()
 
 
-def _identity(token: str, user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _headers(token: str, user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if token:
         yield "Authorization", f"Bearer {token}"
     for key, header in (("as", "Impersonate-User"), ("as-uid", "Impersonate-Uid")):
@@ -100,9 +100,9 @@ def _identity(token: str, user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"Impersonate-Extra-{quote(key, safe='')}", str(value)
 
 
-def _why(error: Exception, target: Target) -> str:
-    """What to tell of a failed login: what it was about, never what it read."""
-    plugin = target.user.get("exec")
+def _reason(error: Exception, access: ClusterAccess) -> str:
+    """Why a login failed. Never contains what was read."""
+    plugin = access.user.get("exec")
     if isinstance(plugin, dict):
         command = clipped(str(plugin["command"]), 200)
         match error:
@@ -110,19 +110,19 @@ def _why(error: Exception, target: Target) -> str:
                 hint = clipped(" ".join(str(plugin.get("installHint") or "").split()), 300)
                 return f"the credential plugin {command} is not installed{f': {hint}' if hint else ''}"
             case TimeoutError():
-                return f"the credential plugin {command} did not answer within {PLUGIN_PATIENCE:.0f} s"
+                return f"the credential plugin {command} did not answer within {PLUGIN_TIMEOUT:.0f} s"
             case RuntimeError():
-                said = clipped(str(error).strip().rpartition("\n")[2], 300)
-                return f"the credential plugin {command} failed: {said}"
-        return f"the credential plugin {command} gave no credentials that can be used ({type(error).__name__})"
+                last_line = clipped(str(error).strip().rpartition("\n")[2], 300)
+                return f"the credential plugin {command} failed: {last_line}"
+        return f"the credential plugin {command} returned no usable credentials ({type(error).__name__})"
     match error:
         case ssl.SSLError():
             return "its certificate, key or authority cannot be used: " + clipped(str(error.reason or "unreadable").lower(), 100)
         case binascii.Error():
             return "its certificate, key or authority is not base64"
-    return f"the kubeconfig's credentials cannot be used: {_kind(target)}"
+    return f"the kubeconfig's credentials cannot be used: {_fields(access)}"
 
 
-def _kind(target: Target) -> str:
-    """Which sort of credentials a kubeconfig holds, by the names of its fields."""
-    return ", ".join(sorted(clipped(key, 60) for key in target.user)) or "none"
+def _fields(access: ClusterAccess) -> str:
+    """The names of the fields with which a kubeconfig describes the credentials."""
+    return ", ".join(sorted(clipped(key, 60) for key in access.user)) or "none"

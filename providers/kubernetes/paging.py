@@ -1,37 +1,38 @@
-"""Paging: a list asked for in parts that all belong to one revision."""
+"""Paging: a list that is read in pages of one revision."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from engine.errors import Expired
 from engine.ids import Kind
-from providers.kubernetes.wire import Answer, Page, Request, collection, query
+from providers.kubernetes.wire import Page, Request, Response, collection, query
 
 T = TypeVar("T")
 
-Send = Callable[[Request], Awaitable[Answer]]
-Read = Callable[[bytes, Kind], Page[T]]
+Send = Callable[[Request], Awaitable[Response]]
+ReadPage = Callable[[bytes, Kind], Page[T]]
 
-AT_ONCE = "500"
-"""Objects to a page."""
+PAGE_SIZE = "500"
 
 
-async def listed(send: Send, read: Read[T], kind: Kind, namespace: str, labels: str, fields: str) -> tuple[list[T], str]:
-    """Every object of the kind, and the revision at which they were all there."""
+async def list_all(send: Send, read: ReadPage[T], kind: Kind, namespace: str, labels: str, fields: str) -> tuple[list[T], str]:
+    """All objects of the kind, and the revision of the list."""
     try:
-        return await _pages(send, read, kind, namespace, labels, fields, AT_ONCE)
+        return await _list_in_pages(send, read, kind, namespace, labels, fields, PAGE_SIZE)
     except Expired:
-        # While we turned the pages so much was written that the first one's revision is forgotten: all in one piece, then.
-        return await _pages(send, read, kind, namespace, labels, fields, "")
+        # The server no longer has the revision of the first page: read everything in one page.
+        return await _list_in_pages(send, read, kind, namespace, labels, fields, "")
 
 
-async def _pages(send: Send, read: Read[T], kind: Kind, namespace: str, labels: str, fields: str, limit: str) -> tuple[list[T], str]:
+async def _list_in_pages(
+    send: Send, read: ReadPage[T], kind: Kind, namespace: str, labels: str, fields: str, limit: str
+) -> tuple[list[T], str]:
     items: list[T] = []
-    path, rest = collection(kind, namespace), ""
+    path, token = collection(kind, namespace), ""
     while True:
-        asked = query(labelSelector=labels, fieldSelector=fields, limit=limit, continue_=rest)
-        page = read((await send(Request("GET", path + asked))).content, kind)
+        parameters = query(labelSelector=labels, fieldSelector=fields, limit=limit, continue_=token)
+        page = read((await send(Request("GET", path + parameters))).content, kind)
         items.extend(page.items)
-        rest = page.rest
-        if not rest:
+        token = page.continue_token
+        if not token:
             return items, page.revision

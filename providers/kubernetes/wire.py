@@ -1,4 +1,4 @@
-"""The wire: requests and answers as values, paths of the API, and bytes into objects."""
+"""Wire: requests and responses, API paths, and decoding of response bodies."""
 
 import gc
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
@@ -18,26 +18,26 @@ T = TypeVar("T")
 
 JSON = "application/json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-"""Asks for metadata instead of the whole object: a third of the bytes, and a tenth less work for the server."""
+"""The Accept header for objects with metadata only: a third of the bytes, and a tenth less work for the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request, but for the server and who asks it."""
+    """One HTTP request, without the server and the credentials."""
 
     method: str
     path: str
-    """From the root, percent-encoded, with its query."""
+    """The absolute path, percent-encoded, with the query."""
     body: bytes | None = None
     content_type: str = JSON
     accept: str = JSON
     timeout: float | None = None
-    """Seconds for the whole exchange; none: as the session has it."""
+    """Seconds for the whole request; None: the limit of the connection pool."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back: status, content, and the two headers that mean something to us."""
+class Response:
+    """One HTTP response: status, body, and the two headers that are used."""
 
     status: int
     content: bytes
@@ -46,44 +46,44 @@ class Answer:
 
 
 def collection(kind: Kind, namespace: str) -> str:
-    """The path of all objects of a kind, in a namespace or (empty) in all of them."""
+    """The path of a kind, in one namespace or (empty) in all."""
     root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-    within = f"/namespaces/{segment(namespace)}" if namespace and kind.namespaced else ""
-    return f"{root}{within}/{kind.plural}"
+    scope = f"/namespaces/{segment(namespace)}" if namespace and kind.namespaced else ""
+    return f"{root}{scope}/{kind.plural}"
 
 
 def member(kind: Kind, namespace: str, name: str, subresource: str = "") -> str:
-    """The path of one object, or of a subresource of it. Raises `Invalid` for a name that no object can have."""
+    """The path of one object, or of its subresource. Raises `Invalid` for a name that no object can have."""
     path = f"{collection(kind, namespace)}/{segment(name)}"
     return f"{path}/{segment(subresource)}" if subresource else path
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path: it can neither leave its place nor vanish. Raises `Invalid`."""
+    """A name, percent-encoded as one segment of a path. Raises `Invalid` for an empty name and for dots, which would change the path."""
     if name in ("", ".", ".."):
         raise Invalid(f"no object can be named {name!r}")
     return quote(name, safe="")
 
 
 def query(**values: str) -> str:
-    """The query of these values, empty ones left out; a trailing underscore of a keyword is not part of its name."""
-    given = {key.rstrip("_"): value for key, value in values.items() if value}
-    return f"?{urlencode(given)}" if given else ""
+    """The query string of the values that are not empty; a trailing underscore is removed from a keyword."""
+    parameters = {key.rstrip("_"): value for key, value in values.items() if value}
+    return f"?{urlencode(parameters)}" if parameters else ""
 
 
 def encoded(body: Any) -> bytes:
-    """A manifest or a patch as JSON, whatever mapping type it is made of."""
+    """A manifest or a patch as JSON; it may consist of any mapping types."""
     return orjson.dumps(body, default=_plain)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def decoded(content: bytes) -> dict[str, Any]:
-    """The object that an answer holds. Raises `ServerFault` when it holds none."""
+    """The JSON object in a response body. Raises `ServerFault` when it is none."""
     try:
         body = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -102,12 +102,12 @@ class Reference(msgspec.Struct, frozen=True, gc=False):
     controller: bool = False
 
     def owner(self) -> OwnerRef:
-        """The same as the engine has it."""
+        """The reference as the engine's type."""
         return OwnerRef(self.kind, self.name, self.uid, self.controller)
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    """What the engine asks of an object before it looks inside."""
+    """The metadata that the engine reads before it parses the rest of an object."""
 
     name: str
     namespace: str = ""
@@ -141,16 +141,18 @@ _item = msgspec.json.Decoder(_Item)
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A part of a list: its objects, the revision of the whole, and the token of the next part (empty: this was the last)."""
+    """One page of a list."""
 
     items: list[T]
     revision: str
-    rest: str
+    """The revision of the whole list."""
+    continue_token: str
+    """The token for the next page; empty on the last one."""
 
 
 def objects(content: bytes, kind: Kind) -> Page[dict[str, Any]]:
-    """A page of a list, its objects parsed. Lists of built-in kinds leave out what each item is; here every item says it."""
-    with uncollected():
+    """A page with its objects parsed. Servers leave out `apiVersion` and `kind` of items of built-in kinds; they are added here."""
+    with gc_paused():
         page = decoded(content)
     items = page.get("items") or []
     for item in items:
@@ -161,36 +163,36 @@ def objects(content: bytes, kind: Kind) -> Page[dict[str, Any]]:
 
 
 def raw_objects(content: bytes, kind: Kind) -> Page[tuple[Metadata, bytes]]:
-    """A page of a list, each object as the bytes it came in, with its metadata typed; nothing else is parsed."""
-    says = b'{"apiVersion":"%s","kind":"%s",' % (kind.api_version.encode(), kind.name.encode())
+    """A page with each object as its bytes and its metadata; nothing else is parsed."""
+    header = b'{"apiVersion":"%s","kind":"%s",' % (kind.api_version.encode(), kind.name.encode())
     try:
-        with uncollected():
+        with gc_paused():
             page = _raw_page.decode(content)
-            items = [_raw_object(bytes(raw), says) for raw in page.items or ()]
+            items = [_raw_object(bytes(raw), header) for raw in page.items or ()]
     except msgspec.MsgspecError:
         raise ServerFault(f"the server did not answer with a list of {kind.plural}") from None
     return Page(items, page.metadata.resource_version, page.metadata.continue_)
 
 
-def _raw_object(content: bytes, says: bytes) -> tuple[Metadata, bytes]:
+def _raw_object(content: bytes, header: bytes) -> tuple[Metadata, bytes]:
     item = _item.decode(content)
-    return item.metadata, content if item.kind else says + content[1:]
+    return item.metadata, content if item.kind else header + content[1:]
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """While big answers are parsed, the collector would walk every new object again and again and find nothing."""
-    collecting = gc.isenabled()
+def gc_paused() -> Iterator[None]:
+    """Pause garbage collection while a large response is parsed: it would visit every new object repeatedly, and all of them are in use."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if collecting:
+        if was_enabled:
             gc.enable()
 
 
 async def lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """The lines of a stream. Raises `Unreachable` when it ends within one."""
+    """The lines of a stream. Raises `Unreachable` when it ends in the middle of a line."""
     unfinished: list[bytes] = []
     async for chunk in chunks:
         first, *more = chunk.split(b"\n")

@@ -1,4 +1,4 @@
-"""VirtualClock: time that tests and stories turn by hand, or that jumps to the next sleeper when everything is quiet."""
+"""VirtualClock: time that a test advances, or that jumps to the next sleeper when all tasks wait."""
 
 import datetime
 import heapq
@@ -10,11 +10,11 @@ import anyio.lowlevel
 
 EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 SETTLING = 50
-"""Turns of the event loop without a new sleeper after which everybody is taken to be waiting for the clock."""
+"""Turns of the event loop without a new sleeper after which all tasks are assumed to wait for the clock."""
 
 
 class VirtualClock:
-    """A `Clock` whose seconds pass only when told. One event loop; sleepers of one instant wake in the order they lay down."""
+    """A `Clock` that a test advances. It is for one event loop; sleepers of the same instant wake in the order in which they called."""
 
     def __init__(self, start: datetime.datetime = EPOCH) -> None:
         self._start = start
@@ -27,11 +27,11 @@ class VirtualClock:
         return self._start + datetime.timedelta(seconds=self._elapsed)
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made."""
+        """Seconds since the clock was created."""
         return self._elapsed
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until the clock has been turned that far."""
+        """Wait until the clock has been advanced that far."""
         if seconds <= 0:
             await anyio.lowlevel.checkpoint()
             return
@@ -46,7 +46,7 @@ class VirtualClock:
                 heapq.heapify(self._sleepers)
 
     async def advance(self, seconds: float) -> None:
-        """Let that many seconds pass; every sleeper on the way wakes at its own instant, and may lie down again before the next one."""
+        """Advance by that many seconds. Each sleeper wakes at its own instant, and may sleep again before the next one wakes."""
         until = self._elapsed + seconds
         await self._settle()
         while self._sleepers and self._sleepers[0][0] <= until:
@@ -55,13 +55,13 @@ class VirtualClock:
         await self._settle()
 
     async def run_until(self, done: Callable[[], bool], *, within: float = 3600.0) -> None:
-        """Jump from sleeper to sleeper until `done()`. Raises `TimeoutError` when that takes longer than `within` virtual seconds,
-        or when nobody sleeps any more: then time alone changes nothing."""
+        """Jump from sleeper to sleeper until `done()`. Raises `TimeoutError` after `within` virtual seconds, or when there is no sleeper
+        and time changes nothing."""
         until = self._elapsed + within
         await self._settle()
         while not done():
             if not self._sleepers:
-                raise TimeoutError("nobody waits for the clock, and what was waited for has not come")
+                raise TimeoutError("no task waits for the clock, and the condition does not hold")
             if self._sleepers[0][0] > until:
                 raise TimeoutError(f"not within {within:g} virtual seconds")
             await self._wake_next()
@@ -73,7 +73,7 @@ class VirtualClock:
         await self._settle()
 
     async def _settle(self) -> None:
-        """Give every task that can go on the chance to do so, until nobody new lies down any more."""
+        """Run the event loop until no new sleeper has come for a while."""
         quiet, known = 0, len(self._sleepers)
         while quiet < SETTLING:
             await anyio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""Process: a whole sandbox cluster, API server and actors, up for as long as a block lasts."""
+"""Process: a sandbox cluster, API server and actors, that runs while a block runs."""
 
 import secrets
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -12,17 +12,17 @@ import anyio
 
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.nodes import node_names
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.api.request import Request
 from providers.sandbox.api.verbs import Api
-from providers.sandbox.api.webhooks import Rules, install
+from providers.sandbox.api.webhooks import Webhooks, install
 from providers.sandbox.clients import kubeconfig
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.http.access import Access
-from providers.sandbox.http.faults import Faults
+from providers.sandbox.http.backend import Backend
+from providers.sandbox.http.faults import FaultInjector
 from providers.sandbox.http.server import listening
 from providers.sandbox.http.tls import LOOPBACK, loopback_identity
-from providers.sandbox.http.world import World
 from providers.sandbox.installation.installation import controller, installation
 from providers.sandbox.registry import ACTORS, run_actors
 from resources.base.kinds import CRD, DEPLOYMENT
@@ -30,45 +30,45 @@ from resources.schema.crds import crds
 
 ADMINISTRATOR = "sandbox-admin"
 OPERATOR = "operator"
-"""The context for the engine itself, where managed objects are protected from everybody else."""
+"""The kubeconfig context for the engine, if managed objects are protected from other users."""
 ACCOUNT = "system:serviceaccount:default:grove-operator"
-"""Who that is, unless the configuration says."""
-USUAL = Settings()
+"""The user of that context, unless the configuration names one."""
+DEFAULT_OPTIONS = ActorOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A cluster that is up: where it is, how to get in, and the levers that tests pull."""
+    """A running cluster: its address, the credentials, and what tests control in it."""
 
     url: str
     token: str = field(repr=False)
     authority: bytes
     """The certificate authority to trust, in PEM."""
     kubeconfig: Path
-    world: World
+    backend: Backend
 
     @property
     def api(self) -> Api:
-        """The API itself, without HTTP."""
-        return self.world.api
+        """The API, without HTTP."""
+        return self.backend.api
 
     @property
     def clock(self) -> Clock:
-        """The time that passes in it."""
-        return self.world.clock
+        """The clock of the cluster."""
+        return self.backend.clock
 
     @property
     def access(self) -> Access:
-        """Tokens and denials."""
-        return self.world.access
+        """Tokens and permissions."""
+        return self.backend.access
 
     @property
-    def faults(self) -> Faults:
-        """What goes wrong on request."""
-        return self.world.faults
+    def faults(self) -> FaultInjector:
+        """Faults that the server injects on request."""
+        return self.backend.faults
 
     def client(self, manager: str = "engine") -> InProcessClient:
-        """A client that goes straight to the API, without HTTP."""
+        """A client of the API without HTTP, under that field manager."""
         return InProcessClient(self.api, manager)
 
 
@@ -79,52 +79,52 @@ async def sandbox(
     *,
     port: int = 0,
     actors: Collection[str] = tuple(ACTORS),
-    settings: Settings = USUAL,
+    options: ActorOptions = DEFAULT_OPTIONS,
     definitions: Collection[Mapping[str, Any]] | None = None,
-    rules: Rules | None = None,
+    webhooks: Webhooks | None = None,
 ) -> AsyncIterator[Sandbox]:
-    """A cluster on a loopback port, its kubeconfig in `folder`; our own kinds are served from the start (or those `definitions`), and
-    the DRA driver for ComputeDomains is installed (unless definitions are given): without its actor it is merely down.
+    """A cluster on a loopback port, with its kubeconfig in `folder`, until the block ends.
 
-    With `rules`, our webhooks stand before every write. It goes away with the block: watches end, connections close, actors are called
-    off. Raises `OSError` when the port is taken.
+    It serves our own kinds, and the DRA driver for ComputeDomains is installed (it does nothing without its actor); or, with
+    `definitions`, it serves the kinds of those instead and the driver is not installed. With `webhooks`, our webhooks admit every write.
+    Raises `OSError` if the port is taken.
     """
-    world = World(Api(clock), clock)
-    logins = {kubeconfig.CONTEXT: _login(world, ADMINISTRATOR)}
-    if rules is not None:
-        protection = rules.protection
+    backend = Backend(Api(clock), clock)
+    logins = {kubeconfig.CONTEXT: _login(backend, ADMINISTRATOR)}
+    if webhooks is not None:
+        protection = webhooks.protection
         if protection.enabled:
             protection = replace(protection, operator=protection.operator or ACCOUNT)
-            logins[OPERATOR] = _login(world, protection.operator)
-        install(world.api, replace(rules, protection=protection))
+            logins[OPERATOR] = _login(backend, protection.operator)
+        install(backend.api, replace(webhooks, protection=protection))
     identity = loopback_identity()
     if definitions is None:
-        _define(world.api, _ours())
-        _install(world.api, settings)
+        _define(backend.api, _ours())
+        _install(backend.api, options)
     else:
-        _define(world.api, definitions)
-    known = replace(settings, certificate_authority=identity.authority.decode())
-    async with listening(world, identity.context(), port=port) as bound, _playing(world, actors, known):
-        url, path = f"https://{LOOPBACK}:{bound}", folder / "kubeconfig"
+        _define(backend.api, definitions)
+    complete = replace(options, certificate_authority=identity.authority.decode())
+    async with listening(backend, identity.context(), port=port) as bound_port, _running(backend, actors, complete):
+        url, path = f"https://{LOOPBACK}:{bound_port}", folder / "kubeconfig"
         kubeconfig.write(path, server=url, authority=identity.authority, logins=logins)
-        yield Sandbox(url, logins[kubeconfig.CONTEXT].token, identity.authority, path, world)
+        yield Sandbox(url, logins[kubeconfig.CONTEXT].token, identity.authority, path, backend)
 
 
-def _login(world: World, user: str) -> kubeconfig.Login:
-    """A token for somebody, known from now on."""
+def _login(backend: Backend, user: str) -> kubeconfig.Login:
+    """A new token for a user, accepted from now on."""
     login = kubeconfig.Login(user, secrets.token_urlsafe(32))
-    world.access.grant(login.token, user)
+    backend.access.grant(login.token, user)
     return login
 
 
 @asynccontextmanager
-async def _playing(world: World, actors: Collection[str], settings: Settings) -> AsyncIterator[None]:
-    """The actors, at work while the block runs. What the block raises is raised as it is, not in a group."""
+async def _running(backend: Backend, actors: Collection[str], options: ActorOptions) -> AsyncIterator[None]:
+    """Run the actors while the block runs. Exceptions of the block are raised as they are, not in a group."""
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         for name in actors:
-            # Each writes under a name of its own, as the parts of a real cluster do.
-            tasks.start_soon(run_actors, InProcessClient(world.api, f"sandbox-{name}"), world.clock, (name,), settings)
+            # Each has a field manager of its own, as the components of a real cluster have.
+            tasks.start_soon(run_actors, InProcessClient(backend.api, f"sandbox-{name}"), backend.clock, (name,), options)
         try:
             yield
         except Exception as error:
@@ -136,7 +136,7 @@ async def _playing(world: World, actors: Collection[str], settings: Settings) ->
 
 @cache
 def _ours() -> tuple[Mapping[str, Any], ...]:
-    """The definitions of our own kinds; they take longer to generate than all the rest of a start."""
+    """The definitions of our own kinds; cached, because generating them takes longer than all the rest of a start."""
     return crds()
 
 
@@ -146,9 +146,9 @@ def _define(api: Api, definitions: Collection[Mapping[str, Any]]) -> None:
         api.create(Request(kind, manager="sandbox"), definition)
 
 
-def _install(api: Api, settings: Settings) -> None:
-    """The driver, the devices of the nodes that there will be, and its controller, which is ready when somebody plays it."""
-    namespace = settings.driver.namespace
-    for kind, body in (*installation(namespace, node_names(settings)), (DEPLOYMENT, controller(namespace))):
+def _install(api: Api, options: ActorOptions) -> None:
+    """The driver, the ResourceSlices of the nodes to come, and its controller's Deployment, which the driver actor reports as available."""
+    namespace = options.driver.namespace
+    for kind, body in (*installation(namespace, node_names(options)), (DEPLOYMENT, controller(namespace))):
         served = api.catalogue.find(kind.group, kind.version, kind.plural)
         api.create(Request(served, body["metadata"].get("namespace", ""), manager="sandbox"), body)

@@ -1,9 +1,4 @@
-"""Registry: every actor of the sandbox by name, and how they are run.
-
-Each is one coroutine that lists, watches, and acts on what is there and not on what happened; so each may be stopped and started at
-any time, and played on a real API server as well as on the sandbox's. Their writes belong to a client of their own: what a kubelet
-writes must not look like the engine's.
-"""
+"""Registry: the actors of the sandbox by name, and the function that runs them."""
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final
@@ -13,10 +8,10 @@ import anyio
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors import autoscaler, claims, garbage, kubelet, namespace, scheduler, token
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.driver import process as driver
 
-Actor = Callable[[Client, Clock, Settings], Coroutine[Any, Any, None]]
+Actor = Callable[[Client, Clock, ActorOptions], Coroutine[Any, Any, None]]
 
 ACTORS: Final[Mapping[str, Actor]] = {
     "scheduler": scheduler.run,
@@ -28,12 +23,12 @@ ACTORS: Final[Mapping[str, Actor]] = {
     "claims": claims.run,
     "driver": driver.run,
 }
-"""Every actor by the name that users know it by."""
+"""The actors by the names that users choose them by."""
 
 
-async def run_actors(client: Client, clock: Clock, names: Iterable[str], settings: Settings) -> None:
-    """Play these actors, each once, until cancelled. Raises `KeyError` for a name that is not in `ACTORS`."""
-    chosen = [ACTORS[name] for name in dict.fromkeys(names)]
+async def run_actors(client: Client, clock: Clock, names: Iterable[str], options: ActorOptions) -> None:
+    """Run these actors, each once, until cancelled. Raises `KeyError` for a name that is not in `ACTORS`."""
+    actors = [ACTORS[name] for name in dict.fromkeys(names)]
     async with anyio.create_task_group() as tasks:
-        for actor in chosen:
-            tasks.start_soon(actor, client, clock, settings)
+        for actor in actors:
+            tasks.start_soon(actor, client, clock, options)

@@ -1,1 +1,1 @@
-"""Scheduler back ends, each a pure implementation of `resources.ports.Scheduler`."""
+"""Schedulers: scheduler back ends, each a pure implementation of `resources.ports.scheduler.Scheduler`."""

@@ -1,4 +1,4 @@
-"""Kube: the scheduler that every cluster has. It knows no gangs: gates and order alone keep them together."""
+"""Kube: the default scheduler of Kubernetes. It has no gang scheduling: gates and start order alone keep a gang together."""
 
 from typing import Any
 
@@ -9,5 +9,5 @@ class KubeScheduler:
     name = "default-scheduler"
 
     def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """Name the scheduler."""
+        """The pod spec with this scheduler's name."""
         return {**spec, "schedulerName": self.name}

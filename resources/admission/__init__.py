@@ -1,1 +1,1 @@
-"""Admission: what a manifest must be before anything is made of it. Pure rules, with three callers: webhook, preview, sandbox."""
+"""Admission: the rules for manifests. Pure; the webhook, the preview and the sandbox use the same rules."""

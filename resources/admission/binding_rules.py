@@ -1,12 +1,12 @@
-"""Binding rules: levels that are told apart, and schedulers that know what a topology is."""
+"""Binding rules: the admission rules for ClusterTopologyBindings."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from resources.admission import metadata_rules
-from resources.model.scheduler_topology import unavailable
+from resources.model.scheduler_topology import unavailable_because
 from resources.ports.configuration import Configuration
-from resources.schema.issues import Fault, Issue, Path, duplicates
+from resources.schema.issues import ErrorType, Issue, Path, duplicates
 from resources.schema.topology import ClusterTopologyBinding
 
 LEVELS: Final[Path] = ("spec", "levels")
@@ -14,12 +14,13 @@ BINDINGS: Final[Path] = ("spec", "schedulerTopologyBindings")
 
 
 def issues(body: ClusterTopologyBinding, configuration: Configuration) -> Iterator[Issue]:
-    """What is wrong with a ClusterTopologyBinding that has the right shape, whether it is new or not."""
+    """The issues of a ClusterTopologyBinding of the right shape, on create and on update."""
     yield from metadata_rules.issues(body.metadata, namespaced=False)
     yield from duplicates(((*LEVELS, number, "domain"), level.domain) for number, level in enumerate(body.spec.levels))
     yield from duplicates(((*LEVELS, number, "key"), level.key) for number, level in enumerate(body.spec.levels))
-    named = [((*BINDINGS, number, "schedulerName"), one.scheduler_name) for number, one in enumerate(body.spec.scheduler_topology_bindings)]
+    entries = enumerate(body.spec.scheduler_topology_bindings)
+    named = [((*BINDINGS, number, "schedulerName"), entry.scheduler_name) for number, entry in entries]
     yield from duplicates(named)
     for path, name in named:
-        if why := unavailable(name, configuration):
-            yield Issue(path, Fault.INVALID, why, name)
+        if why := unavailable_because(name, configuration):
+            yield Issue(path, ErrorType.INVALID, why, name)

@@ -1,8 +1,8 @@
-"""Defaults: a PodCliqueSet with everything filled in that its author may leave out.
+"""Defaults: fills in the optional fields of a PodCliqueSet.
 
-First what the CRD's schema fills in (an offline preview has no server to do it), then what admission does. Bodies are never changed: what
-needs no default is shared with the original, and a body that needs none at all is handed back as it is. Parts of the wrong shape are
-left alone; `resources.schema.parse` has the words for them.
+First the defaults of the CRD's schema (an offline preview has no API server), then those of admission. Bodies are never changed: unchanged
+parts are shared with the original, and a body that needs no default is returned itself. Parts of the wrong shape are left alone:
+`resources.schema.parse` reports them.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,20 +16,20 @@ from resources.schema.crds import schema
 from resources.schema.podcliqueset import TERMINATION_DELAY, PodCliqueSet
 
 GRACE_PERIOD: Final = 30
-"""Seconds that a pod gets to end by itself."""
+"""The default terminationGracePeriodSeconds of pods."""
 
 CLIQUES: Final = ("spec", "template", "cliques")
 KEPT: Final = ("minAvailable", "roleName")
-"""What of a clique never changes, though a later manifest need not say it."""
+"""Immutable fields of a clique that an update may leave out."""
 
 Schema = Mapping[str, Any]
 Fill = Callable[[Any], Any]
 
 
 def defaulted(body: Body, before: Body | None = None) -> Body:
-    """The set with its defaults. Doing it again changes nothing, and returns the very same body.
+    """The set with its defaults. Idempotent: a set that has them is returned itself.
 
-    With the set as it was `before`: what must not change, and is not said any more, stays as it was.
+    On an update, `before` is the stored set: immutable fields that the new version leaves out keep their value.
     """
     if before is not None:
         body = _kept(body, before)
@@ -44,61 +44,61 @@ def _spec() -> Fill:
 
 
 def _filling(schema: Schema) -> Fill:
-    """What fills in the defaults of a schema, made once; as on a server, a null of a known field counts as absent."""
+    """A function that fills in the defaults of a schema. As on an API server, a null in a known field counts as absent."""
     if "items" in schema:
         return partial(_every, fill=_filling(schema["items"]))
     fields = {key: _filling(field) for key, field in schema.get("properties", {}).items()}
-    other = _filling(schema["additionalProperties"]) if "additionalProperties" in schema else None
-    if not fields and not other:
-        return _as_it_is
+    additional = _filling(schema["additionalProperties"]) if "additionalProperties" in schema else None
+    if not fields and not additional:
+        return _unchanged
     defaults = {key: field["default"] for key, field in schema.get("properties", {}).items() if "default" in field}
 
     def fill(value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
         changes: dict[str, Any] = {key: default for key, default in defaults.items() if value.get(key) is None}
-        nulls = False
+        has_nulls = False
         for key, entry in value.items():
-            inner = fields.get(key, other)
-            if inner is None:
+            fill_entry = fields.get(key, additional)
+            if fill_entry is None:
                 continue
             if entry is None:
-                nulls = True
-            elif (filled := inner(entry)) is not entry:
+                has_nulls = True
+            elif (filled := fill_entry(entry)) is not entry:
                 changes[key] = filled
-        if nulls:
-            value = {key: entry for key, entry in value.items() if entry is not None or fields.get(key, other) is None}
+        if has_nulls:
+            value = {key: entry for key, entry in value.items() if entry is not None or fields.get(key, additional) is None}
         return _with(value, changes)
 
     return fill
 
 
-def _as_it_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
 def _kept(body: Any, before: Any) -> Any:
-    """A clique whose pods are made more or fewer is not asked anew how many of them it needs, nor which role they play."""
-    said = {clique["name"]: clique.get("spec") for clique in _named(get(before, CLIQUES))}
+    """The set with the `KEPT` fields of each clique as in the stored set if they are left out."""
+    old_specs = {clique["name"]: clique.get("spec") for clique in _named(get(before, CLIQUES))}
 
     def keep(clique: Any) -> Any:
-        old = next((said.get(one["name"]) for one in _named([clique])), None)
-        return _each(clique, {"spec": lambda spec: _said_before(spec, old)})
+        old = next((old_specs.get(named["name"]) for named in _named([clique])), None)
+        return _each(clique, {"spec": lambda spec: _keeping(spec, old)})
 
     spec, template, cliques = CLIQUES
     return _each(body, {spec: lambda inner: _each(inner, {template: lambda inner: _each(inner, {cliques: partial(_every, fill=keep)})})})
 
 
-def _said_before(spec: Any, old: Any) -> Any:
+def _keeping(spec: Any, old: Any) -> Any:
     if not isinstance(spec, Mapping) or not isinstance(old, Mapping):
         return spec
     return _with(spec, {key: old[key] for key in KEPT if spec.get(key) is None and old.get(key) is not None})
 
 
 def _named(cliques: Any) -> list[Any]:
-    """Those in a list of cliques that have a name."""
-    listed = cliques if isinstance(cliques, list | tuple) else ()
-    return [clique for clique in listed if isinstance(clique, Mapping) and isinstance(clique.get("name"), str)]
+    """The entries of a list of cliques that have a name."""
+    entries = cliques if isinstance(cliques, list | tuple) else ()
+    return [clique for clique in entries if isinstance(clique, Mapping) and isinstance(clique.get("name"), str)]
 
 
 def _metadata(metadata: Any) -> Any:
@@ -119,45 +119,45 @@ def _template(template: Any) -> Any:
         "headlessServiceConfig": {"publishNotReadyAddresses": True},
         "podCliqueScalingGroups": [],
     }
-    return _missing(template, defaults)
+    return _with_defaults(template, defaults)
 
 
 def _canonical(delay: Any) -> Any:
-    """Spelled as the server that admits it would spell it, so that `4h` in a file and `4h0m0s` in a cluster are no difference."""
+    """The duration in canonical form, so that `4h` in a file and `4h0m0s` in a cluster are equal."""
     try:
-        spelled = duration.canonical(delay) if isinstance(delay, str) else delay
+        canonical = duration.canonical(delay) if isinstance(delay, str) else delay
     except ValueError:
         return delay
-    return delay if spelled == delay else spelled
+    return delay if canonical == delay else canonical
 
 
 def _clique_spec(spec: Any) -> Any:
-    """One pod unless more are asked for, all of them needed unless fewer will do, in a role that need not have a name."""
+    """replicas is 1, minAvailable equals replicas, roleName is empty."""
     if not isinstance(spec, Mapping):
         return spec
-    # Zero pods are as good as none said; but `false`, which equals zero, is a mistake to be told.
+    # 0 counts as absent; but `false`, which equals 0 in Python, is a mistake that validation reports.
     if spec.get("replicas") in (None, 0) and spec.get("replicas") is not False:
         spec = _with(spec, {"replicas": 1})
-    spec = _each(spec, {"podSpec": _pod_spec, "autoScalingConfig": _floor(spec["replicas"])})
-    spec = _missing(spec, {"minAvailable": spec["replicas"]})
+    spec = _each(spec, {"podSpec": _pod_spec, "autoScalingConfig": _with_min_replicas(spec["replicas"])})
+    spec = _with_defaults(spec, {"minAvailable": spec["replicas"]})
     return _with(spec, {"roleName": ""}) if spec.get("roleName") is None else spec
 
 
 def _group(group: Any) -> Any:
-    return _each(group, {"scaleConfig": _floor(group["replicas"])}) if isinstance(group, Mapping) else group
+    return _each(group, {"scaleConfig": _with_min_replicas(group["replicas"])}) if isinstance(group, Mapping) else group
 
 
-def _floor(replicas: Any) -> Fill:
-    """An autoscaler does not go below what was asked for, unless it may."""
-    return lambda scaling: _missing(scaling, {"minReplicas": replicas})
+def _with_min_replicas(replicas: Any) -> Fill:
+    """The default of an autoscaler's minReplicas is `replicas`."""
+    return lambda scaling: _with_defaults(scaling, {"minReplicas": replicas})
 
 
 def _pod_spec(spec: Any) -> Any:
-    return _missing(spec, {"restartPolicy": "Always", "terminationGracePeriodSeconds": GRACE_PERIOD})
+    return _with_defaults(spec, {"restartPolicy": "Always", "terminationGracePeriodSeconds": GRACE_PERIOD})
 
 
 def _each(value: Any, fills: Mapping[str, Fill]) -> Any:
-    """A map with some of its entries filled in; the same map if nothing came of it."""
+    """A map with some of its entries filled in; the map itself if nothing changes."""
     if not isinstance(value, Mapping):
         return value
     filled = {key: fill(value[key]) for key, fill in fills.items() if key in value}
@@ -165,15 +165,15 @@ def _each(value: Any, fills: Mapping[str, Fill]) -> Any:
 
 
 def _every(values: Any, fill: Fill) -> Any:
-    """A list with each entry filled in; the same list if nothing came of it."""
+    """A list with each entry filled in; the list itself if nothing changes."""
     if not isinstance(values, list | tuple):
         return values
     filled = [fill(value) for value in values]
     return filled if any(new is not old for new, old in zip(filled, values, strict=True)) else values
 
 
-def _missing(value: Any, defaults: Mapping[str, Any]) -> Any:
-    """A map with defaults for what is absent, null or empty in it."""
+def _with_defaults(value: Any, defaults: Mapping[str, Any]) -> Any:
+    """A map with defaults for entries that are absent, null or an empty string."""
     if not isinstance(value, Mapping):
         return value
     return _with(value, {key: default for key, default in defaults.items() if value.get(key) in (None, "")})

@@ -1,68 +1,68 @@
-"""JSON patch: the operations of RFC 6902 that turn one document into another, and touch nothing else."""
+"""JSON patch: the operations of RFC 6902 that turn one document into another."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-Step = dict[str, Any]
+PatchOperation = dict[str, Any]
 """One operation of a patch."""
 
 
-def json_patch(old: Any, new: Any, path: str = "") -> list[Step]:
-    """What to do to the old document to have the new one; nothing where they are the same."""
-    return list(_steps(old, new, path))
+def json_patch(old: Any, new: Any, path: str = "") -> list[PatchOperation]:
+    """The operations that turn `old` into `new`; empty if they are equal. `path` is the JSON pointer of both."""
+    return list(_operations(old, new, path))
 
 
-def _steps(old: Any, new: Any, path: str) -> Iterator[Step]:
+def _operations(old: Any, new: Any, path: str) -> Iterator[PatchOperation]:
     if old is new:
         return
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        yield from _of_maps(old, new, path)
+        yield from _map_operations(old, new, path)
     elif _is_list(old) and _is_list(new):
-        yield from _of_lists(old, new, path)
+        yield from _list_operations(old, new, path)
     elif not same(old, new):
         yield {"op": "replace", "path": path, "value": new}
 
 
-def _of_maps(old: Mapping[str, Any], new: Mapping[str, Any], path: str) -> Iterator[Step]:
+def _map_operations(old: Mapping[str, Any], new: Mapping[str, Any], path: str) -> Iterator[PatchOperation]:
     for key in old:
         if key not in new:
-            yield {"op": "remove", "path": _below(path, key)}
+            yield {"op": "remove", "path": _pointer(path, key)}
     for key, value in new.items():
         if key in old:
-            yield from _steps(old[key], value, _below(path, key))
+            yield from _operations(old[key], value, _pointer(path, key))
         else:
-            yield {"op": "add", "path": _below(path, key), "value": value}
+            yield {"op": "add", "path": _pointer(path, key), "value": value}
 
 
-def _of_lists(old: Sequence[Any], new: Sequence[Any], path: str) -> Iterator[Step]:
-    """What both begin and end with stays; of what lies between, entries are paired by place, and the rest comes or goes."""
+def _list_operations(old: Sequence[Any], new: Sequence[Any], path: str) -> Iterator[PatchOperation]:
+    """The common prefix and suffix are kept; entries between them are paired by index, the rest is added or removed."""
     shorter = min(len(old), len(new))
-    begin = next((at for at in range(shorter) if not same(old[at], new[at])), shorter)
-    end = next((at for at in range(shorter - begin) if not same(old[-1 - at], new[-1 - at])), shorter - begin)
-    for at in range(begin, shorter - end):
-        yield from _steps(old[at], new[at], _below(path, at))
-    for at in range(len(old) - end - 1, shorter - end - 1, -1):
-        # From behind: what is taken away moves up all that comes after it.
-        yield {"op": "remove", "path": _below(path, at)}
-    for at in range(shorter - end, len(new) - end):
-        yield {"op": "add", "path": _below(path, at), "value": new[at]}
+    begin = next((index for index in range(shorter) if not same(old[index], new[index])), shorter)
+    end = next((index for index in range(shorter - begin) if not same(old[-1 - index], new[-1 - index])), shorter - begin)
+    for index in range(begin, shorter - end):
+        yield from _operations(old[index], new[index], _pointer(path, index))
+    for index in range(len(old) - end - 1, shorter - end - 1, -1):
+        # From the end, because a removal shifts the indices of all later entries.
+        yield {"op": "remove", "path": _pointer(path, index)}
+    for index in range(shorter - end, len(new) - end):
+        yield {"op": "add", "path": _pointer(path, index), "value": new[index]}
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two documents are the same JSON: to Python alone `true` is 1, and 1 is 1.0."""
-    if one is other:
+def same(left: Any, right: Any) -> bool:
+    """Whether two documents are the same JSON. Unlike in Python, `true` is not 1, and 1 is not 1.0."""
+    if left is right:
         return True
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    if _is_list(one) and _is_list(other):
-        return len(one) == len(other) and all(map(same, one, other))
-    return (type(one) is type(other) or isinstance(one, str)) and bool(one == other)
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    if _is_list(left) and _is_list(right):
+        return len(left) == len(right) and all(map(same, left, right))
+    return (type(left) is type(right) or isinstance(left, str)) and bool(left == right)
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
 
 
-def _below(path: str, key: str | int) -> str:
-    """The pointer to what lies in that place."""
+def _pointer(path: str, key: str | int) -> str:
+    """The JSON pointer of an entry."""
     return f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}"

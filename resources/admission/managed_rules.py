@@ -1,4 +1,4 @@
-"""Managed rules: who may touch what the engine has made for a workload."""
+"""Managed rules: who may change the objects that the engine manages."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,72 +11,76 @@ from resources.admission.request import Act, Decision, Request
 from resources.base import kinds, labels
 from resources.ports.references import References
 
-LIFTED: Final = "grove.io/disable-managed-resource-protection"
-"""The annotation by which a set gives up the protection of its children."""
+DISABLE_PROTECTION: Final = "grove.io/disable-managed-resource-protection"
+"""The annotation with which a set disables the protection of its children."""
 
-CHANGED: Final = frozenset({Act.UPDATE, Act.DELETE})
-EVER: Final = CHANGED | {Act.CREATE}
+CHANGES: Final = frozenset({Act.UPDATE, Act.DELETE})
+ANY: Final = CHANGES | {Act.CREATE}
 
-GUARDED: Final[Mapping[Kind, frozenset[Act]]] = {
-    kinds.SECRET: CHANGED,
-    kinds.SERVICE_ACCOUNT: CHANGED,
-    kinds.SERVICE: CHANGED,
-    kinds.ROLE: CHANGED,
-    kinds.ROLE_BINDING: CHANGED,
-    kinds.AUTOSCALER: CHANGED,
+PROTECTED: Final[Mapping[Kind, frozenset[Act]]] = {
+    kinds.SECRET: CHANGES,
+    kinds.SERVICE_ACCOUNT: CHANGES,
+    kinds.SERVICE: CHANGES,
+    kinds.ROLE: CHANGES,
+    kinds.ROLE_BINDING: CHANGES,
+    kinds.AUTOSCALER: CHANGES,
     kinds.POD: frozenset({Act.UPDATE}),
-    kinds.PODCLIQUE: EVER,
-    kinds.SCALING_GROUP: EVER,
-    kinds.PODGANG: EVER,
+    kinds.PODCLIQUE: ANY,
+    kinds.SCALING_GROUP: ANY,
+    kinds.PODGANG: ANY,
 }
-"""What must not be done to objects of which kind. Anybody may delete a pod: it comes back."""
+"""The protected operations of each kind. Anybody may delete a pod: it is created again."""
 
-_GUARDED: Final = {(kind.group, kind.name): acts for kind, acts in GUARDED.items()}
+_PROTECTED: Final = {(kind.group, kind.name): acts for kind, acts in PROTECTED.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Whether what we have made is protected, and from whom not."""
+    """Whether managed objects are protected, and which users may change them nevertheless."""
 
     enabled: bool = False
     operator: str = ""
-    """The user that the engine itself is."""
+    """The user name of the engine itself; empty if it is not known."""
     exempt: frozenset[str] = frozenset()
-    """Users who may do what the engine may."""
+    """The names of further users who may change managed objects."""
 
     def trusts(self, user: str) -> bool:
-        """Whether the user may do everything. Nobody in particular may not, even where nobody in particular is the operator."""
+        """Whether the user may change managed objects. An unknown user (empty name) may not, even if the operator is unknown."""
         return bool(user) and (user == self.operator or user in self.exempt)
 
 
-def decide(request: Request, around: References, protection: Protection) -> Decision:
-    """Whether something may be done to an object that might be managed."""
-    free = Decision(body=request.body)
-    if not protection.enabled or request.act not in _GUARDED.get((request.id.group, request.id.kind), ()) or not _is_managed(request):
-        return free
+def decide(request: Request, references: References, protection: Protection) -> Decision:
+    """The decision on a request for an object that may be managed: a protected operation is denied to other users."""
+    allowed = Decision(body=request.body)
+    if not protection.enabled or request.act not in _PROTECTED.get((request.id.group, request.id.kind), ()) or not _is_managed(request):
+        return allowed
     key = f"{request.id.namespace}/{request.id.name}"
-    name = _label(_witness(request), labels.PART_OF)
+    name = _label(_current(request), labels.PART_OF)
     if not name:
-        told = f"missing required label {labels.PART_OF} on resource {key}, could not determine parent PodCliqueSet"
-        return Decision(body=request.body, warnings=(told,))
+        warning = f"missing required label {labels.PART_OF} on resource {key}, could not determine parent PodCliqueSet"
+        return Decision(body=request.body, warnings=(warning,))
     id = kinds.PODCLIQUESET.id(request.id.namespace, name)
-    parent, looked = around.find(id), around.knows(id.kind)
-    if parent is None and looked:
+    parent, is_known = references.find(id), references.knows(id.kind)
+    if parent is None and is_known:
         return Decision(body=request.body, warnings=(f"parent PodCliqueSet {name} not found for resource: {key}",))
-    if protection.trusts(request.user) or (parent is not None and get(parent.body, ("metadata", "annotations", LIFTED)) == "true"):
-        return free
-    unseen = () if looked else (f"whether PodCliqueSet {name} has given up the protection of {key} was not looked at",)
+    if protection.trusts(request.user) or (parent is not None and _disables_protection(parent.body)):
+        return allowed
+    unchecked = () if is_known else (f"PodCliqueSet {name} was not read: whether it disables the protection of {key} is not known",)
     what = "deletion" if request.act is Act.DELETE else "creation/updation"
-    return Decision(body=request.body, warnings=unseen, denial=f"admission denied, {what} of resource: {key} is not allowed")
+    return Decision(body=request.body, warnings=unchecked, denial=f"admission denied, {what} of resource: {key} is not allowed")
+
+
+def _disables_protection(parent: Body) -> bool:
+    return bool(get(parent, ("metadata", "annotations", DISABLE_PROTECTION)) == "true")
 
 
 def _is_managed(request: Request) -> bool:
-    """Whether it bears our label or, before it is changed, has borne it: nobody gets past us by taking the label off."""
+    """Whether the new or the stored object has our label: removing the label does not remove the protection."""
     return any(_label(body, labels.MANAGED_BY) == labels.MANAGER for body in _bodies(request))
 
 
-def _witness(request: Request) -> Body:
-    """The version of the object that says whose it is: the one that is stored, if there is one."""
+def _current(request: Request) -> Body:
+    """The stored object, or the new one if there is none: its labels name the owner."""
     return next(_bodies(request), {})
 
 
@@ -85,5 +89,5 @@ def _bodies(request: Request) -> Iterator[Body]:
 
 
 def _label(body: Body, key: str) -> str:
-    said = get(body, ("metadata", "labels", key))
-    return said if isinstance(said, str) else ""
+    value = get(body, ("metadata", "labels", key))
+    return value if isinstance(value, str) else ""

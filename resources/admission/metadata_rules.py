@@ -1,81 +1,81 @@
-"""Metadata rules: what an API server would say of `metadata`, for those who ask before they have one."""
+"""Metadata rules: an API server's rules for `metadata`, for previews without a server."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 from resources.schema.formats import label_faults, qualified_faults, subdomain_faults, value_faults
-from resources.schema.issues import Fault, Issue, Path
+from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.meta import ObjectMeta
 
 METADATA: Final[Path] = ("metadata",)
-MOST_BYTES: Final = 256 * 1024
-"""How much all annotations of an object may weigh."""
+MAX_ANNOTATION_BYTES: Final = 256 * 1024
+"""The largest total size of the annotations of an object."""
 GENERATED_BASE: Final = 58
 GENERATED: Final = 5
-"""Of a generated name: how much of its base is kept, and how many letters are added."""
+"""The number of characters of `generateName` that are kept, and the number of characters that are added."""
 
 
 def issues(metadata: ObjectMeta, *, namespaced: bool) -> Iterator[Issue]:
-    """What is wrong with the metadata of an object."""
+    """The issues of an object's metadata."""
     yield from _names(metadata)
     yield from _namespace(metadata.namespace or "", namespaced=namespaced)
     yield from labels(metadata.labels or {}, (*METADATA, "labels"))
     yield from annotations(metadata.annotations or {}, (*METADATA, "annotations"))
     yield from _finalizers(metadata.finalizers or ())
-    moments = {"creationTimestamp": metadata.creation_timestamp, "deletionTimestamp": metadata.deletion_timestamp}
-    yield from (Issue((*METADATA, key), Fault.INVALID, "must be a time", said) for key, said in moments.items() if not _is_moment(said))
+    times = {"creationTimestamp": metadata.creation_timestamp, "deletionTimestamp": metadata.deletion_timestamp}
+    yield from (Issue((*METADATA, key), ErrorType.INVALID, "must be a time", value) for key, value in times.items() if not _is_time(value))
 
 
 def name_length(metadata: ObjectMeta) -> int:
-    """How long the object's name is, or will be."""
+    """The length of the object's name, which may still have to be generated."""
     return len(metadata.name) if metadata.name else min(len(metadata.generate_name or ""), GENERATED_BASE) + GENERATED
 
 
 def labels(labels: Mapping[str, str], path: Path) -> Iterator[Issue]:
-    """What is wrong with labels: a key is told where the labels are, a value under its key."""
+    """The issues of labels. An invalid key is reported at `path`, an invalid value at its key."""
     for key, value in labels.items():
-        yield from _told(path, key, qualified_faults(key))
-        yield from _told((*path, key), value, value_faults(value))
+        yield from _invalid(path, key, qualified_faults(key))
+        yield from _invalid((*path, key), value, value_faults(value))
 
 
 def annotations(annotations: Mapping[str, str], path: Path) -> Iterator[Issue]:
-    """What is wrong with annotations."""
+    """The issues of annotations."""
     for key in annotations:
-        yield from _told(path, key, qualified_faults(key.lower()))
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > MOST_BYTES:
-        yield Issue(path, Fault.TOO_LONG, f"may not be more than {MOST_BYTES} bytes")
+        yield from _invalid(path, key, qualified_faults(key.lower()))
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > MAX_ANNOTATION_BYTES:
+        yield Issue(path, ErrorType.TOO_LONG, f"may not be more than {MAX_ANNOTATION_BYTES} bytes")
 
 
 def _names(metadata: ObjectMeta) -> Iterator[Issue]:
     base = metadata.generate_name or ""
     if base:
-        yield from _told((*METADATA, "generateName"), base, subdomain_faults(base.rstrip("-.") or base))
+        yield from _invalid((*METADATA, "generateName"), base, subdomain_faults(base.rstrip("-.") or base))
     if metadata.name:
-        yield from _told((*METADATA, "name"), metadata.name, subdomain_faults(metadata.name))
+        yield from _invalid((*METADATA, "name"), metadata.name, subdomain_faults(metadata.name))
     elif not base:
-        yield Issue((*METADATA, "name"), Fault.REQUIRED, "name or generateName is required")
+        yield Issue((*METADATA, "name"), ErrorType.REQUIRED, "name or generateName is required")
 
 
 def _namespace(namespace: str, *, namespaced: bool) -> Iterator[Issue]:
     path = (*METADATA, "namespace")
     if namespace and not namespaced:
-        yield Issue(path, Fault.FORBIDDEN, "not allowed on this type")
+        yield Issue(path, ErrorType.FORBIDDEN, "not allowed on this type")
     elif namespace:
-        yield from _told(path, namespace, label_faults(namespace))
+        yield from _invalid(path, namespace, label_faults(namespace))
 
 
 def _finalizers(finalizers: Sequence[str]) -> Iterator[Issue]:
     for number, finalizer in enumerate(finalizers):
-        yield from _told((*METADATA, "finalizers", number), finalizer, qualified_faults(finalizer))
+        yield from _invalid((*METADATA, "finalizers", number), finalizer, qualified_faults(finalizer))
 
 
-def _is_moment(said: str | None) -> bool:
+def _is_time(value: str | None) -> bool:
     try:
-        return not said or datetime.fromisoformat(said).tzinfo is not None
+        return not value or datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         return False
 
 
-def _told(path: Path, value: str, faults: Sequence[str]) -> Iterator[Issue]:
-    return (Issue(path, Fault.INVALID, fault, value) for fault in faults)
+def _invalid(path: Path, value: str, faults: Sequence[str]) -> Iterator[Issue]:
+    return (Issue(path, ErrorType.INVALID, fault, value) for fault in faults)

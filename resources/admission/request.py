@@ -1,4 +1,4 @@
-"""Request and decision: what is asked of admission, and what it answers, whoever carries them."""
+"""Request and decision: the input and the output of admission, independent of the transport."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,7 @@ from resources.schema.issues import Issue
 
 
 class Act(StrEnum):
-    """What is about to happen to an object."""
+    """The operation of an admission request."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -19,31 +19,32 @@ class Act(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Something that somebody wants to do to one object."""
+    """A request to create, change or delete one object."""
 
     act: Act
     id: ResourceId
     body: Body | None
-    """The object as it is to be; None for a deletion."""
+    """The object after the request; None for a deletion."""
     old: Body | None = None
-    """The object as it is; None for a creation."""
+    """The stored object; None for a creation."""
     user: str = ""
+    """The name of the authenticated user; empty if it is not known."""
     subresource: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a request."""
+    """The answer to a request."""
 
     issues: tuple[Issue, ...] = ()
-    """Everything that is wrong with the object."""
+    """Everything that is wrong with the object; any issue denies the request."""
     warnings: tuple[str, ...] = ()
     denial: str = ""
-    """Why the user may not do this, whatever the object says."""
+    """Why the user is not allowed to do this at all; empty if allowed."""
     body: Body | None = None
-    """The object as it is to be stored: the very same as in the request where nothing is to be changed."""
+    """The object to store: `request.body` itself if nothing is changed."""
 
     @property
     def allowed(self) -> bool:
-        """Whether it may be done."""
+        """Whether the request is admitted."""
         return not self.issues and not self.denial

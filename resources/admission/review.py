@@ -1,6 +1,6 @@
-"""Review: an AdmissionReview of Kubernetes (v1) in, the AdmissionReview that answers it out; whoever carries them.
+"""Review: converts an AdmissionReview (v1) to a `Request`, and a `Decision` to the AdmissionReview that answers it.
 
-What comes in is a stranger's: every field is looked at before it is used, and depth is bounded. Nothing here decides anything.
+The input is not trusted: every field is validated before it is used, and the depth is limited.
 """
 
 import base64
@@ -16,172 +16,173 @@ from engine.report.printable import clipped, printable
 from engine.resource import Body
 from resources.admission.json_patch import json_patch
 from resources.admission.request import Act, Decision, Request
-from resources.schema.issues import Fault, Issue, shown
+from resources.schema.issues import ErrorType, Issue, shown
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 
-LARGEST: Final = 8 << 20
-"""Bytes of a review that are worth reading: it holds an object twice, and no API server takes one of more than three mebibytes."""
-DEEPEST: Final = 100
-MOST: Final = 1000
-"""Causes told of one object; what is beyond is counted."""
-LONGEST_NAME: Final = 253
+MAX_BYTES: Final = 8 << 20
+"""The largest size of a review: it has the object twice, and an API server takes objects of at most 3 MiB."""
+MAX_DEPTH: Final = 100
+MAX_CAUSES: Final = 1000
+"""The largest number of causes in one answer; the rest is counted."""
+MAX_NAME: Final = 253
 
-CAUSES: Final[Mapping[Fault, str]] = {
-    Fault.UNKNOWN: "FieldValueInvalid",
-    Fault.MALFORMED: "FieldValueTypeInvalid",
-    Fault.REQUIRED: "FieldValueRequired",
-    Fault.INVALID: "FieldValueInvalid",
-    Fault.UNSUPPORTED: "FieldValueNotSupported",
-    Fault.DUPLICATE: "FieldValueDuplicate",
-    Fault.NOT_FOUND: "FieldValueNotFound",
-    Fault.FORBIDDEN: "FieldValueForbidden",
-    Fault.TOO_LONG: "FieldValueTooLong",
+CAUSES: Final[Mapping[ErrorType, str]] = {
+    ErrorType.UNKNOWN: "FieldValueInvalid",
+    ErrorType.MALFORMED: "FieldValueTypeInvalid",
+    ErrorType.REQUIRED: "FieldValueRequired",
+    ErrorType.INVALID: "FieldValueInvalid",
+    ErrorType.UNSUPPORTED: "FieldValueNotSupported",
+    ErrorType.DUPLICATE: "FieldValueDuplicate",
+    ErrorType.NOT_FOUND: "FieldValueNotFound",
+    ErrorType.FORBIDDEN: "FieldValueForbidden",
+    ErrorType.TOO_LONG: "FieldValueTooLong",
 }
-"""Kubernetes' word for the cause that each sort of fault is."""
+"""Kubernetes' cause for each type of error."""
 
-NEEDS: Final[Mapping[Act, tuple[str, ...]]] = {Act.CREATE: ("object",), Act.UPDATE: ("object", "oldObject")}
-"""What the API server always sends along."""
+REQUIRED: Final[Mapping[Act, tuple[str, ...]]] = {Act.CREATE: ("object",), Act.UPDATE: ("object", "oldObject")}
+"""The fields of a request that the API server always sends, by operation."""
 
-Judge = Callable[[Request], Decision]
+Decide = Callable[[Request], Decision]
 
 
-class Misread(InputError):
-    """A document that is no question, or none that can be answered with more than that. `uid` is empty where nobody waits for an answer."""
+class MalformedReview(InputError):
+    """A document that is not a valid AdmissionReview. `uid` is empty if the document has none: then there is no one to answer."""
 
     def __init__(self, message: str, uid: str = "") -> None:
         super().__init__(message)
         self.uid = uid
 
 
-def answered(document: Any, judge: Judge) -> dict[str, Any]:
-    """The answer to a review; to a question that makes no sense, what is wrong with it. Raises `Misread` where there is no uid."""
+def answered(document: Any, decide: Decide) -> dict[str, Any]:
+    """The AdmissionReview that answers a document; a malformed one is answered with an error. Raises `MalformedReview` if it has no uid."""
     uid = uid_of(document)
     try:
-        asked = question(document)
-    except Misread as fault:
-        return misunderstood(uid, str(fault))
-    return answer(uid, asked, judge(asked))
+        request = request_of(document)
+    except MalformedReview as error:
+        return error_answer(uid, str(error))
+    return answer(uid, request, decide(request))
 
 
 def uid_of(document: Any) -> str:
-    """The uid that an answer is to bear. Raises `Misread` where there is none."""
+    """The uid of a review, which its answer must have as well. Raises `MalformedReview` if there is none."""
     request = document.get("request") if isinstance(document, Mapping) else None
     if not isinstance(request, Mapping):
-        raise Misread(f"not an {KIND} with a request, but {shown(document)}")
+        raise MalformedReview(f"not an {KIND} with a request, but {shown(document)}")
     uid = request.get("uid")
     if not isinstance(uid, str) or not uid:
-        raise Misread(f"request.uid: must be text that is not empty, got {shown(uid)}" if "uid" in request else "request.uid: is missing")
+        fault = f"must be text that is not empty, got {shown(uid)}" if "uid" in request else "is missing"
+        raise MalformedReview(f"request.uid: {fault}")
     return uid
 
 
-def question(document: Any) -> Request:
-    """What a review asks. Raises `Misread` with what is wrong with it."""
+def request_of(document: Any) -> Request:
+    """The request in a review. Raises `MalformedReview` with what is wrong with it."""
     uid = uid_of(document)
     for field, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
         if document.get(field) != expected:
-            raise Misread(f'{field}: must be "{expected}", got {shown(document.get(field))}', uid)
-    if deeper(document, DEEPEST):
-        raise Misread(f"nested deeper than {DEEPEST} levels", uid)
-    return _Reading(document["request"], uid).request()
+            raise MalformedReview(f'{field}: must be "{expected}", got {shown(document.get(field))}', uid)
+    if is_deeper(document, MAX_DEPTH):
+        raise MalformedReview(f"nested deeper than {MAX_DEPTH} levels", uid)
+    return _Reader(document["request"], uid).request()
 
 
-class _Reading:
-    """The reading of one request, field by field."""
+class _Reader:
+    """Reads one request, field by field."""
 
-    def __init__(self, asked: Mapping[str, Any], uid: str) -> None:
-        self._asked = asked
+    def __init__(self, fields: Mapping[str, Any], uid: str) -> None:
+        self._fields = fields
         self._uid = uid
 
     def request(self) -> Request:
-        """All of it."""
+        """The request. Raises `MalformedReview`."""
         act = self._act()
         body, old = self._object("object"), self._object("oldObject")
-        for field in NEEDS.get(act, ()):
-            if self._asked.get(field) is None:
-                raise Misread(f"request.{field}: is missing", self._uid)
-        kind = self._map(self._asked, "kind", "request")
+        for field in REQUIRED.get(act, ()):
+            if self._fields.get(field) is None:
+                raise MalformedReview(f"request.{field}: is missing", self._uid)
+        kind = self._map(self._fields, "kind", "request")
         if not kind:
-            raise Misread("request.kind: is missing", self._uid)
+            raise MalformedReview("request.kind: is missing", self._uid)
         metadata = (body or old or {}).get("metadata")
-        said = metadata if isinstance(metadata, Mapping) else {}
+        metadata = metadata if isinstance(metadata, Mapping) else {}
         id = ResourceId(
             self._text(kind, "group", "request.kind"),
             self._text(kind, "kind", "request.kind"),
-            self._text(self._asked, "namespace", "request") or _word(said.get("namespace")),
-            self._text(self._asked, "name", "request") or _word(said.get("name")),
+            self._text(self._fields, "namespace", "request") or _text_or_empty(metadata.get("namespace")),
+            self._text(self._fields, "name", "request") or _text_or_empty(metadata.get("name")),
         )
-        user = self._text(self._map(self._asked, "userInfo", "request"), "username", "request.userInfo")
-        subresource = self._text(self._asked, "subResource", "request")
+        user = self._text(self._map(self._fields, "userInfo", "request"), "username", "request.userInfo")
+        subresource = self._text(self._fields, "subResource", "request")
         return Request(act, id, None if act is Act.DELETE else body, old, user, subresource)
 
     def _act(self) -> Act:
-        found = self._asked.get("operation")
-        if found not in tuple(Act):
-            raise Misread(f"request.operation: must be one of {', '.join(Act)}, got {shown(found)}", self._uid)
-        return Act(found)
+        operation = self._fields.get("operation")
+        if operation not in tuple(Act):
+            raise MalformedReview(f"request.operation: must be one of {', '.join(Act)}, got {shown(operation)}", self._uid)
+        return Act(operation)
 
     def _object(self, field: str) -> Body | None:
-        return None if self._asked.get(field) is None else self._map(self._asked, field, "request")
+        return None if self._fields.get(field) is None else self._map(self._fields, field, "request")
 
     def _map(self, holder: Mapping[str, Any], field: str, path: str) -> Mapping[str, Any]:
-        found = holder.get(field)
-        if found is not None and not isinstance(found, Mapping):
-            raise Misread(f"{path}.{field}: must be an object, got {shown(found)}", self._uid)
-        return found or {}
+        value = holder.get(field)
+        if value is not None and not isinstance(value, Mapping):
+            raise MalformedReview(f"{path}.{field}: must be an object, got {shown(value)}", self._uid)
+        return value or {}
 
     def _text(self, holder: Mapping[str, Any], field: str, path: str) -> str:
-        found = holder.get(field)
-        if found is not None and not isinstance(found, str):
-            raise Misread(f"{path}.{field}: must be a string, got {shown(found)}", self._uid)
-        return found or ""
+        value = holder.get(field)
+        if value is not None and not isinstance(value, str):
+            raise MalformedReview(f"{path}.{field}: must be a string, got {shown(value)}", self._uid)
+        return value or ""
 
 
-def _word(value: Any) -> str:
+def _text_or_empty(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def deeper(value: Any, levels: int) -> bool:
-    """Whether the value has more levels than that."""
-    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    return levels < 0 or any(deeper(below, levels - 1) for below in inner)
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects are nested more than `levels` deep."""
+    entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return levels < 0 or any(is_deeper(entry, levels - 1) for entry in entries)
 
 
 def answer(uid: str, request: Request, decision: Decision) -> dict[str, Any]:
-    """A decision as the API server reads it."""
+    """The AdmissionReview for a decision; its patch turns `request.body` into `decision.body`."""
     if not decision.allowed:
         return _review(uid, False, decision.warnings, status=refusal(request.id, decision))
-    steps = json_patch(request.body, decision.body) if request.body is not None and decision.body is not None else []
-    patch = {"patchType": "JSONPatch", "patch": base64.b64encode(orjson.dumps(steps, default=_plain)).decode()} if steps else {}
+    operations = json_patch(request.body, decision.body) if request.body is not None and decision.body is not None else []
+    patch = {"patchType": "JSONPatch", "patch": base64.b64encode(orjson.dumps(operations, default=_as_dict)).decode()} if operations else {}
     return _review(uid, True, decision.warnings, **patch)
 
 
-def misunderstood(uid: str, message: str) -> dict[str, Any]:
-    """The answer to a question that makes no sense."""
+def error_answer(uid: str, message: str) -> dict[str, Any]:
+    """The AdmissionReview that answers a malformed one."""
     return _review(uid, False, status=_status(400, "BadRequest", message))
 
 
 def refusal(id: ResourceId, decision: Decision) -> dict[str, Any]:
-    """The Status of a decision against a request: whose fault it is, every field that is wrong, and all of it in one message."""
+    """The Status of a denied request: 403 for a denial, else 422 with a cause for each issue and all issues in the message."""
     details = {"name": id.name, "group": id.group, "kind": id.kind}
-    named: dict[str, Any] = {key: printable(value) for key, value in details.items() if value}
+    printable_details: dict[str, Any] = {key: printable(value) for key, value in details.items() if value}
     if decision.denial:
-        return _status(403, "Forbidden", printable(decision.denial), named)
-    causes = [{"reason": CAUSES[issue.kind], "message": issue.complaint, "field": issue.field} for issue in decision.issues[:MOST]]
-    return _status(422, "Invalid", f"{_subject(id)} is invalid: {aggregate(decision.issues)}", {**named, "causes": causes})
+        return _status(403, "Forbidden", printable(decision.denial), printable_details)
+    causes = [{"reason": CAUSES[issue.type], "message": issue.detail, "field": issue.field} for issue in decision.issues[:MAX_CAUSES]]
+    return _status(422, "Invalid", f"{_subject(id)} is invalid: {aggregate(decision.issues)}", {**printable_details, "causes": causes})
 
 
 def aggregate(issues: Iterable[Issue]) -> str:
-    """All of them in one line, each once, in brackets where there are several, as API servers do."""
+    """All issues in one line without repeats; several are in brackets, as in an API server's message."""
     texts = list(dict.fromkeys(map(str, issues)))
-    more = [f"and {len(texts) - MOST} more"] if len(texts) > MOST else []
-    return texts[0] if len(texts) == 1 else f"[{', '.join([*texts[:MOST], *more])}]"
+    more = [f"and {len(texts) - MAX_CAUSES} more"] if len(texts) > MAX_CAUSES else []
+    return texts[0] if len(texts) == 1 else f"[{', '.join([*texts[:MAX_CAUSES], *more])}]"
 
 
 def _subject(id: ResourceId) -> str:
     kind = f"{id.kind}.{id.group}" if id.group else id.kind
-    return f"{printable(kind)} {json.dumps(clipped(id.name, LONGEST_NAME), ensure_ascii=False)}"
+    return f"{printable(kind)} {json.dumps(clipped(id.name, MAX_NAME), ensure_ascii=False)}"
 
 
 def _status(code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -190,13 +191,13 @@ def _status(code: int, reason: str, message: str, details: Mapping[str, Any] | N
 
 
 def _review(uid: str, allowed: bool, warnings: Iterable[str] = (), **more: Any) -> dict[str, Any]:
-    told = [printable(warning) for warning in warnings]
-    response = {"uid": uid, "allowed": allowed, **more, **({"warnings": told} if told else {})}
+    texts = [printable(warning) for warning in warnings]
+    response = {"uid": uid, "allowed": allowed, **more, **({"warnings": texts} if texts else {})}
     return {"apiVersion": API_VERSION, "kind": KIND, "response": response}
 
 
-def _plain(value: Any) -> Any:
-    """What rules may hand back beside plain JSON."""
+def _as_dict(value: Any) -> Any:
+    """Mappings other than `dict`, which orjson does not serialize."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError

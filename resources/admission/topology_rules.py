@@ -1,4 +1,4 @@
-"""Topology rules: constraints that can be met: of one binding, in its domains, and never wider for a part than for the whole."""
+"""Topology rules: all constraints of a set must refer to one binding and its domains, and a part's must not be wider than the whole's."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 from engine.paths import get
 from resources.base.kinds import TOPOLOGY_BINDING
 from resources.ports.references import References
-from resources.schema.issues import Fault, Issue, Path, spelled
+from resources.schema.issues import ErrorType, Issue, Path, spelled
 from resources.schema.podcliqueset import Template
 from resources.schema.topology import TopologyConstraint
 
@@ -15,53 +15,53 @@ TEMPLATE: Final[Path] = ("spec", "template")
 SET, GROUP, CLIQUE = "PodCliqueSet", "PodCliqueScalingGroup", "PodClique"
 
 Levels = Mapping[str, int]
-"""The domains of a binding, each with its place: the broadest first."""
+"""The domains of a binding with their position: 0 is the broadest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The set, a group or a clique, and the constraint that it has, or has not."""
+    """The set, a group or a clique, with its topology constraint, if it has one."""
 
     path: Path
-    """The way to the constraint."""
+    """The path of the constraint."""
     kind: str
     name: str
     """Empty for the set."""
     constraint: TopologyConstraint | None
     parents: tuple[str, ...] = ()
-    """Of a clique: the groups that name it."""
+    """For a clique: the groups that contain it."""
 
     @property
     def label(self) -> str:
-        """How it is called in messages."""
+        """Its name in messages."""
         return f"{self.kind} '{self.name}'" if self.name else self.kind
 
     @property
     def field(self) -> str:
-        """The way to the constraint, as people write it."""
+        """The path of the constraint as text."""
         return spelled(self.path)
 
     @property
     def topology(self) -> str:
-        """The binding that it names itself."""
+        """The binding that the constraint names; empty if none."""
         return (self.constraint.topology_name if self.constraint else None) or ""
 
     @property
     def sides(self) -> Mapping[str, tuple[Path, str]]:
-        """What it requires and what it prefers, each with the way to where it says so."""
+        """`required` and `preferred`, each with its path and its domain; a side without a domain is left out."""
         pack = self.constraint.pack if self.constraint else None
         deprecated = self.constraint.pack_domain if self.constraint else None
-        said = {
+        sides = {
             "required": ((*self.path, "pack", "required"), (pack.required if pack else None) or ""),
             "preferred": ((*self.path, "pack", "preferred"), (pack.preferred if pack else None) or ""),
         }
-        if deprecated and not said["required"][1]:
-            said["required"] = ((*self.path, "packDomain"), deprecated)
-        return {side: (path, domain) for side, (path, domain) in said.items() if domain}
+        if deprecated and not sides["required"][1]:
+            sides["required"] = ((*self.path, "packDomain"), deprecated)
+        return {side: (path, domain) for side, (path, domain) in sides.items() if domain}
 
 
 def holders(template: Template) -> Iterator[Holder]:
-    """The set, its groups and its cliques."""
+    """The set, its groups and its cliques, in this order."""
     yield Holder((*TEMPLATE, "topologyConstraint"), SET, "", template.topology_constraint)
     groups: dict[str, list[str]] = {}
     for number, group in enumerate(template.pod_clique_scaling_groups):
@@ -73,40 +73,40 @@ def holders(template: Template) -> Iterator[Holder]:
         yield Holder(path, CLIQUE, clique.name, clique.topology_constraint, tuple(groups.get(clique.name, ())))
 
 
-def issues(template: Template, around: References, *, enabled: bool) -> Iterator[Issue]:
-    """What is wrong with the constraints of a new set. What stands further back is not looked at before what stands in front is right."""
+def issues(template: Template, references: References, *, enabled: bool) -> Iterator[Issue]:
+    """The issues of the constraints of a new set: first of the binding's name, then of the domains, then of the hierarchy."""
     constrained = _constrained(template)
     if not enabled:
         message = "topology constraints are not allowed when Topology Aware Scheduling is disabled"
-        yield from (Issue(one.path, Fault.INVALID, message, _domains(one)) for one in constrained)
+        yield from (Issue(holder.path, ErrorType.INVALID, message, _domains(holder)) for holder in constrained)
         return
-    misnamed = tuple(_names(constrained))
-    yield from misnamed
+    name_issues = tuple(_names(constrained))
+    yield from name_issues
     naming = _naming(constrained)
-    if naming is None or misnamed:
+    if naming is None or name_issues:
         return
-    levels = _levels(naming.topology, around)
+    levels = _levels(naming.topology, references)
     if levels is not None:
         unknown = tuple(_unknown(constrained, levels))
         yield from unknown or _hierarchy(constrained, levels)
-    elif around.knows(TOPOLOGY_BINDING.name):
+    elif references.knows(TOPOLOGY_BINDING.name):
         message = f'ClusterTopologyBinding "{naming.topology}" not found'
-        yield Issue((*naming.path, "topologyName"), Fault.INVALID, message, naming.topology)
+        yield Issue((*naming.path, "topologyName"), ErrorType.INVALID, message, naming.topology)
 
 
-def warnings(template: Template, around: References, *, enabled: bool) -> Iterator[str]:
-    """What about the constraints of a new set could not be judged, or has no effect."""
+def warnings(template: Template, references: References, *, enabled: bool) -> Iterator[str]:
+    """Warnings about the constraints of a new set: rules that could not be checked, and redundant preferences."""
     constrained = _constrained(template)
     naming = _naming(constrained)
     if not enabled or naming is None:
         return
-    levels = _levels(naming.topology, around)
+    levels = _levels(naming.topology, references)
     if levels is None:
-        if not around.knows(TOPOLOGY_BINDING.name):
-            yield f'topology constraints were not checked against ClusterTopologyBinding "{naming.topology}", which was not looked for'
+        if not references.knows(TOPOLOGY_BINDING.name):
+            yield f'topology constraints were not checked against ClusterTopologyBinding "{naming.topology}", which was not read'
         return
-    for one in constrained:
-        sides = one.sides
+    for holder in constrained:
+        sides = holder.sides
         if "preferred" in sides and "required" in sides:
             (required, floor), (preferred, request) = sides["required"], sides["preferred"]
             if request in levels and floor in levels and levels[request] < levels[floor]:
@@ -114,57 +114,58 @@ def warnings(template: Template, around: References, *, enabled: bool) -> Iterat
 
 
 def _constrained(template: Template) -> tuple[Holder, ...]:
-    return tuple(one for one in holders(template) if one.constraint is not None)
+    return tuple(holder for holder in holders(template) if holder.constraint is not None)
 
 
-def _domains(one: Holder) -> str:
-    return ", ".join(dict.fromkeys(domain for _, domain in one.sides.values()))
+def _domains(holder: Holder) -> str:
+    return ", ".join(dict.fromkeys(domain for _, domain in holder.sides.values()))
 
 
 def _names(constrained: Sequence[Holder]) -> Iterator[Issue]:
-    """One binding for all: the set names it, or each part that has no group to name it, and all of them the same."""
-    names = {(one.kind, one.name): one.topology for one in constrained}
-    whole = names.get((SET, ""), "")
+    """Every constraint must name or inherit a binding, and all must name the same."""
+    names = {(holder.kind, holder.name): holder.topology for holder in constrained}
+    set_name = names.get((SET, ""), "")
     different = len({name for name in names.values() if name}) > 1
-    for one in constrained:
-        inherited = next((name for group in one.parents if (name := names.get((GROUP, group)))), "") or (whole if one.kind != SET else "")
-        path = (*one.path, "topologyName")
-        if not one.topology and not inherited:
-            yield Issue(path, Fault.REQUIRED, "topologyName is required when topologyConstraint is set and cannot be inherited")
-        elif one.topology and different and one.topology != whole:
+    for holder in constrained:
+        from_group = next((name for group in holder.parents if (name := names.get((GROUP, group)))), "")
+        inherited = from_group or (set_name if holder.kind != SET else "")
+        path = (*holder.path, "topologyName")
+        if not holder.topology and not inherited:
+            yield Issue(path, ErrorType.REQUIRED, "topologyName is required when topologyConstraint is set and cannot be inherited")
+        elif holder.topology and different and holder.topology != set_name:
             message = "all topologyConstraint.topologyName values within a PodCliqueSet must match in the current implementation"
-            yield Issue(path, Fault.INVALID, message, one.topology)
+            yield Issue(path, ErrorType.INVALID, message, holder.topology)
 
 
 def _naming(constrained: Sequence[Holder]) -> Holder | None:
-    """Who names the binding."""
-    return next((one for one in constrained if one.topology), None)
+    """The first constraint that names a binding."""
+    return next((holder for holder in constrained if holder.topology), None)
 
 
-def _levels(name: str, around: References) -> Levels | None:
-    """The domains of the binding of that name; None where there is none."""
-    found = around.find(TOPOLOGY_BINDING.id("", name))
-    if found is None:
+def _levels(name: str, references: References) -> Levels | None:
+    """The domains of the binding of that name; None if it was not found. Its shape is not trusted."""
+    live = references.find(TOPOLOGY_BINDING.id("", name))
+    if live is None:
         return None
-    levels = get(found.body, ("spec", "levels"), ())
-    listed = [level.get("domain") for level in levels if isinstance(level, Mapping)] if isinstance(levels, list | tuple) else []
-    return {domain: place for place, domain in enumerate(listed) if isinstance(domain, str)}
+    levels = get(live.body, ("spec", "levels"), ())
+    domains = [level.get("domain") for level in levels if isinstance(level, Mapping)] if isinstance(levels, list | tuple) else []
+    return {domain: position for position, domain in enumerate(domains) if isinstance(domain, str)}
 
 
 def _unknown(constrained: Sequence[Holder], levels: Levels) -> Iterator[Issue]:
-    for one in constrained:
-        for path, domain in one.sides.values():
+    for holder in constrained:
+        for path, domain in holder.sides.values():
             if domain not in levels:
                 known = f"[{' '.join(levels)}]"
-                yield Issue(path, Fault.INVALID, f"topology domain '{domain}' does not exist in cluster topology {known}", domain)
+                yield Issue(path, ErrorType.INVALID, f"topology domain '{domain}' does not exist in cluster topology {known}", domain)
 
 
 def _hierarchy(constrained: Sequence[Holder], levels: Levels) -> Iterator[Issue]:
-    """What holds for the whole must not be narrower than what holds for a part of it."""
-    by_name = {(one.kind, one.name): one for one in constrained}
+    """The constraint of a parent must not be narrower than that of its child."""
+    by_name = {(holder.kind, holder.name): holder for holder in constrained}
     for child in constrained:
-        above = [(SET, ""), *((GROUP, group) for group in child.parents)] if child.kind != SET else []
-        for parent in (by_name[key] for key in above if key in by_name):
+        parents = [(SET, ""), *((GROUP, group) for group in child.parents)] if child.kind != SET else []
+        for parent in (by_name[key] for key in parents if key in by_name):
             yield from _narrower(parent, child, levels)
 
 
@@ -173,5 +174,6 @@ def _narrower(parent: Holder, child: Holder, levels: Levels) -> Iterator[Issue]:
         if side in parent.sides and side in child.sides:
             (_, outer), (_, inner) = parent.sides[side], child.sides[side]
             if levels[outer] > levels[inner]:
-                told = f"{parent.label} topology constraint domain '{outer}' is narrower than"
-                yield Issue(path, Fault.INVALID, f"{told} {child.label} topology constraint domain '{inner}'", outer)
+                wider = f"{child.label} topology constraint domain '{inner}'"
+                message = f"{parent.label} topology constraint domain '{outer}' is narrower than {wider}"
+                yield Issue(path, ErrorType.INVALID, message, outer)

@@ -1,1 +1,1 @@
-"""Base: kinds, labels, names and the frame of manifests, which everything else builds on."""
+"""Base: kinds, labels, names and the common fields of manifests. It imports nothing else of `resources`."""

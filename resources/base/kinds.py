@@ -1,4 +1,4 @@
-"""Kinds: every kind of object we touch, and the five of them that we define."""
+"""Kinds: every kind of object that the engine reads or writes."""
 
 from typing import Final
 
@@ -33,12 +33,12 @@ LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 CRD: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, status=True)
 
 OLDER_DEVICES: Final = ("v1beta2", "v1beta1")
-"""Versions of resource.k8s.io, the newest first, in which what we look at reads the same."""
+"""Other versions of resource.k8s.io, the newest first, in which the fields that we read are the same."""
 OLDER: Final = {RESOURCE_CLAIM: OLDER_DEVICES, RESOURCE_CLAIM_TEMPLATE: OLDER_DEVICES}
-"""Versions in which these kinds are read, and never written, where a server does not have the usual one."""
+"""Versions in which these kinds are read, but never written, on a server without v1."""
 
 OURS: Final = (PODCLIQUESET, PODCLIQUE, SCALING_GROUP, TOPOLOGY_BINDING, PODGANG)
-"""The kinds that we define: their CRDs are generated from `resources.schema`."""
+"""The custom resources of Grove: their CRDs are generated from `resources.schema`."""
 
 KINDS: Final = (
     *OURS,
@@ -61,4 +61,4 @@ KINDS: Final = (
     LEASE,
     CRD,
 )
-"""Every kind above, ours first."""
+"""All kinds of this module, Grove's first."""

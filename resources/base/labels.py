@@ -1,4 +1,4 @@
-"""Labels: every key, and every set of labels that is more than a line."""
+"""Labels: the keys of labels, annotations and finalizers, and the sets of labels that objects carry."""
 
 from collections.abc import Mapping
 
@@ -18,45 +18,45 @@ TEMPLATE_HASH = "grove.io/pod-template-hash"
 SCHEDULER_NAME = "grove.io/scheduler-name"
 
 TOPOLOGY_NAME = "grove.io/topology-name"
-"""An annotation that is ours to write on gangs, and never inherited."""
+"""The annotation of a PodGang with the name of its topology binding. It is never inherited from the user's annotations."""
 
 GROVE = "grove.io/"
-"""The prefix of keys that are not mirrored from a set to its gangs."""
+"""The prefix of keys that are not copied from a set to its gangs."""
 
 MANAGER = "grove-operator"
-"""The value of `MANAGED_BY`: part of the API, whoever does the managing."""
+"""The value of `MANAGED_BY`. It is part of Grove's API, so the engine uses it as well."""
 
 SET_FINALIZER = "grove.io/podcliqueset.grove.io"
 CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
 GROUP_FINALIZER = "grove.io/podcliquescalinggroup.grove.io"
 
 GATE = "grove.io/podgang-pending-creation"
-"""The scheduling gate of pods whose gang may not be scheduled yet."""
+"""The scheduling gate of pods whose gang must not be scheduled yet."""
 
 SELECTOR = f"{MANAGED_BY}={MANAGER}"
-"""What all children of all sets carry."""
+"""The label selector that matches every child of every set."""
 
 
 def default(root: str) -> dict[str, str]:
-    """What every child of a set carries."""
+    """The labels of every child of a set."""
     return {MANAGED_BY: MANAGER, PART_OF: root}
 
 
 def child(root: str, component: str, name: str | None = None) -> dict[str, str]:
-    """The default labels, the component, and the name where the kind carries one."""
+    """The default labels and the component label; the name label too, if a name is given."""
     labels = {**default(root), COMPONENT: component}
     return labels if name is None else {**labels, NAME: name}
 
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""kubectl's book-keeping about one object, of no use on another."""
+"""kubectl's record of one object's manifest, which must not be copied to another object."""
 
 
 def without_grove(keys: Mapping[str, str]) -> dict[str, str]:
-    """The labels or annotations that a set hands on to its gangs."""
+    """The labels or annotations of a set that are copied to its gangs."""
     return {key: value for key, value in keys.items() if not key.startswith(GROVE) and key != LAST_APPLIED}
 
 
 def selector(labels: Mapping[str, str]) -> str:
-    """A label selector in its text form, keys in the given order."""
+    """A label selector as text, its keys in the given order."""
     return ",".join(f"{key}={value}" for key, value in labels.items())

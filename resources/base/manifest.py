@@ -1,4 +1,4 @@
-"""Manifest: the frame that every body shares."""
+"""Manifest: the fields that all bodies have in common."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ def manifest(
     finalizers: Sequence[str] = (),
     **fields: Any,
 ) -> dict[str, Any]:
-    """A body with its `apiVersion`, `kind` and metadata; empty annotations and finalizers are left out."""
+    """A body with `apiVersion`, `kind`, metadata and `fields`; empty annotations and finalizers are left out."""
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "labels": labels}
     if annotations:
         metadata["annotations"] = annotations

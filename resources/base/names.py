@@ -1,4 +1,4 @@
-"""Names: every generated name is a function of its parents."""
+"""Names: the names of generated objects, each a function of its parents' names."""
 
 from engine.canonical import token
 from engine.ids import ResourceId
@@ -7,12 +7,12 @@ POD_TOKEN_LENGTH = 5
 
 
 def headless_service(root: str, replica: int) -> str:
-    """The Service of one replica; its base gang has the same name."""
+    """The headless Service of one replica. The replica's base gang has the same name."""
     return f"{root}-{replica}"
 
 
 def service_address(root: str, replica: int, namespace: str) -> str:
-    """Where the pods of a replica find one another."""
+    """The DNS name of the headless Service of one replica."""
     return f"{headless_service(root, replica)}.{namespace}.svc.cluster.local"
 
 
@@ -32,52 +32,52 @@ def token_secret(root: str) -> str:
 
 
 def podclique(root: str, replica: int, clique: str) -> str:
-    """A clique that stands alone."""
+    """A PodClique outside scaling groups."""
     return f"{root}-{replica}-{clique}"
 
 
 def scaling_group(root: str, replica: int, group: str) -> str:
-    """A scaling group of one replica."""
+    """A PodCliqueScalingGroup of one replica."""
     return f"{root}-{replica}-{group}"
 
 
 def member(scaling_group: str, group_replica: int, clique: str) -> str:
-    """A clique in one replica of a scaling group."""
+    """A PodClique in one replica of a scaling group."""
     return f"{scaling_group}-{group_replica}-{clique}"
 
 
 def base_gang(root: str, replica: int) -> str:
-    """The gang of what a replica cannot do without."""
+    """The PodGang with the minimum that a replica needs."""
     return f"{root}-{replica}"
 
 
 def scaled_gang(scaling_group: str, group_replica: int, min_available: int) -> str:
-    """The gang of one replica of a scaling group beyond its minimum: counted from zero there."""
+    """The PodGang of a replica of a scaling group beyond its minimum; these gangs are counted from 0."""
     return f"{scaling_group}-{group_replica - min_available}"
 
 
 def claim(owner: str, index: int | None, reference: str) -> str:
-    """The resource claim of a set, group or clique: for one of its replicas, or for all of them."""
+    """The shared ResourceClaim of a set, group or clique: for the replica `index`, or for all replicas if that is None."""
     return f"{owner}-{'all' if index is None else index}-{reference}"
 
 
-def hostname(podclique: str, seat: int) -> str:
-    """The stable name of a seat within its Service."""
-    return f"{podclique}-{seat}"
+def hostname(podclique: str, index: int) -> str:
+    """The hostname of the pod with this index, stable across replacements."""
+    return f"{podclique}-{index}"
 
 
-def pod(podclique: str, root: str, seat: int, predecessor: str, attempt: int = 0) -> str:
-    """The pod of a seat: the same seat after the same predecessor always gets the same name.
+def pod(podclique: str, root: str, index: int, predecessor: str, attempt: int = 0) -> str:
+    """The pod with this index. The same index after the same predecessor always gets the same name.
 
-    `root` is the uid of the set (offline, its namespace and name), `predecessor` the uid of the pod that is leaving the seat, or
-    empty; `attempt` counts names found taken by foreign.
+    `root` is the uid of the set (offline: its namespace and name); `predecessor` is the uid of the pod that had the index before, or
+    empty; `attempt` counts the names that foreign pods use already.
     """
-    source = f"{root}/{podclique}/{seat}/{predecessor}" + (f"/{attempt}" if attempt else "")
+    source = f"{root}/{podclique}/{index}/{predecessor}" + (f"/{attempt}" if attempt else "")
     return f"{podclique}-{token(source, POD_TOKEN_LENGTH)}"
 
 
 def replica_of(root: ResourceId, child: ResourceId) -> int | None:
-    """The replica that a child's name tells: the digits between `<root>-` and the next dash; None for what belongs to the set."""
+    """The replica index in a child's name: the digits between `<root>-` and the next dash. None for children of the set as a whole."""
     prefix = f"{root.name}-"
     if not child.name.startswith(prefix):
         return None

@@ -1,1 +1,1 @@
-"""Blueprints: what each kind of root means."""
+"""Blueprints: the desired objects of each kind of root."""

@@ -1,7 +1,7 @@
-"""Parts: the ordered table of what a replica is made of. A new kind of child is one file and one line here."""
+"""Parts: the table of the child kinds of a replica. A new kind is one module and one entry here."""
 
 from resources.children import autoscaler, pod, podclique, podgang, resource_claim, scaling_group, service
 from resources.domains import replica_domains
 
-PARTS = (service, replica_domains, scaling_group, podclique, autoscaler, podgang, resource_claim, pod)
-"""Each module has `render(view)`, which yields the resources of its kind for one replica."""
+CHILD_KINDS = (service, replica_domains, scaling_group, podclique, autoscaler, podgang, resource_claim, pod)
+"""Modules with `render(view)`, which yields the desired objects of one kind in one replica."""

@@ -1,4 +1,4 @@
-"""Replica: everything that one replica of a set should have, and how it stands."""
+"""Replica: the desired objects of one replica of a set, and its contribution to the set's status and plan."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
@@ -11,100 +11,109 @@ from engine.observed import Slice
 from engine.plan import Wait
 from engine.resource import Stance
 from engine.verdict import Verdict
-from resources.blueprints.parts import PARTS
+from resources.blueprints.parts import CHILD_KINDS
 from resources.domains import replica_domains
-from resources.domains.replica_domains import Fabrics
+from resources.domains.replica_domains import ReplicaDomains
 from resources.model.template import Template
-from resources.model.view import NO_REMOVALS, CliqueView, Removals, View, view
-from resources.policies.availability import breached_since, ready
-from resources.policies.rollout import UpdateAllowance, UpdateStage, is_old, is_stale, moves, stage
-from resources.policies.termination import Termination, judge, spelled
+from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, view_of
+from resources.policies.availability import breached_since, ready_count
+from resources.policies.rollout import UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
+from resources.policies.termination import Termination, terminations, timestamp
 from resources.ports.configuration import Configuration
-from resources.removal.leftovers import leftovers
+from resources.removal.obsolete import obsolete_objects
 from resources.status import errors
-from resources.status.podclique import trouble
-from resources.status.podcliqueset import ReplicaSummary, standing
+from resources.status.podclique import why_not_ready
+from resources.status.podcliqueset import ReplicaSummary, summary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replica:
-    """One replica, computed."""
+    """The desired objects of a replica."""
 
     part: Part
-    standing: ReplicaSummary
+    summary: ReplicaSummary
     pending: tuple[Wait, ...]
     deferred: tuple[Wait, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplicaState:
-    """One replica as asked for and as it is, how far it has come in an update, and whether it must be recycled."""
+    """The observed state of a replica, before anything is decided about it."""
 
     view: View
     stage: UpdateStage
-    verdict: Verdict[tuple[Termination, ...]]
+    terminations: Verdict[tuple[Termination, ...]]
 
 
-def look(template: Template, index: int, lives: Slice, taken: Collection[str], configuration: Configuration, now: datetime) -> ReplicaState:
-    """The replica of that index, seen; what is seen stands until the verdict says."""
-    seen = view(template, index, lives, taken, configuration)
-    return ReplicaState(seen, stage(seen), judge(seen, template.termination_delay, now))
+@dataclass(frozen=True, slots=True)
+class ReplicaTurn:
+    """The part of a replica in the rolling update of its set."""
+
+    allowance: UpdateAllowance
+    is_current: bool
+    """Whether it is the replica that is being updated."""
 
 
-def replica(
-    seen: ReplicaState, leave: UpdateAllowance, has_token: bool, fabrics: Fabrics, failed_calls: tuple[FailedCall, ...] | None
+def observe_replica(
+    template: Template, index: int, lives: Slice, taken: Collection[str], configuration: Configuration, now: datetime
+) -> ReplicaState:
+    """The state of the replica with that index. It is valid as long as its terminations. `taken` are pod names of foreign objects."""
+    view = view_of(template, index, lives, taken, configuration)
+    return ReplicaState(view, stage(view), terminations(view, template.termination_delay, now))
+
+
+def desired_replica(
+    state: ReplicaState, turn: ReplicaTurn, has_token: bool, domains: ReplicaDomains, failed_calls: tuple[FailedCall, ...] | None
 ) -> Replica:
-    """What is to become of a replica, given how far it may move, whether pods that wait for others have the means to, the domains that
-    its pods are to be in or not any more, and what failed."""
-    view = replace(seen.view, has_token=has_token, domains=fabrics.domains, failed_calls=failed_calls)
-    view = replace(view, moves=_decided(view, seen, leave))
-    wanted = [resource for kind in PARTS for resource in kind.render(view)]
-    going = [*leftovers(view, {resource.id for resource in wanted}), *fabrics.leaving.resources]
-    complete = not going and all(resource.id in view.lives.objects for resource in wanted if resource.stance is not Stance.DROP)
-    own = (domain for domain in fabrics.domains if not domain.request.shared)
-    waiting = (*replica_domains.waiting(own), *_waiting(view, seen.verdict.until))
-    return Replica(part(str(view.index), [*wanted, *going]), standing(view, complete), waiting, tuple(_unexplained(view)))
+    """The desired objects of a replica. `has_token` says whether its pods can watch the pods that they start after."""
+    view = replace(state.view, has_token=has_token, domains=domains.requested, failed_calls=failed_calls)
+    view = replace(view, removals=_removals(view, state, turn))
+    desired = [resource for kind in CHILD_KINDS for resource in kind.render(view)]
+    removed = [*obsolete_objects(view, {resource.id for resource in desired}), *domains.release.resources]
+    complete = not removed and all(resource.id in view.lives.objects for resource in desired if resource.stance is not Stance.DROP)
+    own_domains = (domain for domain in domains.requested if not domain.request.shared)
+    pending = (*replica_domains.pending(own_domains), *_pending(view, state.terminations.until))
+    return Replica(part(str(view.index), [*desired, *removed]), summary(view, complete), pending, tuple(_unconfirmed_errors(view)))
 
 
-def _decided(view: View, seen: ReplicaState, leave: UpdateAllowance) -> Removals:
-    """A gang without its minimum is recycled before anything else is thought of."""
-    terminations = seen.verdict.value
-    if terminations:
+def _removals(view: View, state: ReplicaState, turn: ReplicaTurn) -> Removals:
+    """Terminations take precedence over the update."""
+    due = state.terminations.value
+    if due:
         return Removals(
-            cliques={clique: termination.why for termination in terminations for clique in termination.cliques},
-            deleted_last=frozenset(termination.deleted_last for termination in terminations),
-            recycled=any(termination.whole for termination in terminations),
+            cliques={clique: termination.why for termination in due for clique in termination.cliques},
+            deleted_last=frozenset(termination.deleted_last for termination in due),
+            recycled=any(termination.whole for termination in due),
         )
-    return moves(view, leave) if seen.stage.stale else NO_REMOVALS
+    return removals(view, turn.allowance, is_current=turn.is_current) if state.stage.outdated else NO_REMOVALS
 
 
-def _unexplained(view: View) -> Iterator[Wait]:
-    """The cliques and groups that tell of errors of an earlier process."""
+def _unconfirmed_errors(view: View) -> Iterator[Wait]:
     if view.failed_calls is None:
-        told = [*((one.live, one.going) for one in view.groups), *((one.live, one.going) for one in view.cliques)]
-        yield from errors.unexplained(live for live, going in told if live is not None and not going)
+        members: tuple[GroupView | CliqueView, ...] = (*view.groups, *view.cliques)
+        yield from errors.unconfirmed(member.live for member in members if member.live is not None and not member.terminating)
 
 
-def _waiting(view: View, until: datetime | None) -> Iterator[Wait]:
+def _pending(view: View, until: datetime | None) -> Iterator[Wait]:
     for clique in view.cliques:
-        yield from _of_clique(clique)
+        yield from _pods_pending(clique)
         if until is not None and (since := breached_since(clique)) is not None:
-            told = f"below minAvailable since {spelled(since)}; its gang is recycled if that lasts {spell(view.template.termination_delay)}"
-            yield Wait(clique.id, told, until)
-        if is_stale(clique) and clique.name not in view.moves.cliques:
-            yield from _of_old_template(clique, view.moves)
+            delay = spell(view.template.termination_delay)
+            yield Wait(clique.id, f"below minAvailable since {timestamp(since)}; its gang is recycled if that lasts {delay}", until)
+        if needs_update(clique) and clique.name not in view.removals.cliques:
+            yield from _update_pending(clique, view.removals)
 
 
-def _of_clique(clique: CliqueView) -> Iterator[Wait]:
-    fine = ready(clique)
-    if fine < clique.replicas:
-        reason = trouble(clique.assignment.kept)
-        yield Wait(clique.id, f"{fine} of {clique.replicas} pods ready" + (f"; {reason}" if reason else ""))
-    for pod in clique.assignment.going:
+def _pods_pending(clique: CliqueView) -> Iterator[Wait]:
+    ready = ready_count(clique)
+    if ready < clique.replicas:
+        reason = why_not_ready(clique.assignment.kept)
+        yield Wait(clique.id, f"{ready} of {clique.replicas} pods ready" + (f"; {reason}" if reason else ""))
+    for pod in clique.assignment.terminating:
         yield Wait(pod.live.id, "is being deleted")
 
 
-def _of_old_template(clique: CliqueView, decided: Removals) -> Iterator[Wait]:
-    left = [pod for pod in clique.assignment.kept if is_old(clique, pod) and pod.name not in decided.pods]
-    if left or clique.outdated:
-        yield Wait(clique.id, f"{len(left)} of {clique.replicas} pods are of an old template: {decided.patience}")
+def _update_pending(clique: CliqueView, removals: Removals) -> Iterator[Wait]:
+    outdated = [pod for pod in clique.assignment.kept if is_outdated_pod(clique, pod) and pod.name not in removals.pods]
+    if outdated or clique.outdated:
+        yield Wait(clique.id, f"{len(outdated)} of {clique.replicas} pods are outdated: {removals.postponed_because}")

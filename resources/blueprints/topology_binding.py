@@ -1,4 +1,4 @@
-"""ClusterTopologyBinding: what the levels of a cluster's topology are, and what the scheduler back ends have for that."""
+"""ClusterTopologyBinding: the blueprint of the root kind that maps topology levels to node labels, for each scheduler back end."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.resource import Body, Policy, Resource
 from resources.base import kinds, labels
-from resources.model.scheduler_topology import aware, counterparts
+from resources.model.scheduler_topology import backend_topologies, topology_aware_schedulers
 from resources.ports.configuration import Configuration
 from resources.schema.issues import Rejected
 from resources.schema.parse import parse
@@ -19,43 +19,43 @@ from resources.schema.topology import ClusterTopologyBinding, ClusterTopologyBin
 from resources.status import topology_binding as status
 
 ALL = ""
-"""The one part of a binding."""
+"""The key of the only part of a binding."""
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")))
 PROPOSED = Policy(exact=(("spec",),))
 
 
 class TopologyBindingBlueprint:
-    """What a ClusterTopologyBinding means."""
+    """The desired objects of a ClusterTopologyBinding."""
 
     kind: Kind = kinds.TOPOLOGY_BINDING
     selector: str = labels.SELECTOR
 
     def children(self, configuration: Configuration) -> tuple[Kind, ...]:
-        """The topologies of the back ends. They bear no labels of ours: the ones that are there are found among the references."""
-        return tuple(dict.fromkeys(scheduler.topology for scheduler in aware(configuration).values()))
+        """The kinds of the schedulers' topology objects. Those have no labels of ours: the live ones are among the references."""
+        return tuple(dict.fromkeys(scheduler.topology for scheduler in topology_aware_schedulers(configuration).values()))
 
     def references(self, configuration: Configuration) -> tuple[Kind, ...]:
-        """The same, for of a topology that others keep it matters what it says."""
+        """The same kinds: a topology object that somebody else manages is compared as well."""
         return self.children(configuration)
 
     def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
-        """A binding tells of all topologies."""
+        """The binding reports on all topology objects."""
         return {self.kind.name: frozenset(kind.name for kind in self.children(configuration))}
 
     def policies(self, configuration: Configuration) -> Mapping[str, Policy]:
-        """None: what a binding owns is left to the garbage collector."""
+        """Empty: the garbage collector deletes what a binding owns."""
         return {}
 
     def root_of(self, child: Live) -> ResourceId | None:
-        """None: nothing tells a binding by its labels."""
+        """None: no label names a binding."""
         return None
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
-        """It has one part."""
+        """The only part."""
         return ALL
 
     def desire(self, observed: Observed, now: datetime, configuration: Configuration, memo: Memo) -> Desired:
-        """A topology for each back end that is not named, and what is to be said of all; nothing for a binding that is being deleted."""
+        """The topology objects that the engine manages, and the status of the binding; nothing for a binding that is being deleted."""
         root = observed.root
         if root.deleting_since is not None:
             return Desired(graph(()))
@@ -64,26 +64,26 @@ class TopologyBindingBlueprint:
             spec = _spec(body)
         except Rejected as rejected:
             return Desired(graph(()), problems=tuple(map(str, rejected.issues)))
-        found = tuple(counterparts(observed, spec, configuration))
-        kept = [one.resource for one in found if one.resource is not None]
+        topologies = tuple(backend_topologies(observed, spec, configuration))
+        managed = [topology.resource for topology in topologies if topology.resource is not None]
         return Desired(
-            graph([part(ALL, [_root(observed, status.of(root, found) if root.uid else None), *kept])]),
-            alarms=tuple(one.alarm for one in found if one.alarm is not None),
+            graph([part(ALL, [_root(observed, status.of(root, topologies) if root.uid else None), *managed])]),
+            alarms=tuple(topology.alarm for topology in topologies if topology.alarm is not None),
         )
 
 
 def _spec(body: Body) -> ClusterTopologyBindingSpec:
-    """What is asked for. Raises `Rejected` where it has not the shape of that."""
+    """The parsed spec. Raises `Rejected` if it does not match the schema."""
     return cast(ClusterTopologyBinding, parse(kinds.TOPOLOGY_BINDING, {"spec": body.get("spec")}, strict=False)).spec
 
 
-def _root(observed: Observed, standing: Body | None) -> Resource:
-    """The binding itself, written only where a manifest proposes it."""
+def _root(observed: Observed, binding_status: Body | None) -> Resource:
+    """The binding itself; its spec is written only if a manifest proposes it."""
     root, proposal = observed.root, observed.proposal
     frame = {"apiVersion": kinds.TOPOLOGY_BINDING.api_version, "kind": kinds.TOPOLOGY_BINDING.name, "metadata": {"name": root.id.name}}
     if proposal is None:
-        return Resource(root.id, frame, "is looked after", policy=KNOWN, status=standing)
+        return Resource(root.id, frame, "managed", policy=KNOWN, status=binding_status)
     proposed = proposal.get("metadata") or {}
     given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
     body = {**frame, "metadata": {"name": root.id.name, **given}, "spec": proposal["spec"]}
-    return Resource(root.id, body, "a manifest asks for it", policy=PROPOSED, status=standing)
+    return Resource(root.id, body, "proposed by a manifest", policy=PROPOSED, status=binding_status)

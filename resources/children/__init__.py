@@ -1,1 +1,1 @@
-"""Children: one renderer for each kind of object that a replica consists of."""
+"""Children: one module for each kind of object in a replica, with `render(view)`, which yields the desired objects of that kind."""

@@ -1,4 +1,4 @@
-"""Autoscaler: an HPA for each clique and each scaling group that asks for one."""
+"""Autoscalers: a HorizontalPodAutoscaler for each clique and scaling group with an autoscaling configuration."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,11 +15,11 @@ POLICY = Policy(
     defaults=((("spec", "minReplicas"), 1), (("spec", "metrics"), CPU_AT_80)),
     quantities=frozenset({"value", "averageValue"}),
 )
-"""The server puts a metric and a minimum where none is asked for, and spells quantities its own way."""
+"""The server fills in a missing metric and minimum, and normalizes quantities."""
 
 
 def render(view: View) -> Iterator[Resource]:
-    """The HPAs of a replica, each named as what it scales; metrics are handed on as they are."""
+    """The HPAs of a replica. Each has the name of its target; metrics are copied unchanged."""
     for clique in view.cliques:
         if clique.clique.autoscaling and clique.group is None:
             yield _autoscaler(view, clique.id, clique.clique.autoscaling)
@@ -35,7 +35,7 @@ def _autoscaler(view: View, target: ResourceId, config: Mapping[str, Any]) -> Re
     return Resource(
         kinds.AUTOSCALER.id(view.namespace, target.name),
         body,
-        f"scales {target.kind} {target.name}",
+        f"autoscaler of {target.kind} {target.name}",
         (view.owner,),
         after=frozenset({target}),
         policy=POLICY,

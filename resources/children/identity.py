@@ -1,4 +1,4 @@
-"""Identity: the account, role and token with which a pod of a set may watch its references start."""
+"""Identity: the ServiceAccount, role and token with which pods of a set watch the pods that they start after."""
 
 from collections.abc import Iterator
 
@@ -33,14 +33,14 @@ def _service_account(template: Template) -> Resource:
         labels.child(root, "pod-service-account", name),
         automountServiceAccountToken=True,
     )
-    return Resource(kinds.SERVICE_ACCOUNT.id(namespace, name), body, "the account of the set's pods", _owners(template))
+    return Resource(kinds.SERVICE_ACCOUNT.id(namespace, name), body, "ServiceAccount of the set's pods", _owners(template))
 
 
 def _role(template: Template) -> Resource:
     root, namespace = template.id.name, template.id.namespace
     name = names.role(root)
     body = manifest(kinds.ROLE, namespace, name, labels.child(root, "pod-role", name.replace(":", "-")), rules=RULES)
-    return Resource(kinds.ROLE.id(namespace, name), body, "lets the set's pods watch one another", _owners(template))
+    return Resource(kinds.ROLE.id(namespace, name), body, "allows the set's pods to watch each other", _owners(template))
 
 
 def _role_binding(template: Template) -> Resource:
@@ -58,7 +58,7 @@ def _role_binding(template: Template) -> Resource:
     return Resource(
         kinds.ROLE_BINDING.id(namespace, name),
         body,
-        "gives the role to the account",
+        "grants the Role to the ServiceAccount",
         _owners(template),
         after=frozenset({kinds.ROLE.id(namespace, name), kinds.SERVICE_ACCOUNT.id(namespace, names.service_account(root))}),
         policy=Policy(immutable=(("roleRef",),)),
@@ -80,7 +80,7 @@ def _token_secret(template: Template) -> Resource:
     return Resource(
         kinds.SECRET.id(namespace, name),
         body,
-        "holds the account's token",
+        "token of the ServiceAccount",
         _owners(template),
         after=frozenset({kinds.SERVICE_ACCOUNT.id(namespace, account)}),
         policy=Policy(immutable=(("type",),)),

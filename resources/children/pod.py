@@ -1,4 +1,4 @@
-"""Pods: one for each seat of a clique; replaced, never edited."""
+"""Pods: one for each index of a clique. A pod is replaced, never edited, except for its labels, annotations and scheduling gate."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
 from resources.children import previous_template, resource_claim
 from resources.children.podclique import labels_of, our_labels, pod_spec_of
-from resources.children.resource_claim import Use
+from resources.children.resource_claim import ClaimUse
 from resources.domains import replica_domains
 from resources.model import environment
 from resources.model.domain import Domain
@@ -22,29 +22,28 @@ from resources.policies.startup import Parent
 
 
 def render(view: View) -> Iterator[Resource]:
-    """The pods of a replica: those that serve, those that take a free seat, those that must leave."""
+    """The pods of a replica: serving ones, new ones for missing indices, and those to delete."""
     base = next(gang for gang in view.gangs if gang.is_base)
     for clique in view.cliques:
-        if view.stays(clique):
+        if view.keeps(clique):
             yield from _of_clique(view, clique, base)
 
 
 def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resource]:
     inherited = {**labels_of(view, clique), labels.PODCLIQUE: clique.name}
-    open_gate = not clique.base_gang or is_scheduled(base)
+    is_gate_open = not clique.base_gang or is_scheduled(base)
     for pod in clique.assignment.kept:
-        why = view.moves.pods.get(pod.name)
-        yield _replaced(pod, why) if why else _serving(view, clique, pod, inherited, open_gate)
-    if clique.assignment.fresh:
-        after = startup.parents(view, clique)
-        template = _template(view, clique, _spec(view, clique, open_gate))
-        for seat in clique.assignment.fresh:
-            newcomer = _newcomer(view, clique, seat, template, after)
-            yield _in_order(view, clique, newcomer, after) if after else newcomer
+        why = view.removals.pods.get(pod.name)
+        yield _replaced(pod, why) if why else _serving_pod(view, clique, pod, inherited, is_gate_open)
+    if clique.assignment.new:
+        parents = startup.parents(view, clique)
+        template = _template(view, clique, _spec(view, clique, is_gate_open))
+        for new in clique.assignment.new:
+            yield _new_pod(view, clique, new, template, parents)
     for pod in clique.assignment.surplus:
-        yield leaving(pod, f"{clique.name} is scaled to {clique.replicas}")
-    for pod in clique.assignment.spent:
-        yield leaving(pod, f"it has ended ({pod.phase}); another takes its seat")
+        yield _deleted(pod, f"{clique.name} is scaled to {clique.replicas}")
+    for pod in clique.assignment.ended:
+        yield _deleted(pod, f"the pod has ended ({pod.phase}) and is replaced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,78 +56,85 @@ class _Template:
 
 
 def _template(view: View, clique: CliqueView, spec: Body) -> _Template:
-    """Spec, labels and annotations of one version: that of the clique, which may not be that of today."""
-    given, annotations = previous_template.given(view, clique) if clique.outdated else (clique.clique.labels, clique.clique.annotations)
+    """Spec, labels and annotations of the clique's version of the template; an outdated clique has a previous one."""
+    given, annotations = previous_template.metadata(view, clique) if clique.outdated else (clique.clique.labels, clique.clique.annotations)
     hash = clique.hash if clique.outdated else clique.clique.hash
     ours = {**our_labels(view, clique), labels.PODCLIQUE: clique.name, labels.TEMPLATE_HASH: hash}
     return _Template({**given, **ours}, annotations, spec)
 
 
-def _newcomer(view: View, clique: CliqueView, seat: NewPod, template: _Template, after: Sequence[Parent]) -> Resource:
-    """A new pod. The container that waits for others is no container of the user's: it comes last and uses no claims."""
-    claims = resource_claim.uses(view, clique, seat.index)
-    spec = resource_claim.using(template.spec, claims)
-    if after:
-        spec = startup.with_waiter(view, spec, after)
+def _new_pod(view: View, clique: CliqueView, new: NewPod, template: _Template, parents: Sequence[Parent]) -> Resource:
+    """The init container that waits for the parents is added after the claims: it is last, and uses none of them."""
+    claims = resource_claim.uses_of_pod(view, clique, new.index)
+    spec = resource_claim.with_claims(template.spec, claims)
+    if parents:
+        spec = startup.with_waiter(view, spec, parents)
     body = manifest(
         kinds.POD,
         view.namespace,
-        seat.name,
-        {**template.labels, labels.POD_INDEX: str(seat.index)},
+        new.name,
+        {**template.labels, labels.POD_INDEX: str(new.index)},
         annotations=template.annotations,
-        spec={**spec, "hostname": names.hostname(clique.name, seat.index)},
+        spec={**spec, "hostname": names.hostname(clique.name, new.index)},
     )
     body["metadata"]["generateName"] = f"{clique.name}-"
-    pod = _sharing(_pod(view, clique, body, f"seat {seat.index} of {clique.name} is free"), claims)
-    return _in_gang(view, clique, _in_domains(pod, tuple(replica_domains.domains_of(view, clique))))
+    pod = _after_claims(_pod(view, clique, body, f"pod {new.index} of {clique.name} is missing"), claims)
+    pod = _after_domains(pod, tuple(replica_domains.domains_of_clique(view, clique)))
+    return _after_identity(view, clique, _with_gang(view, clique, pod), parents)
 
 
-def _in_domains(pod: Resource, domains: Sequence[Domain]) -> Resource:
-    """A pod that is to be in fabric domains: it comes after them, and is held as long as one of them cannot take it in (R31)."""
-    if not domains:
-        return pod
-    needing = replace(pod, after=pod.after.union(domain.id for domain in domains if domain.resource is not None))
-    trouble = next((domain.trouble for domain in domains if domain.trouble), "")
-    return replace(needing, stance=Stance.HOLD, why=trouble) if trouble else needing
-
-
-def _in_gang(view: View, clique: CliqueView, pod: Resource) -> Resource:
-    """A pod whose gang cannot be made yet: alone it might be put where the gang must not be."""
-    blind = view.template.topology.blind
-    if not blind or kinds.PODGANG.id(view.namespace, clique.gang) in view.lives.objects:
-        return pod
-    return replace(pod, stance=Stance.HOLD, why=f"its gang {clique.gang} is not made yet: {blind}")
-
-
-def _sharing(pod: Resource, claims: Sequence[Use]) -> Resource:
-    """A pod that uses claims: it comes after them, and is held as long as one of them cannot be made."""
+def _after_claims(pod: Resource, claims: Sequence[ClaimUse]) -> Resource:
+    """The pod after the claims that it uses; deferred while one of them cannot be created."""
     if not claims:
         return pod
-    needing = replace(pod, after=pod.after.union(use.id for use in claims))
-    trouble = next((f"needs {use.id.name}: {use.trouble}" for use in claims if use.trouble), "")
-    return replace(needing, stance=Stance.HOLD, why=trouble) if trouble else needing
+    pod = replace(pod, after=pod.after.union(claim.id for claim in claims))
+    blocker = next((f"needs {claim.id.name}: {claim.blocker}" for claim in claims if claim.blocker), "")
+    return _blocked(pod, blocker) if blocker else pod
 
 
-def _in_order(view: View, clique: CliqueView, pod: Resource, after: Sequence[Parent]) -> Resource:
-    """A pod that starts after others: it comes after what lets it see them, and is held as long as that is not complete."""
-    needing = replace(pod, after=pod.after | startup.identity(view))
-    return needing if view.has_token else replace(needing, stance=Stance.HOLD, why=startup.why_held(view, clique, after))
+def _after_domains(pod: Resource, domains: Sequence[Domain]) -> Resource:
+    """The pod after the fabric domains that it joins; deferred while one of them accepts no pod (R31)."""
+    if not domains:
+        return pod
+    pod = replace(pod, after=pod.after.union(domain.id for domain in domains if domain.resource is not None))
+    blocking = next((domain for domain in domains if domain.blocker), None)
+    return replace(pod, stance=Stance.HOLD, why=blocking.blocker, blocked=blocking.blocked) if blocking else pod
 
 
-def _serving(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[str, str], open_gate: bool) -> Resource:
-    """Of a living pod only labels, annotations and its gate are ours to change; it keeps the hash it was made from.
+def _with_gang(view: View, clique: CliqueView, pod: Resource) -> Resource:
+    """The pod; deferred while its gang cannot be created: without its gang it might be scheduled outside of the gang's topology domain."""
+    blocker = view.template.topology.blocker
+    if not blocker or kinds.PODGANG.id(view.namespace, clique.gang) in view.lives.objects:
+        return pod
+    return _blocked(pod, f"PodGang {clique.gang} cannot be created: {blocker}")
 
-    One of an old template keeps what that gave it: who selects by a label of the new version must not find the old one.
+
+def _after_identity(view: View, clique: CliqueView, pod: Resource, parents: Sequence[Parent]) -> Resource:
+    """The pod after the objects that let its init container watch the parents; deferred until they are complete."""
+    if not parents:
+        return pod
+    pod = replace(pod, after=pod.after | startup.identity(view))
+    return pod if view.has_token else replace(pod, stance=Stance.HOLD, why=startup.why_deferred(view, clique, parents), blocked=False)
+
+
+def _blocked(pod: Resource, why: str) -> Resource:
+    return replace(pod, stance=Stance.HOLD, why=why, blocked=True)
+
+
+def _serving_pod(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[str, str], is_gate_open: bool) -> Resource:
+    """An existing pod. It keeps the hash that it was created with.
+
+    An outdated pod also keeps its labels and annotations: selectors for labels of the new version must not match it.
     """
-    seat = {labels.POD_INDEX: str(pod.seat)} if pod.seat is not None else {}
+    index = {labels.POD_INDEX: str(pod.index)} if pod.index is not None else {}
     annotations = clique.clique.annotations
     if not clique.is_current(pod):
         inherited = {**pod.live.labels, **our_labels(view, clique), labels.PODCLIQUE: clique.name}
         annotations = pod.live.body["metadata"].get("annotations") or {}
-    mine = {**inherited, labels.TEMPLATE_HASH: _hash(clique, pod), **seat}
-    body = manifest(kinds.POD, view.namespace, pod.name, mine, annotations=annotations)
-    why = f"serves in {clique.name}"
-    if pod.gated and open_gate:
+    pod_labels = {**inherited, labels.TEMPLATE_HASH: _hash(clique, pod), **index}
+    body = manifest(kinds.POD, view.namespace, pod.name, pod_labels, annotations=annotations)
+    why = f"pod of {clique.name}"
+    if pod.gated and is_gate_open:
         gates = [gate for gate in pod.live.body["spec"]["schedulingGates"] if gate.get("name") != labels.GATE]
         body["spec"] = {"schedulingGates": gates}
         why = f"gang {clique.gang} may be scheduled"
@@ -148,25 +154,24 @@ def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str) -> Reso
 
 
 def _replaced(pod: PodFacts, why: str) -> Resource:
-    """An old pod that makes room for a new one. One that goes because it does not serve goes only as long as it does not."""
-    return replace(leaving(pod, why), bind_revision=not pod.ready)
+    """A pod that is not ready is deleted only in the revision that was observed: it may have become ready since."""
+    return replace(_deleted(pod, why), bind_revision=not pod.ready)
 
 
-def leaving(pod: PodFacts, why: str, intended: bool = True) -> Resource:
-    """A pod that must go."""
-    return Resource(pod.live.id, {}, why, stance=Stance.DROP, intended=intended)
+def _deleted(pod: PodFacts, why: str) -> Resource:
+    return Resource(pod.live.id, {}, why, stance=Stance.DROP)
 
 
-def _spec(view: View, clique: CliqueView, open_gate: bool) -> dict[str, Any]:
-    """What all new pods of a clique share: the clique's pod spec, dressed by its scheduler and told where it stands."""
+def _spec(view: View, clique: CliqueView, is_gate_open: bool) -> dict[str, Any]:
+    """The spec of all new pods of a clique: the clique's, extended by its scheduler, environment variables and the scheduling gate."""
     scheduler = view.configuration.scheduler(clique.clique.scheduler)
     address = names.service_address(view.root, view.index, view.namespace)
     spec = scheduler.decorate_pod(pod_spec_of(view, clique))
-    spec = environment.in_front(spec, environment.of_pod(view.root, view.index, clique.name, address))
+    spec = environment.prepend(spec, environment.pod_variables(view.root, view.index, clique.name, address))
     spec["subdomain"] = names.headless_service(view.root, view.index)
     spec.pop("schedulingGates", None)
     if view.template.priority_class and not spec.get("priorityClassName"):
         spec["priorityClassName"] = view.template.priority_class
-    if not open_gate:
+    if not is_gate_open:
         spec["schedulingGates"] = [{"name": labels.GATE}]
     return spec

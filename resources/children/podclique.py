@@ -1,4 +1,4 @@
-"""PodCliques: pods of one role, alone or as members of a scaling group."""
+"""PodCliques: the pods of one role, standalone or as a member of a scaling group."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,16 +24,16 @@ OUTDATED = Policy(finalizers=(labels.CLIQUE_FINALIZER,))
 
 
 def render(view: View) -> Iterator[Resource]:
-    """The cliques of a replica. Their `replicas` are a seed; afterwards they belong to whoever scales them."""
+    """The cliques of a replica. `spec.replicas` is sent on creation only: afterwards users and autoscalers own it."""
     for clique in view.cliques:
-        if view.stays(clique):
+        if view.keeps(clique):
             yield _podclique(view, clique)
 
 
 def _podclique(view: View, clique: CliqueView) -> Resource:
-    """A clique; of one that is to be replaced only labels and annotations follow an edit, the hash excepted."""
+    """An outdated clique keeps its spec and hash until it is replaced; only labels and annotations follow the template."""
     spec = {} if clique.outdated else {"spec": _spec(view, clique)}
-    told = status.of(view, clique)
+    clique_status = status.of(view, clique)
     body = manifest(
         kinds.PODCLIQUE,
         view.namespace,
@@ -49,18 +49,18 @@ def _podclique(view: View, clique: CliqueView) -> Resource:
         f"clique {clique.clique.name} of replica {view.index}" + (f", in {clique.group.name}" if clique.group else ""),
         (clique.owner,),
         policy=OUTDATED if clique.outdated else POLICY,
-        status=told,
-        urgent=begins(told),
+        status=clique_status,
+        urgent=begins(clique_status),
     )
 
 
 def labels_of(view: View, clique: CliqueView) -> dict[str, str]:
-    """The labels of a clique: the template's, then ours, which win. Its pods inherit them."""
+    """The labels of a clique: the template's, overridden by ours. Its pods inherit them."""
     return {**clique.clique.labels, **our_labels(view, clique)}
 
 
 def our_labels(view: View, clique: CliqueView) -> dict[str, str]:
-    """The labels by which we know a clique, and its pods, whatever its template says."""
+    """The labels that identify a clique and its pods. They override labels of the template."""
     component = "pcsg-podclique" if clique.group else "pcs-podclique"
     ours = labels.child(view.root, component, clique.name)
     if clique.group:
@@ -82,22 +82,23 @@ def _spec(view: View, clique: CliqueView) -> dict[str, Any]:
         "minAvailable": template.min_available,
         "podSpec": pod_spec_of(view, clique),
     }
-    if after := parents(view, clique):
-        spec["startsAfter"] = [parent.name for parent in after]
+    if clique_parents := parents(view, clique):
+        spec["startsAfter"] = [parent.name for parent in clique_parents]
     if template.autoscaling and clique.group is None:
         spec["autoScalingConfig"] = template.autoscaling
     return spec
 
 
 def pod_spec_of(view: View, clique: CliqueView) -> dict[str, Any]:
-    """The pod spec of a clique, with its claims on fabric domains; an outdated one keeps its own."""
+    """The pod spec of a clique, with claims for its fabric domains; an outdated clique keeps its live pod spec."""
     if clique.outdated and clique.live is not None:
         return dict(clique.live.body["spec"]["podSpec"])
-    return replica_domains.dressed(view, clique, template_spec(clique.clique, clique.group.group if clique.group else None))
+    return replica_domains.decorate_pod(view, clique, template_spec(clique.clique, clique.group.group if clique.group else None))
 
 
 def _hash(clique: CliqueView) -> str:
-    """The hash to bear: an outdated clique keeps its own, and an adopted one as long as a pod refers to it."""
-    if clique.outdated or (clique.adopted and any(pod.hash == clique.told_hash for pod in clique.pods)):
-        return clique.told_hash
+    """An outdated clique keeps its hash, an adopted one as long as one of its pods has that hash."""
+    is_needed_by_pods = bool(clique.live_hash) and any(pod.hash == clique.live_hash for pod in clique.pods)
+    if clique.outdated or (clique.adopted and is_needed_by_pods):
+        return clique.live_hash
     return clique.clique.hash

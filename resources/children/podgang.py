@@ -1,4 +1,4 @@
-"""PodGangs: what must be scheduled together. One base gang for each replica, one more for each group replica beyond the minimum."""
+"""PodGangs: the pods to schedule together. One base gang for each replica, and a scaled gang for each group replica beyond minAvailable."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,15 +18,16 @@ POLICY = Policy(
 
 
 def render(view: View) -> Iterator[Resource]:
-    """The gangs of a replica. A gang names its pods before they are made: their names are known."""
+    """The gangs of a replica. A gang refers to its pods before they exist: their names are computed."""
     for gang in view.gangs:
         yield _podgang(view, gang)
 
 
 def _podgang(view: View, gang: GangView) -> Resource:
     topology = view.template.topology
-    if topology.blind and gang.live is None:
-        return Resource(gang.id, {}, f"how close its pods must lie is not known: {topology.blind}", (view.owner,), stance=Stance.HOLD)
+    if topology.blocker and gang.live is None:
+        why = f"its topology constraints are not known: {topology.blocker}"
+        return Resource(gang.id, {}, why, (view.owner,), stance=Stance.HOLD, blocked=True)
     constraints = dict(_constraints(view))
     spec: dict[str, Any] = {"podgroups": [_pod_group(view, *group, constraints.get(group[0])) for group in gang.groups]}
     if whole := _whole(view, gang):
@@ -43,13 +44,13 @@ def _podgang(view: View, gang: GangView) -> Resource:
         annotations={**view.template.gang_annotations, **({labels.TOPOLOGY_NAME: topology.name} if _is_constrained(spec) else {})},
         spec=spec,
     )
-    what = "base gang" if gang.is_base else "scaled gang"
-    return Resource(gang.id, body, f"{what} of replica {view.index}", (view.owner,), policy=POLICY, status=status.of(view, gang))
+    why = f"{'base' if gang.is_base else 'scaled'} gang of replica {view.index}"
+    return Resource(gang.id, body, why, (view.owner,), policy=POLICY, status=status.of(view, gang))
 
 
 def _scheduler(view: View) -> str:
-    named = (clique.scheduler for clique in view.template.cliques if clique.scheduler)
-    return next(named, view.configuration.default_scheduler)
+    schedulers = (clique.scheduler for clique in view.template.cliques if clique.scheduler)
+    return next(schedulers, view.configuration.default_scheduler)
 
 
 def _pod_group(view: View, name: str, minimum: int, clique: CliqueView | None, constraint: Constraint | None) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def _pod_group(view: View, name: str, minimum: int, clique: CliqueView | None, c
 
 
 def _constraints(view: View) -> Iterator[tuple[str, Constraint | None]]:
-    """The constraints of cliques, under the full names of those that bear them."""
+    """PodClique name -> topology constraint."""
     of_cliques = view.template.topology.of_cliques
     for clique in view.template.standalone if of_cliques else ():
         yield names.podclique(view.root, view.index, clique.name), of_cliques.get(clique.name)
@@ -69,14 +70,14 @@ def _constraints(view: View) -> Iterator[tuple[str, Constraint | None]]:
 
 
 def _whole(view: View, gang: GangView) -> Constraint | None:
-    """A base gang is kept together as the set says; a scaled one as its group says, and where that says nothing, as the set does."""
+    """A base gang has the constraint of the set; a scaled one that of its group or, if the group has none, of the set."""
     topology = view.template.topology
     group = None if gang.is_base else next(clique.group for clique in gang.cliques)
     return topology.of_groups.get(group.group.name, topology.of_set) if group else topology.of_set
 
 
 def _parts(view: View) -> Iterator[dict[str, Any]]:
-    """In a base gang, the replicas of the groups that say how close together they must lie."""
+    """One entry of a base gang for each replica of a scaling group with a topology constraint."""
     of_groups = view.template.topology.of_groups
     for group in view.groups:
         for replica in range(group.group.min_available) if group.group.name in of_groups else ():
@@ -91,7 +92,7 @@ def _is_constrained(spec: Body) -> bool:
 
 
 def _references(view: View, clique: CliqueView) -> list[dict[str, str]]:
-    if not view.stays(clique):
+    if not view.keeps(clique):
         return []
-    seated = [pod.name for pod in clique.assignment.kept] + [seat.name for seat in clique.assignment.fresh]
-    return [{"namespace": view.namespace, "name": name} for name in sorted(seated)]
+    pods = [pod.name for pod in clique.assignment.kept] + [pod.name for pod in clique.assignment.new]
+    return [{"namespace": view.namespace, "name": name} for name in sorted(pods)]

@@ -1,6 +1,6 @@
-"""Bygone: what the template of before has given to the pods of a clique that is still to be replaced, told by those that it has left.
+"""Previous template: the labels and annotations that the previous version of the template gave to the pods of an outdated clique.
 
-The clique itself keeps no more of it than its pod spec: its labels and annotations follow every edit in place.
+The clique itself keeps only its pod spec: its own labels and annotations follow every change of the template. So they are read from pods.
 """
 
 from collections.abc import Mapping
@@ -12,30 +12,29 @@ from resources.children.podclique import our_labels
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, View
 
-Given = tuple[dict[str, Any], dict[str, Any]]
-"""Labels and annotations."""
 
+def metadata(view: View, clique: CliqueView) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The template's labels and annotations for a new pod of an outdated clique, without our labels.
 
-def given(view: View, clique: CliqueView) -> Given:
-    """What a pod that heals an outdated clique is given: who selects by a label of the new version must not find the old one.
-
-    Where no pod of before is left to tell, it is what the template of today gives.
+    They are read from a pod of the same version, in this clique or in another one of the same template. If there is none, they are those of
+    the current template. Selectors for labels of the new version must not match a pod of the previous one.
     """
-    for other in (clique, *(one for one in view.cliques if one.clique is clique.clique and one is not clique)):
-        for pod in other.pods:
+    siblings = (other for other in view.cliques if other.clique is clique.clique and other is not clique)
+    for sibling in (clique, *siblings):
+        for pod in sibling.pods:
             if pod.hash == clique.hash:
-                known = {*our_labels(view, other), labels.PODCLIQUE, labels.POD_INDEX}
-                told = {key: value for key, value in _of_ours(pod, "labels").items() if key not in known}
-                return told, _of_ours(pod, "annotations")
+                excluded = {*our_labels(view, sibling), labels.PODCLIQUE, labels.POD_INDEX}
+                given = {key: value for key, value in _set_by_us(pod, "labels").items() if key not in excluded}
+                return given, _set_by_us(pod, "annotations")
     return dict(clique.clique.labels), dict(clique.clique.annotations)
 
 
-def _of_ours(pod: PodFacts, field: str) -> dict[str, Any]:
-    """What we have put on a pod; where the server does not tell who has put what, all of it."""
-    metadata: Mapping[str, Any] = pod.live.body["metadata"]
-    there: Mapping[str, Any] = metadata.get(field) or {}
+def _set_by_us(pod: PodFacts, field: str) -> dict[str, Any]:
+    """The labels or annotations of a pod that the engine set; all of them if the server records no field owners."""
+    pod_metadata: Mapping[str, Any] = pod.live.body["metadata"]
+    live: Mapping[str, Any] = pod_metadata.get(field) or {}
     fields = ownership.owned(pod.live.body)
     if not fields:
-        return dict(there)
+        return dict(live)
     ours = ownership.keys(ownership.below(ownership.below(fields, "metadata"), field))
-    return {key: value for key, value in there.items() if key in ours}
+    return {key: value for key, value in live.items() if key in ours}

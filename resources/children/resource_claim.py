@@ -1,4 +1,4 @@
-"""Resource claims: devices that pods use together, claimed for a set, a group or a clique: once for all its replicas or for each."""
+"""ResourceClaims: devices that pods share, claimed by a set, a scaling group or a clique, once for all its replicas or once for each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,148 +13,147 @@ from resources.model.template import Template
 from resources.model.view import CliqueView, GroupView, View
 
 POLICY = Policy(seeded=(("spec",),))
-"""What a claim asks for is said once: the server allows no second word."""
+"""The spec of a claim is sent on creation only: it is immutable."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
-    """Whose claims they are: what owns them and gives them their names and labels, and the label that tells for which of its replicas."""
+class ClaimLevel:
+    """The set, group or clique that owns claims: it determines their names and labels."""
 
     owner: Owner
     labels: Mapping[str, str]
     index_label: str
+    """The label with the index of the replica that a claim belongs to."""
     shares: Sequence[Share]
 
     def id(self, share: Share, index: int) -> ResourceId:
-        """The claim that the replica of that index uses."""
+        """The claim that the replica with that index uses."""
         name = names.claim(self.owner.id.name, index if share.per_replica else None, share.name)
         return kinds.RESOURCE_CLAIM.id(self.owner.id.namespace, name)
 
 
-def of_set(template: Template) -> Level:
-    """The claims of a set."""
+def _level_of_set(template: Template) -> ClaimLevel:
     owner = Owner(template.id, kinds.PODCLIQUESET.api_version)
-    return Level(owner, labels.child(template.id.name, "resource-claim"), labels.REPLICA_INDEX, template.sharing.of_set)
+    return ClaimLevel(owner, labels.child(template.id.name, "resource-claim"), labels.REPLICA_INDEX, template.sharing.of_set)
 
 
-def of_group(view: View, group: GroupView) -> Level:
-    """The claims of a scaling group."""
-    mine = {**labels.child(view.root, "resource-claim"), labels.SCALING_GROUP: group.name}
+def _level_of_group(view: View, group: GroupView) -> ClaimLevel:
+    claim_labels = {**labels.child(view.root, "resource-claim"), labels.SCALING_GROUP: group.name}
     shares = view.template.sharing.of_groups[group.group.name]
-    return Level(Owner(group.id, kinds.SCALING_GROUP.api_version), mine, labels.GROUP_REPLICA_INDEX, shares)
+    return ClaimLevel(Owner(group.id, kinds.SCALING_GROUP.api_version), claim_labels, labels.GROUP_REPLICA_INDEX, shares)
 
 
-def of_clique(view: View, clique: CliqueView) -> Level:
-    """The claims of a clique."""
-    mine = {**labels.child(view.root, "resource-claim"), labels.PODCLIQUE: clique.name}
+def _level_of_clique(view: View, clique: CliqueView) -> ClaimLevel:
+    claim_labels = {**labels.child(view.root, "resource-claim"), labels.PODCLIQUE: clique.name}
     shares = view.template.sharing.of_cliques[clique.clique.name]
-    return Level(Owner(clique.id, kinds.PODCLIQUE.api_version), mine, labels.POD_INDEX, shares)
+    return ClaimLevel(Owner(clique.id, kinds.PODCLIQUE.api_version), claim_labels, labels.POD_INDEX, shares)
 
 
-def shared(template: Template) -> Iterator[Resource]:
-    """What a set claims once, for all its replicas."""
-    level = of_set(template)
+def shared_claims(template: Template) -> Iterator[Resource]:
+    """The claims that all replicas of a set share."""
+    level = _level_of_set(template)
     for share in level.shares:
         if not share.per_replica:
-            yield _claim(level, share, 0, made=False)
+            yield _claim(level, share, 0, exists=False)
 
 
 def render(view: View) -> Iterator[Resource]:
-    """What is claimed within a replica, whoever of its pods uses it."""
+    """The claims of one replica: its own, and those of its scaling groups and cliques."""
     if view.template.sharing.is_empty:
         return
     for share in view.template.sharing.of_set:
         if share.per_replica:
-            yield _of_replica(view, of_set(view.template), share, view.index)
+            yield _claim_in_view(view, _level_of_set(view.template), share, view.index)
     for group in view.groups:
-        if not group.going:
-            yield from _for_each(view, of_group(view, group), range(group.replicas))
+        if not group.terminating:
+            yield from _for_each(view, _level_of_group(view, group), range(group.replicas))
     for clique in view.cliques:
-        if view.stays(clique):
+        if view.keeps(clique):
             yield from _of_clique(view, clique)
 
 
 def _of_clique(view: View, clique: CliqueView) -> Iterator[Resource]:
-    """One claim for each seat that is taken. Whoever leaves a seat that nobody takes keeps its claim until it is gone."""
-    level = of_clique(view, clique)
-    seats = {pod.seat for pod in clique.assignment.kept} | {seat.index for seat in clique.assignment.fresh}
-    yield from _for_each(view, level, sorted(seat for seat in seats if seat is not None))
-    vacated = {pod.seat: pod for pod in clique.pods if pod.seat is not None and pod.seat not in seats}
+    """One claim for each pod index in use. The claim of an index that is no longer used stays until its last pod is gone."""
+    level = _level_of_clique(view, clique)
+    used = {pod.index for pod in clique.assignment.kept} | {pod.index for pod in clique.assignment.new}
+    yield from _for_each(view, level, sorted(index for index in used if index is not None))
+    unused = {pod.index: pod for pod in clique.pods if pod.index is not None and pod.index not in used}
     for share in level.shares:
-        for seat, pod in sorted(vacated.items()) if share.per_replica else ():
-            yield Resource(level.id(share, seat), {}, f"waits for {pod.name} to be gone", stance=Stance.HOLD)
+        for index, pod in sorted(unused.items()) if share.per_replica else ():
+            yield Resource(level.id(share, index), {}, f"waits for {pod.name} to be gone", stance=Stance.HOLD)
 
 
-def _for_each(view: View, level: Level, indices: Sequence[int]) -> Iterator[Resource]:
+def _for_each(view: View, level: ClaimLevel, indices: Sequence[int]) -> Iterator[Resource]:
     for share in level.shares:
         for index in indices if share.per_replica else (0,):
-            yield _of_replica(view, level, share, index)
+            yield _claim_in_view(view, level, share, index)
 
 
-def _of_replica(view: View, level: Level, share: Share, index: int) -> Resource:
-    return _claim(level, share, index, made=level.id(share, index) in view.lives.objects)
+def _claim_in_view(view: View, level: ClaimLevel, share: Share, index: int) -> Resource:
+    return _claim(level, share, index, exists=level.id(share, index) in view.lives.objects)
 
 
-def _claim(level: Level, share: Share, index: int, *, made: bool) -> Resource:
-    """A claim; held where it is not there, and what it is to be made from is not either."""
+def _claim(level: ClaimLevel, share: Share, index: int, *, exists: bool) -> Resource:
+    """A claim; deferred if it does not exist and its template is missing."""
     id = level.id(share, index)
-    if share.trouble and not made:
-        return Resource(id, {}, share.trouble, (level.owner,), stance=Stance.HOLD)
-    told = {**level.labels, level.index_label: str(index)} if share.per_replica else level.labels
-    body = manifest(kinds.RESOURCE_CLAIM, id.namespace, id.name, told, spec=share.spec)
+    if share.blocker and not exists:
+        return Resource(id, {}, share.blocker, (level.owner,), stance=Stance.HOLD, blocked=True)
+    claim_labels = {**level.labels, level.index_label: str(index)} if share.per_replica else level.labels
+    body = manifest(kinds.RESOURCE_CLAIM, id.namespace, id.name, claim_labels, spec=share.spec)
     users = f"replica {index}" if share.per_replica else "all replicas"
-    return Resource(id, body, f"{share.name}, for {users} of {level.owner.id.name}", (level.owner,), policy=POLICY)
+    return Resource(id, body, f"claim {share.name} for {users} of {level.owner.id.name}", (level.owner,), policy=POLICY)
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """A claim that a pod uses, and why it must do without for now."""
+class ClaimUse:
+    """A claim that a pod uses."""
 
     id: ResourceId
-    trouble: str
+    blocker: str
+    """Why the claim cannot be created; empty if it exists or can be created."""
 
 
-def uses(view: View, clique: CliqueView, seat: int) -> tuple[Use, ...]:
-    """The claims that the pod of a seat uses, in the order in which it names them."""
+def uses_of_pod(view: View, clique: CliqueView, index: int) -> tuple[ClaimUse, ...]:
+    """The claims that the pod with that index uses, in the order in which its spec lists them."""
     if view.template.sharing.is_empty:
         return ()
-    of_group = clique.group.group.name if clique.group else ""
+    group = clique.group.group.name if clique.group else ""
     return tuple(
-        _use(view, level, share, index)
-        for level, index in _levels(view, clique, seat)
+        _use(view, level, share, replica)
+        for level, replica in _levels(view, clique, index)
         for share in sorted(level.shares, key=lambda share: share.per_replica)
-        if share.is_used_by(clique.clique.name, of_group)
+        if share.is_used_by(clique.clique.name, group)
     )
 
 
-def _levels(view: View, clique: CliqueView, seat: int) -> Iterator[tuple[Level, int]]:
-    """The levels from above, each with the index of the replica that the pod is part of."""
-    yield of_set(view.template), view.index
+def _levels(view: View, clique: CliqueView, index: int) -> Iterator[tuple[ClaimLevel, int]]:
+    """The levels from set to clique, each with the index of the replica that contains the pod."""
+    yield _level_of_set(view.template), view.index
     if clique.group:
-        yield of_group(view, clique.group), clique.group_replica
-    yield of_clique(view, clique), seat
+        yield _level_of_group(view, clique.group), clique.group_replica
+    yield _level_of_clique(view, clique), index
 
 
-def _use(view: View, level: Level, share: Share, index: int) -> Use:
+def _use(view: View, level: ClaimLevel, share: Share, index: int) -> ClaimUse:
     id = level.id(share, index)
     if id in view.lives.objects:
-        return Use(id, "")
-    return Use(id, "a claim of that name belongs to somebody else" if id.name in view.template.sharing.foreign else share.trouble)
+        return ClaimUse(id, "")
+    return ClaimUse(id, "a foreign ResourceClaim has that name" if id.name in view.template.sharing.foreign else share.blocker)
 
 
-def using(spec: Body, used: Sequence[Use]) -> dict[str, Any]:
-    """The pod spec with these claims, after the user's own, for every container and init container."""
-    if not used:
+def with_claims(spec: Body, claims: Sequence[ClaimUse]) -> dict[str, Any]:
+    """The pod spec with these claims, after the user's own, in every container and init container."""
+    if not claims:
         return dict(spec)
-    named = [{"name": use.id.name, "resourceClaimName": use.id.name} for use in used]
-    dressed = {**spec, "resourceClaims": [*(spec.get("resourceClaims") or ()), *named]}
+    entries = [{"name": claim.id.name, "resourceClaimName": claim.id.name} for claim in claims]
+    extended = {**spec, "resourceClaims": [*(spec.get("resourceClaims") or ()), *entries]}
     for field in ("containers", "initContainers"):
         if spec.get(field):
-            dressed[field] = [_with(container, used) for container in spec[field]]
-    return dressed
+            extended[field] = [_container_with_claims(container, claims) for container in spec[field]]
+    return extended
 
 
-def _with(container: Mapping[str, Any], used: Sequence[Use]) -> dict[str, Any]:
+def _container_with_claims(container: Mapping[str, Any], claims: Sequence[ClaimUse]) -> dict[str, Any]:
     resources = container.get("resources") or {}
-    claims = [*(resources.get("claims") or ()), *({"name": use.id.name} for use in used)]
-    return {**container, "resources": {**resources, "claims": claims}}
+    entries = [*(resources.get("claims") or ()), *({"name": claim.id.name} for claim in claims)]
+    return {**container, "resources": {**resources, "claims": entries}}

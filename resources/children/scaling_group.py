@@ -1,4 +1,4 @@
-"""Scaling groups: cliques that are scaled together, one object for each group of each replica."""
+"""PodCliqueScalingGroups: cliques that are scaled together; one object for each group of the template in each replica."""
 
 from collections.abc import Iterator
 
@@ -13,14 +13,14 @@ POLICY = Policy(seeded=(("spec", "replicas"),), exact=(("spec", "cliqueNames"),)
 
 
 def render(view: View) -> Iterator[Resource]:
-    """The scaling groups of a replica. Their `replicas` are a seed; afterwards they belong to whoever scales them."""
+    """The scaling groups of a replica. `spec.replicas` is sent on creation only: afterwards users and autoscalers own it."""
     for group in view.groups:
-        if not group.going:
+        if not group.terminating:
             yield _scaling_group(view, group)
 
 
 def _scaling_group(view: View, group: GroupView) -> Resource:
-    config, told = group.group, status.of(view, group)
+    config, group_status = group.group, status.of(view, group)
     body = manifest(
         kinds.SCALING_GROUP,
         view.namespace,
@@ -40,6 +40,6 @@ def _scaling_group(view: View, group: GroupView) -> Resource:
         f"scaling group {config.name} of replica {view.index}",
         (view.owner,),
         policy=POLICY,
-        status=told,
-        urgent=begins(told),
+        status=group_status,
+        urgent=begins(group_status),
     )

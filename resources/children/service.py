@@ -1,4 +1,4 @@
-"""Service: one for each replica, without an address of its own; it gives the pods of the replica their names."""
+"""Services: one headless Service for each replica. It gives the pods of the replica their DNS names."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from resources.model.view import View
 
 
 def render(view: View) -> Iterator[Resource]:
-    """The headless Service of a replica. It has no ports: it is there for DNS."""
+    """The headless Service of a replica. It has no ports: it exists for DNS only."""
     name = names.headless_service(view.root, view.index)
     selector = {**labels.default(view.root), labels.REPLICA_INDEX: str(view.index)}
     body = manifest(
@@ -20,4 +20,4 @@ def render(view: View) -> Iterator[Resource]:
         spec={"clusterIP": "None", "publishNotReadyAddresses": view.template.publish_not_ready, "selector": selector},
     )
     policy = Policy(immutable=(("spec", "clusterIP"),), exact=(("spec", "selector"),))
-    yield Resource(kinds.SERVICE.id(view.namespace, name), body, f"names the pods of replica {view.index}", (view.owner,), policy=policy)
+    yield Resource(kinds.SERVICE.id(view.namespace, name), body, f"headless Service of replica {view.index}", (view.owner,), policy=policy)

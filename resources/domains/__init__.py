@@ -1,1 +1,1 @@
-"""Domains: fabric domains of workloads: which are requested, who uses them, when they are released, how they are doing."""
+"""Domains: the fabric domains of a set: which are requested, who uses them, when they are released, and their status."""

@@ -1,4 +1,4 @@
-"""Crowding: where a node has one place for pods of fabric domains, which sets ask for more places than there are."""
+"""Node capacity: where a node takes one pod of a domain, which sets need more nodes than the cluster has."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,84 +17,84 @@ HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, slots=True)
 class NodeCapacity:
-    """The places that there are, and who has them."""
+    """The nodes that can take a pod of a domain, and those that already have one."""
 
-    places: frozenset[str]
-    """The nodes that have a place."""
+    nodes: frozenset[str]
+    """The nodes whose driver offers a place in a domain."""
     taken: Mapping[str, str] = field(default_factory=dict)
-    """Node -> the uid of the domain that has its place."""
+    """Node -> uid of the domain that its pod is in."""
 
-    def free_for(self, uids: Collection[str]) -> int:
-        """How many places are left for these domains, those counted that they have already."""
-        return sum(self.taken.get(node) is None or self.taken[node] in uids for node in self.places)
+    def available_to(self, uids: Collection[str]) -> int:
+        """How many nodes the domains of these uids can use: free ones, and those that they already use."""
+        return sum(self.taken.get(node) is None or self.taken[node] in uids for node in self.nodes)
 
-    def held_by(self, uids: Collection[str]) -> int:
-        """How many places these domains have."""
-        return sum(self.taken.get(node) in uids for node in self.places)
+    def used_by(self, uids: Collection[str]) -> int:
+        """How many nodes the domains of these uids use."""
+        return sum(self.taken.get(node) in uids for node in self.nodes)
 
 
 def capacity_notes(
-    fabric: Fabric, sets: Sequence[tuple[ResourceId, Body]], room: NodeCapacity | None, uids: Mapping[ResourceId, str]
+    fabric: Fabric, sets: Sequence[tuple[ResourceId, Body]], capacity: NodeCapacity | None, uids: Mapping[ResourceId, str]
 ) -> Mapping[ResourceId, str]:
-    """Set -> what is to be known about its places, one thing at most; nothing where there is room, or where nobody knows.
+    """Set -> why its pods do not find nodes, one reason for each set; sets without a problem are not included.
 
-    `uids` are those of the domains that exist. Domains never share a node: that is a matter of how many nodes there are.
+    `uids` has the uids of the domains that exist. Without a capacity only pods that must share a node are reported.
     """
-    wanted = requests.planned_by(sets, fabric)
-    demand = _demand(wanted)
-    found = {root: told for root, body in sets if demand.get(root) and (told := next(_huddled(fabric, root, body), ""))}
-    if room is None:
-        return found
-    total, own = sum(demand.values()), _own(wanted, uids)
+    requested = requests.requested_by_sets(sets, fabric)
+    demand = _demand(requested)
+    notes = {root: note for root, body in sets if demand.get(root) and (note := next(_pods_on_one_node(fabric, root, body), ""))}
+    if capacity is None:
+        return notes
+    total, own = sum(demand.values()), _existing(requested, uids)
     for root, pods in demand.items():
-        free = room.free_for(own[root])
-        if root in found:
+        if root in notes:
             continue
-        if pods > free:
-            found[root] = f"{_need(fabric, pods)}: {free} of {len(room.places)} can be had"
-        elif total > len(room.places) and room.held_by(own[root]) < pods:
-            found[root] = f"{_need(fabric, pods)}: all workloads together need {total}, and there are {len(room.places)}"
-    return found
+        available = capacity.available_to(own[root])
+        if pods > available:
+            notes[root] = f"{_need(fabric, pods)}: {available} of {len(capacity.nodes)} are available"
+        elif total > len(capacity.nodes) and capacity.used_by(own[root]) < pods:
+            notes[root] = f"{_need(fabric, pods)}: all workloads together need {total}, the cluster has {len(capacity.nodes)}"
+    return notes
 
 
 def _need(fabric: Fabric, pods: int) -> str:
-    return f"its pods in {fabric.kind.name}s need {pods} node{'s' if pods > 1 else ''}, each of which takes one such pod"
+    return f"its pods in {fabric.kind.name}s need {pods} node{'s' if pods > 1 else ''}, one for each pod"
 
 
-def _demand(wanted: Sequence[RequestedDomain]) -> Mapping[ResourceId, int]:
-    found: Counter[ResourceId] = Counter()
-    for one in wanted:
-        found[one.root] += one.pods
-    return {root: pods for root, pods in found.items() if pods}
+def _demand(requested: Sequence[RequestedDomain]) -> Mapping[ResourceId, int]:
+    counts: Counter[ResourceId] = Counter()
+    for domain in requested:
+        counts[domain.root] += domain.pods
+    return {root: pods for root, pods in counts.items() if pods}
 
 
-def _own(wanted: Sequence[RequestedDomain], uids: Mapping[ResourceId, str]) -> Mapping[ResourceId, frozenset[str]]:
-    found: dict[ResourceId, set[str]] = {}
-    for one in wanted:
-        found.setdefault(one.root, set()).update({uids[one.id]} if one.id in uids else ())
-    return {root: frozenset(listed) for root, listed in found.items()}
+def _existing(requested: Sequence[RequestedDomain], uids: Mapping[ResourceId, str]) -> Mapping[ResourceId, frozenset[str]]:
+    """Set -> the uids of those of its domains that exist."""
+    existing: dict[ResourceId, set[str]] = {}
+    for domain in requested:
+        existing.setdefault(domain.root, set()).update({uids[domain.id]} if domain.id in uids else ())
+    return {root: frozenset(listed) for root, listed in existing.items()}
 
 
-def _huddled(fabric: Fabric, root: ResourceId, body: Body) -> Iterator[str]:
-    """Cliques whose pods are to be on one node, whatever nodes there are."""
-    cliques, copies = requests.members(body), requests.times(body)
-    replicas = requests.replicas(body)
+def _pods_on_one_node(fabric: Fabric, root: ResourceId, body: Body) -> Iterator[str]:
+    """The cliques with several pods that the template sends to one node."""
+    cliques = requests.cliques_by_name(body)
     for request in fabric.domain_requests(root.name, requests.annotations(body), cliques):
         for name in sorted(request.cliques & cliques.keys()):
-            pods = requests.pods(cliques[name]) * copies.get(name, 1) * replicas
-            if pods > 1 and (how := _pinned(cliques[name])):
-                yield f"{pods} pods of clique {name} {how}, and a node takes one pod in a {fabric.kind.name}"
+            pods = requests.pods_per_replica(body, (name,)) * requests.replicas(body)
+            if pods > 1 and (node := _required_node(cliques[name])):
+                yield f"{pods} pods of clique {name} must run on {node}, and a node takes one pod in a {fabric.kind.name}"
 
 
-def _pinned(clique: Body) -> str:
-    """What puts all pods of a clique on one node: its name, or an affinity to one another."""
+def _required_node(clique: Body) -> str:
+    """The node that all pods of a clique must share, by a node selector or by affinity to one another; empty if there is none."""
     spec = mapping(get(clique, ("spec", "podSpec"), {}))
     node = mapping(spec.get("nodeSelector")).get(HOSTNAME)
     if isinstance(node, str):
-        return f"are to be on node {node}"
+        return f"node {node}"
     own = mapping(clique.get("labels"))
     for term in mappings(get(spec, ("affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), ())):
-        asked = mapping(get(term, ("labelSelector", "matchLabels"), {}))
-        if term.get("topologyKey") == HOSTNAME and asked and all(own.get(key) == value for key, value in asked.items()):
-            return "are to be on one node with one another"
+        selected = mapping(get(term, ("labelSelector", "matchLabels"), {}))
+        if term.get("topologyKey") == HOSTNAME and selected and all(own.get(key) == value for key, value in selected.items()):
+            return "the same node"
     return ""

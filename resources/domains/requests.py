@@ -1,4 +1,4 @@
-"""RequestedDomain: the domains that sets ask for, as far as the sets themselves tell; whatever is there of them."""
+"""Requests: the domains that sets request, read from the sets alone, whether the domains exist or not."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,67 +13,73 @@ from resources.ports.fabric import INDEX, DomainRequest, Fabric
 
 @dataclass(frozen=True, slots=True)
 class RequestedDomain:
-    """A domain that a set asks for, and what it asks it for."""
+    """A domain that a set requests."""
 
     root: ResourceId
+    """The set."""
     id: ResourceId
     request: DomainRequest
     pods: int
-    """How many pods of that set are to be in it."""
+    """How many pods of the set join it."""
     index: int | None = None
-    """The replica whose it is; none where all replicas have it in common."""
+    """The replica that requests it; None where all replicas of the set use the same domain."""
 
 
-def planned(root: ResourceId, body: Body, fabric: Fabric) -> Iterator[RequestedDomain]:
-    """The domains of one set, each once. What cannot be understood asks for nothing."""
-    cliques = members(body)
+def requested_by_set(root: ResourceId, body: Body, fabric: Fabric) -> Iterator[RequestedDomain]:
+    """The domains that one set requests, each once. Fields that cannot be read request nothing."""
+    cliques = cliques_by_name(body)
     count = replicas(body)
-    copies = times(body)
     for request in fabric.domain_requests(root.name, annotations(body), cliques):
-        own = sum(pods(cliques[name]) * copies.get(name, 1) for name in sorted(request.cliques) if name in cliques)
+        pods = pods_per_replica(body, request.cliques)
         if INDEX in request.name:
             for index in range(count):
-                yield RequestedDomain(root, fabric.kind.id(root.namespace, request.name.replace(INDEX, str(index))), request, own, index)
+                yield RequestedDomain(root, fabric.kind.id(root.namespace, request.name.replace(INDEX, str(index))), request, pods, index)
         elif count:
-            yield RequestedDomain(root, fabric.kind.id(root.namespace, request.name), request, own * count)
+            yield RequestedDomain(root, fabric.kind.id(root.namespace, request.name), request, pods * count)
 
 
-def planned_by(sets: Iterable[tuple[ResourceId, Body]], fabric: Fabric) -> tuple[RequestedDomain, ...]:
-    """The domains of many sets; one that several share comes once for each of them."""
-    return tuple(one for root, body in sets for one in planned(root, body, fabric))
+def requested_by_sets(sets: Iterable[tuple[ResourceId, Body]], fabric: Fabric) -> tuple[RequestedDomain, ...]:
+    """The domains that these sets request; one that several sets share occurs once for each set."""
+    return tuple(requested for root, body in sets for requested in requested_by_set(root, body, fabric))
 
 
-def members(body: Body) -> Mapping[str, Body]:
-    """The entries of a set's template by name."""
+def cliques_by_name(body: Body) -> Mapping[str, Body]:
+    """Clique name -> its entry in the set's template."""
     return {entry["name"]: entry for entry in cliques_of(body) if isinstance(entry.get("name"), str)}
 
 
 def annotations(body: Body) -> Mapping[str, str]:
-    """A set's annotations, as far as they are text."""
+    """The set's annotations whose values are strings."""
     return {key: value for key, value in annotations_of(body).items() if isinstance(value, str)}
 
 
-def times(body: Body) -> Mapping[str, int]:
-    """Clique -> in how many replicas of a scaling group it is; those that stand alone are not in it."""
-    found: dict[str, int] = {}
+def group_replicas(body: Body) -> Mapping[str, int]:
+    """Clique name -> the replicas of its scaling group. Cliques without a group are not included."""
+    counts: dict[str, int] = {}
     for group in mappings(get(body, GROUPS, ())):
         names = group.get("cliqueNames")
         for name in names if isinstance(names, list | tuple) else ():
             if isinstance(name, str):
-                found[name] = _count(group.get("replicas", 1))
-    return found
+                counts[name] = _count(group.get("replicas", 1))
+    return counts
 
 
 def replicas(body: Body) -> int:
-    """How many replicas a set asks for."""
+    """The number of replicas of a set."""
     return _count(get(body, ("spec", "replicas"), 1))
 
 
-def pods(clique: Body) -> int:
-    """How many pods the template foresees of a clique."""
+def pods_of(clique: Body) -> int:
+    """The number of pods of one clique of the template."""
     return _count(get(clique, ("spec", "replicas"), 1))
 
 
+def pods_per_replica(body: Body, names: Iterable[str]) -> int:
+    """The number of pods that the cliques of these names have in one replica of the set, replicas of scaling groups included."""
+    cliques, copies = cliques_by_name(body), group_replicas(body)
+    return sum(pods_of(cliques[name]) * copies.get(name, 1) for name in names if name in cliques)
+
+
 def _count(value: object) -> int:
-    """A number of replicas, within reason: whoever writes more is refused elsewhere."""
+    """A number of replicas, limited to what admission accepts."""
     return min(max(value, 0), MAX_REPLICAS) if isinstance(value, int) and not isinstance(value, bool) else 0

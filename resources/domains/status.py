@@ -1,4 +1,4 @@
-"""DomainStatus: how the fabric domains of a set are doing, in our words: a driver's "Ready" says nothing of a domain that nobody is in."""
+"""Domain status: one word for each fabric domain of a set, and the facts behind it. A driver reports Ready even for an empty domain."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,103 +11,105 @@ from engine.observed import Live, Observed
 from engine.plan import Plan, Wait
 from engine.resource import Body
 from resources.base import kinds, labels
-from resources.domains import drain
-from resources.domains.drain import User
-from resources.domains.release import owned
-from resources.domains.requests import planned
-from resources.domains.users import claims
-from resources.model.domain import is_made_here
+from resources.domains.drain import drain_verdict
+from resources.domains.release import owned_domains
+from resources.domains.requests import requested_by_set
+from resources.domains.users import User, claims_on, has_ended
+from resources.model.domain import is_managed
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 from resources.ports.inspection import DiagnosingFabric, JoinedNode
 
 
 class State(StrEnum):
-    """One word for a domain."""
+    """The state of a domain."""
 
     MISSING = "missing"
-    """Asked for, and not there."""
+    """Requested, and does not exist."""
     UNKNOWN = "unknown"
-    """Asked for, and nobody may see whether it is there."""
-    WAITING = "waiting"
-    """There, and its driver has not answered yet: no pod can be made that is in it."""
+    """Requested; domains could not be listed."""
+    PENDING = "pending"
+    """Exists; its driver has not created its ResourceClaimTemplate yet, so no pod can join it."""
     EMPTY = "empty"
-    """Nobody is in it. Whatever its driver says, that is neither good nor bad."""
+    """No pod is in it. That is neither good nor bad."""
     JOINING = "joining"
-    """Pods are to be in it, and not all their nodes are."""
+    """Not every node of its pods has joined yet."""
     JOINED = "joined"
-    """The nodes of all its pods are in it."""
+    """Every node of its pods has joined."""
     USED = "in use"
-    """Pods are in it; which nodes are, its driver does not tell."""
+    """Pods are in it; its driver does not report which nodes have joined."""
     COMPLETED = "completed"
-    """All its pods have ended. It lives on until it is scaled in or deleted."""
-    LEAVING = "leaving"
-    """It is wanted no more, and is still there."""
+    """All its pods have ended. It exists until its replica or its set is deleted."""
+    RELEASING = "releasing"
+    """No longer requested; it is deleted when its users are gone."""
     TERMINATING = "terminating"
-    """It has been deleted, and somebody holds it."""
+    """Deleted; finalizers keep it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainStatus:
-    """One domain, seen from one set."""
+    """The status of one domain, from the point of view of one set."""
 
     id: ResourceId
     state: State
-    maker: str = ""
-    """`engine`, `user`, or nothing while it is not there."""
+    made_by: str = ""
+    """`engine` or `user`; empty while it does not exist."""
     shared: bool = False
     replica: int | None = None
-    """Whose it is, where it is a replica's own."""
+    """The replica that it belongs to; None where it is shared."""
     joined: tuple[JoinedNode, ...] = ()
     expected: int = 0
-    """How many nodes have pods that are to be in it."""
+    """The number of nodes with running pods of the domain."""
     pods: Mapping[str, int] | None = None
-    """Clique -> how many of its pods claim a place in it and have not ended."""
+    """Clique -> how many of its pods claim the domain and have not ended."""
     ended: int = 0
-    others: tuple[str, ...] = ()
-    """Other sets that are in it by name."""
+    """The number of its pods that have ended."""
+    other_sets: tuple[str, ...] = ()
+    """The other sets that share it."""
     why: str = ""
     """What it waits for, or what blocks it."""
     until: datetime | None = None
     finalizers: tuple[str, ...] = ()
-    """Who holds it, while it terminates."""
+    """The finalizers that keep it, while it terminates."""
 
     @property
     def ready(self) -> int:
-        """How many nodes have joined for good."""
-        return sum(one.ready for one in self.joined)
+        """The number of nodes that have joined and are ready."""
+        return sum(node.ready for node in self.joined)
 
 
 def domain_statuses(observed: Observed, plan: Plan, configuration: Configuration) -> tuple[DomainStatus, ...]:
-    """The domains of one set, by name: those that it asks for, and those that it has had."""
-    return tuple(sorted(_standings(observed, plan, configuration), key=lambda one: one.id))
+    """The status of every domain that a set requests or still has, by name; empty for a root that is not a PodCliqueSet."""
+    return tuple(sorted(_statuses(observed, plan, configuration), key=lambda status: status.id))
 
 
-def _standings(observed: Observed, plan: Plan, configuration: Configuration) -> Iterator[DomainStatus]:
+def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> Iterator[DomainStatus]:
     if observed.root.id.kind != kinds.PODCLIQUESET.name:
         return
     body: Body = observed.proposal or observed.root.body
-    shared = {live.id: live for live in owned(observed, configuration)}
-    told = {held.id: held for held in (*plan.pending, *plan.deferred)}
-    users = _users(observed)
+    shared = {live.id: live for live in owned_domains(observed, configuration)}
+    waits = {wait.id: wait for wait in (*plan.pending, *plan.deferred)}
+    pods = _pods_by_template(observed)
     for fabric in configuration.fabrics:
-        looking = _Looking(observed, configuration, fabric, users, faulty=bool(plan.problems))
-        wanted = {} if observed.root.deleting_since else {each.id: each for each in planned(observed.root.id, body, fabric)}
+        view = _FabricView(observed, configuration, fabric, pods, faulty=bool(plan.problems or plan.error))
+        requests = requested_by_set(observed.root.id, body, fabric) if observed.root.deleting_since is None else ()
+        requested = {request.id: request for request in requests}
         own = {live.id: live for part in observed.slices.values() for live in part.of(fabric.kind.name)}
-        there = own | {id: live for id, live in shared.items() if id.kind == fabric.kind.name}
-        for id in sorted(wanted.keys() | there.keys()):
-            live = there.get(id) or observed.references.objects.get(id)
-            seat = _Role(wanted[id].request.shared, wanted[id].index, True) if id in wanted else _Role(id in shared, _index(live), False)
-            yield looking.standing(id, live, told.get(id), seat)
+        existing = own | {id: live for id, live in shared.items() if id.kind == fabric.kind.name}
+        for id in sorted(requested.keys() | existing.keys()):
+            live = existing.get(id) or observed.references.objects.get(id)
+            request = requested.get(id)
+            role = _Role(request.request.shared, request.index, True) if request else _Role(id in shared, _replica_of(live), False)
+            yield view.status(id, live, waits.get(id), role)
 
 
-def _users(observed: Observed) -> Mapping[str, tuple[Live, ...]]:
-    """Claim template -> the set's pods that are made to claim what it gives, whether they have ended or not."""
-    found: dict[str, list[Live]] = {}
+def _pods_by_template(observed: Observed) -> Mapping[str, tuple[Live, ...]]:
+    """ResourceClaimTemplate -> the pods of the set whose spec claims it, ended ones included."""
+    pods: dict[str, list[Live]] = {}
     for pod in (pod for part in observed.slices.values() for pod in part.of(kinds.POD.name)):
         for template in {claim.get("resourceClaimTemplateName") for claim in pod.body["spec"].get("resourceClaims") or ()} - {None}:
-            found.setdefault(template, []).append(pod)
-    return {template: tuple(pods) for template, pods in found.items()}
+            pods.setdefault(template, []).append(pod)
+    return {template: tuple(listed) for template, listed in pods.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,82 +117,82 @@ class _Role:
     """What a domain is to the set."""
 
     shared: bool
-    index: int | None
-    wanted: bool
+    replica: int | None
+    requested: bool
 
 
-def _index(live: Live | None) -> int | None:
-    told = live.labels.get(labels.REPLICA_INDEX, "") if live is not None else ""
-    return int(told) if told.isdecimal() and len(told) < 8 else None
+def _replica_of(live: Live | None) -> int | None:
+    index = live.labels.get(labels.REPLICA_INDEX, "") if live is not None else ""
+    return int(index) if index.isdecimal() and len(index) < 8 else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Looking:
-    """What a look at one domain needs."""
+class _FabricView:
+    """The domains of one fabric in one set."""
 
     observed: Observed
     configuration: Configuration
     fabric: Fabric
-    users: Mapping[str, tuple[Live, ...]]
+    pods: Mapping[str, tuple[Live, ...]]
     faulty: bool
-    """Whether the set is wrong as it is stored: nothing is made of it then."""
+    """Whether the set has faults, so that nothing is created for it."""
 
-    def standing(self, id: ResourceId, live: Live | None, held: Wait | None, seat: _Role) -> DomainStatus:
-        """How it is doing."""
-        why, until = (held.why, held.until) if held else ("", None)
-        found = DomainStatus(id, State.MISSING, shared=seat.shared, replica=seat.index, why=why, until=until)
+    def status(self, id: ResourceId, live: Live | None, wait: Wait | None, role: _Role) -> DomainStatus:
+        """The status of one domain."""
+        why, until = (wait.why, wait.until) if wait else ("", None)
+        status = DomainStatus(id, State.MISSING, shared=role.shared, replica=role.replica, why=why, until=until)
         if live is None and self.fabric.kind.name in self.observed.incomplete:
-            return replace(found, state=State.UNKNOWN, why=found.why or f"{self.fabric.kind.name} objects were not seen completely")
-        if live is None or self._is_anothers(live, shared=seat.shared):
-            return replace(found, why=found.why or self._missing(live))
-        users = self.users.get(self.fabric.template(live, live.id.name), ())
-        running = [pod for pod in users if not drain.has_ended(pod)]
+            return replace(status, state=State.UNKNOWN, why=why or f"{self.fabric.kind.name} objects could not be listed completely")
+        if live is None or self._is_foreign(live, shared=role.shared):
+            return replace(status, why=why or self._why_missing(live))
+        pods = self.pods.get(self.fabric.template_name(live, live.id.name), ())
+        running = [pod for pod in pods if not has_ended(pod)]
         nodes = {str(pod.body["spec"].get("nodeName") or "") for pod in running} - {""}
-        found = replace(
-            found,
-            maker="engine" if is_made_here(live, self.fabric) else "user",
-            joined=self.fabric.joined(live) if isinstance(self.fabric, DiagnosingFabric) else (),
+        status = replace(
+            status,
+            made_by="engine" if is_managed(live, self.fabric) else "user",
+            joined=self.fabric.joined_nodes(live) if isinstance(self.fabric, DiagnosingFabric) else (),
             expected=len(nodes),
             pods=dict(sorted(Counter(pod.labels.get(labels.PODCLIQUE, "") for pod in running).items())),
-            ended=len(users) - len(running),
-            others=tuple(sorted({owner.name for owner in live.owners if owner.uid != self.observed.root.uid})),
+            ended=len(pods) - len(running),
+            other_sets=tuple(sorted({owner.name for owner in live.owners if owner.uid != self.observed.root.uid})),
         )
-        if not seat.wanted and found.until is None:
-            found = replace(found, until=self._deadline(live, running, alone=not found.others))
+        if not role.requested and status.until is None:
+            status = replace(status, until=self._drain_deadline(live, running, with_claims=not status.other_sets))
         if live.deleting_since is not None:
-            return replace(found, state=State.TERMINATING, finalizers=tuple(map(str, live.body["metadata"].get("finalizers") or ())))
-        return replace(found, state=self._state(live, found, len(running), nodes, wanted=seat.wanted))
+            return replace(status, state=State.TERMINATING, finalizers=tuple(map(str, live.body["metadata"].get("finalizers") or ())))
+        return replace(status, state=self._state(live, status, len(running), nodes, requested=role.requested))
 
-    def _missing(self, live: Live | None) -> str:
+    def _why_missing(self, live: Live | None) -> str:
         if live is not None:
-            return "its name is taken"
-        return "nothing is made of a set that is faulty" if self.faulty else "it is made first"
+            return "conflict: an object of that name exists and does not belong to this set"
+        return "nothing is created for a set with faults" if self.faulty else "it is created in the next pass"
 
-    def _state(self, live: Live, found: DomainStatus, running: int, nodes: set[str], *, wanted: bool) -> State:
-        ready = {each.node for each in found.joined if each.ready}
+    def _state(self, live: Live, status: DomainStatus, running: int, nodes: set[str], *, requested: bool) -> State:
+        ready = {node.node for node in status.joined if node.ready}
         states = (
-            (State.LEAVING, not wanted),
-            (State.WAITING, not running and not self._leads(live)),
-            (State.COMPLETED, not running and found.ended > 0),
+            (State.RELEASING, not requested),
+            (State.PENDING, not running and not self._accepts_pods(live)),
+            (State.COMPLETED, not running and status.ended > 0),
             (State.EMPTY, not running),
             (State.USED, not isinstance(self.fabric, DiagnosingFabric)),
             (State.JOINING, not nodes or not nodes <= ready or len(nodes) < running),
         )
         return next((state for state, applies in states if applies), State.JOINED)
 
-    def _deadline(self, live: Live, running: Sequence[Live], *, alone: bool) -> datetime | None:
-        """What goes waits for those who use it, and no longer than they may take. Claims of others are not waited for."""
-        led = claims(self.observed, [live], self.configuration) if alone else ()
-        users = [*(User(pod, "pod") for pod in running), *(User(claim, "claim") for claim in led)]
-        return drain.judge(users, self.configuration.drain).until
+    def _drain_deadline(self, live: Live, running: Sequence[Live], *, with_claims: bool) -> datetime | None:
+        """When the drain of a released domain times out. Where other sets share the domain, their claims do not count."""
+        claims = claims_on(self.observed, [live], self.configuration) if with_claims else ()
+        users = [*(User(pod, "pod") for pod in running), *(User(claim, "claim") for claim in claims)]
+        return drain_verdict(users, self.configuration.drain).until
 
-    def _is_anothers(self, live: Live, *, shared: bool) -> bool:
+    def _is_foreign(self, live: Live, *, shared: bool) -> bool:
         if shared:
-            return live.controller is not None and is_made_here(live, self.fabric)
+            return live.controller is not None and is_managed(live, self.fabric)
         return live.controller is None or live.controller.uid != self.observed.root.uid
 
-    def _leads(self, live: Live) -> bool:
-        """Whether the driver has answered."""
-        name = self.fabric.template(live, live.id.name)
+    def _accepts_pods(self, live: Live) -> bool:
+        """Whether the driver has created the ResourceClaimTemplate that pods of the domain claim."""
+        name = self.fabric.template_name(live, live.id.name)
         template = self.observed.references.objects.get(kinds.RESOURCE_CLAIM_TEMPLATE.id(live.id.namespace, name))
-        return template is not None and not self.fabric.unready(live, template)
+        return template is not None and not self.fabric.template_blocker(live, template)

@@ -1,56 +1,82 @@
-"""Usage: who uses a fabric domain: pods of a set, and the claims that lead into it."""
+"""Users: the pods and the resource claims that use a fabric domain."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from engine.observed import Live, Observed, Slice
 from resources.base import kinds
-from resources.domains import drain
-from resources.domains.drain import User
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 
+ENDED = frozenset({"Succeeded", "Failed"})
+"""The phases of a pod that has ended."""
 
-def claims(observed: Observed, domains: Iterable[Live], configuration: Configuration) -> Iterator[Live]:
-    """The claims that lead into these domains."""
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A pod or a resource claim that uses a domain."""
+
+    live: Live
+    noun: str
+    """`pod` or `claim`, for messages."""
+
+
+def has_ended(pod: Live) -> bool:
+    """Whether the phase of a pod is Succeeded or Failed."""
+    return (pod.body.get("status") or {}).get("phase") in ENDED
+
+
+def claims_template(pod: Live, template: str) -> bool:
+    """Whether the spec of a pod claims the ResourceClaimTemplate of that name, whatever the pod's phase."""
+    return any(claim.get("resourceClaimTemplateName") == template for claim in pod.body["spec"].get("resourceClaims") or ())
+
+
+def uses_template(pod: Live, template: str) -> bool:
+    """Whether a pod claims the ResourceClaimTemplate of that name and has not ended."""
+    return not has_ended(pod) and claims_template(pod, template)
+
+
+def claims_on(observed: Observed, domains: Iterable[Live], configuration: Configuration) -> Iterator[Live]:
+    """The resource claims that refer to one of these domains."""
     by_kind = {fabric.kind.name: fabric for fabric in configuration.fabrics}
-    return (claim for domain in domains for claim in _led(observed, by_kind[domain.id.kind], domain))
+    return (claim for domain in domains for claim in _claims_on(observed, by_kind[domain.id.kind], domain))
 
 
 def users_of(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Slice], *, claims: bool = True) -> tuple[User, ...]:
-    """What uses a domain: our pods that claim it, and the claims that lead into it."""
-    template = fabric.template(domain, domain.id.name)
-    pods = (User(pod, "pod") for part in slices for pod in part.of(kinds.POD.name) if drain.claims(pod, template))
-    led = _led(observed, fabric, domain) if claims else ()
-    return (*pods, *(User(claim, "claim") for claim in led))
+    """The users of a domain: the pods in these slices and, where `claims` is true, the resource claims that refer to it."""
+    template = fabric.template_name(domain, domain.id.name)
+    pods = (User(pod, "pod") for part in slices for pod in part.of(kinds.POD.name) if uses_template(pod, template))
+    references = _claims_on(observed, fabric, domain) if claims else ()
+    return (*pods, *(User(claim, "claim") for claim in references))
 
 
-def lost(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Slice]) -> tuple[Live, ...]:
-    """Our pods that ask for this domain and are in one of that name that is no more: what they have been given stays what it is."""
-    led = _claims_by_domain(observed, fabric)
+def pods_of_previous_domain(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Slice]) -> tuple[Live, ...]:
+    """The pods in these slices whose claim refers to a deleted domain of the same name: a claim is bound to the domain's uid."""
+    claims = _claims_by_domain(observed, fabric)
 
-    def in_none(around: Slice) -> frozenset[str]:
-        there = {domain.uid for domain in around.of(fabric.kind.name)}
-        return frozenset(owner.uid for uid in led.keys() - there for claim in led[uid] for owner in claim.owners)
+    def owners_of_lost_claims(references: Slice) -> frozenset[str]:
+        existing = {live.uid for live in references.of(fabric.kind.name)}
+        return frozenset(owner.uid for uid in claims.keys() - existing for claim in claims[uid] for owner in claim.owners)
 
-    pods = observed.references.index(f"pods in no domain of {fabric.name}", in_none)
-    if not pods:
+    owners = observed.references.index(f"owners of lost claims of {fabric.name}", owners_of_lost_claims)
+    if not owners:
         return ()
-    template = fabric.template(domain, domain.id.name)
-    return tuple(pod for part in slices for pod in part.of(kinds.POD.name) if pod.uid in pods and drain.claims(pod, template))
+    template = fabric.template_name(domain, domain.id.name)
+    return tuple(pod for part in slices for pod in part.of(kinds.POD.name) if pod.uid in owners and uses_template(pod, template))
 
 
-def _led(observed: Observed, fabric: Fabric, domain: Live) -> tuple[Live, ...]:
-    led = _claims_by_domain(observed, fabric).get(domain.uid, ())
-    # From another namespace nobody gets into a domain, whatever his claim says: it must not keep the domain either.
-    return tuple(claim for claim in led if claim.id.namespace == domain.id.namespace)
+def _claims_on(observed: Observed, fabric: Fabric, domain: Live) -> tuple[Live, ...]:
+    claims = _claims_by_domain(observed, fabric).get(domain.uid, ())
+    # The driver serves claims of the domain's namespace only: a claim of another namespace must not keep the domain.
+    return tuple(claim for claim in claims if claim.id.namespace == domain.id.namespace)
 
 
 def _claims_by_domain(observed: Observed, fabric: Fabric) -> Mapping[str, tuple[Live, ...]]:
-    def by_domain(around: Slice) -> Mapping[str, tuple[Live, ...]]:
-        found: dict[str, list[Live]] = {}
-        for claim in around.of(kinds.RESOURCE_CLAIM.name):
-            if uid := fabric.domain_of(claim):
-                found.setdefault(uid, []).append(claim)
-        return {uid: tuple(led) for uid, led in found.items()}
+    def by_domain(references: Slice) -> Mapping[str, tuple[Live, ...]]:
+        claims: dict[str, list[Live]] = {}
+        for claim in references.of(kinds.RESOURCE_CLAIM.name):
+            if uid := fabric.domain_uid(claim):
+                claims.setdefault(uid, []).append(claim)
+        return {uid: tuple(listed) for uid, listed in claims.items()}
 
     return observed.references.index(f"claims of {fabric.name}", by_domain)

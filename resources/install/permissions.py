@@ -1,4 +1,4 @@
-"""Permissions: what the engine must be allowed to do, computed from the tables by which it looks and writes."""
+"""Permissions: what the engine must be allowed to do, derived from the tables by which it reads and writes."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,46 +9,46 @@ from engine.ids import Kind
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 
-LOOK: Final = ("get", "list", "watch")
-MAKE: Final = ("create", "patch", "delete")
+READ: Final = ("get", "list", "watch")
+WRITE: Final = ("create", "patch", "delete")
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """Verbs on one kind, or on a subresource of it."""
+    """Verbs on one kind, or on one of its subresources."""
 
     kind: Kind
     verbs: tuple[str, ...]
     subresource: str = ""
     namespace: str = ""
-    """Where it is needed; empty: wherever workloads are."""
+    """The namespace in which it is needed; empty: every namespace with workloads."""
 
     @property
     def resource(self) -> str:
-        """As roles write it: `pods`, or `pods/status`."""
+        """The resource as a role names it: `pods`, or `pods/status`."""
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
 
 
 def permissions(blueprints: Iterable[Blueprint], configuration: Configuration, lease: str) -> tuple[Permission, ...]:
-    """Everything that passes need, each kind once; `lease` is the namespace of the lease."""
-    found: dict[tuple[Kind, str], dict[str, None]] = {}
+    """Everything that a pass needs, each kind and subresource once. `lease` is the namespace of the leader election's Lease."""
+    verbs_of: dict[tuple[Kind, str], dict[str, None]] = {}
     for blueprint in blueprints:
         for kind, verbs, subresource in _needed(blueprint, configuration):
-            found.setdefault((kind, subresource), {}).update(dict.fromkeys(verbs))
-    wanted = [Permission(kind, tuple(verbs), subresource) for (kind, subresource), verbs in found.items()]
+            verbs_of.setdefault((kind, subresource), {}).update(dict.fromkeys(verbs))
+    objects = [Permission(kind, tuple(verbs), subresource) for (kind, subresource), verbs in verbs_of.items()]
     election = Permission(kinds.LEASE, ("get", "create", "update"), namespace=lease)
-    return (*wanted, Permission(kinds.EVENT, ("create", "patch")), election)
+    return (*objects, Permission(kinds.EVENT, ("create", "patch")), election)
 
 
 def _needed(blueprint: Blueprint, configuration: Configuration) -> Iterator[tuple[Kind, tuple[str, ...], str]]:
-    """Roots are looked at and written, children made as well, references only looked at; owners must be allowed to hold their own back."""
-    yield blueprint.kind, (*LOOK, "create", "patch"), ""
+    """Roots are read and patched, children are also deleted, references are only read; our own kinds have statuses."""
+    yield blueprint.kind, (*READ, "create", "patch"), ""
     for kind in blueprint.children(configuration):
-        yield kind, (*LOOK, *MAKE), ""
+        yield kind, (*READ, *WRITE), ""
     for kind in blueprint.references(configuration):
-        yield kind, LOOK, ""
+        yield kind, READ, ""
     for kind in (blueprint.kind, *blueprint.children(configuration)):
         if kind in kinds.OURS:
             yield kind, ("patch",), "status"
-            # Who says `blockOwnerDeletion` must be allowed to do what a finalizer does.
+            # An owner reference with `blockOwnerDeletion` requires the right to set the owner's finalizers.
             yield kind, ("update",), "finalizers"

@@ -1,4 +1,4 @@
-"""Preflight: what must and should be so before workloads are looked after; what fabrics want is theirs to say."""
+"""Preflight: what an installation must and should have before workloads are managed there; fabrics add their own checks."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -11,64 +11,64 @@ from resources.ports.fabric import Fabric
 from resources.ports.inspection import InspectingFabric, Installation
 
 Rights = Mapping[Permission, tuple[str, ...] | str]
-"""Permission -> the verbs of it that we may not, or why nobody can tell."""
+"""Permission -> the verbs of it that are denied, or, as a string, why that is not known."""
 
-HOSTS: Final = (("-gke-", "GKE"), ("-eks-", "EKS"), ("+k3s", "K3s"), ("+rke2", "RKE2"), ("+sandbox", "our sandbox"))
-"""What the version of a server tells of who runs it."""
+PLATFORMS: Final = (("-gke-", "GKE"), ("-eks-", "EKS"), ("+k3s", "K3s"), ("+rke2", "RKE2"), ("+sandbox", "our sandbox"))
+"""Part of a server's version -> the platform that it belongs to."""
 INSTALL: Final = "engine manifests crds | kubectl apply --server-side -f -"
 
 
-def demands(fabrics: Iterable[Fabric]) -> Iterator[tuple[Kind, str]]:
-    """What must be served before anything is started, and what is said where it is not."""
+def required_kinds(fabrics: Iterable[Fabric]) -> Iterator[tuple[Kind, str]]:
+    """The kinds that must be served before a command starts, each with the error message if it is not."""
     for fabric in fabrics:
         if isinstance(fabric, InspectingFabric):
-            yield from fabric.demands().items()
+            yield from fabric.required_kinds().items()
 
 
-def checks(site: Installation, rights: Rights, fabrics: Iterable[Fabric]) -> Iterator[Check]:
-    """Every check, ours first."""
-    yield _server(site)
-    yield from _ours(site)
-    yield from _rights(rights)
+def checks(installation: Installation, rights: Rights, fabrics: Iterable[Fabric]) -> Iterator[Check]:
+    """Every check, those of the engine before those of the fabrics."""
+    yield _server_version(installation)
+    yield from _own_crds(installation)
+    yield from _permissions(rights)
     for fabric in fabrics:
         if isinstance(fabric, InspectingFabric):
-            yield from fabric.checks(site)
+            yield from fabric.checks(installation)
 
 
-def failed(found: Iterable[Check]) -> bool:
-    """Whether nothing can work as it is configured."""
-    return any(check.level is Level.HARD and check.outcome is Outcome.BAD for check in found)
+def failed(results: Iterable[Check]) -> bool:
+    """Whether a hard requirement is not met, so that nothing works as configured."""
+    return any(check.level is Level.HARD and check.outcome is Outcome.BAD for check in results)
 
 
-def _server(site: Installation) -> Check:
-    told = site.offer.version.get("gitVersion")
-    if not isinstance(told, str) or not told:
-        return unknown(Level.INFO, "server version", site.offer.fault or "the server does not say")
-    host = next((name for mark, name in HOSTS if mark in told), "")
-    return Check(Level.INFO, "server version", Outcome.GOOD, f"{told} ({host})" if host else told)
+def _server_version(installation: Installation) -> Check:
+    version = installation.apis.version.get("gitVersion")
+    if not isinstance(version, str) or not version:
+        return unknown(Level.INFO, "server version", installation.apis.error or "the server does not report it")
+    platform = next((name for mark, name in PLATFORMS if mark in version), "")
+    return Check(Level.INFO, "server version", Outcome.GOOD, f"{version} ({platform})" if platform else version)
 
 
-def _ours(site: Installation) -> Iterator[Check]:
+def _own_crds(installation: Installation) -> Iterator[Check]:
     for kind in kinds.OURS:
-        what = f"CRD {kind.plural}.{kind.group}"
-        # An installation may be older than bindings: workloads run all the same.
+        subject = f"CRD {kind.plural}.{kind.group}"
+        # An older installation has no bindings, and workloads run without them.
         level = Level.WARNING if kind == kinds.TOPOLOGY_BINDING else Level.HARD
-        if doubt := site.offer.doubt(kind):
-            yield unknown(level, what, doubt)
+        if why := installation.apis.why_unknown(kind):
+            yield unknown(level, subject, why)
         else:
-            fault = "" if site.offer.serves(kind) else f"{kind.version} is not served"
-            yield judged(level, what, fault, f"{kind.version} is served", INSTALL)
+            fault = "" if installation.apis.serves(kind) else f"{kind.version} is not served"
+            yield judged(level, subject, fault, f"{kind.version} is served", INSTALL)
 
 
-def _rights(rights: Rights) -> Iterator[Check]:
-    """What we may not do, kind by kind; what we may is told in one line."""
-    for permission, found in sorted(rights.items(), key=lambda item: (item[0].kind.group, item[0].resource)):
-        what = f"permissions on {_resource(permission)}"
-        if isinstance(found, str):
-            yield unknown(Level.WARNING, what, found)
-        elif found:
-            yield Check(Level.WARNING, what, Outcome.BAD, f"may not {', '.join(found)}", "a role that allows it")
-    granted = [permission for permission, found in rights.items() if found == ()]
+def _permissions(rights: Rights) -> Iterator[Check]:
+    """One check for each kind with a denied verb, and one for all that is allowed."""
+    for permission, denied in sorted(rights.items(), key=lambda item: (item[0].kind.group, item[0].resource)):
+        subject = f"permissions on {_resource(permission)}"
+        if isinstance(denied, str):
+            yield unknown(Level.WARNING, subject, denied)
+        elif denied:
+            yield Check(Level.WARNING, subject, Outcome.BAD, f"may not {', '.join(denied)}", "grant these verbs with a role")
+    granted = [permission for permission, denied in rights.items() if denied == ()]
     if granted:
         count = sum(len(permission.verbs) for permission in granted)
         yield Check(Level.INFO, "permissions", Outcome.GOOD, f"{count} verbs on {len(granted)} resources are allowed")

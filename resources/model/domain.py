@@ -1,4 +1,4 @@
-"""Domain: a fabric domain that pods of a set are to be in, and how it stands."""
+"""Domain: a fabric domain that pods of a set request, with its state."""
 
 from dataclasses import dataclass
 
@@ -12,28 +12,30 @@ from resources.ports.fabric import DomainRequest, Fabric
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Domain:
-    """One domain. The same object as before where nothing about it has changed."""
+    """One requested domain. Compared by identity: the memo returns the same object while nothing about the domain changes."""
 
     id: ResourceId
     fabric: Fabric
     request: DomainRequest
     template: str
-    """The ResourceClaimTemplate through which pods get into it."""
+    """The name of the ResourceClaimTemplate that its pods claim."""
     resource: Resource | None
-    """What is to become of it; None for a domain that somebody else has made, which is only used."""
-    trouble: str = ""
-    """Why no pod that is to be in it can be made now; empty if they can."""
+    """The desired domain object; None for a domain that somebody else created, which pods use and the engine never changes."""
+    blocker: str = ""
+    """Why no pod of the domain can be created now; empty if pods can be created."""
+    blocked: bool = False
+    """Whether somebody else has to act before a pod of the domain can be created; otherwise a later pass creates it."""
     pending: str = ""
-    """What the cluster still has to do for it."""
+    """What the cluster still has to do for the domain; empty if nothing."""
     alarm: Alarm | None = None
-    """What people must be told about it."""
+    """The alarm to publish about the domain, if there is one."""
 
 
 def policy_of(fabric: Fabric, *, shared: bool = False) -> Policy:
-    """How differences of a domain are treated: what it is, is said once; the driver has the last word before ours on its way out."""
+    """The policy of a domain object: its spec is sent once, and our finalizer is released after the driver's."""
     return Policy(seeded=(("spec",),), finalizers=(fabric.finalizer,), release_last=True, shared=shared)
 
 
-def is_made_here(live: Live, fabric: Fabric) -> bool:
-    """Whether a domain is of our making; a user's is used and never touched (N9)."""
+def is_managed(live: Live, fabric: Fabric) -> bool:
+    """Whether the engine created this domain. A domain that a user created is used and never changed (N9)."""
     return live.labels.get(labels.MANAGED_BY) == labels.MANAGER or fabric.finalizer in (live.body["metadata"].get("finalizers") or ())

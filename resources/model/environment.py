@@ -1,4 +1,4 @@
-"""Env: the variables with which a container learns where it stands."""
+"""Environment: the GROVE_ variables of containers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,8 +18,8 @@ def from_label(name: str, label: str) -> Variable:
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{label}']"}}}
 
 
-def of_group(pods: int) -> tuple[Variable, ...]:
-    """What members of a scaling group are told; `pods` is the number of pods of one replica of the group in the template."""
+def group_variables(pods: int) -> tuple[Variable, ...]:
+    """The variables of members of a scaling group; `pods` is the number of pods in one replica of the group, by the template."""
     return (
         from_label("GROVE_PCSG_NAME", labels.SCALING_GROUP),
         literal("GROVE_PCSG_TEMPLATE_NUM_PODS", str(pods)),
@@ -27,8 +27,8 @@ def of_group(pods: int) -> tuple[Variable, ...]:
     )
 
 
-def of_pod(root: str, replica: int, podclique: str, address: str) -> tuple[Variable, ...]:
-    """What every pod is told."""
+def pod_variables(root: str, replica: int, podclique: str, address: str) -> tuple[Variable, ...]:
+    """The variables of every pod; `address` is the DNS name of the replica's headless Service."""
     return (
         literal("GROVE_PCS_NAME", root),
         literal("GROVE_PCS_INDEX", str(replica)),
@@ -38,16 +38,16 @@ def of_pod(root: str, replica: int, podclique: str, address: str) -> tuple[Varia
     )
 
 
-def in_front(pod_spec: Mapping[str, Any], variables: Sequence[Variable]) -> dict[str, Any]:
-    """The pod spec with these variables first in every container and init container; the user's of the same names are dropped."""
-    dressed = dict(pod_spec)
+def prepend(pod_spec: Mapping[str, Any], variables: Sequence[Variable]) -> dict[str, Any]:
+    """The pod spec with `variables` first in every container and init container; a user's variable of the same name is removed."""
+    result = dict(pod_spec)
     for field in ("containers", "initContainers"):
         if pod_spec.get(field):
-            dressed[field] = [_with(container, variables) for container in pod_spec[field]]
-    return dressed
+            result[field] = [_with(container, variables) for container in pod_spec[field]]
+    return result
 
 
 def _with(container: Mapping[str, Any], variables: Sequence[Variable]) -> dict[str, Any]:
-    ours = {variable["name"] for variable in variables}
-    theirs = [variable for variable in container.get("env") or () if variable.get("name") not in ours]
-    return {**container, "env": [*variables, *theirs]}
+    replaced = {variable["name"] for variable in variables}
+    rest = [variable for variable in container.get("env") or () if variable.get("name") not in replaced]
+    return {**container, "env": [*variables, *rest]}

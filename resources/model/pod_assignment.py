@@ -1,4 +1,4 @@
-"""PodAssignment: which pods keep their seats, which must go, and which seats get a new pod."""
+"""PodAssignment: which pods of a clique are kept, which are deleted, and which indices get a new pod."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from resources.base import names
 from resources.model.pod_facts import PodFacts
 
 PHASE_RANK = {"Pending": 0, "Unknown": 1, "Running": 2}
-"""Who goes first when a clique shrinks; other phases count as pending."""
+"""The order of deletion by phase when a clique shrinks; any other phase counts as Pending."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewPod:
-    """A seat that gets a new pod, and that pod's name."""
+    """A pod to create: its index in the clique and its name."""
 
     index: int
     name: str
@@ -20,49 +20,55 @@ class NewPod:
 
 @dataclass(frozen=True, slots=True)
 class PodAssignment:
-    """What becomes of a clique's pods."""
+    """What happens to each pod of a clique."""
 
     kept: tuple[PodFacts, ...] = ()
-    fresh: tuple[NewPod, ...] = ()
+    """Serving pods that keep their index."""
+    new: tuple[NewPod, ...] = ()
+    """Pods to create."""
     surplus: tuple[PodFacts, ...] = ()
-    """Serving, but more than wanted."""
-    spent: tuple[PodFacts, ...] = ()
-    """Ended for good; another takes the seat."""
-    going: tuple[PodFacts, ...] = ()
-    """Already being deleted."""
+    """Serving pods beyond the number of replicas."""
+    ended: tuple[PodFacts, ...] = ()
+    """Pods that have ended and are replaced."""
+    terminating: tuple[PodFacts, ...] = ()
+    """Pods that are being deleted already."""
 
 
-def assign_pods(podclique: str, identity: str, wanted: int, hash: str, pods: Sequence[PodFacts], taken: Collection[str]) -> PodAssignment:
-    """Seats for `wanted` pods: who serves keeps its seat, holes are filled lowest first, surplus goes by `goes_first`.
+def assign_pods(podclique: str, identity: str, replicas: int, hash: str, pods: Sequence[PodFacts], taken: Collection[str]) -> PodAssignment:
+    """Assign `replicas` pods to indices.
 
-    `identity` stands for the set in the names of new pods; `taken` are names that foreign hold.
+    Serving pods keep their index, free indices are filled from the lowest, and surplus pods are chosen by `deletion_order`.
+    `identity` is the set's part of the names of new pods; `taken` are pod names that foreign objects use.
     """
     serving = [pod for pod in pods if pod.serving]
-    excess = max(0, len(serving) - wanted)
-    leaving = sorted(serving, key=lambda pod: goes_first(pod, hash))[:excess] if excess else []
-    gone = {pod.name for pod in leaving}
-    kept = [pod for pod in serving if pod.name not in gone]
-    used = {pod.seat for pod in kept}
-    free = (index for index in range(len(used) + wanted) if index not in used)
-    fresh = [_seat(podclique, identity, next(free), pods, taken) for _ in range(wanted - len(kept))]
+    excess = max(0, len(serving) - replicas)
+    surplus = sorted(serving, key=lambda pod: deletion_order(pod, hash))[:excess] if excess else []
+    surplus_names = {pod.name for pod in surplus}
+    kept = [pod for pod in serving if pod.name not in surplus_names]
+    used = {pod.index for pod in kept}
+    free = (index for index in range(len(used) + replicas) if index not in used)
+    new = [_new_pod(podclique, identity, next(free), pods, taken) for _ in range(replicas - len(kept))]
     return PodAssignment(
         kept=tuple(kept),
-        fresh=tuple(fresh),
-        surplus=tuple(leaving),
-        spent=tuple(pod for pod in pods if pod.spent and not pod.going),
-        going=tuple(pod for pod in pods if pod.going),
+        new=tuple(new),
+        surplus=tuple(surplus),
+        ended=tuple(pod for pod in pods if pod.ended and not pod.terminating),
+        terminating=tuple(pod for pod in pods if pod.terminating),
     )
 
 
-def goes_first(pod: PodFacts, hash: str) -> tuple[bool, int, bool, bool, float, str]:
-    """The order in which pods of a shrinking clique go: without a node, by phase, not ready, of an old template, the newest."""
+def deletion_order(pod: PodFacts, hash: str) -> tuple[bool, int, bool, bool, float, str]:
+    """Sort key: the pods of a shrinking clique that sort first are deleted first.
+
+    Pods without a node come first, then by `PHASE_RANK`, then pods that are not ready, outdated pods, the youngest.
+    """
     age = -pod.live.created_at.timestamp()
     return (bool(pod.node), PHASE_RANK.get(pod.phase, 0), pod.ready, pod.hash == hash, age, pod.name)
 
 
-def _seat(podclique: str, identity: str, index: int, pods: Iterable[PodFacts], taken: Collection[str]) -> NewPod:
-    leaving = [pod for pod in pods if pod.seat == index and not pod.serving]
-    predecessor = max(leaving, key=lambda pod: (pod.live.created_at, pod.name)).live.uid if leaving else ""
+def _new_pod(podclique: str, identity: str, index: int, pods: Iterable[PodFacts], taken: Collection[str]) -> NewPod:
+    predecessors = [pod for pod in pods if pod.index == index and not pod.serving]
+    predecessor = max(predecessors, key=lambda pod: (pod.live.created_at, pod.name)).live.uid if predecessors else ""
     attempt = 0
     while (name := names.pod(podclique, identity, index, predecessor, attempt)) in taken:
         attempt += 1

@@ -1,4 +1,4 @@
-"""Facts: what a live pod tells that anything here depends on."""
+"""PodFacts: the fields of a live pod that decisions depend on."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,27 +11,28 @@ from resources.base import labels
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodFacts:
-    """A live pod, as far as it matters."""
+    """One live pod."""
 
     live: Live
-    seat: int | None
-    """Its index in the clique; None when neither label nor hostname tells one."""
+    index: int | None
+    """Its index in the clique; None if neither its label nor its hostname has one."""
     phase: str
     node: str
+    """The node it is bound to; empty before it is scheduled."""
     ready: bool
     scheduled: bool
     gated: bool
-    """Bears our scheduling gate."""
-    held_at_gate: bool
-    """The cluster says that some gate keeps it from being scheduled."""
+    """Whether it has our scheduling gate."""
+    scheduling_gated: bool
+    """Whether its PodScheduled condition has the reason SchedulingGated, whichever gate causes it."""
     failing: bool
-    """Not ready, and a container of it has ended badly before."""
+    """Whether it is not ready and one of its containers has terminated with an error before."""
     unready: bool
-    """Not ready, although a container of it has started."""
+    """Whether it is not ready, not failing, and one of its containers has started."""
     restarts: bool
-    """Its restart policy is Always."""
-    trouble: str
-    """Why it is not scheduled, or why a container waits, in the cluster's words."""
+    """Whether its restart policy is Always."""
+    reason: str
+    """Why it is not scheduled or why a container waits, in the cluster's words; empty if neither applies."""
 
     @property
     def name(self) -> str:
@@ -39,23 +40,23 @@ class PodFacts:
         return self.live.id.name
 
     @property
-    def going(self) -> bool:
+    def terminating(self) -> bool:
         """Whether it is being deleted."""
         return self.live.deleting_since is not None
 
     @property
-    def spent(self) -> bool:
-        """Whether it has ended and will not run again: another takes its seat."""
+    def ended(self) -> bool:
+        """Whether it has failed or completed and must be replaced."""
         return self.phase == "Failed" or (self.phase == "Succeeded" and self.restarts)
 
     @property
     def serving(self) -> bool:
-        """Whether it holds its seat."""
-        return not self.going and not self.spent
+        """Whether it occupies its index: it is neither terminating nor ended."""
+        return not self.terminating and not self.ended
 
     @property
     def hash(self) -> str:
-        """The hash of the template it was made from."""
+        """The hash of the template it was created from; empty if it has no such label."""
         return self.live.labels.get(labels.TEMPLATE_HASH, "")
 
 
@@ -68,35 +69,36 @@ def facts_of(live: Live) -> PodFacts:
     scheduled = find(conditions, "PodScheduled") or {}
     ready = (find(conditions, "Ready") or {}).get("status") == "True"
     containers = list(status.get("containerStatuses") or ())
-    everything = [*(status.get("initContainerStatuses") or ()), *containers]
-    failing = not ready and any(_ended_badly(container) for container in everything)
+    all_containers = [*(status.get("initContainerStatuses") or ()), *containers]
+    failing = not ready and any(_has_failed(container) for container in all_containers)
+    started = any(container.get("started") and not container.get("ready") for container in containers)
     return PodFacts(
         live=live,
-        seat=_seat(live, spec),
+        index=_index(live, spec),
         phase=status.get("phase", "Pending"),
         node=spec.get("nodeName", ""),
         ready=ready,
         scheduled=scheduled.get("status") == "True",
         gated=any(gate.get("name") == labels.GATE for gate in spec.get("schedulingGates") or ()),
-        held_at_gate=scheduled.get("status") == "False" and scheduled.get("reason") == "SchedulingGated",
+        scheduling_gated=scheduled.get("status") == "False" and scheduled.get("reason") == "SchedulingGated",
         failing=failing,
-        unready=not ready and not failing and any(one.get("started") and not one.get("ready") for one in containers),
+        unready=not ready and not failing and started,
         restarts=spec.get("restartPolicy", "Always") == "Always",
-        trouble=_trouble(scheduled, everything),
+        reason=_reason(scheduled, all_containers),
     )
 
 
-def _seat(live: Live, spec: Mapping[str, Any]) -> int | None:
-    told = live.labels.get(labels.POD_INDEX) or str(spec.get("hostname", "")).rpartition("-")[2]
-    return int(told) if told.isascii() and told.isdigit() else None
+def _index(live: Live, spec: Mapping[str, Any]) -> int | None:
+    text = live.labels.get(labels.POD_INDEX) or str(spec.get("hostname", "")).rpartition("-")[2]
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _ended_badly(container: Mapping[str, Any]) -> bool:
+def _has_failed(container: Mapping[str, Any]) -> bool:
     last = (container.get("lastState") or {}).get("terminated") or {}
     return bool(last.get("exitCode"))
 
 
-def _trouble(scheduled: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> str:
+def _reason(scheduled: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> str:
     if scheduled.get("status") == "False":
         return ": ".join(text for text in (scheduled.get("reason", ""), scheduled.get("message", "")) if text)
     for container in containers:

@@ -1,4 +1,4 @@
-"""Counterparts of a ClusterTopologyBinding: what scheduler back ends have for it, kept here or by somebody else, and whether it agrees."""
+"""BackendTopology: the topology object of a scheduler back end for a ClusterTopologyBinding, and how it differs from the binding."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,27 +15,27 @@ from resources.schema.topology import ClusterTopologyBindingSpec
 
 @dataclass(frozen=True, slots=True)
 class BackendTopology:
-    """What one scheduler has for a binding."""
+    """The topology object of one scheduler for a binding."""
 
     scheduler: str
     name: str
-    """The name of its object."""
-    trouble: str = ""
-    """Why it does not say what the binding says; empty if it does."""
+    """The name of the topology object."""
+    mismatch: str = ""
+    """How the object differs from the binding; empty if they agree."""
     available: bool = True
-    """Whether there is a back end for that scheduler here that knows what a topology is."""
+    """Whether an enabled back end of that name supports topologies."""
     live: Live | None = None
     resource: Resource | None = None
-    """The object as it is kept here."""
+    """The desired object; None if somebody else manages it."""
     failed: bool = False
-    """Whether it is to be kept here, and cannot be."""
+    """Whether the engine should manage the object and cannot."""
     due: bool = False
-    """Whether it is about to be made so: then its trouble is over before anybody could be told."""
+    """Whether this pass creates or corrects the object: then the mismatch is over before it could be reported."""
     alarm: Alarm | None = None
 
 
-def unavailable(scheduler: str, configuration: Configuration) -> str:
-    """Why a scheduler can have no topology here; empty if it can."""
+def unavailable_because(scheduler: str, configuration: Configuration) -> str:
+    """Why a scheduler has no topology here; empty if it has one."""
     if scheduler not in configuration.schedulers:
         return "scheduler backend is not enabled in Grove"
     if not isinstance(configuration.schedulers[scheduler], TopologyAware):
@@ -43,55 +43,60 @@ def unavailable(scheduler: str, configuration: Configuration) -> str:
     return ""
 
 
-def aware(configuration: Configuration) -> Mapping[str, TopologyAware]:
-    """The enabled back ends with a topology of their own, by name."""
+def topology_aware_schedulers(configuration: Configuration) -> Mapping[str, TopologyAware]:
+    """The enabled back ends that have topology objects, sorted by name."""
     by_name: Mapping[str, object] = dict(sorted(configuration.schedulers.items()))
     return {name: scheduler for name, scheduler in by_name.items() if isinstance(scheduler, TopologyAware)}
 
 
-def counterparts(observed: Observed, spec: ClusterTopologyBindingSpec, configuration: Configuration) -> Iterator[BackendTopology]:
-    """One for each back end that has a topology, by name; then one for each scheduler that the binding names and that has none."""
+def backend_topologies(observed: Observed, spec: ClusterTopologyBindingSpec, configuration: Configuration) -> Iterator[BackendTopology]:
+    """One for each topology-aware back end, sorted by name; then one for each other scheduler that the binding names."""
     levels = Levels(observed.root.id.name, tuple(level.key for level in spec.levels))
-    named = {one.scheduler_name: one.topology_reference for one in reversed(spec.scheduler_topology_bindings)}
-    for name, scheduler in aware(configuration).items():
-        look = _Look(observed, name, scheduler, levels)
-        yield look.held_against(named[name]) if name in named else look.kept()
-    for name in dict.fromkeys(one.scheduler_name for one in spec.scheduler_topology_bindings):
-        if why := unavailable(name, configuration):
+    named = {entry.scheduler_name: entry.topology_reference for entry in reversed(spec.scheduler_topology_bindings)}
+    for name, scheduler in topology_aware_schedulers(configuration).items():
+        comparison = _Comparison(observed, name, scheduler, levels)
+        yield comparison.external(named[name]) if name in named else comparison.managed()
+    for name in dict.fromkeys(entry.scheduler_name for entry in spec.scheduler_topology_bindings):
+        if why := unavailable_because(name, configuration):
             yield BackendTopology(name, named[name], why, available=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Look:
-    """A look at the topology of one scheduler."""
+class _Comparison:
+    """Compares the topology object of one scheduler with the binding."""
 
     observed: Observed
     scheduler: str
     back_end: TopologyAware
     levels: Levels
 
-    def held_against(self, name: str) -> BackendTopology:
-        """An object that somebody else keeps."""
+    def external(self, name: str) -> BackendTopology:
+        """The object of that name, which somebody else manages."""
         live = self._find(name)
         return BackendTopology(self.scheduler, name, self.back_end.topology_drift(name, live, self.levels), live=live)
 
-    def kept(self) -> BackendTopology:
-        """The object that is kept here. What failed when it was last tried is told by what is still wrong with it."""
+    def managed(self) -> BackendTopology:
+        """The object that the engine manages. A call for it that failed is reported by the difference that remains."""
         resource = self._resource()
         id, live = resource.id, self._find(resource.id.name)
-        found = BackendTopology(self.scheduler, id.name, live=live, resource=resource)
+        topology = BackendTopology(self.scheduler, id.name, live=live, resource=resource)
         if self.back_end.topology.name in self.observed.unserved:
-            return _blocked(found, f"the cluster does not serve {id.kind} of {self.back_end.topology.api_version}")
+            return _blocked(topology, f"the cluster does not serve {id.kind} of {self.back_end.topology.api_version}")
         if live is not None and (live.controller is None or live.controller.uid != self.observed.root.uid):
-            taken = self.back_end.topology_taken(id.name, self.levels)
-            told = f"Failed to create {id.kind} {id.name}: {taken}"
-            stays = live.deleting_since is None
-            return replace(_blocked(found, taken), alarm=Alarm(f"{id.kind}Failed", told, blocking=True) if stays else None)
-        trouble = self.back_end.topology_drift(id.name, live, self.levels)
+            return self._conflict(topology, live)
+        mismatch = self.back_end.topology_drift(id.name, live, self.levels)
         if live is not None and live.deleting_since is not None:
-            return replace(found, trouble=trouble or f"{id.kind} {id.name} is being deleted")
-        failed = bool(trouble) and self._has_failed(id)
-        return replace(found, trouble=trouble, failed=failed, due=bool(trouble) and not failed)
+            return replace(topology, mismatch=mismatch or f"{id.kind} {id.name} is being deleted")
+        failed = bool(mismatch) and self._has_failed(id)
+        return replace(topology, mismatch=mismatch, failed=failed, due=bool(mismatch) and not failed)
+
+    def _conflict(self, topology: BackendTopology, live: Live) -> BackendTopology:
+        """The binding does not control the object of this name. While that object is being deleted, its name becomes free by itself."""
+        id, conflict = live.id, self.back_end.topology_conflict(live.id.name, self.levels)
+        if live.deleting_since is not None:
+            return _blocked(topology, conflict, blocked=False)
+        alarm = Alarm(f"{id.kind}Failed", f"Failed to create {id.kind} {id.name}: {conflict}", blocking=True)
+        return replace(_blocked(topology, conflict), alarm=alarm)
 
     def _resource(self) -> Resource:
         body = self.back_end.topology_for(self.levels)
@@ -101,13 +106,13 @@ class _Look:
         return Resource(id, body, f"the topology of {self.scheduler}", (owner,), policy=policy)
 
     def _has_failed(self, id: ResourceId) -> bool:
-        return any(failed.id == id and failed.error is not None for failed in self.observed.failed_calls or ())
+        return any(call.id == id and call.error is not None for call in self.observed.failed_calls or ())
 
     def _find(self, name: str) -> Live | None:
         return self.observed.references.objects.get(self.back_end.topology.id("", name))
 
 
-def _blocked(found: BackendTopology, why: str) -> BackendTopology:
-    """It cannot be kept, and what is there is left alone."""
-    held = replace(found.resource, stance=Stance.HOLD, why=why) if found.resource is not None else None
-    return replace(found, trouble=why, failed=True, resource=held)
+def _blocked(topology: BackendTopology, why: str, *, blocked: bool = True) -> BackendTopology:
+    """The engine cannot manage the object now; an object that exists is not changed."""
+    resource = replace(topology.resource, stance=Stance.HOLD, why=why, blocked=blocked) if topology.resource is not None else None
+    return replace(topology, mismatch=why, failed=True, resource=resource)

@@ -1,4 +1,4 @@
-"""Template: what a PodCliqueSet asks for, read once per edit and shared by all its replicas."""
+"""Template: the spec of a PodCliqueSet, parsed once per edit and shared by all its replicas."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
 
 HASH_VERSION = "v1"
-"""Goes in front of every hash: another way of hashing gets another prefix and is never taken for an edit."""
+"""The prefix of every hash. A change of the hash function changes it, so that the new hashes are not taken for an edit."""
 
 HASH_LENGTH = 40
 
@@ -38,7 +38,7 @@ class Clique:
     annotations: Mapping[str, str]
     hash: str
     starts_after: tuple[str, ...]
-    """The cliques of the template that this one starts after, whoever said so: the set's start-up type or the clique itself."""
+    """The cliques of the template that this one starts after, by the set's start-up type or its own `startsAfter`."""
     autoscaling: Mapping[str, Any] | None
     scheduler: str
 
@@ -56,32 +56,32 @@ class Group:
 
     @property
     def pods(self) -> int:
-        """How many pods the template foresees in one replica of the group."""
+        """The number of pods in one replica of the group, by the template."""
         return sum(clique.replicas for clique in self.cliques)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
-    """What each replica of a PodCliqueSet is to be. Compared by identity: an edit makes another one; a status or a scale does not."""
+    """The desired content of each replica of a PodCliqueSet. Compared by identity: only an edit creates a new one, not a scale."""
 
     id: ResourceId
     identity: str
-    """What the names of pods are made from: the set's uid or, before it has one, its namespace and name."""
+    """The set's part of generated pod names: its uid or, before it has one, its namespace and name."""
     standalone: tuple[Clique, ...]
     groups: tuple[Group, ...]
     hash: str
     priority_class: str
     publish_not_ready: bool
     termination_delay: timedelta
-    """For how long a gang may be without its minimum before it is recycled."""
+    """How long a gang may be below minAvailable before it is recycled."""
     on_delete: bool
-    """Whether an edit waits until people delete what is to follow it."""
+    """Whether the update strategy is OnDelete: outdated pods are replaced only after somebody deletes them."""
     gang_labels: Mapping[str, str]
     gang_annotations: Mapping[str, str]
     sharing: Sharing
     topology: Topology
     domain_requests: tuple[tuple[Fabric, DomainRequest], ...]
-    """The fabric domains that its pods are to be in."""
+    """The fabric domains that it requests."""
 
     @property
     def is_ordered(self) -> bool:
@@ -90,32 +90,35 @@ class Template:
 
     @property
     def pods(self) -> int:
-        """How many pods the template foresees in one replica of the set."""
+        """The number of pods in one replica of the set, by the template."""
         return sum(clique.replicas for clique in self.standalone) + sum(group.replicas * group.pods for group in self.groups)
 
     @property
     def cliques(self) -> Iterator[Clique]:
-        """All cliques: those that stand alone, then the groups'."""
+        """All cliques: those outside scaling groups, then the groups'."""
         yield from self.standalone
         for group in self.groups:
             yield from group.cliques
 
 
-def references(id: ResourceId, spec: Body, configuration: Configuration) -> tuple[ResourceId, ...]:
-    """The objects of others that a set whose shape is sound refers to, each once."""
+def referenced_ids(id: ResourceId, spec: Body, configuration: Configuration) -> tuple[ResourceId, ...]:
+    """The foreign objects that a set without shape faults refers to, each once."""
     inner = spec["template"]
-    return tuple(dict.fromkeys((*sharing.references(inner, id.namespace), *topology.references(inner, enabled=configuration.topology))))
+    claim_templates = sharing.referenced_ids(inner, id.namespace)
+    return tuple(dict.fromkeys((*claim_templates, *topology.referenced_ids(inner, enabled=configuration.topology))))
 
 
-def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: TemplateReferences, configuration: Configuration) -> Template:
-    """The template of a set whose defaults are filled in and whose shape is sound (`faults` finds nothing)."""
+def read(
+    id: ResourceId, identity: str, metadata: Body, spec: Body, references: TemplateReferences, configuration: Configuration
+) -> Template:
+    """The template of a set that has its defaults and no shape faults (`raise_if_unsound` has passed)."""
     inner = spec["template"]
     priority = inner.get("priorityClassName", "")
     order = _order(inner.get("cliqueStartupType") or ANY_ORDER, inner["cliques"])
     cliques = {entry["name"]: _clique(entry, priority, after) for entry, after in zip(inner["cliques"], order, strict=True)}
     configs = inner.get("podCliqueScalingGroups") or ()
     annotations = metadata.get("annotations") or {}
-    inherited = {key: value for fabric in configuration.fabrics for key, value in fabric.inherited(annotations).items()}
+    inherited = {key: value for fabric in configuration.fabrics for key, value in fabric.group_annotations(annotations).items()}
     members = {name for config in configs for name in config["cliqueNames"]}
     return Template(
         id=id,
@@ -129,8 +132,8 @@ def read(id: ResourceId, identity: str, metadata: Body, spec: Body, around: Temp
         on_delete=(spec.get("updateStrategy") or {}).get("type") == "OnDelete",
         gang_labels=labels.without_grove(metadata.get("labels") or {}),
         gang_annotations=labels.without_grove(annotations),
-        sharing=sharing.read(id, inner, around),
-        topology=topology.read(inner, around, enabled=configuration.topology),
+        sharing=sharing.read(id, inner, references),
+        topology=topology.read(inner, references, enabled=configuration.topology),
         domain_requests=tuple(_domain_requests(id.name, annotations, inner["cliques"], configuration)),
     )
 
@@ -144,7 +147,7 @@ def _domain_requests(
 
 
 def _order(startup_type: str, entries: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """For each clique of the list, those that it starts after. In order, that is the one before it and no other."""
+    """For each clique of the list, the cliques that it starts after. With InOrder, that is only the one before it."""
     if startup_type == IN_ORDER:
         return [(), *((entry["name"],) for entry in entries[:-1])]
     return [tuple(entry["spec"].get("startsAfter") or ()) if startup_type == EXPLICIT else () for entry in entries]
@@ -182,14 +185,14 @@ def _group(config: Mapping[str, Any], cliques: Mapping[str, Clique], inherited: 
 
 
 UNORDERED = frozenset({"volumes", "imagePullSecrets", "tolerations", "volumeMounts", "ports"})
-"""Lists of a pod spec whose order means nothing: shuffling them is no edit."""
+"""Lists of a pod spec whose order has no meaning: reordering them does not change the hash."""
 
 
 def _order_free(value: Any, name: str = "") -> Any:
     if isinstance(value, Mapping):
-        return {key: _order_free(below, key) for key, below in value.items()}
+        return {key: _order_free(item, key) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        items = [_order_free(below) for below in value]
+        items = [_order_free(item) for item in value]
         return sorted(items, key=digest) if name in UNORDERED else items
     return value
 

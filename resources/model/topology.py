@@ -1,4 +1,4 @@
-"""Topology: how close together pods must lie, told by workloads in the domains of a binding, and to schedulers as keys of node labels."""
+"""Topology: topology constraints, translated from the domains of a ClusterTopologyBinding to node label keys."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,48 +15,60 @@ UNAVAILABLE = "TopologyLevelsUnavailable"
 Constraint = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class LevelAvailability:
+    """The content of a set's condition `TopologyLevelsUnavailable`."""
+
+    unavailable: bool | None
+    """None: unknown."""
+    reason: str
+    message: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Topology:
-    """The constraints of a template as schedulers understand them, and what became of those that they would not.
+    """The constraints of a template as PodGangs carry them.
 
-    Where something is constrained, but by nothing that could be translated, its constraint is None.
+    A constraint is None where the template has one but none of its domains could be translated.
     """
 
     name: str = ""
-    """The binding that is named first: by the set, else by a group, else by a clique."""
+    """The binding that the set refers to: the first one named by the set, then its groups, then its cliques; empty if none."""
     of_set: Constraint | None = None
     of_groups: Mapping[str, Constraint | None] = field(default_factory=dict)
     of_cliques: Mapping[str, Constraint | None] = field(default_factory=dict)
-    standing: tuple[bool | None, str, str] | None = None
-    """Whether levels are unavailable, the reason and the message; None where there is nothing to say."""
+    availability: LevelAvailability | None = None
+    """None if the condition is not reported at all."""
     notes: tuple[str, ...] = ()
-    """What of the constraints has no effect, and why."""
-    blind: str = ""
-    """Why nobody can tell what they mean."""
+    """Which constraints have no effect, and why."""
+    blocker: str = ""
+    """Why the constraints cannot be translated now: the bindings could not be listed. Empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedConstraint:
-    """A constraint as its author wrote it."""
+    """A `topologyConstraint` of a template."""
 
     path: str
     level: str
-    """Whether it is the set's (empty), a group's or a clique's."""
+    """The field of `spec.template` that holds it: `GROUP`, `CLIQUE`, or empty for the set's own."""
     holder: str
+    """The name of the group or clique; empty for the set."""
     name: str
+    """Its `topologyName`."""
     required: str
     preferred: str
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The domains that it speaks of."""
+        """The domains that it names."""
         return tuple(dict.fromkeys(domain for domain in (self.required, self.preferred) if domain))
 
 
 GROUP, CLIQUE = "podCliqueScalingGroups", "cliques"
 
 
-def _asked(inner: Body) -> Iterator[RequestedConstraint]:
+def _constraints(inner: Body) -> Iterator[RequestedConstraint]:
     """The constraints of a template: the set's, its groups', its cliques'."""
     for level, holders in (("", (inner,)), (GROUP, inner.get(GROUP) or ()), (CLIQUE, inner[CLIQUE])):
         for number, holder in enumerate(holders):
@@ -72,88 +84,95 @@ def _asked(inner: Body) -> Iterator[RequestedConstraint]:
                 )
 
 
-def references(inner: Body, *, enabled: bool) -> tuple[ResourceId, ...]:
-    """The binding whose domains a template speaks of."""
-    binding = _binding(tuple(_asked(inner))) if enabled else None
+def referenced_ids(inner: Body, *, enabled: bool) -> tuple[ResourceId, ...]:
+    """The ClusterTopologyBinding that a template refers to; empty if none, or if topology constraints are not enabled."""
+    binding = _binding(tuple(_constraints(inner))) if enabled else None
     return (binding,) if binding else ()
 
 
 def _binding(constraints: tuple[RequestedConstraint, ...]) -> ResourceId | None:
-    name = next((one.name for one in constraints if one.name), "")
+    name = next((constraint.name for constraint in constraints if constraint.name), "")
     return kinds.TOPOLOGY_BINDING.id("", name) if name else None
 
 
-def read(inner: Body, around: TemplateReferences, *, enabled: bool) -> Topology:
-    """The constraints of a template, translated as far as they can be; none of them where the people who run the engine want none."""
-    constraints = tuple(_asked(inner))
+def read(inner: Body, references: TemplateReferences, *, enabled: bool) -> Topology:
+    """The constraints of a template, translated as far as possible; none of them if topology constraints are not enabled."""
+    constraints = tuple(_constraints(inner))
     if not enabled:
         return _disabled() if constraints else Topology()
     if not constraints:
-        return Topology(standing=(False, "AllClusterTopologyLevelsAvailable", "No topology constraints defined"))
+        return Topology(availability=LevelAvailability(False, "AllClusterTopologyLevelsAvailable", "No topology constraints defined"))
     binding = _binding(constraints)
-    levels = _levels(binding, around)
-    translated = {(one.level, one.holder): _translated(one, levels or {}) for one in constraints}
+    levels = _levels(binding, references)
+    translated = {(constraint.level, constraint.holder): _translated(constraint, levels or {}) for constraint in constraints}
+    could_not_list = levels is None and kinds.TOPOLOGY_BINDING.name in references.incomplete
     return Topology(
         name=binding.name if binding else "",
         of_set=translated.get(("", "")),
         of_groups={holder: constraint for (level, holder), constraint in translated.items() if level == GROUP},
         of_cliques={holder: constraint for (level, holder), constraint in translated.items() if level == CLIQUE},
-        standing=_standing(constraints, binding, levels),
-        notes=tuple(_notes(constraints, binding, levels, around)),
-        blind=around.why_missing(kinds.TOPOLOGY_BINDING) if levels is None and kinds.TOPOLOGY_BINDING.name in around.unseen else "",
+        availability=_availability(constraints, binding, levels),
+        notes=tuple(_notes(constraints, binding, levels, references)),
+        blocker=references.why_missing(kinds.TOPOLOGY_BINDING) if could_not_list else "",
     )
 
 
 def _disabled() -> Topology:
     message = "Topology constraints are defined but Topology Aware Scheduling is disabled"
-    return Topology(standing=(None, "TopologyAwareSchedulingDisabled", message), notes=(message,))
+    return Topology(availability=LevelAvailability(None, "TopologyAwareSchedulingDisabled", message), notes=(message,))
 
 
-def _levels(binding: ResourceId | None, around: TemplateReferences) -> Mapping[str, str] | None:
-    """Domain -> key of a node label; None where there is no such binding."""
-    found = around.found.get(binding) if binding else None
-    return {level["domain"]: level["key"] for level in found.body["spec"]["levels"]} if found is not None else None
+def _levels(binding: ResourceId | None, references: TemplateReferences) -> Mapping[str, str] | None:
+    """Domain -> node label key; None if the binding was not resolved."""
+    live = references.resolved.get(binding) if binding else None
+    return {level["domain"]: level["key"] for level in live.body["spec"]["levels"]} if live is not None else None
 
 
-def _translated(one: RequestedConstraint, levels: Mapping[str, str]) -> Constraint | None:
-    """What is no level is left out; where nothing is left there is no constraint."""
-    sides = {"required": levels.get(one.required), "preferred": levels.get(one.preferred)}
+def _translated(constraint: RequestedConstraint, levels: Mapping[str, str]) -> Constraint | None:
+    """The constraint in node label keys. A domain that is no level is left out; None if nothing is left."""
+    sides = {"required": levels.get(constraint.required), "preferred": levels.get(constraint.preferred)}
     pack = {side: key for side, key in sides.items() if key}
     return {"packConstraint": pack} if pack else None
 
 
 def _missing(constraints: tuple[RequestedConstraint, ...], levels: Mapping[str, str]) -> list[str]:
-    return sorted({domain for one in constraints for domain in one.domains if domain not in levels})
+    return sorted({domain for constraint in constraints for domain in constraint.domains if domain not in levels})
 
 
-def _standing(
+def _availability(
     constraints: tuple[RequestedConstraint, ...], binding: ResourceId | None, levels: Mapping[str, str] | None
-) -> tuple[bool | None, str, str]:
+) -> LevelAvailability:
     if binding is None:
-        return None, "TopologyNameMissing", "PodCliqueSet topology constraints must include topologyName"
+        message = "PodCliqueSet topology constraints must include topologyName"
+        return LevelAvailability(None, "TopologyNameMissing", message)
     if levels is None:
-        return None, "ClusterTopologyNotFound", "ClusterTopologyBinding resource not found"
+        return LevelAvailability(None, "ClusterTopologyNotFound", "ClusterTopologyBinding resource not found")
     if missing := _missing(constraints, levels):
-        return True, "ClusterTopologyLevelsUnavailable", f"Unavailable topology domains: [{' '.join(missing)}]"
-    return False, "AllClusterTopologyLevelsAvailable", "All topology levels are available"
+        message = f"Unavailable topology domains: [{' '.join(missing)}]"
+        return LevelAvailability(True, "ClusterTopologyLevelsUnavailable", message)
+    return LevelAvailability(False, "AllClusterTopologyLevelsAvailable", "All topology levels are available")
 
 
 def _notes(
-    constraints: tuple[RequestedConstraint, ...], binding: ResourceId | None, levels: Mapping[str, str] | None, around: TemplateReferences
+    constraints: tuple[RequestedConstraint, ...],
+    binding: ResourceId | None,
+    levels: Mapping[str, str] | None,
+    references: TemplateReferences,
 ) -> Iterator[str]:
     if binding is None:
-        yield "no topologyConstraint has an effect: none of them has a topologyName"
+        yield "topology constraints have no effect: none of them has a topologyName"
     elif levels is None:
-        yield f"no topologyConstraint has an effect: ClusterTopologyBinding {binding.name}: {around.why_missing(kinds.TOPOLOGY_BINDING)}"
+        why = references.why_missing(kinds.TOPOLOGY_BINDING)
+        yield f"topology constraints have no effect: ClusterTopologyBinding {binding.name}: {why}"
     else:
-        for one in constraints:
-            for domain in _missing((one,), levels):
-                yield f"{one.path}: {domain} has no effect: it is no level of ClusterTopologyBinding {binding.name}"
+        for constraint in constraints:
+            for domain in _missing((constraint,), levels):
+                yield f"{constraint.path}: domain {domain} has no effect: ClusterTopologyBinding {binding.name} has no such level"
 
 
 def conditions(topology: Topology, generation: int) -> list[dict[str, Any]]:
-    """What a set says of the levels that it asks for, if there is anything to say."""
-    if topology.standing is None:
+    """The condition `TopologyLevelsUnavailable` of a set as a list; empty if it is not reported."""
+    if topology.availability is None:
         return []
-    unavailable, reason, message = topology.standing
-    return [condition(UNAVAILABLE, unavailable, reason, message, generation=generation)]
+    availability = topology.availability
+    return [condition(UNAVAILABLE, availability.unavailable, availability.reason, availability.message, generation=generation)]

@@ -1,4 +1,4 @@
-"""View: one replica of a set, everything in it that its parts may look at, and nothing else."""
+"""View: one replica of a set, desired and observed, with everything that its parts are computed from."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,64 +15,70 @@ from resources.model import environment
 from resources.model.domain import Domain
 from resources.model.pod_assignment import PodAssignment, assign_pods
 from resources.model.pod_facts import PodFacts, facts_of
+from resources.model.pod_match import is_created_from
 from resources.model.template import HASH_VERSION, Clique, Group, Template
 from resources.ports.configuration import Configuration
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CliqueView:
-    """One PodClique that a replica should have."""
+    """One desired PodClique of a replica."""
 
     id: ResourceId
     clique: Clique
     owner: Owner
     gang: str
+    """The name of its PodGang."""
     base_gang: str
-    """The gang that must be scheduled before this one's; empty in the base gang itself."""
+    """The gang that must be scheduled before its own; empty if its own is the base gang."""
     group: "GroupView | None"
     group_replica: int
+    """The index of its replica of the scaling group; 0 without a group."""
     live: Live | None
     replicas: int
     pods: tuple[PodFacts, ...]
+    """Its live pods."""
     assignment: PodAssignment
     on_delete: bool
-    """Whether nothing is replaced unless somebody deletes it."""
+    """Whether the update strategy is OnDelete: outdated pods are replaced only after somebody deletes them."""
     adopted: bool
-    """Whether it bears the hash of another operator for what is the template of today: it is re-labelled, its pods first."""
+    """Whether its hash label is missing or was written by another operator, for an equal template: its pods and itself are re-labelled."""
 
     @property
     def name(self) -> str:
-        """Its full name."""
+        """The name of the PodClique."""
         return self.id.name
 
     @property
-    def going(self) -> bool:
-        """Whether somebody has deleted it, or the group that it is in."""
-        return _is_going(self.live) or (self.group is not None and self.group.going)
+    def terminating(self) -> bool:
+        """Whether it or its scaling group is being deleted."""
+        return _is_terminating(self.live) or (self.group is not None and self.group.terminating)
 
     @property
-    def told_hash(self) -> str:
-        """The hash that the live object bears."""
+    def live_hash(self) -> str:
+        """The template hash on the live object; empty if there is none."""
         return self.live.labels.get(labels.TEMPLATE_HASH, "") if self.live is not None else ""
 
     @property
     def hash(self) -> str:
-        """The hash of the template that the live object was made from or, before there is one, of the template of today."""
-        return self.clique.hash if self.live is None or self.adopted else self.told_hash
+        """The hash of the template that the live object was created from; without a live object, of the current template."""
+        return self.clique.hash if self.live is None or self.adopted else self.live_hash
 
     @property
     def outdated(self) -> bool:
-        """Whether it is a member of a group and made from another template: it is replaced then, never edited."""
+        """Whether it belongs to a scaling group and was created from another template: then it is replaced, never edited."""
         return self.group is not None and not self.on_delete and self.hash != self.clique.hash
 
     def is_current(self, pod: PodFacts) -> bool:
-        """Whether a pod was made from the template of today, under whoever's name for it."""
-        return pod.hash == self.clique.hash or (self.adopted and pod.hash == self.told_hash)
+        """Whether a pod was created from the current template, whichever operator wrote its hash; without a hash its contents decide."""
+        if not pod.hash:
+            return is_created_from(pod.live.body, template_spec(self.clique, self.group.group if self.group else None))
+        return pod.hash == self.clique.hash or (self.adopted and pod.hash == self.live_hash)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupView:
-    """One PodCliqueScalingGroup that a replica should have."""
+    """One desired PodCliqueScalingGroup of a replica."""
 
     id: ResourceId
     group: Group
@@ -81,33 +87,35 @@ class GroupView:
 
     @property
     def name(self) -> str:
-        """Its full name."""
+        """The name of the PodCliqueScalingGroup."""
         return self.id.name
 
     @property
-    def going(self) -> bool:
-        """Whether somebody has deleted it."""
-        return _is_going(self.live)
+    def terminating(self) -> bool:
+        """Whether it is being deleted."""
+        return _is_terminating(self.live)
 
 
-def _is_going(live: Live | None) -> bool:
+def _is_terminating(live: Live | None) -> bool:
     return live is not None and live.deleting_since is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Removals:
-    """What has been decided about a replica beyond what its template says: which pods and which whole cliques must go, and why."""
+    """The pods and cliques of a replica to delete because of an update or a gang termination."""
 
     pods: Mapping[str, str] = field(default_factory=dict)
+    """Pod name -> reason."""
     cliques: Mapping[str, str] = field(default_factory=dict)
+    """PodClique name -> reason."""
     updating: bool = False
-    """Whether it is this replica's turn to follow an edit."""
-    patience: str = ""
-    """Why what is still of an old template is not replaced now."""
+    """Whether the rolling update is at this replica."""
+    postponed_because: str = ""
+    """Why outdated pods that remain are not replaced now."""
     deleted_last: frozenset[str] = frozenset()
-    """Cliques that go after all others that go for the same reason: they are the evidence."""
+    """Cliques that are deleted after all others with the same reason: after a crash their status is the only evidence of the breach."""
     recycled: bool = False
-    """Whether the whole gang goes because it was without its minimum for too long."""
+    """Whether the whole replica is deleted because it was below minAvailable for too long."""
 
 
 NO_REMOVALS = Removals()
@@ -115,16 +123,17 @@ NO_REMOVALS = Removals()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GangView:
-    """One PodGang that a replica should have: its pod groups by name, each with its minimum and, if it exists, its clique."""
+    """One desired PodGang of a replica."""
 
     id: ResourceId
     is_base: bool
     groups: tuple[tuple[str, int, CliqueView | None], ...]
+    """Each pod group's name, its minimum of pods, and its clique; None if the replica has no such clique now."""
     live: Live | None
 
     @property
     def cliques(self) -> Iterator[CliqueView]:
-        """The cliques behind its pod groups."""
+        """The cliques of its pod groups."""
         return (clique for _, _, clique in self.groups if clique is not None)
 
 
@@ -135,17 +144,18 @@ class View:
     template: Template
     index: int
     lives: Slice
+    """The live objects of the replica."""
     configuration: Configuration
     groups: tuple[GroupView, ...]
     cliques: tuple[CliqueView, ...]
     gangs: tuple[GangView, ...]
-    moves: Removals = NO_REMOVALS
+    removals: Removals = NO_REMOVALS
     has_token: bool = True
-    """Whether the token is there with which pods see others start."""
+    """Whether the token Secret with which waiting pods watch other pods exists."""
     domains: tuple[Domain, ...] = ()
-    """The fabric domains that pods of the replica are to be in."""
+    """The fabric domains that pods of the replica request."""
     failed_calls: tuple[FailedCall, ...] | None = None
-    """What failed in the replica when it was last tried; None where nobody remembers having tried anything."""
+    """The calls for this replica that have failed and are still due; None if this process has not tried anything yet."""
 
     @property
     def root(self) -> str:
@@ -154,7 +164,7 @@ class View:
 
     @property
     def namespace(self) -> str:
-        """Where everything lives."""
+        """The namespace of the set and all its objects."""
         return self.template.id.namespace
 
     @property
@@ -162,37 +172,38 @@ class View:
         """The set as an owner."""
         return Owner(self.template.id, kinds.PODCLIQUESET.api_version)
 
-    def stays(self, clique: CliqueView) -> bool:
-        """Whether the clique is to be there: nobody has deleted it, and nothing has been decided against it."""
-        return not clique.going and clique.name not in self.moves.cliques
+    def keeps(self, clique: CliqueView) -> bool:
+        """Whether the clique is to exist: it is neither being deleted nor among the removals."""
+        return not clique.terminating and clique.name not in self.removals.cliques
 
     def members(self, group: GroupView, replica: int) -> Iterator[CliqueView]:
         """The cliques of one replica of a scaling group."""
         return (clique for clique in self.cliques if clique.group is group and clique.group_replica == replica)
 
 
-def view(template: Template, index: int, lives: Slice, taken: Collection[str], configuration: Configuration) -> View:
-    """The replica as asked for and as seen. `taken` are names of pods that foreign hold."""
-    looking = _Looking(template, index, lives, taken, _pods_by_clique(lives))
-    groups = tuple(looking.group(group) for group in template.groups)
-    standalone = [looking.standalone(clique) for clique in template.standalone]
-    members = [looking.member(group, j, clique) for group in groups for j in range(group.replicas) for clique in group.group.cliques]
+def view_of(template: Template, index: int, lives: Slice, taken: Collection[str], configuration: Configuration) -> View:
+    """The replica with this index, desired and observed. `taken` are pod names that foreign objects use."""
+    builder = _ViewBuilder(template, index, lives, taken, _pods_by_clique(lives))
+    groups = tuple(builder.group(group) for group in template.groups)
+    standalone = [builder.standalone(clique) for clique in template.standalone]
+    members = [builder.member(group, j, clique) for group in groups for j in range(group.replicas) for clique in group.group.cliques]
     cliques = (*standalone, *members)
-    return View(template, index, lives, configuration, groups, cliques, tuple(looking.gangs(groups, cliques)))
+    return View(template, index, lives, configuration, groups, cliques, tuple(builder.gangs(groups, cliques)))
 
 
 def _pods_by_clique(lives: Slice) -> dict[str, list[PodFacts]]:
-    found: dict[str, list[PodFacts]] = {}
+    """The live pods by the uid of the PodClique that controls them."""
+    pods: dict[str, list[PodFacts]] = {}
     for live in lives.of("Pod"):
         owner = live.controller
         if owner is not None:
-            found.setdefault(owner.uid, []).append(facts_of(live))
-    return found
+            pods.setdefault(owner.uid, []).append(facts_of(live))
+    return pods
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Looking:
-    """What every look at one replica needs."""
+class _ViewBuilder:
+    """Builds the views of one replica's groups, cliques and gangs."""
 
     template: Template
     index: int
@@ -203,7 +214,7 @@ class _Looking:
     def group(self, group: Group) -> GroupView:
         id = kinds.SCALING_GROUP.id(self.template.id.namespace, names.scaling_group(self.template.id.name, self.index, group.name))
         live = self.lives.objects.get(id)
-        return GroupView(id, group, live, followed(live, group.replicas))
+        return GroupView(id, group, live, desired_replicas(live, group.replicas))
 
     def standalone(self, clique: Clique) -> CliqueView:
         name = names.podclique(self.template.id.name, self.index, clique.name)
@@ -228,7 +239,7 @@ class _Looking:
         id = kinds.PODCLIQUE.id(self.template.id.namespace, name)
         live = self.lives.objects.get(id)
         pods = tuple(self.pods.get(live.uid, ())) if live else ()
-        replicas = followed(live, clique.replicas)
+        replicas = desired_replicas(live, clique.replicas)
         assignment = assign_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken)
         adopted = live is not None and _is_adopted(live, template_spec(clique, group.group if group else None))
         return CliqueView(
@@ -236,7 +247,7 @@ class _Looking:
         )
 
     def gangs(self, groups: tuple[GroupView, ...], cliques: tuple[CliqueView, ...]) -> Iterator[GangView]:
-        """The base gang, then one gang for every replica of a scaling group beyond its minimum."""
+        """The base gang, then one gang for each replica of a scaling group beyond its minimum."""
         by_name = {clique.name: clique for clique in cliques}
         base = [(names.podclique(self.template.id.name, self.index, clique.name), clique) for clique in self.template.standalone]
         base += [_member(group, j, clique) for group in groups for j in range(group.group.min_available) for clique in group.group.cliques]
@@ -257,28 +268,27 @@ def _member(group: GroupView, replica: int, clique: Clique) -> tuple[str, Clique
 
 
 def template_spec(clique: Clique, group: Group | None) -> dict[str, Any]:
-    """The template's pod spec as a PodClique has it: in a scaling group with the group's variables in front."""
-    return environment.in_front(clique.pod_spec, environment.of_group(group.pods)) if group else dict(clique.pod_spec)
+    """The clique's pod spec in the template; with the group's variables prepended if it belongs to a scaling group."""
+    return environment.prepend(clique.pod_spec, environment.group_variables(group.pods)) if group else dict(clique.pod_spec)
 
 
-def _is_adopted(live: Live, wanted: Mapping[str, Any]) -> bool:
-    """Whether it bears a hash that is not ours although its pod spec is what is asked for: bodies decide, not names."""
-    told = live.labels.get(labels.TEMPLATE_HASH, "")
-    if not told or told.startswith(f"{HASH_VERSION}-"):
+def _is_adopted(live: Live, pod_spec: Mapping[str, Any]) -> bool:
+    """Whether its hash is missing or not one of ours although its pod spec covers the desired one: then the contents decide."""
+    if live.labels.get(labels.TEMPLATE_HASH, "").startswith(f"{HASH_VERSION}-"):
         return False
-    return covers(wanted, get(live.body, ("spec", "podSpec"), {}))
+    return covers(pod_spec, get(live.body, ("spec", "podSpec"), {}))
 
 
 MAX_REPLICAS = 100_000
-"""More than these, of anything, is taken for a slip of the hand."""
+"""The largest number of replicas that is accepted for anything: more is taken for a typing error."""
 
 
-def followed(live: Live | None, seed: int) -> int:
-    """How many replicas: the template's number is a seed; once the object exists, its own number is followed (HPA, `kubectl scale`).
+def desired_replicas(live: Live | None, initial: int) -> int:
+    """The number of replicas: the template's on creation, afterwards the live object's own (HPA, `kubectl scale`).
 
-    Raises `GraphError` for a number that nobody can mean.
+    Raises `GraphError` if the number is not an integer or exceeds `MAX_REPLICAS`.
     """
-    count = get(live.body, ("spec", "replicas"), seed) if live is not None and live.deleting_since is None else seed
+    count = get(live.body, ("spec", "replicas"), initial) if live is not None and live.deleting_since is None else initial
     if not isinstance(count, int) or count > MAX_REPLICAS:
         raise GraphError(f"{live.id if live else 'the template'}: {count} replicas are more than {MAX_REPLICAS}")
     return count

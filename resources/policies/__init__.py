@@ -1,1 +1,1 @@
-"""Policies: time and progress, as pure functions from facts to answers."""
+"""Policies: availability, termination, rollout and start order, as pure functions of a replica's observed state."""

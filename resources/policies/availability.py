@@ -1,70 +1,93 @@
-"""Availability: how many pods of a clique serve, whether that is too few, and since when."""
+"""Availability: whether cliques and scaling groups have their minAvailable, and since when they have not."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from engine.conditions import find
-from engine.observed import moment
-from resources.model.view import CliqueView
+from engine.observed import Live, moment
+from resources.model.view import CliqueView, GroupView
 
 SCHEDULED = "PodCliqueScheduled"
 BREACHED = "MinAvailableBreached"
 
 FIRST_MOMENTS = timedelta(seconds=5)
-"""A transition within these of an object's creation is how it began, not something that happened to it (Q16)."""
+"""A condition that changed within this time after the creation of its object describes the initial state, not a later change (Q16)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreachState:
-    """Whether fewer pods of a clique serve than must, in the words of its condition."""
+    """Whether a clique is below its minAvailable, with the reason and the message of its condition."""
 
-    broken: bool
+    breached: bool
     reason: str
     message: str
 
 
-def ready(clique: CliqueView) -> int:
-    """Pods that are ready, those on their way out included."""
+def ready_count(clique: CliqueView) -> int:
+    """The number of ready pods, including terminating ones."""
     return sum(pod.ready for pod in clique.pods)
 
 
-def scheduled(clique: CliqueView) -> int:
-    """Pods that have a node, those on their way out included."""
+def scheduled_count(clique: CliqueView) -> int:
+    """The number of scheduled pods, including terminating ones."""
     return sum(pod.scheduled for pod in clique.pods)
 
 
-def is_enough_scheduled(clique: CliqueView) -> bool:
-    """Whether its minimum is scheduled."""
-    return scheduled(clique) >= clique.clique.min_available
+def has_minimum_scheduled(clique: CliqueView) -> bool:
+    """Whether at least minAvailable pods are scheduled."""
+    return scheduled_count(clique) >= clique.clique.min_available
 
 
-def breach(clique: CliqueView) -> BreachState:
-    """Whether too few pods are scheduled, ready or starting; pods that pull images or run init containers are starting."""
-    minimum, found = clique.clique.min_available, scheduled(clique)
-    if found < minimum:
-        return BreachState(True, "ScheduledReplicasBelowMinAvailable", f"Scheduled replicas ({found}) below MinAvailable ({minimum})")
-    fine = found - sum(pod.failing or pod.unready for pod in clique.pods)
-    told = f"expected at least: {minimum}, found: {fine}"
-    if fine < minimum:
-        return BreachState(True, "InsufficientReadyPods", f"Insufficient ready or starting pods. {told}")
-    return BreachState(False, "SufficientReadyPods", f"Either sufficient ready or starting pods found. {told}")
+def has_minimum_ready(clique: CliqueView) -> bool:
+    """Whether the clique exists, is not being deleted, and has at least minAvailable ready pods."""
+    return clique.live is not None and not clique.terminating and ready_count(clique) >= clique.clique.min_available
+
+
+def breach_state(clique: CliqueView) -> BreachState:
+    """Whether fewer than minAvailable pods are scheduled and healthy. Pods that pull images or run init containers count as healthy."""
+    minimum, scheduled = clique.clique.min_available, scheduled_count(clique)
+    if scheduled < minimum:
+        return BreachState(True, "ScheduledReplicasBelowMinAvailable", f"Scheduled replicas ({scheduled}) below MinAvailable ({minimum})")
+    healthy = scheduled - sum(pod.failing or pod.unready for pod in clique.pods)
+    counts = f"expected at least: {minimum}, found: {healthy}"
+    if healthy < minimum:
+        return BreachState(True, "InsufficientReadyPods", f"Insufficient ready or starting pods. {counts}")
+    return BreachState(False, "SufficientReadyPods", f"Either sufficient ready or starting pods found. {counts}")
 
 
 def breached_since(clique: CliqueView) -> datetime | None:
-    """When the breach began that is told and still there; None without one, and for a clique that never had its minimum scheduled."""
-    if clique.live is None or not breach(clique).broken:
+    """The onset of the clique's breach, as its condition records it.
+
+    None if the clique is not breached, if its condition does not say so yet, or if its minimum was never scheduled.
+    """
+    if clique.live is None or not breach_state(clique).breached:
         return None
-    conditions = (clique.live.body.get("status") or {}).get("conditions") or ()
-    told = find(conditions, BREACHED)
-    if told is None or told.get("status") != "True" or not _was_ever_scheduled(clique, conditions):
-        return None
-    return moment(told["lastTransitionTime"])
+    return _onset(clique.live) if _was_ever_scheduled(clique.live) else None
 
 
-def _was_ever_scheduled(clique: CliqueView, conditions: Iterable[Mapping[str, Any]]) -> bool:
-    told = find(conditions, SCHEDULED)
-    if told is None or clique.live is None:
+def group_breached_since(group: GroupView) -> datetime | None:
+    """The time at which the group fell below its minAvailable, as its condition records it; None if the condition is not True."""
+    return _onset(group.live) if group.live is not None else None
+
+
+def is_sound(members: Sequence[CliqueView]) -> bool:
+    """Whether a replica of a scaling group has all its cliques, and none of them is breached."""
+    return all(clique.live is not None and not clique.terminating and not breach_state(clique).breached for clique in members)
+
+
+def _onset(live: Live) -> datetime | None:
+    condition = find(_conditions(live), BREACHED)
+    return moment(condition["lastTransitionTime"]) if condition is not None and condition.get("status") == "True" else None
+
+
+def _was_ever_scheduled(live: Live) -> bool:
+    condition = find(_conditions(live), SCHEDULED)
+    if condition is None:
         return False
-    return told.get("status") == "True" or moment(told["lastTransitionTime"]) > clique.live.created_at + FIRST_MOMENTS
+    return condition.get("status") == "True" or moment(condition["lastTransitionTime"]) > live.created_at + FIRST_MOMENTS
+
+
+def _conditions(live: Live) -> Iterable[Mapping[str, Any]]:
+    return (live.body.get("status") or {}).get("conditions") or ()

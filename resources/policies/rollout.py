@@ -1,7 +1,7 @@
-"""Rollout: how an edit of the template reaches what runs: one unit at a time, and never the next before the last is ready.
+"""Rollout: how a change of the template reaches running pods: one unit at a time, the next one only after the last one is ready again.
 
-A unit is a pod of a clique that stands alone, or a whole replica of a scaling group. What is under way is read off the cluster: whoever is
-absent, or new and not ready. There is no surge: a unit goes, then its successor comes.
+A unit is a pod of a standalone clique, or a whole replica of a scaling group. Progress is read from the cluster: a unit is in transition
+while it is missing, terminating, or new and not ready. There is no surge: a unit is deleted first, then its successor is created.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,95 +14,123 @@ from resources.policies.startup import parents
 
 
 class UpdateAllowance(StrEnum):
-    """What a replica of the set is allowed in this pass."""
+    """Which units of a replica of the set may be replaced in this pass."""
 
     NOTHING = "nothing"
     BROKEN = "broken"
-    """Replace what does not serve anyway."""
+    """Only units that are not ready anyway."""
     ONE = "one"
-    """Take one healthy unit away, if nothing is broken."""
+    """Units that are not ready; if there are none, one that is ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateStage:
-    """How far one replica of the set has come."""
+    """How far one replica of the set is updated."""
 
     index: int
-    stale: bool
-    """Something in it is from another template."""
-    away: bool
-    """A unit of it is absent, leaving, or new and not ready."""
+    outdated: bool
+    """Something in it was created from another template, and is ours to replace."""
+    in_transition: bool
+    """One of its units is missing, terminating, or new and not ready."""
     scheduled: bool
-    """Any of its pods is scheduled."""
+    """One of its pods is scheduled."""
     healthy: bool
     """All its units are ready."""
 
 
 def stage(view: View) -> UpdateStage:
-    """How far a replica has come."""
+    """The stage of a replica of the set."""
     return UpdateStage(
         view.index,
-        stale=any(map(is_stale, view.cliques)),
-        away=any(_is_away(view, clique) for clique in view.cliques),
+        outdated=any(map(needs_update, view.cliques)),
+        in_transition=any(map(_is_in_transition, view.cliques)),
         scheduled=any(pod.scheduled for clique in view.cliques for pod in clique.pods),
-        healthy=all(is_whole(clique) for clique in view.cliques),
+        healthy=all(map(is_fully_ready, view.cliques)),
     )
 
 
-def leaves(stages: Sequence[UpdateStage], current: int | None) -> dict[int, UpdateAllowance]:
-    """Which replica may move, and how far; those not named may not. `current` is the one that was chosen last, as a tie-break."""
-    stale = [one for one in stages if one.stale]
-    if not stale:
+def current_replica(stages: Sequence[UpdateStage], last: int | None) -> int | None:
+    """The index of the replica that is being updated; None if all are updated and ready.
+
+    `last` is the replica that the status of the set names: it stays the current one until it is updated and ready. The status may be older
+    than the last pass, so without it a replica in transition comes before those of which nothing has been replaced yet.
+    """
+    unfinished = [stage for stage in stages if stage.outdated or stage.in_transition]
+    if any(stage.index == last for stage in unfinished):
+        return last
+    return min(unfinished, key=lambda stage: _order(stage, last)).index if unfinished else None
+
+
+def update_allowances(stages: Sequence[UpdateStage], last: int | None) -> dict[int, UpdateAllowance]:
+    """The allowance of the one outdated replica that may be changed now, by its index; every other replica has none."""
+    outdated = [stage for stage in stages if stage.outdated]
+    if not outdated:
         return {}
-    chosen = min(stale, key=lambda one: (not one.away, one.index != current, one.scheduled, one.healthy, one.index))
-    settled = not any(one.away for one in stages)
-    return {chosen.index: UpdateAllowance.ONE if settled else UpdateAllowance.BROKEN}
+    chosen = min(outdated, key=lambda stage: _order(stage, last))
+    is_in_transition = any(stage.in_transition for stage in stages)
+    return {chosen.index: UpdateAllowance.BROKEN if is_in_transition else UpdateAllowance.ONE}
 
 
-def is_stale(clique: CliqueView) -> bool:
-    """Whether the clique, or a pod that serves in it, is from another template, and not for its user to replace."""
-    return not clique.on_delete and clique.live is not None and has_old(clique)
+def _order(stage: UpdateStage, last: int | None) -> tuple[bool, bool, bool, bool, int]:
+    return (not stage.in_transition, stage.index != last, stage.scheduled, stage.healthy, stage.index)
 
 
-def has_old(clique: CliqueView) -> bool:
-    """Whether the clique, or a pod that serves in it, is from another template, whoever is to replace it."""
-    return clique.outdated or any(is_old(clique, pod) for pod in clique.assignment.kept)
+def needs_update(clique: CliqueView) -> bool:
+    """Whether the clique, or one of its serving pods, is outdated and ours to replace: not with the update strategy OnDelete."""
+    return not clique.on_delete and clique.live is not None and is_outdated(clique)
 
 
-def is_old(clique: CliqueView, pod: PodFacts) -> bool:
-    """Whether a pod was made from another template than the one of today."""
+def is_outdated(clique: CliqueView) -> bool:
+    """Whether the clique, or one of its serving pods, was created from another template, with any update strategy."""
+    return clique.outdated or any(is_outdated_pod(clique, pod) for pod in clique.assignment.kept)
+
+
+def is_outdated_pod(clique: CliqueView, pod: PodFacts) -> bool:
+    """Whether the pod was created from another template than the current one."""
     return not clique.is_current(pod)
 
 
-def _is_away(view: View, clique: CliqueView) -> bool:
-    """A clique with a free seat, a pod on its way out, or a new pod that is not ready; a missing one."""
-    if clique.live is None or clique.going or clique.assignment.fresh or clique.assignment.going:
+def _is_in_transition(clique: CliqueView) -> bool:
+    if clique.live is None or clique.terminating or clique.assignment.new or clique.assignment.terminating:
         return True
-    return any(not pod.ready and not is_old(clique, pod) for pod in clique.assignment.kept)
+    return any(not pod.ready and not is_outdated_pod(clique, pod) for pod in clique.assignment.kept)
 
 
-def is_whole(clique: CliqueView) -> bool:
-    """Whether every seat of the clique has its pod, and each of these is ready."""
-    return clique.live is not None and not clique.going and not clique.assignment.fresh and all(pod.ready for pod in clique.assignment.kept)
+def is_fully_ready(clique: CliqueView) -> bool:
+    """Whether every pod index of the clique has a pod, and every pod is ready."""
+    return (
+        clique.live is not None
+        and not clique.terminating
+        and not clique.assignment.new
+        and all(pod.ready for pod in clique.assignment.kept)
+    )
 
 
-def moves(view: View, leave: UpdateAllowance) -> Removals:
-    """What must go in this replica now: all that is old and broken; if there is nothing of the kind, one that is old and healthy."""
-    if leave is UpdateAllowance.NOTHING:
-        return Removals(patience="another replica is updated first")
-    pods = {pod.name: "the template has changed, and it does not serve" for clique in _alone(view) for pod in _old(clique) if not pod.ready}
-    broken = [unit for unit in _old_group_replicas(view) if not _serves(unit)]
+def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Removals:
+    """The pods and cliques of this replica to delete now: all outdated units that are not ready; if there are none, one that is ready.
+
+    `is_current` says whether this replica is the one that is being updated.
+    """
+    if allowance is UpdateAllowance.NOTHING:
+        return Removals(postponed_because="another replica is updated first")
+    pods = {
+        pod.name: "the template has changed, and the pod is not ready"
+        for clique in _standalone(view)
+        for pod in _outdated_pods(clique)
+        if not pod.ready
+    }
+    broken = [unit for unit in _outdated_group_replicas(view) if not _is_ready(unit)]
     if pods or broken:
-        cliques = {clique.name: _recycled(unit) for unit in broken for clique in unit.cliques}
-        return Removals(pods, cliques, updating=True, patience="what is broken goes first")
-    if leave is UpdateAllowance.BROKEN:
-        return Removals(updating=True, patience="the last one replaced is not ready yet")
-    healthy = next(_healthy(view), None)
-    if healthy is None and not view.has_token:
-        return Removals(updating=True, patience="those that start after others could not be made again without their token")
-    if healthy is None:
-        return Removals(updating=True, patience="minAvailable allows to take none away")
-    return replace(healthy, updating=True, patience="one at a time")
+        cliques = {clique.name: _why_recycled(unit) for unit in broken for clique in unit.cliques}
+        return Removals(pods, cliques, updating=True, postponed_because="units that are not ready are replaced first")
+    if allowance is UpdateAllowance.BROKEN:
+        return Removals(updating=is_current, postponed_because="the last one replaced is not ready yet")
+    ready = next(_ready_units(view), None)
+    if ready is None and not view.has_token:
+        return Removals(updating=True, postponed_because="pods that start after others cannot be created again without their token")
+    if ready is None:
+        return Removals(updating=True, postponed_because="minAvailable allows no deletion")
+    return replace(ready, updating=True, postponed_because="one unit is updated at a time")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,57 +142,58 @@ class GroupReplica:
     cliques: tuple[CliqueView, ...]
 
 
-def _healthy(view: View) -> Iterator[Removals]:
-    """The healthy old units that may be taken, each a decision of its own, in the order in which they are taken."""
-    for clique in _alone(view):
-        old = [pod for pod in _old(clique) if pod.ready and _can_come_again(view, clique)]
-        if old and _has_slack(sum(pod.ready for pod in clique.assignment.kept), clique.replicas, clique.clique.min_available):
-            oldest = min(old, key=lambda pod: (pod.live.created_at, pod.name))
+def _ready_units(view: View) -> Iterator[Removals]:
+    """Each ready outdated unit that may be deleted, as a decision of its own, in the order in which units are replaced."""
+    for clique in _standalone(view):
+        pods = [pod for pod in _outdated_pods(clique) if pod.ready and _can_be_created_again(view, clique)]
+        if pods and _can_spare_one(sum(pod.ready for pod in clique.assignment.kept), clique.replicas, clique.clique.min_available):
+            oldest = min(pods, key=lambda pod: (pod.live.created_at, pod.name))
             yield Removals(pods={oldest.name: "the template has changed"})
-    for unit in _old_group_replicas(view):
-        if not all(_can_come_again(view, clique) for clique in unit.cliques):
+    for unit in _outdated_group_replicas(view):
+        if not all(_can_be_created_again(view, clique) for clique in unit.cliques):
             continue
-        serving = sum(_serves(_replica(view, unit.group, index)) for index in range(unit.group.replicas))
-        if _has_slack(serving, unit.group.replicas, unit.group.group.min_available):
-            yield Removals(cliques={clique.name: _recycled(unit) for clique in unit.cliques})
+        ready = sum(_is_ready(_group_replica(view, unit.group, index)) for index in range(unit.group.replicas))
+        if _can_spare_one(ready, unit.group.replicas, unit.group.group.min_available):
+            yield Removals(cliques={clique.name: _why_recycled(unit) for clique in unit.cliques})
 
 
-def _can_come_again(view: View, clique: CliqueView) -> bool:
-    """Whether a pod that is taken from the clique could be made again: not if it had to wait for others without a token to see them."""
+def _can_be_created_again(view: View, clique: CliqueView) -> bool:
+    """Whether a deleted pod of the clique could be created again: not while the token is missing with which it watches its parents."""
     return view.has_token or not parents(view, clique)
 
 
-def _has_slack(ready: int, replicas: int, minimum: int) -> bool:
-    """Whether one may go: the minimum stays, or, where there is no slack, all of them are there but for this one."""
+def _can_spare_one(ready: int, replicas: int, minimum: int) -> bool:
+    """Whether one may be deleted: the minimum is left or, if every replica belongs to the minimum, all the others are ready."""
     return ready - 1 >= min(minimum, replicas - 1)
 
 
-def _alone(view: View) -> Iterator[CliqueView]:
-    return (clique for clique in view.cliques if clique.group is None and not clique.going and not clique.on_delete)
+def _standalone(view: View) -> Iterator[CliqueView]:
+    return (clique for clique in view.cliques if clique.group is None and not clique.terminating and not clique.on_delete)
 
 
-def _old(clique: CliqueView) -> list[PodFacts]:
-    return [pod for pod in clique.assignment.kept if is_old(clique, pod)]
+def _outdated_pods(clique: CliqueView) -> list[PodFacts]:
+    return [pod for pod in clique.assignment.kept if is_outdated_pod(clique, pod)]
 
 
-def _old_group_replicas(view: View) -> Iterator[GroupReplica]:
+def _outdated_group_replicas(view: View) -> Iterator[GroupReplica]:
     for group in view.groups:
-        if not group.going:
-            units = (_replica(view, group, index) for index in range(group.replicas))
-            yield from (unit for unit in units if any(map(is_stale, unit.cliques)))
+        if not group.terminating:
+            units = (_group_replica(view, group, index) for index in range(group.replicas))
+            yield from (unit for unit in units if any(map(needs_update, unit.cliques)))
 
 
-def _replica(view: View, group: GroupView, index: int) -> GroupReplica:
+def _group_replica(view: View, group: GroupView, index: int) -> GroupReplica:
     return GroupReplica(group, index, tuple(view.members(group, index)))
 
 
-def _serves(unit: GroupReplica) -> bool:
-    """Whether every clique of it has its minimum ready."""
+def _is_ready(unit: GroupReplica) -> bool:
     return all(
-        clique.live is not None and not clique.going and sum(pod.ready for pod in clique.assignment.kept) >= clique.clique.min_available
+        clique.live is not None
+        and not clique.terminating
+        and sum(pod.ready for pod in clique.assignment.kept) >= clique.clique.min_available
         for clique in unit.cliques
     )
 
 
-def _recycled(unit: GroupReplica) -> str:
+def _why_recycled(unit: GroupReplica) -> str:
     return f"replica {unit.index} of {unit.group.name} is replaced: the template has changed"

@@ -1,7 +1,7 @@
-"""Start order: which cliques a clique starts after, and the init container in which its pods wait for them.
+"""Start order: which cliques a clique starts after, and the init container with which its pods wait for them.
 
-The waiting is done in the pods, by a container that counts ready pods of its own gang. Nothing here waits but for the token that this
-container needs, and only pods that have one are held back for it.
+The pods wait by themselves: the init container counts the ready pods of its own gang. The engine defers only the creation of pods with such
+a container, until the token that the container needs exists.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from resources.model.template import Clique
 from resources.model.view import CliqueView, GroupView, View
 
 WAITER = "grove-initc"
-"""The name of the container that waits."""
+"""The name of the init container."""
 POD_INFO, TOKEN = "pod-info-vol", "sa-token-secret-vol"
 POD_INFO_PATH = "/var/grove/pod-info"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -23,26 +23,26 @@ TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """A clique that must be up before another starts."""
+    """A clique that must be ready before another one starts."""
 
     name: str
-    """Its full name."""
+    """The name of its PodClique."""
     minimum: int
     """How many of its pods must be ready."""
 
 
 def parents(view: View, clique: CliqueView) -> tuple[Parent, ...]:
-    """Those that a clique starts after: all that its gang needs of them.
+    """The PodCliques that a clique starts after.
 
-    In the base gang that is every replica of theirs up to the minimum of their scaling group, whichever replica asks. A scaled gang sees
-    nothing but itself, so what is outside of it is not waited for.
+    In the base gang, a parent in a scaling group stands for each of its replicas up to the group's minAvailable. In a scaled gang only
+    parents of the same group replica count: its pods see no pods of other gangs.
     """
-    return tuple(parent for name in clique.clique.starts_after for parent in _expanded(view, clique, name))
+    return tuple(parent for name in clique.clique.starts_after for parent in _parents_of_name(view, clique, name))
 
 
-def _expanded(view: View, clique: CliqueView, name: str) -> Iterator[Parent]:
-    parent = next(one for one in view.template.cliques if one.name == name)
-    group = next((one for one in view.groups if parent in one.group.cliques), None)
+def _parents_of_name(view: View, clique: CliqueView, name: str) -> Iterator[Parent]:
+    parent = next(template for template in view.template.cliques if template.name == name)
+    group = next((group for group in view.groups if parent in group.group.cliques), None)
     if clique.base_gang:
         if group is not None and group is clique.group:
             yield _member(group, clique.group_replica, parent)
@@ -56,20 +56,20 @@ def _member(group: GroupView, replica: int, parent: Clique) -> Parent:
     return Parent(names.member(group.name, replica, parent.name), parent.min_available)
 
 
-def with_waiter(view: View, spec: Mapping[str, Any], after: Sequence[Parent]) -> dict[str, Any]:
-    """The pod spec with the container that waits for those parents: the last one before the pod's own containers start."""
+def with_waiter(view: View, spec: Mapping[str, Any], parents: Sequence[Parent]) -> dict[str, Any]:
+    """The pod spec with the init container that waits for these parents. It is the last init container."""
     return {
         **spec,
         "volumes": [*(spec.get("volumes") or ()), *_volumes(view.root)],
-        "initContainers": [*(spec.get("initContainers") or ()), _waiter(view.configuration.waiter, after)],
+        "initContainers": [*(spec.get("initContainers") or ()), _waiter(view.configuration.waiter, parents)],
     }
 
 
-def _waiter(image: str, after: Sequence[Parent]) -> dict[str, Any]:
+def _waiter(image: str, parents: Sequence[Parent]) -> dict[str, Any]:
     return {
         "name": WAITER,
         "image": image,
-        "args": [f"--podcliques={parent.name}:{parent.minimum}" for parent in after],
+        "args": [f"--podcliques={parent.name}:{parent.minimum}" for parent in parents],
         "volumeMounts": [
             {"name": POD_INFO, "mountPath": POD_INFO_PATH, "readOnly": True},
             {"name": TOKEN, "mountPath": TOKEN_PATH, "readOnly": True},
@@ -87,17 +87,17 @@ def _volumes(root: str) -> list[dict[str, Any]]:
 
 
 def identity(view: View) -> frozenset[ResourceId]:
-    """What must be there before a pod that waits: its token, and the right to see the others."""
+    """The objects that must exist before a pod with the init container: the token Secret and the RoleBinding."""
     secret = kinds.SECRET.id(view.namespace, names.token_secret(view.root))
     return frozenset({secret, kinds.ROLE_BINDING.id(view.namespace, names.role(view.root))})
 
 
 def is_filled(secret: Live | None) -> bool:
-    """Whether a token Secret is there to stay and holds its token: a pod that mounts an empty one would never see anybody."""
+    """Whether a token Secret exists, is not being deleted and contains a token. With an empty one the init container never ends."""
     return secret is not None and secret.deleting_since is None and bool((secret.body.get("data") or {}).get("token"))
 
 
-def why_held(view: View, clique: CliqueView, after: Sequence[Parent]) -> str:
-    """Why a pod that waits is not made yet."""
-    others = ", ".join(parent.name for parent in after)
-    return f"{clique.name} starts after {others}, which it cannot see until Secret {names.token_secret(view.root)} holds its token"
+def why_deferred(view: View, clique: CliqueView, parents: Sequence[Parent]) -> str:
+    """Why a pod with the init container is not created yet: its token Secret is empty."""
+    listed = ", ".join(parent.name for parent in parents)
+    return f"{clique.name} starts after {listed}; Secret {names.token_secret(view.root)} does not contain the token to watch them yet"

@@ -1,106 +1,128 @@
-"""Termination: a gang that has been without its minimum for too long is recycled as a whole.
+"""Termination: a gang that stays below its minimum for the set's terminationDelay is deleted as a whole, and then created again.
 
-Nothing is stored: the evidence is the condition of a clique that is condemned with the others, and dies with it. So the deleted_last goes
-last: were it deleted first and we with it, nobody would know why the others should go.
+Nothing is stored. A breach is proved by the MinAvailableBreached condition of a clique that is deleted with its gang. That clique is
+deleted last: after a crash its condition is the only evidence that the rest of the gang must still be deleted.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from engine.verdict import Verdict, earliest
 from resources.model.view import CliqueView, GroupView, View
-from resources.policies.availability import breached_since
+from resources.policies.availability import FIRST_MOMENTS, breached_since, group_breached_since, is_sound
 
 
 @dataclass(frozen=True, slots=True)
 class Termination:
-    """Which cliques go, which of them goes last, and why."""
+    """The deletion of some cliques together."""
 
     cliques: frozenset[str]
+    """Their names."""
     deleted_last: str
+    """The clique that is deleted after the others: its condition is the evidence."""
     why: str
     whole: bool
-    """Whether it is the whole replica of the set."""
+    """Whether it deletes the whole replica of the set; otherwise one replica of a scaling group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A breach of something that a gang cannot do without: since when, and the clique that proves it."""
+    """A clique or a scaling group below its minAvailable."""
 
+    name: str
+    """The name of the clique or group."""
     since: datetime
-    deleted_last: str
+    evidence: str
+    """The name of the clique whose condition proves the breach."""
+    created_at: datetime
+    """When that clique was created."""
 
 
-def judge(view: View, delay: timedelta, now: datetime) -> Verdict[tuple[Termination, ...]]:
-    """The terminations that are due. The answer stands until the next one falls due."""
-    fatal = [breach for breach in _against_the_replica(view) if breach is not None]
-    due = [breach for breach in fatal if now - breach.since >= delay]
-    pending = [breach.since + delay for breach in fatal if now - breach.since < delay]
-    if due:
-        first = min(due, key=lambda breach: (breach.since, breach.deleted_last))
-        why = f"replica {view.index} is recycled: {first.deleted_last} has been below minAvailable since {spelled(first.since)}"
-        return Verdict((Termination(frozenset(clique.name for clique in view.cliques), first.deleted_last, why, whole=True),), why)
-    terminations, later = _against_group_replicas(view, delay, now)
-    return Verdict(tuple(terminations), until=earliest([*pending, *later]))
+@dataclass(frozen=True, slots=True)
+class _GroupState:
+    group: GroupView
+    has_minimum: bool
+    """Whether minAvailable of its replicas are sound."""
+    breaches: Mapping[int, Breach]
+    """The oldest breach of each breached replica, by index."""
 
 
-def spelled(moment: datetime) -> str:
-    """A moment as the API writes it."""
+def terminations(view: View, delay: timedelta, now: datetime) -> Verdict[tuple[Termination, ...]]:
+    """The terminations that are due now. The verdict is valid until the next one is due."""
+    groups = [_group_state(view, group) for group in view.groups]
+    vital = [*_standalone_breaches(view), *(breach for state in groups if (breach := _group_breach(state)))]
+    if due := [breach for breach in vital if now - breach.since >= delay]:
+        termination = _of_replica(view, min(due, key=_age))
+        return Verdict((termination,), termination.why)
+    alone = [(state.group, index, breach) for state in groups for index, breach in _recycled_alone(state).items()]
+    pending = [breach.since + delay for breach in (*vital, *(breach for *_, breach in alone)) if now - breach.since < delay]
+    return Verdict(tuple(_of_group_replica(view, *entry) for entry in alone if now - entry[-1].since >= delay), until=earliest(pending))
+
+
+def timestamp(moment: datetime) -> str:
+    """A time in the format of the API, e.g. `2026-01-01T00:00:00Z`."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _against_the_replica(view: View) -> Iterator[Breach | None]:
-    """A clique that stands alone is vital; a scaling group is when fewer of its replicas are sound than must be."""
+def _of_replica(view: View, breach: Breach) -> Termination:
+    why = f"replica {view.index} is recycled: {breach.name} has been below minAvailable since {timestamp(breach.since)}"
+    return Termination(frozenset(clique.name for clique in view.cliques), breach.evidence, why, whole=True)
+
+
+def _of_group_replica(view: View, group: GroupView, index: int, breach: Breach) -> Termination:
+    why = f"replica {index} of {group.name} is recycled: {breach.name} has been below minAvailable since {timestamp(breach.since)}"
+    return Termination(frozenset(clique.name for clique in view.members(group, index)), breach.evidence, why, whole=False)
+
+
+def _standalone_breaches(view: View) -> Iterator[Breach]:
+    """The breached cliques outside of scaling groups: the replica of the set needs each of them."""
     for clique in view.cliques:
-        if clique.group is None:
-            yield _oldest_breach([clique])
-    for group in view.groups:
-        yield _against_group(view, group)
+        if clique.group is None and (breach := _oldest_breach([clique])):
+            yield breach
+
+
+def _group_breach(state: _GroupState) -> Breach | None:
+    """The breach of a group; None while it has its minimum, and for a group that has not had it since its breached cliques were created.
+
+    A replica that lacks a clique, or whose pods have not been scheduled again, is unavailable but is no evidence. The evidence is a
+    breached clique that existed before the group fell below its minimum. The breach began when both, clique and group, were breached.
+    """
+    onset = group_breached_since(state.group)
+    if onset is None or state.has_minimum:
+        return None
+    evidence = [breach for breach in state.breaches.values() if onset > breach.created_at + FIRST_MOMENTS]
+    if not evidence:
+        return None
+    oldest = min(evidence, key=_age)
+    return replace(oldest, name=state.group.name, since=max(onset, oldest.since))
+
+
+def _recycled_alone(state: _GroupState) -> Mapping[int, Breach]:
+    """The breached replicas that may be recycled without the rest of the set's replica: all of them while the group has its minimum.
+
+    Of a group below its minimum, none if the breach of the group decides, now or once its condition says so. Otherwise the group has not
+    had its minimum yet: then breached replicas are recycled as long as there are enough others.
+    """
+    is_enough = state.group.replicas - len(state.breaches) >= state.group.group.min_available
+    is_undecided = group_breached_since(state.group) is not None and _group_breach(state) is None
+    return state.breaches if state.has_minimum or (is_undecided and is_enough) else {}
+
+
+def _group_state(view: View, group: GroupView) -> _GroupState:
+    replicas = [list(view.members(group, index)) for index in range(group.replicas)]
+    breaches = {index: breach for index, members in enumerate(replicas) if (breach := _oldest_breach(members))}
+    return _GroupState(group, sum(map(is_sound, replicas)) >= group.group.min_available, breaches)
 
 
 def _oldest_breach(cliques: Sequence[CliqueView]) -> Breach | None:
-    """The oldest breach among some cliques."""
-    breaches = [Breach(since, clique.name) for clique in cliques if (since := breached_since(clique)) is not None]
-    return min(breaches, key=lambda breach: (breach.since, breach.deleted_last), default=None)
+    breaches = [
+        Breach(clique.name, since, clique.name, clique.live.created_at)
+        for clique in cliques
+        if clique.live is not None and (since := breached_since(clique)) is not None
+    ]
+    return min(breaches, key=_age, default=None)
 
 
-def _against_group(view: View, group: GroupView) -> Breach | None:
-    """A breach of the group itself began when one replica too many was breached.
-
-    Replicas of which something is missing count as breached from the start, but prove nothing by themselves: in the middle of a
-    recycling the last deleted_last still convicts the group.
-    """
-    breaches: list[Breach] = []
-    missing = 0
-    for index in range(group.replicas):
-        members = list(view.members(group, index))
-        breach = _oldest_breach(members)
-        if breach is not None:
-            breaches.append(breach)
-        elif any(clique.live is None for clique in members):
-            missing += 1
-    too_many = group.replicas - group.group.min_available + 1
-    if not breaches or missing + len(breaches) < too_many:
-        return None
-    breaches.sort(key=lambda breach: (breach.since, breach.deleted_last))
-    last_straw = breaches[max(0, too_many - missing - 1)]
-    return replace(breaches[0], since=last_straw.since)
-
-
-def _against_group_replicas(view: View, delay: timedelta, now: datetime) -> tuple[list[Termination], list[datetime]]:
-    """Replicas of scaling groups that may go alone, because the group keeps its minimum without them."""
-    terminations: list[Termination] = []
-    later: list[datetime] = []
-    for group in view.groups:
-        breached = [(index, breach) for index in range(group.replicas) if (breach := _oldest_breach(list(view.members(group, index))))]
-        if group.replicas - len(breached) < group.group.min_available:
-            continue
-        for index, breach in breached:
-            if now - breach.since < delay:
-                later.append(breach.since + delay)
-                continue
-            cliques = frozenset(clique.name for clique in view.members(group, index))
-            why = f"replica {index} of {group.name} is recycled: {breach.deleted_last} has been below minAvailable since {spelled(breach.since)}"
-            terminations.append(Termination(cliques, breach.deleted_last, why, whole=False))
-    return terminations, later
+def _age(breach: Breach) -> tuple[datetime, str]:
+    return breach.since, breach.evidence

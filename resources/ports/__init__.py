@@ -1,1 +1,1 @@
-"""Ports: what plug-ins implement and what the core needs from outside. Pure: a plug-in never meets a client."""
+"""Ports: the protocols that plug-ins implement, and the values that cross them. Pure: a plug-in never calls an API server."""

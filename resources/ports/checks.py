@@ -1,27 +1,27 @@
-"""Check: one thing that must, should or may be so before workloads are looked after, and how it stands."""
+"""Check: one requirement on an installation, judged before workloads are managed there."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Level(StrEnum):
-    """What it means when it is not so."""
+    """How serious it is if a requirement is not met."""
 
     HARD = "hard"
-    """Nothing works, or not what is configured."""
+    """Nothing works, or something other than what is configured."""
     WARNING = "warning"
-    """Something will not work, or not as well."""
+    """Something does not work, or works less well."""
     INFO = "info"
-    """Worth knowing."""
+    """For information only."""
 
 
 class Outcome(StrEnum):
-    """What came of it."""
+    """The result of a check."""
 
     GOOD = "ok"
     BAD = "bad"
     UNKNOWN = "unknown"
-    """It could not be judged: something may not be seen, or did not answer."""
+    """The requirement could not be judged, e.g. because listing was forbidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,20 @@ class Check:
     """One check."""
 
     level: Level
-    what: str
+    subject: str
+    """What is checked, e.g. `server version`."""
     outcome: Outcome
-    found: str
+    finding: str
+    """What was found, in one sentence."""
     remedy: str = ""
-    """What to do about it; empty where there is nothing to do."""
+    """What to do about it; empty if there is nothing to do."""
 
 
-def judged(level: Level, what: str, fault: str, found: str, remedy: str = "") -> Check:
-    """A check that is bad where there is a fault, told in its words, and good otherwise."""
-    return Check(level, what, Outcome.BAD, fault, remedy) if fault else Check(level, what, Outcome.GOOD, found)
+def judged(level: Level, subject: str, fault: str, finding: str, remedy: str = "") -> Check:
+    """A check that is bad and says `fault` if that is not empty; otherwise it is good and says `finding`."""
+    return Check(level, subject, Outcome.BAD, fault, remedy) if fault else Check(level, subject, Outcome.GOOD, finding)
 
 
-def unknown(level: Level, what: str, why: str, remedy: str = "") -> Check:
-    """A check that nobody can make."""
-    return Check(level, what, Outcome.UNKNOWN, f"cannot be judged: {why}", remedy)
+def unknown(level: Level, subject: str, why: str, remedy: str = "") -> Check:
+    """A check that could not be judged, and why."""
+    return Check(level, subject, Outcome.UNKNOWN, f"cannot be judged: {why}", remedy)

@@ -1,4 +1,4 @@
-"""Configuration: the settings and plug-ins that a workload's objects depend on beside the workload itself."""
+"""Configuration: the operator's choices and the plug-ins that the objects of a workload depend on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,34 +9,34 @@ from resources.ports.fabric import Fabric
 from resources.ports.scheduler import Scheduler
 
 WAITER = f"grove-initc:{VERSION}"
-"""The image of this release."""
+"""The default image of the waiting init container: the one of this release."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What the people who run the engine have chosen."""
+    """What the operator has configured, with the plug-ins it names."""
 
     schedulers: Mapping[str, Scheduler]
     """The enabled scheduler back ends by name."""
     default_scheduler: str
-    """The one for pods that name none."""
+    """The name of the back end for pods that name none."""
     waiter: str = WAITER
-    """The image of the container in which pods wait for those that they start after."""
+    """The image of the init container in which a pod waits for the cliques that it starts after."""
 
     topology: bool = False
-    """Whether topology constraints are acted on."""
+    """Whether topology constraints are applied."""
 
     fabrics: tuple[Fabric, ...] = ()
-    """The vendors' fabrics whose domains workloads may be in."""
+    """The enabled fabrics."""
     drain: timedelta = timedelta(minutes=5)
-    """For how long what uses a domain may take to go before the domain goes without waiting for it any longer."""
+    """How long the deletion of a domain waits for terminating pods and claims that use it."""
 
     def scheduler(self, name: str) -> Scheduler:
-        """The back end that a pod asks for. Raises `KeyError` when it is not enabled."""
+        """The back end of that name; an empty name means the default. Raises `KeyError` if it is not enabled."""
         return self.schedulers[name or self.default_scheduler]
 
 
 def pinned(image: str) -> str:
-    """An image with the tag of this release, unless it has one of its own, or a digest."""
+    """The image with the tag of this release, unless it already has a tag or a digest."""
     _, _, name = image.rpartition("/")
     return image if ":" in name or "@" in name else f"{image}:{VERSION}"

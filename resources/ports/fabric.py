@@ -1,4 +1,4 @@
-"""Fabrics: the vendors' domains within which accelerators of several nodes reach one another, and how pods join them. Pure."""
+"""Fabrics: vendors' domains within which accelerators of several nodes reach one another, and how pods join them. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,109 +10,125 @@ from engine.resource import Body
 from resources.schema.issues import Issue
 
 INDEX = "$(GROVE_PCS_INDEX)"
-"""In the name of a domain: the index of the replica. No Kubernetes name has such characters, so nothing else can be meant."""
+"""In the name of a domain: the index of the replica. No Kubernetes name has these characters, so it cannot be mistaken for a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainRequest:
-    """A fabric domain that pods of a set are to be in."""
+    """A set's request for a fabric domain."""
 
     name: str
-    """The name of the domain object; where it holds `INDEX`, every replica has one of its own.
+    """The name of the domain object. If it contains `INDEX`, every replica has a domain of its own.
 
-    One that is not shared is known by it: it is called `<set>-INDEX`, or something that begins with `<set>-INDEX-`.
+    The name of a domain that is not shared is `<set>-INDEX` or begins with `<set>-INDEX-`: it is recognised by its name.
     """
     cliques: frozenset[str]
     """The cliques of the template whose pods are in it."""
     shared: bool
-    """Whether it is asked for by name, and shared with whoever else in the namespace asks for it; else it is a replica's own."""
+    """Whether it is requested by name and shared with every set of the namespace that requests it; else it belongs to one replica."""
 
 
 class Fabric(Protocol):
-    """A vendor's fabric: domains within which accelerators of several nodes reach one another, and how pods get into them.
+    """A vendor's fabric. A plug-in implements this protocol.
 
-    A domain is an object of the vendor's that somebody must make; the vendor's driver answers with a ResourceClaimTemplate, which
-    every pod of the domain claims. What has an order in that (domain, template, pods, and back) is the engine's business, the same
-    for all vendors; what is said in it is the vendor's.
+    A domain is an object of the vendor's kind, which the engine creates. The vendor's driver then creates a ResourceClaimTemplate,
+    and every pod of the domain claims through it. The engine keeps the order of these steps (domain, template, pods, and in
+    reverse on deletion), which is the same for all vendors; the fabric supplies the contents.
     """
 
     @property
     def name(self) -> str:
-        """What the fabric is called in settings and messages."""
+        """The fabric's name in the configuration and in messages."""
         ...
 
     @property
     def kind(self) -> Kind:
-        """The kind of its domains."""
+        """The kind of its domain objects."""
         ...
 
     @property
     def finalizer(self) -> str:
-        """Ours on the domains that we make."""
+        """The finalizer that the engine puts on the domains that it creates."""
         ...
 
-    def enrolled(self, body: Body) -> Body:
-        """A set that is being created, with what it is given where it says nothing itself; the same body if that is nothing."""
+    def with_defaults(self, body: Body) -> Body:
+        """A new PodCliqueSet with this fabric's defaults. Called on create only, after the other defaults (R2, R6, N4).
+
+        Returns `body` itself if nothing is added. What the user has set is kept.
+        """
         ...
 
     def creation_issues(self, body: Body) -> Iterator[Issue]:
-        """What is wrong with a set that is being created, defaults and `enrolled` applied."""
+        """What is wrong with a new PodCliqueSet, after `with_defaults`. Any issue denies the request."""
         ...
 
     def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
-        """What must not be changed about a set."""
+        """Changes to a PodCliqueSet that are not allowed, e.g. of the annotation that requests a domain. Any issue denies the request."""
         ...
 
     def warnings(self, body: Body) -> Iterator[str]:
-        """What about a set is allowed, and hardly meant."""
+        """Warnings about a PodCliqueSet that is admitted: settings that are allowed but probably a mistake."""
         ...
 
     def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
-        """The domains that a set asks for. `cliques` are the entries of its template by name."""
+        """The domains that a set requests; empty if none.
+
+        `root` and `annotations` are the set's; `cliques` maps names to the entries of `spec.template.cliques`. Annotations may be
+        invalid, because admission may have been bypassed: an invalid request counts as none.
+        """
         ...
 
-    def inherited(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
-        """The annotations that a set's scaling groups get from it."""
+    def group_annotations(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
+        """Of the set's annotations, those that are copied to its PodCliqueScalingGroups."""
         ...
 
     def component(self, request: DomainRequest) -> str:
-        """The value of the label `app.kubernetes.io/component` on a domain."""
+        """The value of the label `app.kubernetes.io/component` on the domain object."""
         ...
 
-    def spec(self, name: str) -> Body:
-        """The spec of a domain of that name."""
+    def domain_spec(self, name: str) -> Body:
+        """The spec of the domain object of that name. It is sent on creation and never changed afterwards."""
         ...
 
-    def template(self, domain: Live | None, name: str) -> str:
-        """The name of the ResourceClaimTemplate through which pods get into the domain of that name, which may not be there yet."""
+    def template_name(self, domain: Live | None, name: str) -> str:
+        """The name of the ResourceClaimTemplate through which pods join the domain of that name.
+
+        `domain` is None before the domain exists: then the name that the driver is expected to choose.
+        """
         ...
 
-    def unready(self, domain: Live, template: Live) -> str:
-        """Why the template does not lead into the domain (yet); empty if it does."""
+    def template_blocker(self, domain: Live, template: Live) -> str:
+        """Why pods must not claim through this ResourceClaimTemplate (yet): a predicate about it, e.g. "belongs to another domain".
+
+        Empty if they may. The state of the domain itself must not matter: it is ready only after its pods are running (R32).
+        """
         ...
 
-    def domain_of(self, claim: Live) -> str:
-        """The uid of the domain that a ResourceClaim leads into; empty if it is none of this fabric's."""
+    def domain_uid(self, claim: Live) -> str:
+        """The uid of the domain that a ResourceClaim gives access to; empty if it is no claim of this fabric.
+
+        The engine uses it to decide which pods and claims still use a domain.
+        """
         ...
 
     def decorate_pod(self, spec: Body, template: str) -> dict[str, Any]:
-        """A pod spec that claims a place in the domain of that template."""
+        """The pod spec with a claim through the ResourceClaimTemplate of that name. Called for every new pod of a domain."""
         ...
 
 
 @runtime_checkable
 class NodeExclusiveFabric(Protocol):
-    """What a fabric may offer beside `Fabric`: that a node has one place, which a pod in a domain takes, whichever domain it is."""
+    """A `Fabric` with one slot on each node, which one pod of any domain occupies. Used to report missing node capacity."""
 
     @property
-    def inventory(self) -> Kind:
-        """The kind of the objects in which its driver says what nodes have."""
+    def inventory_kind(self) -> Kind:
+        """The kind of the objects in which the driver publishes the devices of nodes, e.g. ResourceSlice."""
         ...
 
-    def places(self, inventory: Iterable[Live]) -> frozenset[str]:
-        """The nodes that have a place."""
+    def eligible_nodes(self, inventory: Iterable[Live]) -> frozenset[str]:
+        """The names of the nodes that have a slot. `inventory` are all objects of `inventory_kind`."""
         ...
 
-    def taken(self, claim: Live) -> str:
-        """The node whose place a ResourceClaim has been given; empty if it has none."""
+    def allocated_node(self, claim: Live) -> str:
+        """The name of the node whose slot is allocated to a ResourceClaim; empty if none is."""
         ...

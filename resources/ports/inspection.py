@@ -1,4 +1,4 @@
-"""Inspection: what a fabric may tell about an installation and about its domains."""
+"""Inspection: what a fabric can find out about an installation and about its domains. Optional for a fabric."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,65 +13,74 @@ from resources.ports.queries import Query, QueryResults, ServedApis
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Installation:
-    """An installation as it was found: what the server offers, what came of the questions, and what is to run there."""
+    """A cluster as `engine preflight` observed it."""
 
-    offer: ServedApis
-    answers: QueryResults
+    apis: ServedApis
+    results: QueryResults
+    """The results of the queries of all fabrics."""
     sets: tuple[Live, ...] | None
-    """The sets that are there; None where they could not be seen."""
+    """The PodCliqueSets; None if they could not be listed."""
 
 
 @runtime_checkable
 class InspectingFabric(Protocol):
-    """What a fabric may offer beside `Fabric`: what an installation needs for it, and how to see whether it is so."""
+    """A `Fabric` that knows what it needs from an installation. `engine preflight` runs its checks."""
 
-    def demands(self) -> Mapping[Kind, str]:
-        """Kinds without which nothing may start, as things are configured; each with what is said where the cluster does not serve it."""
+    def required_kinds(self) -> Mapping[Kind, str]:
+        """Kinds that must be served, each with the error message if it is not. Called once, when a command starts.
+
+        Returns nothing where a missing kind would only concern workloads that request a domain themselves (R5).
+        """
         ...
 
-    def questions(self) -> tuple[Query, ...]:
-        """What it wants looked at."""
+    def installation_queries(self) -> tuple[Query, ...]:
+        """The objects that `checks` needs to read."""
         ...
 
-    def checks(self, site: Installation) -> Iterator[Check]:
-        """What it makes of it."""
+    def checks(self, installation: Installation) -> Iterator[Check]:
+        """The checks of this fabric, in the order in which they are shown.
+
+        `installation.results` has the results of `installation_queries`. A check that lacks data has the outcome `UNKNOWN`.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedNode:
-    """A node that is in a domain, as the driver says."""
+    """A node that has joined a domain, according to the driver."""
 
     node: str
     island: str
-    """The part of the cluster within which accelerators reach one another; empty where the node has no fabric at all."""
+    """The part of the cluster within which accelerators reach one another, e.g. an NVLink clique; empty if the node has no fabric."""
     ready: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Something that is seen about a domain, what it comes from, and what to do about it."""
+    """One finding about a domain."""
 
     about: ResourceId
+    """The object that the finding is about."""
     observation: str
     cause: str
     advice: str = ""
+    """What to do about it; empty if there is nothing to do."""
     bad: bool = True
-    """Whether something is wrong; otherwise it only explains."""
+    """Whether something is wrong; otherwise the finding only explains a normal state."""
 
 
 @runtime_checkable
 class DiagnosingFabric(Protocol):
-    """What a fabric may offer beside `Fabric`: what its driver says about a domain, and why a domain is as it is."""
+    """A `Fabric` that can explain the state of a domain. `engine status` and `engine why` use it."""
 
-    def joined(self, domain: Live) -> tuple[JoinedNode, ...]:
-        """The nodes that are in it."""
+    def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...]:
+        """The nodes that have joined the domain, according to the domain object alone. Empty if it names none."""
         ...
 
-    def clues(self, domain: ResourceId) -> tuple[Query, ...]:
-        """What it wants looked at."""
+    def domain_queries(self, domain: ResourceId) -> tuple[Query, ...]:
+        """The objects that `diagnose` needs to read about this domain, which may not exist."""
         ...
 
-    def explain(self, domain: ResourceId, answers: QueryResults, now: datetime) -> Iterator[Diagnosis]:
-        """What it makes of it, the gravest first."""
+    def diagnose(self, domain: ResourceId, results: QueryResults, now: datetime) -> Iterator[Diagnosis]:
+        """The findings about a domain, the most severe first. `results` has the results of `domain_queries`; `now` is in UTC."""
         ...

@@ -1,4 +1,4 @@
-"""Inquiry: what somebody wants looked at beside the objects of workloads, and what a look brought."""
+"""Query: what a plug-in wants read from the cluster besides the objects of workloads, and the results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,69 +12,72 @@ Body = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Objects to look at: one by its name, or all of a kind that the selectors leave."""
+    """Objects to read: one by its name, or all objects of a kind that the selectors match."""
 
     kind: Kind
     namespace: str = ""
-    """Empty: all of them."""
+    """Empty: all namespaces."""
     name: str = ""
+    """Empty: all objects that the selectors match."""
     labels: str = ""
+    """A label selector."""
     fields: str = ""
+    """A field selector."""
     versions: tuple[str, ...] = ()
-    """Older versions of the kind that do as well, the best first."""
+    """Other versions of the kind that can be read instead, in order of preference."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryResult:
-    """The objects, or why nobody knows them."""
+    """The objects that a query matched, or why they are not known."""
 
     objects: tuple[Live, ...] = ()
-    fault: str = ""
-    """Why it is not known what there is; empty where it is."""
+    error: str = ""
+    """Why the objects could not be read; empty if they were."""
     served: bool = True
-    """Whether the cluster has that kind at all."""
+    """Whether the cluster serves that kind."""
 
     @property
     def known(self) -> bool:
-        """Whether what is not among the objects is not there."""
-        return not self.fault
+        """Whether `objects` is complete."""
+        return not self.error
 
 
-NOT_QUERIED = QueryResult(fault="nobody has looked")
+NOT_QUERIED = QueryResult(error="it was not queried")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryResults:
-    """What came of many questions."""
+    """The results of several queries."""
 
-    known: Mapping[Query, QueryResult] = field(default_factory=dict)
+    results: Mapping[Query, QueryResult] = field(default_factory=dict)
 
-    def to(self, question: Query) -> QueryResult:
-        """The answer to one of them."""
-        return self.known.get(question, NOT_QUERIED)
+    def of(self, query: Query) -> QueryResult:
+        """The result of one query; `NOT_QUERIED` if it was not made."""
+        return self.results.get(query, NOT_QUERIED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedApis:
-    """What a server serves, in every version, and what of it nobody can tell."""
+    """The kinds that an API server serves, in every version."""
 
     kinds: frozenset[tuple[str, str, str]] = frozenset()
     """Group, version and plural."""
-    holes: Mapping[str, str] = field(default_factory=dict)
-    """`group/version` -> why nobody knows what is in it."""
-    fault: str = ""
-    """Why nothing is known of it at all."""
+    incomplete: Mapping[str, str] = field(default_factory=dict)
+    """`group/version` -> why its kinds could not be discovered."""
+    error: str = ""
+    """Why discovery failed as a whole; empty if it succeeded."""
     version: Body = field(default_factory=dict)
-    """What the server says of itself."""
+    """The server's answer to `/version`."""
 
     def serves(self, kind: Kind) -> bool:
-        """Whether exactly that group, version and kind is served."""
+        """Whether exactly that group, version and kind is known to be served."""
         return (kind.group, kind.version, kind.plural) in self.kinds
 
-    def doubt(self, kind: Kind) -> str:
-        """Why it is not known whether that kind is served; empty where it is known."""
-        return self.fault or ("" if self.serves(kind) else self.holes.get(kind.api_version, ""))
+    def why_unknown(self, kind: Kind) -> str:
+        """Why it is not known whether that kind is served; empty if it is known."""
+        return self.error or ("" if self.serves(kind) else self.incomplete.get(kind.api_version, ""))
 
     def versions(self, group: str, plural: str) -> tuple[str, ...]:
-        """The versions in which something is served, by name."""
-        return tuple(sorted(version for its, version, name in self.kinds if (its, name) == (group, plural)))
+        """The versions in which a kind is served, sorted by name."""
+        return tuple(sorted(version for other, version, name in self.kinds if (other, name) == (group, plural)))

@@ -1,4 +1,4 @@
-"""KnownReferences: what rules may look at beside an object, as far as somebody has looked."""
+"""References: the objects that a set refers to, as far as they are known."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,47 +9,47 @@ from engine.observed import Live
 
 
 class References(Protocol):
-    """What rules may look at beside the object: bindings, queues, domains, and the set that a managed object is part of."""
+    """Objects that rules may read besides the object they judge: topology bindings, queues, domains, the set that owns an object."""
 
     def find(self, id: ResourceId) -> Live | None:
-        """That object, if it is there."""
+        """The object with this id; None if it does not exist or its kind is not known."""
         ...
 
     def knows(self, kind: str) -> bool:
-        """Whether objects of that kind were looked at at all; where they were not, nobody can say that one is missing."""
+        """Whether all objects of that kind were listed. Only then does `find` returning None mean that an object does not exist."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoReferences:
-    """A neighbourhood at which nobody has looked."""
+    """`References` without any object: nothing was listed."""
 
     def find(self, id: ResourceId) -> Live | None:
-        """Nothing."""
+        """None, for every id."""
         return None
 
     def knows(self, kind: str) -> bool:
-        """Nothing."""
+        """False, for every kind."""
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class KnownReferences:
-    """`resources.admission.request.References` of what was found in one look."""
+    """`References` from the objects of one observation."""
 
     objects: Mapping[ResourceId, Live] = field(default_factory=dict)
     kinds: frozenset[str] = frozenset()
-    """The kinds of which everything was seen."""
+    """The kinds that were listed completely."""
 
     def find(self, id: ResourceId) -> Live | None:
-        """That object, if it is there."""
+        """The object with this id, if it was listed."""
         return self.objects.get(id)
 
     def knows(self, kind: str) -> bool:
-        """Whether everything of that kind was seen."""
+        """Whether that kind was listed completely."""
         return kind in self.kinds
 
 
-def references(lives: Iterable[Live], kinds: Iterable[str]) -> KnownReferences:
-    """These objects, of kinds of which there are no others."""
+def known_references(lives: Iterable[Live], kinds: Iterable[str]) -> KnownReferences:
+    """References with these objects; `kinds` are the kinds that were listed completely."""
     return KnownReferences({live.id: live for live in lives}, frozenset(kinds))

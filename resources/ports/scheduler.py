@@ -1,4 +1,4 @@
-"""Scheduler back ends: how pods and gangs are expressed for one particular scheduler. Pure."""
+"""Scheduler back ends: how pods and topologies are expressed for one particular scheduler. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,67 +12,73 @@ from resources.schema.issues import Issue
 
 
 class Scheduler(Protocol):
-    """A scheduler back end: how pods and gangs speak to one particular scheduler."""
+    """One scheduler back end."""
 
     @property
     def name(self) -> str:
-        """The profile name in the configuration, which is also what a pod names as its `schedulerName`."""
+        """The profile name in the operator configuration, which is also the `schedulerName` of its pods."""
         ...
 
     def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """A pod spec as this scheduler wants it."""
+        """The pod spec with what this scheduler needs, e.g. its `schedulerName`. Called for every pod that is created."""
         ...
 
 
 @runtime_checkable
 class ValidatingScheduler(Protocol):
-    """What a scheduler back end may offer beside `Scheduler`: rules of its own about the workloads that name it."""
+    """A `Scheduler` with admission rules for the workloads that name it."""
 
-    def issues(self, body: Body, around: References) -> Iterator[Issue]:
-        """Why it cannot take a set that has its defaults, whether the set is new or not. What `around` does not know is not judged."""
+    def issues(self, body: Body, references: References) -> Iterator[Issue]:
+        """Why it cannot schedule this PodCliqueSet. Called on create and on update, after defaulting; any issue denies the request.
+
+        A rule that depends on an object whose kind `references` does not know is skipped.
+        """
         ...
 
-    def warnings(self, body: Body, around: References) -> Iterator[str]:
-        """What about the set was not judged, or is hardly meant."""
+    def warnings(self, body: Body, references: References) -> Iterator[str]:
+        """Warnings about a PodCliqueSet that is admitted: rules that were skipped, settings that are probably a mistake."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """A ClusterTopologyBinding, as far as it matters to schedulers."""
+    """The levels of one ClusterTopologyBinding."""
 
     binding: str
-    """Its name."""
+    """The binding's name."""
     keys: tuple[str, ...]
-    """The labels of nodes by which its levels are told, from the broadest to the narrowest."""
+    """The node label of each level, from the broadest to the narrowest."""
 
 
 @runtime_checkable
 class TopologyAware(Protocol):
-    """What a scheduler back end may offer beside `Scheduler`: a topology of its own, which follows a ClusterTopologyBinding.
+    """A `Scheduler` with topology objects of its own, which follow ClusterTopologyBindings.
 
-    Where a binding names an object for this scheduler, somebody else keeps that object, and it is only held against the binding;
-    otherwise one is kept for it here.
+    If a binding names an object for this scheduler, somebody else manages that object and the engine only compares it with the
+    binding. Otherwise the engine creates one for the binding and keeps it in sync.
     """
 
     @property
     def topology(self) -> Kind:
-        """The kind of the objects in which it keeps its topology. They are cluster-scoped."""
+        """The kind of its topology objects, which must be cluster-scoped."""
         ...
 
     @property
     def topology_policy(self) -> Policy:
-        """How differences of such an object are treated, above all what of it cannot be changed in place."""
+        """How differences of a topology object are treated, e.g. which fields are immutable."""
         ...
 
     def topology_for(self, levels: Levels) -> Body:
-        """The object for a binding, without its owner: the binding."""
+        """The topology object for a binding: `apiVersion`, `kind`, `metadata.name` and spec, without owner references."""
         ...
 
     def topology_drift(self, name: str, live: Live | None, levels: Levels) -> str:
-        """Why the object of that name, which anybody may have written, does not say the same as the binding; empty if it does."""
+        """How the topology object of that name differs from the binding, as one sentence; empty if they agree.
+
+        `live` is None if the object does not exist. Anybody may have written it, so its shape is not trusted.
+        """
         ...
 
-    def topology_taken(self, name: str, levels: Levels) -> str:
-        """What there is to say where the object that is to be kept for a binding is there already, and not the binding's own."""
+    def topology_conflict(self, name: str, levels: Levels) -> str:
+        """The message for a topology object that the engine should create but that exists and is not controlled by the binding."""
         ...

@@ -1,1 +1,1 @@
-"""Removal: what is deleted, and in which order, so that nothing is taken from under a pod that still runs."""
+"""Removal: which objects are deleted, and in which order: nothing is deleted while a pod still uses it."""

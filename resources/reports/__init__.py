@@ -1,1 +1,1 @@
-"""Reports: what people are told of a workload: its state, why an object exists, which events are recorded."""
+"""Reports: what users see of a workload: its state, why an object exists, where its fields come from, and its events."""

@@ -1,4 +1,4 @@
-"""Binding summary: how a ClusterTopologyBinding is doing, for people: its levels, and whether the schedulers agree."""
+"""Binding summary: the state of a ClusterTopologyBinding, its levels, and whether the schedulers agree with it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Plan
 from resources.base import kinds
-from resources.reports.summary import Waiting, state, wait
+from resources.reports.summary import WaitSince, problems_of, state_of, wait_since
 from resources.schema.issues import Rejected
 from resources.schema.parse import parse
 from resources.schema.topology import ClusterTopologyBinding, ClusterTopologyBindingStatus
@@ -17,52 +17,54 @@ from resources.status.topology_binding import DRIFT
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """What is said of one scheduler."""
+    """What the binding's status says about one scheduler."""
 
     name: str
     topology: str
+    """The scheduler's topology object."""
     in_sync: bool
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """One binding at one moment."""
+    """The summary of one binding at one moment."""
 
     id: ResourceId
     state: str
-    """As that of a workload."""
+    """One of `resources.reports.summary.STATES`."""
     created_at: datetime
     levels: tuple[str, ...]
-    """The domains, from the broadest to the narrowest."""
+    """The topology domains, from the broadest to the narrowest."""
     drift: str
-    """`InSync`, `Drift` or `TopologyNotFound`; empty where there is no scheduler to agree with it."""
+    """`InSync`, `Drift` or `TopologyNotFound`; empty where no scheduler has a topology of its own."""
     schedulers: tuple[Scheduler, ...]
-    waits: tuple[Waiting, ...]
+    waits: tuple[WaitSince, ...]
     problems: tuple[str, ...]
 
 
 def binding_summary(observed: Observed, plan: Plan) -> Binding:
-    """How a binding is doing, given what a pass would still do about it."""
+    """The summary of a binding, given the plan of the next pass."""
     root = observed.root
-    said = _said(root)
-    status = said.status if said is not None and said.status is not None else ClusterTopologyBindingStatus()
+    binding = _parsed(root)
+    status = binding.status if binding is not None and binding.status is not None else ClusterTopologyBindingStatus()
     return Binding(
         root.id,
-        state(observed, plan),
+        state_of(observed, plan),
         root.created_at,
-        tuple(level.domain for level in said.spec.levels) if said is not None else (),
-        next((one.reason for one in status.conditions if one.type == DRIFT), ""),
+        tuple(level.domain for level in binding.spec.levels) if binding is not None else (),
+        next((condition.reason for condition in status.conditions if condition.type == DRIFT), ""),
         tuple(
-            Scheduler(one.scheduler_name, one.topology_reference, one.in_sync, one.message) for one in status.scheduler_topology_statuses
+            Scheduler(entry.scheduler_name, entry.topology_reference, entry.in_sync, entry.message)
+            for entry in status.scheduler_topology_statuses
         ),
-        tuple(wait(observed, one) for one in plan.deferred),
-        (*plan.problems, *(objection.message for objection in plan.objections)),
+        tuple(wait_since(observed, wait) for wait in plan.deferred),
+        problems_of(plan),
     )
 
 
-def _said(root: Live) -> ClusterTopologyBinding | None:
-    """The binding, unless nobody can read it as one."""
+def _parsed(root: Live) -> ClusterTopologyBinding | None:
+    """The binding; None if its schema is violated."""
     try:
         return cast(ClusterTopologyBinding, parse(kinds.TOPOLOGY_BINDING, root.body, strict=False))
     except Rejected:

@@ -1,4 +1,4 @@
-"""Narration: what was done, told to people as Kubernetes Events on the parent of what it was done to."""
+"""Events: the Kubernetes Events of a pass, each recorded on the parent of the object that a call changed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from resources.base import kinds, labels
 from resources.ports.configuration import Configuration
 from resources.status.topology_binding import DRIFT
 
-MOST = 100
-"""Events of one pass, failures first: a bring-up of a thousand pods is not told pod by pod."""
+MAX_EVENTS = 100
+"""The limit for the events of one pass; failures come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventTexts:
-    """The reasons and messages for one kind of call. `{key}` is namespace/name, `{error}` what went wrong."""
+    """The reasons and messages for one kind of call. In messages `{key}` is namespace/name, `{name}` the name, `{error}` the error."""
 
-    done: str
-    done_text: str
-    failed: str
-    failed_text: str
+    done_reason: str
+    done_message: str
+    failed_reason: str
+    failed_message: str
 
 
 _CLIQUE = EventTexts(
@@ -81,7 +81,7 @@ EVENT_TEXTS: Mapping[tuple[str, str, Verb], EventTexts] = {
         "PodDeleteSuccessful", "Deleted Pod: {name}", "PodDeleteFailed", "Error deleting pod: {error}"
     ),
 }
-"""Parent, child and call -> what is told. What is not here is not told: gates, identities, Services, HPAs."""
+"""(Kind of the parent, kind of the object, verb) -> texts. Other calls record no event: scheduling gates, identities, Services, HPAs."""
 
 LOST: Mapping[str, str] = {
     "PodClique": "All scheduled pods lost (was {was}). Gang termination will fire after TerminationDelay if the PodClique"
@@ -89,47 +89,49 @@ LOST: Mapping[str, str] = {
     "PodCliqueScalingGroup": "All scheduled replicas lost (was {was}). Gang termination will fire after TerminationDelay if the PCSG"
     " stays below MinAvailable; investigate node availability or capacity.",
 }
-"""What is told of who had something scheduled, and now has nothing."""
+"""Kind -> the message when none of its scheduled pods or replicas is left."""
 
 DRIFTED: Mapping[str, tuple[str, bool]] = {"True": ("TopologyDriftDetected", True), "False": ("TopologyInSync", False)}
-"""What is told when it turns out that schedulers agree with a binding, or do not: the reason, and whether it is a warning."""
+"""Status of a binding's drift condition -> the reason of the event, and whether it is a warning."""
 
-REFUSED = "ValidationFailed"
-"""The reason of what is told about a set that cannot be accepted as it is."""
+VALIDATION_FAILED = "ValidationFailed"
+"""The reason of a `RootWarning` that has none: the stored root has a fault."""
 
 
 def event_builder(configuration: Configuration) -> Callable[[Sequence[RootWarning], Sequence[Result]], tuple[Event, ...]]:
-    """`events_of_pass` for these fabrics."""
+    """`events_of_pass` for the fabrics of this configuration."""
     return partial(events_of_pass, domains=frozenset(fabric.kind.name for fabric in configuration.fabrics))
 
 
-def events_of_pass(faults: Sequence[RootWarning], results: Sequence[Result], *, domains: frozenset[str] = frozenset()) -> tuple[Event, ...]:
-    """The events of a pass, on the objects that the calls were made for; what goes as part of something bigger is told as that.
+def events_of_pass(
+    warnings: Sequence[RootWarning], results: Sequence[Result], *, domains: frozenset[str] = frozenset()
+) -> tuple[Event, ...]:
+    """The events of a pass, warnings first, at most `MAX_EVENTS`. `domains` are the kinds of fabric domains.
 
-    `domains` are the kinds of fabric domains.
+    A root warning is published under its own reason: an alarm's, `InternalError` for a defect of the engine, or `ValidationFailed`. Objects
+    that are deleted as part of an event group are reported once, as that group.
     """
     uids = {result.operation.id: _uid(result) for result in results}
-    told = [
-        *(Event(fault.root, fault.uid, fault.reason or REFUSED, fault.text, warning=True) for fault in faults),
+    events = [
+        *(Event(warning.root, warning.uid, warning.reason or VALIDATION_FAILED, warning.text, warning=True) for warning in warnings),
         *_of_event_groups(results),
-        *(event for result in results for event in _told(result, uids, domains)),
+        *(event for result in results for event in _of_result(result, uids, domains)),
     ]
-    return tuple(sorted(dict.fromkeys(told), key=lambda event: not event.warning)[:MOST])
+    return tuple(sorted(dict.fromkeys(events), key=lambda event: not event.warning)[:MAX_EVENTS])
 
 
 def _of_event_groups(results: Sequence[Result]) -> Iterator[Event]:
-    """Each is told once: as failed when any of its deletes has, as done when the last of them is."""
-    answers: dict[EventGroup, list[Result]] = {}
+    """One event for each group: failed if one of its deletes has failed, successful if all of them are done."""
+    by_group: dict[EventGroup, list[Result]] = {}
     for result in results:
-        if event_group := _event_group(result.operation):
-            answers.setdefault(event_group, []).append(result)
-    for event_group, deletes in answers.items():
-        failed = next((one for one in deletes if one.outcome is Outcome.FAILED), None)
+        if group := _event_group(result.operation):
+            by_group.setdefault(group, []).append(result)
+    for group, deletes in by_group.items():
+        failed = next((result for result in deletes if result.outcome is Outcome.FAILED), None)
         if failed is not None:
-            text = f"{event_group.failed}: {failed.error}"
-            yield Event(event_group.about, event_group.uid, f"{event_group.reason}Failed", text, warning=True)
-        elif all(one.outcome is Outcome.DONE for one in deletes):
-            yield Event(event_group.about, event_group.uid, f"{event_group.reason}Successful", event_group.done)
+            yield Event(group.about, group.uid, f"{group.reason}Failed", f"{group.failed}: {failed.error}", warning=True)
+        elif all(result.outcome is Outcome.DONE for result in deletes):
+            yield Event(group.about, group.uid, f"{group.reason}Successful", group.done)
 
 
 def _event_group(operation: Operation) -> EventGroup | None:
@@ -140,32 +142,32 @@ def _uid(result: Result) -> str:
     return str(result.live["metadata"]["uid"]) if result.live else result.operation.expect.uid
 
 
-def _told(result: Result, uids: Mapping[ResourceId, str], domains: frozenset[str]) -> Iterator[Event]:
+def _of_result(result: Result, uids: Mapping[ResourceId, str], domains: frozenset[str]) -> Iterator[Event]:
     operation = result.operation
     if operation.verb is Verb.STATUS:
-        yield from _lost(result)
-        yield from _drifted(result)
+        yield from _scheduled_replicas_lost(result)
+        yield from _drift_changed(result)
     if _event_group(operation):
         return
-    about = _parent(operation, uids)
-    telling = _telling(about[0], operation, domains) if about else None
-    if about is None or telling is None or result.outcome not in (Outcome.DONE, Outcome.FAILED):
+    parent = _parent(operation, uids)
+    texts = _texts(parent[0], operation, domains) if parent else None
+    if parent is None or texts is None or result.outcome not in (Outcome.DONE, Outcome.FAILED):
         return
-    words = {"key": f"{operation.id.namespace}/{operation.id.name}", "name": operation.id.name, "error": result.error}
+    values = {"key": f"{operation.id.namespace}/{operation.id.name}", "name": operation.id.name, "error": result.error}
     if result.outcome is Outcome.DONE:
-        yield Event(*about, telling.done, telling.done_text.format(**words))
+        yield Event(*parent, texts.done_reason, texts.done_message.format(**values))
     else:
-        yield Event(*about, telling.failed, telling.failed_text.format(**words), warning=True)
+        yield Event(*parent, texts.failed_reason, texts.failed_message.format(**values), warning=True)
 
 
-def _telling(about: ResourceId, operation: Operation, domains: frozenset[str]) -> EventTexts | None:
+def _texts(parent: ResourceId, operation: Operation, domains: frozenset[str]) -> EventTexts | None:
     kind = operation.id.kind
     if kind not in domains:
-        return EVENT_TEXTS.get((about.kind, kind, operation.verb))
+        return EVENT_TEXTS.get((parent.kind, kind, operation.verb))
     if operation.verb is Verb.CREATE:
         index = operation.body["metadata"]["labels"].get(labels.REPLICA_INDEX)
-        whose = f"for replica {index}" if index is not None else "{name}"
-        return EventTexts(f"{kind}Created", f"{kind} {{name}} created", f"{kind}Failed", f"Failed to create {kind} {whose}: {{error}}")
+        subject = f"for replica {index}" if index is not None else "{name}"
+        return EventTexts(f"{kind}Created", f"{kind} {{name}} created", f"{kind}Failed", f"Failed to create {kind} {subject}: {{error}}")
     if operation.verb is Verb.DELETE:
         return EventTexts(
             f"{kind}Deleted", f"{kind} {{name}} deleted", f"{kind}DeleteFailed", f"Failed to delete {kind} {{name}}: {{error}}"
@@ -173,8 +175,8 @@ def _telling(about: ResourceId, operation: Operation, domains: frozenset[str]) -
     return None
 
 
-def _lost(result: Result) -> Iterator[Event]:
-    """A state that was written says that everything scheduled is gone."""
+def _scheduled_replicas_lost(result: Result) -> Iterator[Event]:
+    """The written status says that no scheduled replica is left."""
     operation = result.operation
     if operation.id.kind not in LOST or result.outcome is not Outcome.DONE:
         return
@@ -184,14 +186,14 @@ def _lost(result: Result) -> Iterator[Event]:
             yield Event(operation.id, operation.expect.uid, "AllScheduledReplicasLost", message, warning=True)
 
 
-def _drifted(result: Result) -> Iterator[Event]:
-    """A state that was written says something else than before about whether schedulers agree with a binding."""
+def _drift_changed(result: Result) -> Iterator[Event]:
+    """The written status changes whether the schedulers agree with a binding."""
     operation = result.operation
     if operation.id.kind != kinds.TOPOLOGY_BINDING.name or result.outcome is not Outcome.DONE:
         return
     for change in operation.changes:
         if change.path == ("status", "conditions"):
-            old, new = (find(side or (), DRIFT) or {} for side in (change.old, change.new))
+            old, new = (find(conditions or (), DRIFT) or {} for conditions in (change.old, change.new))
             if new.get("status") in DRIFTED and new["status"] != old.get("status"):
                 reason, warning = DRIFTED[new["status"]]
                 yield Event(operation.id, operation.expect.uid, reason, new["message"], warning=warning)
@@ -201,13 +203,13 @@ _PARENTS = {kind.name: kind for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, ki
 
 
 def _parent(operation: Operation, uids: Mapping[ResourceId, str]) -> tuple[ResourceId, str] | None:
-    """The controller of what the call was about, with its uid."""
+    """The controller of the object, or the first owner of a new one, with its uid."""
     if operation.controller is not None:
         kind = _PARENTS.get(operation.controller.kind)
         id = kind.id(operation.id.namespace, operation.controller.name) if kind else None
         return (id, operation.controller.uid) if id else None
-    reference = next(iter(operation.owners), None)
-    if reference is None:
+    bound = next(iter(operation.owners), None)
+    if bound is None:
         return None
-    uid = reference.uid if isinstance(reference.uid, str) else uids.get(reference.uid.id, "")
-    return reference.owner.id, uid
+    uid = bound.uid if isinstance(bound.uid, str) else uids.get(bound.uid.id, "")
+    return bound.owner.id, uid

@@ -1,4 +1,4 @@
-"""Explanation: what there is to say of one object: what it is, who wants it and why, and how it stands."""
+"""Explanation: one object, the roots that desire it and why, and what is due, deferred or pending for it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed, World
 from engine.operation import Operation
 from engine.plan import Plan, Wait
+from engine.report.model import error_text
 from engine.resource import Stance
 
 
@@ -26,29 +27,29 @@ class DesiredBy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """One object at one moment."""
+    """What is known about one object at one moment."""
 
     id: ResourceId
     live: Live | None
     roots: tuple[ResourceId, ...]
-    """The roots whose own it is; several where they share it, none for a stranger."""
-    wanted: tuple[DesiredBy, ...]
+    """The roots that own it; several where they share it, none for a foreign object."""
+    desired_by: tuple[DesiredBy, ...]
     operations: tuple[Operation, ...]
-    """What is due."""
+    """The operations that are due for it."""
     deferred: tuple[Wait, ...]
     pending: tuple[Wait, ...]
     orphan: bool
-    """Whether it bears our labels and its root is gone."""
+    """Whether it has our labels and its root is gone."""
     problems: tuple[str, ...]
-    """Why nothing is known of what its roots want."""
+    """The faults and internal errors of the roots that own it, because of which it is not known what they desire."""
 
     @property
     def is_known(self) -> bool:
-        """Whether there is such an object, or is to be."""
-        return self.live is not None or bool(self.wanted)
+        """Whether the object exists or is desired."""
+        return self.live is not None or bool(self.desired_by)
 
 
-def account(
+def explain(
     world: World,
     plans: Mapping[ResourceId, Plan],
     blueprints: Mapping[str, Blueprint],
@@ -57,25 +58,30 @@ def account(
     now: datetime,
     other: Live | None = None,
 ) -> Explanation:
-    """What is to be said of the object of that identity. `other` is it, where it lies beyond what roots look at."""
+    """The explanation of the object of that identity. `other` is its live object, used where the world does not contain it.
+
+    Roots without a plan count as owners and contribute nothing else.
+    """
     near = [observed for observed in world.roots if observed.root.id.namespace in ("", id.namespace)]
-    own = [observed for observed in near if _has(observed, id)]
+    owners = [observed for observed in near if _owns(observed, id)]
     orphan = next((live for live in world.orphans if live.id == id), None)
-    told = [plans[observed.root.id] for observed in near if observed.root.id in plans]
+    live = next((live for observed in owners if (live := _live(observed, id))), orphan or world.references.objects.get(id) or other)
+    near_plans = [plans[observed.root.id] for observed in near if observed.root.id in plans]
+    owner_plans = [plans[observed.root.id] for observed in owners if observed.root.id in plans]
     return Explanation(
         id,
-        next((live for observed in own if (live := _live(observed, id))), orphan or world.references.objects.get(id) or other),
-        tuple(observed.root.id for observed in own),
-        tuple(_wanting(near, plans, blueprints, id, configuration, now)),
-        tuple(operation for plan in told for operation in plan.operations if operation.id == id),
-        tuple(held for plan in told for held in plan.deferred if held.id == id),
-        tuple(held for plan in told for held in plan.pending if held.id == id),
+        live,
+        tuple(observed.root.id for observed in owners),
+        tuple(_desired_by(near, plans, blueprints, id, configuration, now)),
+        tuple(operation for plan in near_plans for operation in plan.operations if operation.id == id),
+        tuple(wait for plan in near_plans for wait in plan.deferred if wait.id == id),
+        tuple(wait for plan in near_plans for wait in plan.pending if wait.id == id),
         orphan is not None,
-        tuple(problem for observed in own for problem in plans[observed.root.id].problems if observed.root.id in plans),
+        tuple(problem for plan in owner_plans for problem in (*plan.problems, *([error_text(plan.error)] if plan.error else ()))),
     )
 
 
-def _has(observed: Observed, id: ResourceId) -> bool:
+def _owns(observed: Observed, id: ResourceId) -> bool:
     if _live(observed, id) is not None:
         return True
     shared = observed.references.objects.get(id)
@@ -83,12 +89,10 @@ def _has(observed: Observed, id: ResourceId) -> bool:
 
 
 def _live(observed: Observed, id: ResourceId) -> Live | None:
-    if observed.root.id == id:
-        return observed.root
-    return observed.find(id)
+    return observed.root if observed.root.id == id else observed.find(id)
 
 
-def _wanting(
+def _desired_by(
     near: Sequence[Observed],
     plans: Mapping[ResourceId, Plan],
     blueprints: Mapping[str, Blueprint],
@@ -96,10 +100,10 @@ def _wanting(
     configuration: Any,
     now: datetime,
 ) -> Iterator[DesiredBy]:
-    """Every root that has it in its graph; one that cannot be understood wants nothing that anybody could tell."""
+    """The roots that have the object in their desired graph. Roots without a plan, with problems or with an internal error have none."""
     for observed in near:
         plan, blueprint = plans.get(observed.root.id), blueprints[observed.root.id.kind]
-        if plan is None or plan.problems:
+        if plan is None or plan.problems or plan.error:
             continue
         resource = blueprint.desire(observed, now, configuration, Memo()).graph.resources.get(id)
         if resource is not None:

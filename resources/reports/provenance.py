@@ -1,4 +1,4 @@
-"""Provenance: which field of a root each field of an object comes from, found out by changing one after the other."""
+"""Provenance: the fields of a root that each field of an object depends on, found by changing the root's fields one at a time."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -8,58 +8,59 @@ from engine.blueprint import Blueprint
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live
+from engine.proposal import propose
 from engine.resource import Body, Path, Resource
-from engine.world import empty, propose
+from engine.world import empty
 from resources.base import kinds, labels
 from resources.domains import requests
 
-MOST: Final = 20_000
-"""Fields of a root, times the pods that it makes: one with more takes too long to compute so often."""
+MAX_WORK: Final = 20_000
+"""The limit for the fields of a root times its pods; beyond it the computation takes too long."""
 
 FRAME: Final = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
-"""What makes an object that object."""
+"""The fields that identify an object, and are never changed."""
 
 Sources = Mapping[Path, tuple[Path, ...]]
-"""Field of the object -> the fields of its root with which it changes."""
+"""Field of the object -> the fields of its root that it depends on."""
 
 
-def provenance(blueprint: Blueprint, root: Live, one: Live | Resource, part: str, now: datetime, configuration: Any) -> Sources:
-    """Where the fields of an object come from; nothing where the root is too large for that, or would not make such an object.
+def provenance(blueprint: Blueprint, root: Live, subject: Live | Resource, part: str, now: datetime, configuration: Any) -> Sources:
+    """The sources of an object's fields; empty where the root exceeds `MAX_WORK` or does not produce the object.
 
-    The root is computed as if nothing of it were there yet, once as it is, and once for each of its fields with that one changed. What
-    cannot be changed alone, such as a name that is spoken of elsewhere, tells nothing. Replicas beyond `part`, that of the object,
+    The root is rendered as if none of its objects existed, once unchanged and once for each field with that field changed. A field that
+    cannot be changed alone, such as a name that another field refers to, is not reported. Replicas beyond `part`, which is the object's,
     are left out.
     """
-    asked = _asked(root, part)
-    fields = list(_leaves(asked))
-    if len(fields) * max(_pods(asked), 1) > MOST:
+    manifest = _manifest(root, part)
+    fields = list(_leaves(manifest))
+    if len(fields) * max(_pods(manifest), 1) > MAX_WORK:
         return {}
-    key = _key(one.id, _labels(one))
-    before = _made(blueprint, asked, key, now, configuration)
+    key = _key(subject.id, _labels(subject))
+    before = _rendered(blueprint, manifest, key, now, configuration)
     if before is None:
         return {}
-    found: dict[Path, list[Path]] = {}
+    sources: dict[Path, list[Path]] = {}
     for path, value in fields:
-        after = _made(blueprint, _changed(asked, path, _other(value)), key, now, configuration)
+        after = _rendered(blueprint, _changed(manifest, path, _different(value)), key, now, configuration)
         if after is not None:
             for field in before.keys() | after.keys():
                 if before.get(field) != after.get(field):
-                    found.setdefault(field, []).append(path)
-    return {field: tuple(found[field]) for field in sorted(found)}
+                    sources.setdefault(field, []).append(path)
+    return {field: tuple(sources[field]) for field in sorted(sources)}
 
 
-def _asked(root: Live, part: str) -> Body:
-    """What people say in a root: not its name, not its state, and nothing of what others write into it."""
-    meta = root.body["metadata"]
-    said = {key: meta[key] for key in ("name", "namespace", "labels", "annotations") if key in meta}
+def _manifest(root: Live, part: str) -> Body:
+    """What a user writes in a root: without its status and without the metadata that the server or controllers add."""
+    live = root.body["metadata"]
+    metadata = {key: live[key] for key in ("name", "namespace", "labels", "annotations") if key in live}
     spec = root.body.get("spec") or {}
     if part.isdecimal() and isinstance(spec.get("replicas"), int):
         spec = {**spec, "replicas": min(spec["replicas"], int(part) + 1)}
-    return {"apiVersion": root.body["apiVersion"], "kind": root.body["kind"], "metadata": said, "spec": spec}
+    return {"apiVersion": root.body["apiVersion"], "kind": root.body["kind"], "metadata": metadata, "spec": spec}
 
 
 def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every field that holds no others, by its path; indices of lists in brackets."""
+    """Every leaf with its path; list indices are in brackets."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield from _leaves(below, (*path, str(key)))
@@ -70,8 +71,8 @@ def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, value
 
 
-def _other(value: Any) -> Any:
-    """Another value of the same sort."""
+def _different(value: Any) -> Any:
+    """A different value of the same type."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
@@ -81,7 +82,7 @@ def _other(value: Any) -> Any:
 
 
 def _changed(value: Any, path: Path, new: Any) -> Any:
-    """The value with another at that path."""
+    """A copy of the value with `new` at that path."""
     if not path:
         return new
     first, rest = path[0], path[1:]
@@ -91,32 +92,30 @@ def _changed(value: Any, path: Path, new: Any) -> Any:
     return [_changed(below, rest, new) if at == index else below for at, below in enumerate(value)]
 
 
-def _made(blueprint: Blueprint, asked: Body, key: tuple[str, ...], now: datetime, configuration: Any) -> Mapping[Path, Any] | None:
-    """The fields of the object as a new root would make it; None where it would not, or makes no sense."""
-    (observed,) = propose(empty(), [asked]).roots
+def _rendered(blueprint: Blueprint, manifest: Body, key: tuple[str, ...], now: datetime, configuration: Any) -> Mapping[Path, Any] | None:
+    """The fields of the object as a new root of that manifest produces it; None where it does not, or where the manifest is faulty."""
+    (observed,) = propose(empty(), [manifest]).roots
     try:
         desired = blueprint.desire(observed, now, configuration, Memo())
-    except Exception:  # A root that has been changed in one place may contradict itself in any way.
+    except Exception:  # A manifest that was changed in one place may contradict itself in any way.
         return None
     if desired.problems:
         return None
-    made = (one for one in desired.graph.resources.values() if _key(one.id, _labels(one)) == key)
-    return next((dict(_leaves(one.body)) for one in made), None)
+    matches = (resource for resource in desired.graph.resources.values() if _key(resource.id, _labels(resource)) == key)
+    return next((dict(_leaves(resource.body)) for resource in matches), None)
 
 
-def _key(id: ResourceId, told: Mapping[str, str]) -> tuple[str, ...]:
-    """What is the same about an object however its root was made: pods have names of their own, and a seat in a clique."""
+def _key(id: ResourceId, keys: Mapping[str, str]) -> tuple[str, ...]:
+    """What identifies an object in every rendering of its root. The names of pods differ, so a pod is identified by clique and index."""
     if id.kind == kinds.POD.name:
-        return id.kind, told.get(labels.PODCLIQUE, ""), told.get(labels.POD_INDEX, "")
+        return id.kind, keys.get(labels.PODCLIQUE, ""), keys.get(labels.POD_INDEX, "")
     return id.group, id.kind, id.name
 
 
-def _labels(one: Live | Resource) -> Mapping[str, str]:
-    told: Mapping[str, str] = one.labels if isinstance(one, Live) else one.body["metadata"].get("labels") or {}
-    return told
+def _labels(subject: Live | Resource) -> Mapping[str, str]:
+    keys: Mapping[str, str] = subject.labels if isinstance(subject, Live) else subject.body["metadata"].get("labels") or {}
+    return keys
 
 
-def _pods(body: Body) -> int:
-    copies = requests.times(body)
-    own = sum(requests.pods(clique) * copies.get(name, 1) for name, clique in requests.members(body).items())
-    return requests.replicas(body) * own
+def _pods(manifest: Body) -> int:
+    return requests.replicas(manifest) * requests.pods_per_replica(manifest, requests.cliques_by_name(manifest))

@@ -1,19 +1,29 @@
-"""Summary: how a workload is doing, for people: what it has, what of it works, what waits for what and since when."""
+"""Summary: the state of a workload: its pods and gangs, and what is deferred or pending, since when and why."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from engine.conditions import find
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, moment
 from engine.plan import Plan, Wait, changed
+from engine.report.model import error_text
 from resources.base import labels
 from resources.base.kinds import PODCLIQUE
 from resources.domains.status import DomainStatus
 from resources.model.pod_facts import PodFacts, facts_of
 
-NOBODY: Mapping[str, datetime] = {}
+STATES: Final = ("faulty", "denied", "deleting", "changing", "blocked", "later", "pending", "settled")
+"""The states of a root, the gravest first.
+
+`faulty`: it has faults, or an internal error keeps it from being planned; `denied`: a guard refuses its plan; `deleting`: it is being
+deleted; `changing`: the next pass changes objects; `blocked`: an operation is due and somebody else has to act first; `later`: an operation
+is due and a later pass does it; `pending`: the cluster has something to do; `settled`: nothing is left to do.
+"""
+
+ALL_READY: Final[Mapping[str, datetime]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +37,13 @@ class Gang:
 
     @property
     def whole(self) -> bool:
-        """Whether it has all that it must have, and everything that it has is ready."""
+        """Whether the gang runs, has pods, and all of them are ready."""
         return self.phase == "Running" and 0 < self.pods == self.ready
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """Something that is not as it should be yet: why, since when, and until when if that is known."""
+class WaitSince:
+    """A deferred operation or a pending object: why, since when, and until when if that is known."""
 
     id: ResourceId
     why: str
@@ -43,11 +53,11 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One root at one moment."""
+    """The summary of one root at one moment."""
 
     id: ResourceId
     state: str
-    """`settled`, `changing`, `waiting`, `held`, `deleting`, `denied` or `faulty`."""
+    """One of `STATES`."""
     created_at: datetime
     replicas: int
     available: int
@@ -56,23 +66,23 @@ class Workload:
     ready: int
     scheduled: int
     gangs: tuple[Gang, ...]
-    waits: tuple[Waiting, ...]
+    waits: tuple[WaitSince, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
-    """What was asked for and has no effect."""
+    """What was requested and has no effect."""
     domains: tuple[DomainStatus, ...] = ()
 
 
 def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = ()) -> Workload:
-    """How a root is doing, given what a pass would still do about it."""
+    """The summary of a root, given the plan of the next pass and the status of its domains."""
     body = observed.root.body
     status = body.get("status") or {}
     pods = [facts_of(live) for live in lives_of(observed, "Pod")]
-    unready = _unready(pods)
-    held = [wait(observed, one, unready) for one in (*plan.deferred, *plan.pending)]
+    unready = _unready_since(pods)
+    waits = [wait_since(observed, wait, unready) for wait in (*plan.deferred, *plan.pending)]
     return Workload(
         observed.root.id,
-        state(observed, plan),
+        state_of(observed, plan),
         observed.root.created_at,
         int((body.get("spec") or {}).get("replicas", 0)),
         int(status.get("availableReplicas", 0)),
@@ -81,35 +91,43 @@ def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = 
         sum(pod.ready for pod in pods),
         sum(pod.scheduled for pod in pods),
         tuple(gangs(lives_of(observed, "PodGang"), pods)),
-        tuple(sorted(held, key=lambda one: one.id)),
-        (*plan.problems, *(objection.message for objection in plan.objections)),
+        tuple(sorted(waits, key=lambda wait: wait.id)),
+        problems_of(plan),
         plan.notes,
         domains,
     )
 
 
-def state(observed: Observed, plan: Plan) -> str:
-    """One word for it, the gravest that applies."""
-    words = (
-        ("faulty", bool(plan.problems)),
-        ("denied", bool(plan.objections)),
-        ("deleting", observed.root.deleting_since is not None),
-        ("changing", changed(plan)),
-        ("held", bool(plan.deferred)),
-        ("waiting", bool(plan.pending)),
-    )
-    return next((word for word, applies in words if applies), "settled")
+def problems_of(plan: Plan) -> tuple[str, ...]:
+    """Why nothing is done about a root: its faults, an internal error of the engine, and the objections of guards."""
+    errors = [error_text(plan.error)] if plan.error else []
+    return (*plan.problems, *errors, *(objection.message for objection in plan.objections))
 
 
-def gangs(found: Iterable[Live], pods: Iterable[PodFacts]) -> Iterator[Gang]:
-    """Each gang with its share of the pods."""
-    members: dict[str, list[PodFacts]] = {}
+def state_of(observed: Observed, plan: Plan) -> str:
+    """The gravest of `STATES` that applies to a root."""
+    applies = {
+        "faulty": bool(plan.problems) or plan.error is not None,
+        "denied": bool(plan.objections),
+        "deleting": observed.root.deleting_since is not None,
+        "changing": changed(plan),
+        "blocked": bool(plan.blocked),
+        "later": bool(plan.later),
+        "pending": bool(plan.pending),
+        "settled": True,
+    }
+    return next(state for state in STATES if applies[state])
+
+
+def gangs(lives: Iterable[Live], pods: Iterable[PodFacts]) -> Iterator[Gang]:
+    """Each gang with the number of its pods."""
+    by_gang: dict[str, list[PodFacts]] = {}
     for pod in pods:
-        members.setdefault(pod.live.labels.get(labels.PODGANG, ""), []).append(pod)
-    for live in found:
-        own = members.get(live.id.name, [])
+        by_gang.setdefault(pod.live.labels.get(labels.PODGANG, ""), []).append(pod)
+    for live in lives:
+        members = by_gang.get(live.id.name, [])
         phase = str((live.body.get("status") or {}).get("phase", "Pending"))
-        yield Gang(live.id.name, phase, len(own), sum(pod.ready for pod in own))
+        yield Gang(live.id.name, phase, len(members), sum(pod.ready for pod in members))
 
 
 def lives_of(observed: Observed, kind: str) -> list[Live]:
@@ -117,34 +135,36 @@ def lives_of(observed: Observed, kind: str) -> list[Live]:
     return sorted((live for part in observed.slices.values() for live in part.of(kind)), key=lambda live: live.id)
 
 
-def wait(observed: Observed, held: Wait, unready: Mapping[str, datetime] = NOBODY) -> Waiting:
-    """What waits, since it came to be or since it was last well. `unready`: owner's uid -> since when a pod of its is not ready."""
-    live = observed.find(held.id)
-    return Waiting(held.id, held.why, _onset(observed, live, unready) if live else None, held.until)
+def wait_since(observed: Observed, wait: Wait, unready: Mapping[str, datetime] = ALL_READY) -> WaitSince:
+    """The wait with the moment it began, if its object exists. `unready`: owner's uid -> since when one of its pods is not ready."""
+    live = observed.find(wait.id)
+    return WaitSince(wait.id, wait.why, _onset(observed, live, unready) if live else None, wait.until)
 
 
 def _onset(observed: Observed, live: Live, unready: Mapping[str, datetime]) -> datetime:
-    """A clique has been as it is since the first of its pods went, or since an update has begun that it waits for."""
+    """For a clique: since its first pod stopped being ready or the current update began; for other objects `unchanged_since`."""
     if live.id.kind != PODCLIQUE.name or live.deleting_since:
-        return since(live)
+        return unchanged_since(live)
     progress = (observed.root.body.get("status") or {}).get("updateProgress") or {}
     began = None if progress.get("updateEndedAt") else progress.get("updateStartedAt")
     return unready.get(live.uid) or max(live.created_at, moment(began) if began else live.created_at)
 
 
-def _unready(pods: Iterable[PodFacts]) -> dict[str, datetime]:
-    found: dict[str, datetime] = {}
+def _unready_since(pods: Iterable[PodFacts]) -> dict[str, datetime]:
+    """Owner's uid -> since when the first of its pods that are not ready is not ready."""
+    onsets: dict[str, datetime] = {}
     for pod in pods:
         owner = pod.live.controller
         if owner is not None and not pod.ready:
-            found[owner.uid] = min(found.get(owner.uid, since(pod.live)), since(pod.live))
-    return found
+            since = unchanged_since(pod.live)
+            onsets[owner.uid] = min(onsets.get(owner.uid, since), since)
+    return onsets
 
 
-def since(live: Live) -> datetime:
-    """Since when an object has been as it is: going, unready, or simply there."""
+def unchanged_since(live: Live) -> datetime:
+    """Since when an object is being deleted, is not ready, or exists: the first of these that applies."""
     if live.deleting_since:
         return live.deleting_since
     ready = find((live.body.get("status") or {}).get("conditions") or (), "Ready") or {}
-    told = ready.get("lastTransitionTime") if ready.get("status") != "True" else None
-    return moment(told) if told else live.created_at
+    changed_at = ready.get("lastTransitionTime") if ready.get("status") != "True" else None
+    return moment(changed_at) if changed_at else live.created_at

@@ -1,1 +1,1 @@
-"""Wire models: our own kinds as they travel, from which their CRDs are generated. One file per kind; `crds` and `parse` use them all."""
+"""Schema: the models of Grove's kinds, one file for each, with their CRDs, parsing and the rules for pod specs."""

@@ -1,4 +1,4 @@
-"""Autoscaling: between which numbers something may be scaled, and by what measure; metrics are those of autoscaling/v2."""
+"""Autoscaling: the limits and the metrics of an autoscaler; metrics are those of autoscaling/v2."""
 
 from pydantic import Field
 
@@ -6,45 +6,45 @@ from resources.schema.wire import ATOMIC, Int32, Opaque, Quantity, Seq, Wire
 
 
 class MetricTarget(Wire):
-    """The value that the autoscaler steers towards."""
+    """The target value of a metric."""
 
     type: str
-    """How to read it: Utilization, Value or AverageValue."""
+    """The type of the target: Utilization, Value or AverageValue."""
     average_utilization: Int32 | None = None
-    """Average over all pods, in percent of what they request."""
+    """The average over all pods, in percent of their requests."""
     average_value: Quantity | None = None
-    """Average over all pods, as an amount."""
+    """The average over all pods, as a quantity."""
     value: Quantity | None = None
-    """The amount as a whole."""
+    """The value of the metric, as a quantity."""
 
 
 class MetricIdentifier(Wire):
-    """Which metric."""
+    """The metric."""
 
     name: str
-    """Its name."""
+    """The name."""
     selector: Opaque | None = None
-    """A label selector that narrows it down."""
+    """A label selector for the metric."""
 
 
 class ObjectReference(Wire):
     """The object that a metric describes."""
 
     api_version: str | None = None
-    """Its group and version."""
+    """The group and version."""
     kind: str
-    """Its kind."""
+    """The kind."""
     name: str
-    """Its name."""
+    """The name."""
 
 
 class ResourceMetric(Wire):
-    """CPU or memory of the pods, as their requests count it."""
+    """CPU or memory of the pods, relative to their requests."""
 
     name: str
     """The resource: cpu or memory."""
     target: MetricTarget
-    """What to steer towards."""
+    """The target value."""
 
 
 class ContainerResourceMetric(Wire):
@@ -55,43 +55,43 @@ class ContainerResourceMetric(Wire):
     container: str
     """The container's name."""
     target: MetricTarget
-    """What to steer towards."""
+    """The target value."""
 
 
 class PodsMetric(Wire):
-    """A metric of every pod, averaged."""
+    """A metric of each pod, averaged."""
 
     metric: MetricIdentifier
-    """Which metric."""
+    """The metric."""
     target: MetricTarget
-    """What to steer towards."""
+    """The target value."""
 
 
 class ObjectMetric(Wire):
-    """A metric of one other object."""
+    """A metric of another object."""
 
     described_object: ObjectReference
     """The object."""
     metric: MetricIdentifier
-    """Which metric."""
+    """The metric."""
     target: MetricTarget
-    """What to steer towards."""
+    """The target value."""
 
 
 class ExternalMetric(Wire):
     """A metric from outside the cluster."""
 
     metric: MetricIdentifier
-    """Which metric."""
+    """The metric."""
     target: MetricTarget
-    """What to steer towards."""
+    """The target value."""
 
 
 class Metric(Wire):
-    """One measure to scale by. The field named like the type says the rest."""
+    """One metric to scale by. The field named after the type has the details."""
 
     type: str
-    """Which measure: Resource, ContainerResource, Pods, Object or External."""
+    """The type of the metric: Resource, ContainerResource, Pods, Object or External."""
     resource: ResourceMetric | None = None
     """CPU or memory of whole pods."""
     container_resource: ContainerResourceMetric | None = None
@@ -105,11 +105,11 @@ class Metric(Wire):
 
 
 class AutoScaling(Wire):
-    """Between which numbers an autoscaler may move the replicas."""
+    """The limits and the metrics of an autoscaler."""
 
     min_replicas: Int32 | None = None
-    """The fewest replicas; by default as many as were asked for."""
+    """The minimum of replicas; by default the value of replicas."""
     max_replicas: Int32
-    """The most replicas."""
+    """The maximum of replicas."""
     metrics: Seq[Metric] = Field(default=(), json_schema_extra=ATOMIC)
-    """What to scale by; without any, the autoscaler's own default (CPU)."""
+    """The metrics to scale by; by default the autoscaler's own (CPU)."""

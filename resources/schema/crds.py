@@ -1,4 +1,4 @@
-"""CRDs: our five kinds as an API server learns them, generated from the models."""
+"""CRDs: the CustomResourceDefinitions of Grove's five kinds, generated from the models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from resources.schema.topology import ClusterTopologyBinding
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of `kubectl get`; `wide` ones are shown by `-o wide` alone."""
+    """A column of `kubectl get`; a `wide` one is shown with `-o wide` only."""
 
     name: str
     path: str
@@ -31,7 +31,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a CRD says beside the schema. `selector` is where the scale subresource finds its label selector; empty: it cannot be scaled."""
+    """The content of a CRD besides the schema.
+
+    `selector` is the path of the label selector for the scale subresource; empty if the kind has no such subresource.
+    """
 
     kind: Kind
     model: type[Root]
@@ -96,16 +99,16 @@ DEFINITIONS: Final = (
     Definition(TOPOLOGY_BINDING, ClusterTopologyBinding, "ct", (Column("Domains", ".spec.levels[*].domain", "string"), AGE)),
     Definition(PODGANG, PodGang, "pg", (Column("Phase", ".status.phase", "string"), AGE)),
 )
-"""Every CRD that is ours, in the order of installation."""
+"""Every CRD, in the order of installation."""
 
 
 def crds() -> tuple[dict[str, Any], ...]:
-    """The CustomResourceDefinitions, ready for server-side apply, always in the same order and with the same words."""
+    """The CustomResourceDefinitions for server-side apply; the result is always the same."""
     return tuple(_crd(definition) for definition in DEFINITIONS)
 
 
 def schema(model: type[Root]) -> dict[str, Any]:
-    """The structural schema of one of our kinds."""
+    """The structural schema of one of Grove's kinds."""
     raw: Mapping[str, Any] = model.model_json_schema(by_alias=True)
     return structural(raw, raw.get("$defs", {}))
 

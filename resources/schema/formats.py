@@ -1,4 +1,4 @@
-"""Formats: what Kubernetes accepts as names, keys and values of labels, and how it says no."""
+"""Formats: the rules of Kubernetes for names, label keys and label values, with its messages."""
 
 import re
 from typing import Final
@@ -14,13 +14,13 @@ LONGEST_LABEL: Final = 63
 
 
 def example(pattern: str, *examples: str) -> str:
-    """How the server shows what it wants: examples, and the pattern."""
+    """The end of an API server's message: examples and the pattern."""
     shown = " or ".join(f"'{example}', " for example in examples).removesuffix(", ") if len(examples) > 1 else f"'{examples[0]}'"
     return f"(e.g. {shown}, regex used for validation is '{pattern}')"
 
 
 def subdomain_faults(name: str) -> list[str]:
-    """What is wrong with an object name, in the server's words."""
+    """What is wrong with an object name; empty if nothing."""
     faults = []
     if len(name) > LONGEST_SUBDOMAIN:
         faults.append(f"must be no more than {LONGEST_SUBDOMAIN} characters")
@@ -33,7 +33,7 @@ def subdomain_faults(name: str) -> list[str]:
 
 
 def label_faults(name: str) -> list[str]:
-    """What is wrong with the name of a namespace, a container or a volume."""
+    """What is wrong with the name of a namespace, a container or a volume; empty if nothing."""
     faults = []
     if len(name) > LONGEST_LABEL:
         faults.append(f"must be no more than {LONGEST_LABEL} characters")
@@ -54,7 +54,7 @@ _QUALIFIED_RULE: Final = (
 
 
 def qualified_faults(key: str) -> list[str]:
-    """What is wrong with a label key, an annotation key or a finalizer."""
+    """What is wrong with a label key, an annotation key or a finalizer; empty if nothing."""
     prefix, slash, name = key.rpartition("/")
     faults: list[str] = []
     if slash and "/" in prefix:
@@ -73,7 +73,7 @@ def qualified_faults(key: str) -> list[str]:
 
 
 def value_faults(value: str) -> list[str]:
-    """What is wrong with a label's value."""
+    """What is wrong with the value of a label; empty if nothing."""
     faults = []
     if len(value) > LONGEST_LABEL:
         faults.append(f"must be no more than {LONGEST_LABEL} characters")
@@ -86,7 +86,7 @@ def value_faults(value: str) -> list[str]:
 
 
 def variable_faults(name: str) -> list[str]:
-    """What is wrong with the name of an environment variable."""
+    """What is wrong with the name of an environment variable; empty if nothing."""
     faults = []
     if not re.fullmatch(VARIABLE, name):
         faults.append(

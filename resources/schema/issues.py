@@ -1,4 +1,4 @@
-"""Issues: what is wrong with a manifest, field by field, in words that are safe to show."""
+"""Issues: field errors of a manifest, as text that is safe to print."""
 
 import json
 from collections.abc import Hashable, Iterable, Iterator
@@ -10,27 +10,27 @@ from engine.errors import InputError
 from engine.report.printable import clipped
 
 Path = tuple[str | int, ...]
-"""The way to a field: keys, and indices of lists."""
+"""The path of a field: keys and list indices."""
 
 
 class Child(str):
-    """A key that is written behind a dot even where it is no plain word, as upstream writes `metadata.annotations.<key>`."""
+    """A key that is written with a dot even if it is no identifier, as Grove writes `metadata.annotations.<key>`."""
 
     __slots__ = ()
 
 
-SHOWN: Final = 20
-"""How many issues one error tells; the rest is counted."""
-WIDTH: Final = 80
-"""How much of a value is shown, in characters."""
-LONGEST: Final = 400
-"""How long a path or a message may get, in characters."""
-WIDEST: Final = 1024
-"""Numbers of more bits than these are not written out."""
+MAX_ISSUES: Final = 20
+"""The largest number of issues in the text of one error; the rest is counted."""
+MAX_VALUE: Final = 80
+"""The largest number of characters of a value that are shown."""
+MAX_TEXT: Final = 400
+"""The largest number of characters of a path or a message."""
+MAX_BITS: Final = 1024
+"""Integers with more bits are not written out."""
 
 
-class Fault(StrEnum):
-    """What sort of thing is wrong. Those of Kubernetes have its words."""
+class ErrorType(StrEnum):
+    """The type of a field error; most are those of Kubernetes, in its words."""
 
     UNKNOWN = "unknown field"
     MALFORMED = "malformed"
@@ -43,71 +43,71 @@ class Fault(StrEnum):
     TOO_LONG = "Too long"
 
 
-VALUED: Final = frozenset({Fault.INVALID, Fault.UNSUPPORTED, Fault.DUPLICATE, Fault.NOT_FOUND})
-"""The sorts whose text quotes the value, if it is told."""
-UNSAID: Final = object()
-"""In place of a value that would not help."""
+VALUED: Final = frozenset({ErrorType.INVALID, ErrorType.UNSUPPORTED, ErrorType.DUPLICATE, ErrorType.NOT_FOUND})
+"""The types whose text quotes the value, if there is one."""
+NO_VALUE: Final = object()
+"""In place of a value that should not be shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing that is wrong with one field."""
+    """One field error."""
 
     path: Path
-    kind: Fault
+    type: ErrorType
     message: str = ""
-    value: Any = UNSAID
+    value: Any = NO_VALUE
 
     @property
     def field(self) -> str:
-        """The path as people write it: `spec.template.cliques[1].name`."""
+        """The path as text, e.g. `spec.template.cliques[1].name`."""
         return spelled(self.path)
 
     @property
-    def complaint(self) -> str:
-        """What is wrong, without the field: in Kubernetes' words where it has some, and with the value where that helps."""
-        words = (self.kind.value,) if self.kind is not Fault.MALFORMED else ()
-        value = (shown(self.value),) if self.kind in VALUED and self.value is not UNSAID else ()
-        return ": ".join(part for part in (*words, *value, clipped(self.message, LONGEST)) if part)
+    def detail(self) -> str:
+        """The text without the field: the type, the value if it is shown, and the message."""
+        words = (self.type.value,) if self.type is not ErrorType.MALFORMED else ()
+        value = (shown(self.value),) if self.type in VALUED and self.value is not NO_VALUE else ()
+        return ": ".join(part for part in (*words, *value, clipped(self.message, MAX_TEXT)) if part)
 
     def __str__(self) -> str:
-        """One line: the field, and what is wrong with it."""
-        return f"{self.field}: {self.complaint}" if self.path else self.complaint
+        """One line: the field and what is wrong with it."""
+        return f"{self.field}: {self.detail}" if self.path else self.detail
 
 
 class Rejected(InputError):
-    """A manifest that cannot be used, with everything that is wrong with it. Its text has a line for each issue, within bounds."""
+    """A manifest that is not valid, with all its issues. The text has one line for each issue, up to `MAX_ISSUES`."""
 
     def __init__(self, issues: Iterable[Issue]) -> None:
         self.issues = tuple(issues)
-        more = len(self.issues) - SHOWN
-        lines = [str(issue) for issue in self.issues[:SHOWN]]
+        more = len(self.issues) - MAX_ISSUES
+        lines = [str(issue) for issue in self.issues[:MAX_ISSUES]]
         super().__init__("\n".join(lines + ([f"and {more} more"] if more > 0 else [])))
 
 
 def duplicates(values: Iterable[tuple[Path, Hashable]]) -> Iterator[Issue]:
-    """Every value that was there before, where it comes again."""
-    seen: set[Hashable] = set()
+    """An issue for every value that repeats an earlier one."""
+    earlier: set[Hashable] = set()
     for path, value in values:
-        if value in seen:
-            yield Issue(path, Fault.DUPLICATE, value=value)
-        seen.add(value)
+        if value in earlier:
+            yield Issue(path, ErrorType.DUPLICATE, value=value)
+        earlier.add(value)
 
 
 def spelled(path: Path) -> str:
-    """A path as people write it; a key that is no plain word stands in brackets, unless it is a `Child`."""
+    """A path as text; a key that is no identifier is in brackets, unless it is a `Child`."""
     parts = (f"[{part}]" if isinstance(part, int) or not (isinstance(part, Child) or _is_word(part)) else f".{part}" for part in path)
-    return clipped("".join(parts).removeprefix("."), LONGEST)
+    return clipped("".join(parts).removeprefix("."), MAX_TEXT)
 
 
 def shown(value: Any) -> str:
-    """A value as JSON would have it, short and harmless; of lists and objects only that they are such."""
+    """A scalar as JSON, clipped and without control characters; for a list or an object only `a list` or `an object`."""
     if isinstance(value, str):
-        return clipped(json.dumps(value[: WIDTH * 2], ensure_ascii=False), WIDTH)
-    if isinstance(value, int) and value.bit_length() > WIDEST:
+        return clipped(json.dumps(value[: MAX_VALUE * 2], ensure_ascii=False), MAX_VALUE)
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
         return f"a number of {value.bit_length()} bits"
     if value is None or isinstance(value, bool | int | float):
-        return clipped(json.dumps(value), WIDTH)
+        return clipped(json.dumps(value), MAX_VALUE)
     return "a list" if isinstance(value, list | tuple) else "an object"
 
 

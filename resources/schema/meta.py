@@ -1,4 +1,4 @@
-"""Meta: what objects of every kind carry: names, owners, conditions and errors."""
+"""Meta: the models that several kinds share: metadata, conditions, errors."""
 
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,7 @@ CONDITION_REASON = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 
 
 class OwnerReference(Wire):
-    """An object without which this one has no reason to be."""
+    """An owner of an object."""
 
     api_version: str
     kind: str
@@ -22,7 +22,7 @@ class OwnerReference(Wire):
 
 
 class ObjectMeta(Wire):
-    """The metadata of one object. The server owns most of it; clients print and send it back, unset parts as null."""
+    """The metadata of one object. The API server sets most of it."""
 
     name: str = ""
     generate_name: str | None = None
@@ -42,47 +42,47 @@ class ObjectMeta(Wire):
 
 
 class Root(Wire):
-    """An object as a whole; each kind adds its `spec` and `status`."""
+    """The common fields of an object; each kind adds its `spec` and `status`."""
 
     api_version: str = ""
-    """The group and version in which this object is written."""
+    """The group and version of this object."""
     kind: str = ""
-    """What sort of object this is."""
+    """The kind of this object."""
     metadata: Annotated[ObjectMeta, WithJsonSchema({"type": "object"})] = Field(default_factory=ObjectMeta)
 
 
 class Condition(Wire):
-    """One answer about an object's state, and since when it holds."""
+    """One condition of an object, with the time of its last change."""
 
     type: Annotated[str, Field(max_length=316, pattern=CONDITION_TYPE)]
-    """What is asked."""
+    """The type of the condition."""
     status: Literal["True", "False", "Unknown"]
-    """The answer."""
+    """Whether the condition is met."""
     reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=CONDITION_REASON)]
-    """One word for machines: why the answer is so."""
+    """The reason for the status, as one word."""
     message: Annotated[str, Field(max_length=32768)]
-    """A sentence for people; may be empty."""
+    """The reason for the status, as text; may be empty."""
     last_transition_time: Timestamp
-    """When the answer last changed."""
+    """When the status last changed."""
     observed_generation: Annotated[Int64, Field(ge=0, json_schema_extra={"minimum": 0})] | None = None
-    """The metadata.generation that the answer is about."""
+    """The metadata.generation that the condition refers to."""
 
 
 class LastError(Wire):
-    """Something that went wrong in the latest pass."""
+    """An error of the latest reconciliation."""
 
     code: str
-    """A stable word for the situation."""
+    """The error code."""
     description: str
-    """What happened, in a sentence."""
+    """The error message."""
     observed_at: Timestamp
-    """When it was seen."""
+    """When the error occurred."""
 
 
 class ClaimTemplateSpec(Wire):
-    """What a resource claim made from this template will be."""
+    """The content of the resource claims that are created from a template."""
 
     metadata: Opaque | None = None
-    """Labels and annotations for the claim."""
+    """Labels and annotations of the claim."""
     spec: Opaque
-    """The claim's specification: a ResourceClaimSpec of resource.k8s.io/v1, passed on as it is."""
+    """The claim's specification: a ResourceClaimSpec of resource.k8s.io/v1, used unchanged."""

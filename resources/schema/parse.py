@@ -1,4 +1,4 @@
-"""Parse: bodies of our kinds into models, or into all the issues that stand in the way."""
+"""Parse: bodies of Grove's kinds to models, or to issues."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from engine.ids import Kind
 from resources.base.kinds import PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema import pod_spec_rules
-from resources.schema.issues import Fault, Issue, Rejected, shown
+from resources.schema.issues import ErrorType, Issue, Rejected, shown
 from resources.schema.meta import Root
 from resources.schema.podclique import PodClique
 from resources.schema.podcliqueset import PodCliqueSet
@@ -24,30 +24,31 @@ MODELS: Final[Mapping[Kind, type[Root]]] = {
     TOPOLOGY_BINDING: ClusterTopologyBinding,
     PODGANG: PodGang,
 }
-"""The model of each kind that is ours."""
+"""The model of each of Grove's kinds."""
 
 
 def parse(kind: Kind, body: Any, *, strict: bool = True) -> Root:
-    """The model of a body. Raises `Rejected` with everything that is wrong with it.
+    """The model of a body. Raises `Rejected` with all its issues.
 
-    Strict, for manifests that somebody wrote: unknown fields are issues, the object must say which kind it is, and every field of a pod
-    spec has its type; only what is not known in there is left to `unknown`.
-    Otherwise, for live objects: a newer version of the CRD may have added fields, which are not looked at.
+    Strict (for manifests): unknown fields are issues, `apiVersion` and `kind` must match, and the fields of pod specs must have their
+    types; unknown fields of pod specs are left to `unknown_pod_fields`.
+    Not strict (for live objects): unknown fields are ignored, because a newer version of the CRD may have added them.
     """
-    if strict and (wrong := tuple(mistaken(kind, body))):
-        raise Rejected(wrong)
-    deeper = tuple(issue for issue in pod_spec_rules.judged(kind, body) if issue.kind is not Fault.UNKNOWN) if strict else ()
+    if strict and (wrong_kind := tuple(kind_issues(kind, body))):
+        raise Rejected(wrong_kind)
+    findings = pod_spec_rules.object_findings(kind, body) if strict else ()
+    pod_issues = tuple(issue for issue in findings if issue.type is not ErrorType.UNKNOWN)
     try:
         model = MODELS[kind].model_validate(body, extra="forbid" if strict else "ignore")
     except ValidationError as error:
-        raise Rejected((*beside(rejection(error).issues, deeper), *deeper)) from None
-    if deeper:
-        raise Rejected(deeper)
+        raise Rejected((*without_repeats(rejection(error).issues, pod_issues), *pod_issues)) from None
+    if pod_issues:
+        raise Rejected(pod_issues)
     return model
 
 
 def faults(kind: Kind, body: Any, *, strict: bool = True) -> tuple[Issue, ...]:
-    """Everything that is wrong with a body; the same rules as `parse`."""
+    """The issues of a body, by the same rules as `parse`; empty if it is valid."""
     try:
         parse(kind, body, strict=strict)
     except Rejected as rejected:
@@ -55,20 +56,20 @@ def faults(kind: Kind, body: Any, *, strict: bool = True) -> tuple[Issue, ...]:
     return ()
 
 
-def unknown(kind: Kind, body: Any) -> tuple[Issue, ...]:
-    """Fields in the pod specs of a body that are not known: kept, for a newer Kubernetes may have them, but worth a warning."""
-    return tuple(issue for issue in pod_spec_rules.judged(kind, body) if issue.kind is Fault.UNKNOWN)
+def unknown_pod_fields(kind: Kind, body: Any) -> tuple[Issue, ...]:
+    """The unknown fields of the pod specs in a body. They are kept, because a newer Kubernetes may have them, and reported as warnings."""
+    return tuple(issue for issue in pod_spec_rules.object_findings(kind, body) if issue.type is ErrorType.UNKNOWN)
 
 
-def beside(issues: tuple[Issue, ...], deeper: tuple[Issue, ...]) -> Iterator[Issue]:
-    """The issues without those that are told better: the model looks at the little of a pod spec that we read ourselves."""
-    told = {issue.path for issue in deeper}
-    return (issue for issue in issues if issue.path not in told)
+def without_repeats(issues: tuple[Issue, ...], pod_issues: tuple[Issue, ...]) -> Iterator[Issue]:
+    """The issues of the model without those that `pod_spec_rules` reports as well, in Kubernetes' words."""
+    reported = {issue.path for issue in pod_issues}
+    return (issue for issue in issues if issue.path not in reported)
 
 
-def mistaken(kind: Kind, body: Any) -> Iterator[Issue]:
-    """Whether the object says that it is something else; then no other complaint makes sense."""
+def kind_issues(kind: Kind, body: Any) -> Iterator[Issue]:
+    """An issue for `apiVersion` and `kind` if they are not those of `kind`: then no other rule applies."""
     if isinstance(body, Mapping):
         for field, expected in (("apiVersion", kind.api_version), ("kind", kind.name)):
             if body.get(field) != expected:
-                yield Issue((field,), Fault.MALFORMED, f'must be "{expected}", got {shown(body.get(field))}')
+                yield Issue((field,), ErrorType.MALFORMED, f'must be "{expected}", got {shown(body.get(field))}')

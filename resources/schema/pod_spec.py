@@ -1,4 +1,4 @@
-"""Pod specs pass through whole; here is the shape of the little in them that we read, and the name of the type that a CRD takes them by."""
+"""PodSpec: a core/v1 PodSpec, passed through unchanged. Only the fields that the engine reads have a model here."""
 
 from typing import Annotated, Any
 
@@ -9,7 +9,7 @@ from resources.schema.wire import PUBLISHED, Int64, Seq, Wire
 
 
 class _Shape(Wire):
-    """A part of a pod spec: what is not named here is not looked at."""
+    """A part of a pod spec. Fields without a model are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -48,7 +48,7 @@ class _PodSpec(_Shape):
 
 
 def _shaped(value: Any) -> Any:
-    """The very spec that was given, once the parts that we read are known to be readable."""
+    """The value itself, after validating the fields that the engine reads."""
     if not isinstance(value, dict):
         raise PydanticCustomError("dict_type", "must be an object")
     _PodSpec.model_validate(value)
@@ -56,4 +56,4 @@ def _shaped(value: Any) -> Any:
 
 
 PodSpec = Annotated[dict[str, Any], PlainValidator(_shaped), WithJsonSchema({PUBLISHED: "PodSpec"})]
-"""A core/v1 PodSpec, never copied. `resources.schema.pod_spec_rules` judges the whole of it, for those who write one."""
+"""A core/v1 PodSpec, never copied. `resources.schema.pod_spec_rules` validates all of it in manifests."""

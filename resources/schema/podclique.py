@@ -1,4 +1,4 @@
-"""PodClique: pods of one role, all alike."""
+"""PodClique: pods of one role, created from one template."""
 
 from resources.schema.autoscaling import AutoScaling
 from resources.schema.meta import Condition, LastError, Root
@@ -7,24 +7,24 @@ from resources.schema.wire import Int32, Int64, Seq, Timestamp, Wire, required, 
 
 
 class PodCliqueSpec(Wire):
-    """What the pods are, and how many."""
+    """The pod template and the number of pods."""
 
     role_name: str
-    """The role that these pods play in the workload; no two cliques of a set share one."""
+    """The role of the pods in the workload; unique within the set."""
     pod_spec: PodSpec
-    """The pods' specification: a core/v1 PodSpec, passed on as it is."""
+    """The specification of the pods: a core/v1 PodSpec, used unchanged."""
     replicas: Int32 = silent(1, required=True)
-    """How many pods."""
+    """The number of pods."""
     min_available: Int32 | None = None
-    """How few pods still make the clique useful: fewer are not scheduled, and falling below counts as a breach. By default all."""
+    """The minimum of pods: fewer are not scheduled, and falling below is a breach that leads to gang termination. By default all pods."""
     starts_after: Seq[str] = ()
-    """Cliques whose pods must be ready before these start: short names inside a set, full names in an object of its own."""
+    """The cliques whose pods must be ready before these pods start: clique names in a PodCliqueSet, PodClique names in a PodClique."""
     auto_scaling_config: AutoScaling | None = None
-    """Scales the clique by itself; only for cliques outside of scaling groups."""
+    """Autoscaling of the clique; only for cliques outside scaling groups."""
 
 
 class PodsUpdating(Wire):
-    """Which ready pods are being replaced."""
+    """The ready pods that are being replaced."""
 
     current: str
     """The pod that is being replaced."""
@@ -33,53 +33,53 @@ class PodsUpdating(Wire):
 
 
 class PodCliqueUpdate(Wire):
-    """How far the latest change of the pods has come."""
+    """The progress of the latest update."""
 
     update_started_at: Timestamp | None = None
-    """When it began."""
+    """When the update began."""
     update_ended_at: Timestamp | None = None
-    """When it was through."""
+    """When the update ended."""
     pod_clique_set_generation_hash: str
-    """The set's hash that it leads to."""
+    """The generation hash of the set that the update leads to."""
     pod_template_hash: str
-    """The pod template's hash that it leads to."""
+    """The hash of the pod template that the update leads to."""
     ready_pods_selected_to_update: PodsUpdating | None = None
-    """Which ready pods are being replaced."""
+    """The ready pods that are being replaced."""
 
 
 class PodCliqueStatus(Wire):
-    """What became of it."""
+    """The observed state."""
 
     observed_generation: Int64 | None = None
-    """The metadata.generation that this status is about."""
+    """The metadata.generation that this status refers to."""
     last_errors: Seq[LastError] = ()
-    """What went wrong in the latest pass."""
+    """The errors of the latest reconciliation."""
     replicas: Int32 = silent(0)
-    """How many pods there are."""
+    """The number of pods."""
     ready_replicas: Int32 = required(0)
-    """How many of them are ready."""
+    """The number of pods that are ready."""
     updated_replicas: Int32 = required(0)
-    """How many of them have the current template."""
+    """The number of pods that have the current template."""
     schedule_gated_replicas: Int32 = required(0)
-    """How many of them are kept from the scheduler by a gate."""
+    """The number of pods with a scheduling gate."""
     scheduled_replicas: Int32 = required(0)
-    """How many of them have a node."""
+    """The number of pods that are scheduled."""
     hpa_pod_selector: str | None = None
-    """The label selector by which an autoscaler finds the pods."""
+    """The label selector of the pods, for autoscalers."""
     conditions: Seq[Condition] = ()
-    """QueryResults about the clique as a whole."""
+    """The conditions of the clique."""
     current_pod_clique_set_generation_hash: str | None = None
-    """The hash of the set's templates that all pods have."""
+    """The generation hash of the set that all pods have."""
     current_pod_template_hash: str | None = None
     """The hash of the pod template that all pods have."""
     update_progress: PodCliqueUpdate | None = None
-    """How far the latest change has come."""
+    """The progress of the latest update."""
 
 
 class PodClique(Root):
-    """PodClique is a number of pods of one role, made from one template."""
+    """PodClique is a number of pods of one role, created from one template."""
 
     spec: PodCliqueSpec
-    """What the pods are, and how many."""
+    """The pod template and the number of pods."""
     status: PodCliqueStatus | None = None
-    """What became of it."""
+    """The observed state."""

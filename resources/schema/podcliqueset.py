@@ -1,4 +1,4 @@
-"""PodCliqueSet: a workload of many roles, as its author writes it."""
+"""PodCliqueSet: a workload of several roles."""
 
 from typing import Final, Literal
 
@@ -12,7 +12,7 @@ from resources.schema.topology import TopologyConstraint
 from resources.schema.wire import BY_NAME, Duration, Int32, Int64, Rule, Seq, Timestamp, Wire, required, rules, silent
 
 TERMINATION_DELAY: Final = "4h0m0s"
-"""How long a breach is borne when nothing is said."""
+"""The default of terminationDelay."""
 
 StartupType = Literal["CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"]
 UpdateType = Literal["RollingRecreate", "OnDelete"]
@@ -20,7 +20,7 @@ GangPhase = Literal["Pending", "Starting", "Running", "Failed", "Succeeded"]
 
 
 def _no_pack_domain(holder: str, present: str) -> Rule:
-    """New workloads must not use the deprecated field; those that do already may be changed."""
+    """New workloads must not use the deprecated field; existing ones may keep it."""
     return Rule(
         cel=f"oldSelf.hasValue() || !({present})",
         message="packDomain is deprecated and cannot be used on new workloads; use pack.required",
@@ -49,164 +49,164 @@ CREATE_RULES: Final = (
 
 
 class UpdateStrategy(Wire):
-    """How changed templates reach the pods."""
+    """How pods are updated when their template changes."""
 
     type: UpdateType = "RollingRecreate"
-    """RollingRecreate replaces one replica after the other; OnDelete leaves that to whoever deletes pods."""
+    """RollingRecreate replaces one replica after the other; OnDelete replaces a pod only after somebody deletes it."""
 
 
 class HeadlessServiceConfig(Wire):
-    """The service that gives the pods their DNS names."""
+    """The headless Service, which gives the pods their DNS names."""
 
     publish_not_ready_addresses: bool = required(True)
     """Whether pods have a DNS name before they are ready."""
 
 
 class CliqueTemplateSpec(PodCliqueSpec):
-    """What the pods of a clique are, and how many, where its author may leave out what a clique of its own must have."""
+    """The pod template and the number of pods of a clique in a set."""
 
     role_name: str = silent("")
-    """The role that these pods play in the workload; no two cliques of a set share one, and none at all is a role too."""
+    """The role of the pods in the workload; unique within the set."""
     replicas: Int32 = silent(1)
-    """How many pods in each replica of the set."""
+    """The number of pods in each replica of the set."""
 
 
 class CliqueTemplate(Wire):
-    """One clique of every replica."""
+    """One clique of each replica."""
 
     name: str
-    """What it is called within the set."""
+    """The name of the clique within the set."""
     labels: dict[str, str] = {}
-    """Labels for the clique and its pods."""
+    """Labels of the clique and its pods."""
     annotations: dict[str, str] = {}
-    """Annotations for the clique and its pods."""
+    """Annotations of the clique and its pods."""
     topology_constraint: TopologyConstraint | None = None
-    """How close together its pods must be scheduled."""
+    """The topology constraint of its pods."""
     resource_sharing: Seq[ResourceSharing] = ()
-    """Claims that its pods share."""
+    """Resource claims that its pods share."""
     spec: CliqueTemplateSpec
-    """What its pods are, and how many."""
+    """The pod template and the number of pods."""
 
 
 class ScalingGroupConfig(Wire):
-    """Cliques of every replica that are scaled together."""
+    """Cliques of each replica that are scaled together."""
 
     name: str
-    """What the group is called within the set."""
+    """The name of the group within the set."""
     clique_names: Seq[str]
-    """The members."""
+    """The names of the cliques in the group."""
     annotations: dict[str, str] = {}
-    """Annotations for the group."""
+    """Annotations of the group."""
     replicas: Int32 = 1
-    """How many replicas of the group to begin with."""
+    """The initial number of replicas of the group."""
     min_available: Int32 = 1
-    """How few replicas still make the group useful: so many are scheduled as one gang with the rest of the set's replica."""
+    """The minimum of replicas: these are scheduled in one gang with the rest of the set's replica."""
     scale_config: AutoScaling | None = None
-    """Scales the group by itself."""
+    """Autoscaling of the group."""
     resource_sharing: Seq[GroupResourceSharing] = ()
-    """Claims that its pods share."""
+    """Resource claims that its pods share."""
     topology_constraint: TopologyConstraint | None = None
-    """How close together the pods of one replica must be scheduled."""
+    """The topology constraint of the pods of one replica."""
 
 
 class Template(Wire):
-    """What every replica is made of."""
+    """The template of each replica."""
 
     cliques: Seq[CliqueTemplate] = Field(json_schema_extra=BY_NAME)
-    """The roles, in starting order where there is one."""
+    """The cliques. Their order is the start order if cliqueStartupType is CliqueStartupTypeInOrder."""
     clique_startup_type: StartupType = "CliqueStartupTypeAnyOrder"
-    """Whether cliques start in any order, in the order of the list, or after those that startsAfter names."""
+    """Whether cliques start in any order, in the order of the list, or after the cliques in startsAfter."""
     priority_class_name: str = ""
-    """The priority of the workload's gangs and pods."""
+    """The priority class of the gangs and pods."""
     headless_service_config: HeadlessServiceConfig | None = None
-    """The service that gives the pods their DNS names."""
+    """The headless Service, which gives the pods their DNS names."""
     topology_constraint: TopologyConstraint | None = None
-    """How close together the pods of one replica must be scheduled."""
+    """The topology constraint of the pods of one replica."""
     termination_delay: Duration | None = None
-    """How long fewer pods than minAvailable are borne before the gang is recycled, such as 30s or 4h (the default)."""
+    """How long a gang may be below minAvailable before it is terminated, such as 30s or 4h (the default)."""
     resource_claim_templates: Seq[ResourceClaimTemplate] = ()
-    """Claim templates that resourceSharing entries may name."""
+    """Templates of resource claims, to which resourceSharing entries refer."""
     resource_sharing: Seq[SetResourceSharing] = ()
-    """Claims that pods of the set share."""
+    """Resource claims that pods of the set share."""
     pod_clique_scaling_groups: Seq[ScalingGroupConfig] = ()
-    """Cliques that are scaled together."""
+    """Groups of cliques that are scaled together."""
 
 
 class PodCliqueSetSpec(Wire):
-    """The workload, and how often."""
+    """The template and the number of replicas."""
 
     replicas: Int32 = 0
-    """How many replicas of the whole workload."""
+    """The number of replicas of the whole workload."""
     update_strategy: UpdateStrategy | None = None
-    """How changed templates reach the pods; by default RollingRecreate."""
+    """How pods are updated when their template changes; by default RollingRecreate."""
     template: Template
-    """What every replica is made of."""
+    """The template of each replica."""
 
 
 class ReplicaUpdate(Wire):
-    """A replica that is being changed."""
+    """A replica that is being updated."""
 
     replica_index: Int32
-    """Which one."""
+    """The index of the replica."""
     update_started_at: Timestamp | None = None
-    """When it began."""
+    """When the update began."""
     update_ended_at: Timestamp | None = None
-    """When it was through."""
+    """When the update ended."""
 
 
 class PodCliqueSetUpdate(Wire):
-    """How far the latest change of the templates has come."""
+    """The progress of the latest update."""
 
     update_started_at: Timestamp | None = None
-    """When it began."""
+    """When the update began."""
     update_ended_at: Timestamp | None = None
-    """When it was through."""
+    """When the update ended."""
     updated_pod_cliques_count: Int32 = 0
-    """How many cliques outside of groups are through."""
+    """The number of cliques outside scaling groups that are updated."""
     total_pod_cliques_count: Int32 = 0
-    """How many cliques outside of groups there are."""
+    """The number of cliques outside scaling groups."""
     updated_pod_clique_scaling_groups_count: Int32 = 0
-    """How many scaling groups are through."""
+    """The number of scaling groups that are updated."""
     total_pod_clique_scaling_groups_count: Int32 = 0
-    """How many scaling groups there are."""
+    """The number of scaling groups."""
     currently_updating: Seq[ReplicaUpdate] = ()
-    """The replicas that are being changed; at most one."""
+    """The replicas that are being updated; at most one."""
 
 
 class GangStatus(Wire):
-    """What became of one gang."""
+    """The state of one gang."""
 
     name: str
-    """The PodGang's name."""
+    """The name of the PodGang."""
     phase: GangPhase
-    """How far it is."""
+    """The phase of the gang."""
     conditions: Seq[Condition] = ()
-    """QueryResults about the gang as a whole."""
+    """The conditions of the gang."""
 
 
 class PodCliqueSetStatus(Wire):
-    """What became of it."""
+    """The observed state."""
 
     observed_generation: Int64 | None = None
-    """The metadata.generation that this status is about."""
+    """The metadata.generation that this status refers to."""
     conditions: Seq[Condition] = ()
-    """QueryResults about the set as a whole."""
+    """The conditions of the set."""
     last_errors: Seq[LastError] = ()
-    """What went wrong in the latest pass."""
+    """The errors of the latest reconciliation."""
     replicas: Int32 = silent(0)
-    """How many replicas there are."""
+    """The number of replicas."""
     updated_replicas: Int32 = required(0)
-    """How many of them have the current templates."""
+    """The number of replicas that have the current templates."""
     available_replicas: Int32 = required(0)
-    """How many of them have enough ready pods everywhere."""
+    """The number of replicas whose cliques and groups all have their minimum of ready pods."""
     hpa_pod_selector: str | None = None
-    """The label selector by which an autoscaler finds the pods."""
+    """The label selector of the pods, for autoscalers."""
     pod_gang_statuses: Seq[GangStatus] = ()
-    """What became of the gangs."""
+    """The state of the gangs."""
     current_generation_hash: str | None = None
-    """The hash of all pod templates."""
+    """The generation hash: the hash of all pod templates."""
     update_progress: PodCliqueSetUpdate | None = None
-    """How far the latest change has come."""
+    """The progress of the latest update."""
 
 
 class PodCliqueSet(Root):
@@ -215,6 +215,6 @@ class PodCliqueSet(Root):
     model_config = ConfigDict(json_schema_extra=rules(*CREATE_RULES))
 
     spec: PodCliqueSetSpec
-    """The workload, and how often."""
+    """The template and the number of replicas."""
     status: PodCliqueSetStatus | None = None
-    """What became of it."""
+    """The observed state."""

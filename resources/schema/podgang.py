@@ -1,32 +1,32 @@
-"""PodGang: what a scheduler must place as a whole or not at all."""
+"""PodGang: pods that a scheduler places all together or not at all."""
 
 from resources.schema.meta import Condition, Root
 from resources.schema.wire import Int32, Seq, Wire
 
 
 class NamespacedName(Wire):
-    """An object of a known kind."""
+    """A reference to an object of a known kind."""
 
     namespace: str
-    """Its namespace."""
+    """The namespace."""
     name: str
-    """Its name."""
+    """The name."""
 
 
 class PackConstraint(Wire):
-    """Within which node label's value to stay."""
+    """The node label within one value of which the pods are placed."""
 
     required: str | None = None
-    """A node label key: all pods land on nodes with one value of it, or none is scheduled."""
+    """A node label key: all pods are placed on nodes with the same value of it, or none is scheduled."""
     preferred: str | None = None
-    """A node label key: all pods land on nodes with one value of it, if that can be had."""
+    """A node label key: all pods are placed on nodes with the same value of it, if possible."""
 
 
 class GangTopologyConstraint(Wire):
-    """How close together the pods must be scheduled."""
+    """A topology constraint."""
 
     pack_constraint: PackConstraint | None = None
-    """Within which node label's value to stay."""
+    """The node label within one value of which the pods are placed."""
 
 
 class PodGroup(Wire):
@@ -37,52 +37,52 @@ class PodGroup(Wire):
     pod_references: Seq[NamespacedName]
     """The pods."""
     min_replicas: Int32
-    """How many of them must be scheduled for the gang to be worth it."""
+    """The minimum of pods of this group that must be scheduled for the gang to be scheduled."""
     topology_constraint: GangTopologyConstraint | None = None
-    """How close together they must be."""
+    """The topology constraint of these pods."""
 
 
 class TopologyGroup(Wire):
-    """Pod groups with a constraint in common."""
+    """Pod groups with a common constraint."""
 
     name: str
-    """What it is called."""
+    """The name of the constraint."""
     pod_group_names: Seq[str]
     """The pod groups."""
     topology_constraint: GangTopologyConstraint | None = None
-    """How close together they must be."""
+    """The topology constraint of these pods."""
 
 
 class PodGangSpec(Wire):
-    """The pods, and what placing them takes."""
+    """The pods and their constraints."""
 
     podgroups: Seq[PodGroup]
-    """The gang's parts, one per clique."""
+    """The pod groups, one for each clique."""
     topology_constraint: GangTopologyConstraint | None = None
-    """How close together all of them must be."""
+    """The topology constraint of all pods."""
     topology_constraint_group_configs: Seq[TopologyGroup] = ()
-    """How close together some of them must be."""
+    """Topology constraints of some pod groups together."""
     priority_class_name: str | None = None
-    """The priority of the gang."""
+    """The priority class of the gang."""
     reuse_reservation_ref: NamespacedName | None = None
-    """A gang whose place this one may take over."""
+    """A gang whose reservation this one may reuse."""
 
 
 class PodGangStatus(Wire):
-    """What became of it."""
+    """The observed state."""
 
     phase: str
-    """How far it is: Pending, Starting or Running."""
+    """The phase: Pending, Starting or Running."""
     conditions: Seq[Condition] = ()
-    """QueryResults about the gang as a whole."""
+    """The conditions of the gang."""
     placement_score: float | None = None
-    """How well it was placed: 1 is as good as can be."""
+    """How well the gang was placed; 1 is the best."""
 
 
 class PodGang(Root):
     """PodGang is a set of pods that are scheduled together or not at all."""
 
     spec: PodGangSpec
-    """The pods, and what placing them takes."""
+    """The pods and their constraints."""
     status: PodGangStatus | None = None
-    """What became of it."""
+    """The observed state."""

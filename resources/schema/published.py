@@ -1,6 +1,6 @@
-"""Published: the types of a pod spec as a Kubernetes API server publishes them, and what a CRD makes of them.
+"""Published: the types of a pod spec as a Kubernetes API server publishes them, and their structural schemas.
 
-The file beside this one holds them; `make pod-spec` writes it anew from a real server. It is read when a pod spec is first judged.
+They are in `pod_spec.json`, which `make pod-spec` generates from a real API server. It is read when a pod spec is first validated.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ INT_OR_STRING: Final[Schema] = {"x-kubernetes-int-or-string": True, "anyOf": [{"
 AMOUNT: Final[Schema] = {
     "x-kubernetes-preserve-unknown-fields": True,
     "pattern": QUANTITY,
-    # A pod may ask for `cpu: 0.5`, and no type of a CRD holds text and fractions: so anything is taken, and what is neither is refused.
+    # A pod may request `cpu: 0.5`, but no type of a CRD allows text and fractions: so all types are allowed, and the others excluded here.
     "not": {"enum": [False, True, [], {}]},
     "maxItems": 0,
     "maxProperties": 0,
@@ -27,35 +27,35 @@ UNIONS: Final[Mapping[frozenset[str], Schema]] = {
     frozenset({"integer", "string"}): INT_OR_STRING,
     frozenset({"number", "string"}): AMOUNT,
 }
-"""What a CRD says for the unions that Kubernetes has."""
+"""The structural schema of each union of types."""
 
 
 @cache
 def definitions() -> Mapping[str, Schema]:
-    """Every type by its name. They refer to one another by name, and nothing contains itself."""
-    found: Mapping[str, Schema] = orjson.loads(get_data(__package__, "pod_spec.json") or b"")["definitions"]
-    return found
+    """Every type by its name. Types refer to one another by name; none contains itself."""
+    types: Mapping[str, Schema] = orjson.loads(get_data(__package__, "pod_spec.json") or b"")["definitions"]
+    return types
 
 
 def properties(schema: Schema) -> dict[str, Schema]:
-    """The fields of an object. Where a field may be absent, an empty word is as good as none: to Kubernetes they are the same."""
-    needed = schema.get("required", ())
+    """The fields of an object. An optional enum also allows the empty string, which Kubernetes treats as absent."""
+    required = schema.get("required", ())
     return {
-        name: {**field, "enum": [*field["enum"], ""]} if "enum" in field and name not in needed and "" not in field["enum"] else field
+        name: {**field, "enum": [*field["enum"], ""]} if "enum" in field and name not in required and "" not in field["enum"] else field
         for name, field in schema.get("properties", {}).items()
     }
 
 
 def union(schema: Schema) -> frozenset[str]:
-    """The types between which a value may choose; none for what is of one type."""
-    return frozenset(one["type"] for one in schema.get("oneOf", ()))
+    """The types that a value may have; empty if it has a single type."""
+    return frozenset(option["type"] for option in schema.get("oneOf", ()))
 
 
 @cache
 def structural(name: str) -> Schema:
-    """The structural schema of a type, with everything written out: open at every level, so that what a newer Kubernetes adds is kept.
+    """The structural schema of a type with all references resolved. Every object keeps unknown fields, for newer versions of Kubernetes.
 
-    No defaults and no keys of lists: see docs/decisions.md. Parts that are alike are shared, and not to be changed.
+    It has no defaults and no list keys: see docs/decisions.md. Equal parts are shared objects, which must not be changed.
     """
     return _structural(definitions()[name])
 

@@ -1,4 +1,4 @@
-"""Rejection: what a model finds wrong with a body, in the words of whoever wrote the body."""
+"""Rejection: the validation errors of a model as issues of the manifest."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -6,23 +6,23 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from resources.schema.issues import UNSAID, Fault, Issue, Rejected, shown
+from resources.schema.issues import NO_VALUE, ErrorType, Issue, Rejected, shown
 
-Told = Callable[[ErrorDetails, Mapping[str, Any]], tuple[Fault, str]]
-"""How an error of the model is told to the author of the manifest."""
-
-
-def _expected(what: str) -> Told:
-    return lambda error, _: (Fault.MALFORMED, f"must be {what}, got {shown(error['input'])}")
+Describe = Callable[[ErrorDetails, Mapping[str, Any]], tuple[ErrorType, str]]
+"""An error of the model and its context -> the type and the message of an issue."""
 
 
-def _said(error: ErrorDetails, _: Mapping[str, Any]) -> tuple[Fault, str]:
-    return Fault.MALFORMED, f"{error['msg']}, got {shown(error['input'])}"
+def _expected(what: str) -> Describe:
+    return lambda error, _: (ErrorType.MALFORMED, f"must be {what}, got {shown(error['input'])}")
 
 
-TOLD: Final[Mapping[str, Told]] = {
-    "missing": lambda *_: (Fault.REQUIRED, ""),
-    "extra_forbidden": lambda *_: (Fault.UNKNOWN, ""),
+def _default(error: ErrorDetails, _: Mapping[str, Any]) -> tuple[ErrorType, str]:
+    return ErrorType.MALFORMED, f"{error['msg']}, got {shown(error['input'])}"
+
+
+BY_ERROR: Final[Mapping[str, Describe]] = {
+    "missing": lambda *_: (ErrorType.REQUIRED, ""),
+    "extra_forbidden": lambda *_: (ErrorType.UNKNOWN, ""),
     "int_type": _expected("an integer"),
     "float_type": _expected("a number"),
     "bool_type": _expected("true or false"),
@@ -31,41 +31,41 @@ TOLD: Final[Mapping[str, Told]] = {
     "dict_type": _expected("an object"),
     "model_type": _expected("an object"),
     "literal_error": lambda _, detail: (
-        Fault.UNSUPPORTED,
+        ErrorType.UNSUPPORTED,
         f"supported values: {detail['expected'].replace(' or ', ', ')}".replace("'", '"'),
     ),
-    "string_pattern_mismatch": lambda _, detail: (Fault.INVALID, f"must match {detail['pattern']}"),
-    "string_too_short": lambda _, detail: (Fault.INVALID, f"must have at least {detail['min_length']} characters"),
-    "string_too_long": lambda _, detail: (Fault.INVALID, f"must have at most {detail['max_length']} characters"),
-    "too_short": lambda _, detail: (Fault.INVALID, f"must have at least {detail['min_length']} entries"),
-    "greater_than": lambda _, detail: (Fault.INVALID, f"must be greater than {detail['gt']}"),
-    "less_than_equal": lambda _, detail: (Fault.INVALID, f"must be at most {detail['le']}"),
-    "greater_than_equal": lambda _, detail: (Fault.INVALID, f"must be at least {detail['ge']}"),
-    "rule": lambda _, detail: (RULED[detail["reason"]], detail["message"]),
+    "string_pattern_mismatch": lambda _, detail: (ErrorType.INVALID, f"must match {detail['pattern']}"),
+    "string_too_short": lambda _, detail: (ErrorType.INVALID, f"must have at least {detail['min_length']} characters"),
+    "string_too_long": lambda _, detail: (ErrorType.INVALID, f"must have at most {detail['max_length']} characters"),
+    "too_short": lambda _, detail: (ErrorType.INVALID, f"must have at least {detail['min_length']} entries"),
+    "greater_than": lambda _, detail: (ErrorType.INVALID, f"must be greater than {detail['gt']}"),
+    "less_than_equal": lambda _, detail: (ErrorType.INVALID, f"must be at most {detail['le']}"),
+    "greater_than_equal": lambda _, detail: (ErrorType.INVALID, f"must be at least {detail['ge']}"),
+    "rule": lambda _, detail: (BY_REASON[detail["reason"]], detail["message"]),
 }
-RULED: Final[Mapping[str, Fault]] = {
-    "FieldValueRequired": Fault.REQUIRED,
-    "FieldValueInvalid": Fault.INVALID,
-    "FieldValueDuplicate": Fault.DUPLICATE,
+BY_REASON: Final[Mapping[str, ErrorType]] = {
+    "FieldValueRequired": ErrorType.REQUIRED,
+    "FieldValueInvalid": ErrorType.INVALID,
+    "FieldValueDuplicate": ErrorType.DUPLICATE,
 }
-"""Kubernetes' words for the reasons that our rules have."""
+"""The error type for the `reason` of a `Rule`."""
 
 
 def issue(error: ErrorDetails) -> Issue:
-    """What the model found, as an issue of the field that it found it in."""
+    """The issue for one validation error."""
     detail = error.get("ctx", {})
-    kind, message = TOLD.get(error["type"], _said)(error, detail)
-    # A rule across fields is about more than the one value it was found in; if it has a value to show, it says so.
-    value = detail.get("value", UNSAID) if error["type"] == "rule" else error["input"]
+    type_, message = BY_ERROR.get(error["type"], _default)(error, detail)
+    # A rule across fields concerns more than the value at which it was found; it names the value to show, if any.
+    value = detail.get("value", NO_VALUE) if error["type"] == "rule" else error["input"]
     path = (*(part for part in error["loc"] if part != "[key]"), *detail.get("field", ()))
-    return Issue(path, kind, message, value)
+    return Issue(path, type_, message, value)
 
 
 def rejection(error: ValidationError) -> Rejected:
-    """Everything that a model found wrong, as one error."""
-    return Rejected(issue(found) for found in error.errors(include_url=False) if not _is_aftermath(found))
+    """All validation errors as one `Rejected`."""
+    return Rejected(issue(details) for details in error.errors(include_url=False) if not _is_consequence(details))
 
 
-def _is_aftermath(error: ErrorDetails) -> bool:
-    """Whether a list is called too short only because entries of it are wrong, which is told already."""
+def _is_consequence(error: ErrorDetails) -> bool:
+    """Whether a list counts as too short only because some of its entries are invalid, which are reported themselves."""
     return error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]

@@ -5,18 +5,18 @@ from resources.schema.wire import Int32, Int64, Seq, Timestamp, Wire, required, 
 
 
 class ScalingGroupSpec(Wire):
-    """Which cliques, and how often."""
+    """The cliques and the number of replicas."""
 
     replicas: Int32 = required(1)
-    """How many replicas of the group; each holds one clique of every name."""
+    """The number of replicas of the group; each has one PodClique for each name."""
     min_available: Int32 = 1
-    """How few replicas still make the group useful: so many are scheduled as one gang with the rest of the set's replica."""
+    """The minimum of replicas: these are scheduled in one gang with the rest of the set's replica."""
     clique_names: Seq[str]
-    """The members, by their short names in the set."""
+    """The names of the cliques in the PodCliqueSet."""
 
 
 class ReplicasUpdating(Wire):
-    """Which ready replicas are being replaced."""
+    """The ready replicas that are being replaced."""
 
     current: Int32
     """The index of the replica that is being replaced."""
@@ -25,51 +25,51 @@ class ReplicasUpdating(Wire):
 
 
 class ScalingGroupUpdate(Wire):
-    """How far the latest change of the pods has come."""
+    """The progress of the latest update."""
 
     update_started_at: Timestamp
-    """When it began."""
+    """When the update began."""
     update_ended_at: Timestamp | None = None
-    """When it was through."""
+    """When the update ended."""
     pod_clique_set_generation_hash: str
-    """The set's hash that it leads to."""
+    """The generation hash of the set that the update leads to."""
     updated_pod_cliques_count: Int32 = silent(0)
-    """How many cliques are through."""
+    """The number of cliques that are updated."""
     total_pod_cliques_count: Int32 = silent(0)
-    """How many cliques there are."""
+    """The number of cliques."""
     ready_replica_indices_selected_to_update: ReplicasUpdating | None = None
-    """Which ready replicas are being replaced."""
+    """The ready replicas that are being replaced."""
 
 
 class ScalingGroupStatus(Wire):
-    """What became of it."""
+    """The observed state."""
 
     observed_generation: Int64 | None = None
-    """The metadata.generation that this status is about."""
+    """The metadata.generation that this status refers to."""
     last_errors: Seq[LastError] = ()
-    """What went wrong in the latest pass."""
+    """The errors of the latest reconciliation."""
     replicas: Int32 = silent(0)
-    """How many replicas there are."""
+    """The number of replicas."""
     scheduled_replicas: Int32 = required(0)
-    """How many of them have enough pods with a node."""
+    """The number of replicas that have their minimum of scheduled pods."""
     available_replicas: Int32 = required(0)
-    """How many of them have enough ready pods."""
+    """The number of replicas that have their minimum of ready pods."""
     updated_replicas: Int32 = required(0)
-    """How many of them have the current templates."""
+    """The number of replicas that have the current templates."""
     selector: str | None = None
-    """The label selector by which an autoscaler finds the pods."""
+    """The label selector of the pods, for autoscalers."""
     conditions: Seq[Condition] = ()
-    """QueryResults about the group as a whole."""
+    """The conditions of the group."""
     current_pod_clique_set_generation_hash: str | None = None
-    """The hash of the set's templates that all pods have."""
+    """The generation hash of the set that all pods have."""
     update_progress: ScalingGroupUpdate | None = None
-    """How far the latest change has come."""
+    """The progress of the latest update."""
 
 
 class PodCliqueScalingGroup(Root):
     """PodCliqueScalingGroup is a number of replicas, each made of the same cliques, scaled together."""
 
     spec: ScalingGroupSpec
-    """Which cliques, and how often."""
+    """The cliques and the number of replicas."""
     status: ScalingGroupStatus | None = None
-    """What became of it."""
+    """The observed state."""

@@ -1,4 +1,4 @@
-"""Sharing: resource claims that several pods use together, at the level of a set, a group or a clique."""
+"""Sharing: resource claims that several pods share, at the level of a set, a group or a clique."""
 
 from typing import Literal
 
@@ -7,48 +7,48 @@ from resources.schema.wire import Seq, Wire
 
 
 class ResourceClaimTemplate(Wire):
-    """A claim template that lives inside the set."""
+    """A template of resource claims within the set."""
 
     name: str
-    """What resourceSharing entries call it."""
+    """The name, to which resourceSharing entries refer."""
     template_spec: ClaimTemplateSpec
-    """What each claim made from it will be."""
+    """The content of the claims that are created from it."""
 
 
 class ResourceSharing(Wire):
-    """A claim that the pods below share."""
+    """A resource claim that pods share."""
 
     name: str
-    """A template of this set, or a ResourceClaimTemplate of the cluster."""
+    """The name of a template in resourceClaimTemplates, or of a ResourceClaimTemplate."""
     namespace: str | None = None
-    """Where the ResourceClaimTemplate lives; by default beside the set. Must be empty for a template of this set."""
+    """The namespace of the ResourceClaimTemplate; by default the set's. Must be empty for a template in resourceClaimTemplates."""
     scope: Literal["AllReplicas", "PerReplica"]
-    """One claim for all replicas together, or one for each."""
+    """One claim for all replicas, or one for each replica."""
 
 
 class CliqueFilter(Wire):
-    """Who shares: the cliques named here."""
+    """Restricts sharing to the cliques named here."""
 
     child_clique_names: Seq[str] = ()
-    """Names of cliques."""
+    """The names of cliques."""
 
 
 class Filter(CliqueFilter):
-    """Who shares: the cliques named here, and those of the groups named here."""
+    """Restricts sharing to the cliques named here and the cliques of the groups named here."""
 
     child_scaling_group_names: Seq[str] = ()
-    """Names of scaling groups."""
+    """The names of scaling groups."""
 
 
 class GroupResourceSharing(ResourceSharing):
-    """A claim that pods of a scaling group share."""
+    """A resource claim that pods of a scaling group share."""
 
     filter: CliqueFilter | None = None
-    """Who shares it; by default all."""
+    """Which cliques share it; by default all."""
 
 
 class SetResourceSharing(ResourceSharing):
-    """A claim that pods of the set share."""
+    """A resource claim that pods of the set share."""
 
     filter: Filter | None = None
-    """Who shares it; by default all."""
+    """Which cliques share it; by default all."""

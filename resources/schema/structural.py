@@ -1,4 +1,4 @@
-"""Structural schemas: what a model's JSON schema becomes so that an API server takes it in a CRD."""
+"""Structural schemas: converts a model's JSON schema to the form that CRDs require."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,25 +8,25 @@ from resources.schema.wire import LIST_KEYS, PUBLISHED, REQUIRED
 
 Schema = Mapping[str, Any]
 
-REBUILT: Final = frozenset("properties items additionalProperties anyOf const default".split())
-"""Keys that are written anew below."""
+REWRITTEN: Final = frozenset("properties items additionalProperties anyOf const default".split())
+"""Keys that `_structural` writes itself."""
 DROPPED: Final = frozenset({"title", "$ref", "$defs", REQUIRED, PUBLISHED})
-"""Keys that say nothing to a server."""
+"""Keys that CRDs do not have."""
 EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
-"""Defaults that stand for absence."""
+"""Defaults that mean absence and are left out."""
 
 
 def structural(schema: Schema, definitions: Mapping[str, Schema]) -> dict[str, Any]:
-    """The schema with references written out, null told by absence, and only keys that a CRD may hold.
+    """The schema with all references resolved, without null types, and with only the keys that a CRD may have.
 
-    Raises `ValueError` for what a CRD cannot say: a recursive model, a union, a list-map key that may be missing.
+    Raises `ValueError` for what a CRD cannot express: a recursive model, a union, a list-map key that is optional.
     """
     return _structural(schema, definitions, ())
 
 
-def _structural(schema: Schema, definitions: Mapping[str, Schema], within: tuple[str, ...]) -> dict[str, Any]:
-    schema, within = _resolved(schema, definitions, within)
-    plain = {key: value for key, value in schema.items() if key not in REBUILT | DROPPED}
+def _structural(schema: Schema, definitions: Mapping[str, Schema], ancestors: tuple[str, ...]) -> dict[str, Any]:
+    schema, ancestors = _resolved(schema, definitions, ancestors)
+    plain = {key: value for key, value in schema.items() if key not in REWRITTEN | DROPPED}
     if "anyOf" in schema:
         plain["anyOf"] = schema["anyOf"]  # an int-or-string: the one union that a CRD knows
     if schema.get("default") not in EMPTY:
@@ -34,52 +34,52 @@ def _structural(schema: Schema, definitions: Mapping[str, Schema], within: tuple
     if "const" in schema:
         plain["enum"] = [schema["const"]]
     if "items" in schema:
-        plain["items"] = _structural(schema["items"], definitions, within)
-        _keyed(plain)
+        plain["items"] = _structural(schema["items"], definitions, ancestors)
+        _check_list_keys(plain)
     if isinstance(schema.get("additionalProperties"), Mapping):
-        plain["additionalProperties"] = _structural(schema["additionalProperties"], definitions, within)
+        plain["additionalProperties"] = _structural(schema["additionalProperties"], definitions, ancestors)
     if "properties" in schema:
-        plain |= _properties(schema, definitions, within)
+        plain |= _properties(schema, definitions, ancestors)
     if PUBLISHED in schema:
         plain |= published.structural(schema[PUBLISHED])
     return plain
 
 
-def _resolved(schema: Schema, definitions: Mapping[str, Schema], within: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
-    """The schema with its reference or its only non-null alternative put in its place; what stands beside them wins."""
+def _resolved(schema: Schema, definitions: Mapping[str, Schema], ancestors: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
+    """The schema with its reference, or its only non-null alternative, put in its place; keys next to them take precedence."""
     while "$ref" in schema or _alternatives(schema):
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
-            if name in within:
-                raise ValueError(f"{name} contains itself, which a CRD cannot say")
-            inner, within = definitions[name], (*within, name)
+            if name in ancestors:
+                raise ValueError(f"{name} contains itself, which a CRD cannot express")
+            inner, ancestors = definitions[name], (*ancestors, name)
         else:
             inner = _only(_alternatives(schema))
-        beside = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
-        schema = {**inner, **beside}
-    return schema, within
+        other_keys = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
+        schema = {**inner, **other_keys}
+    return schema, ancestors
 
 
 def _alternatives(schema: Schema) -> list[Schema]:
-    return [] if "x-kubernetes-int-or-string" in schema else [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    return [] if "x-kubernetes-int-or-string" in schema else [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
 
 
 def _only(alternatives: list[Schema]) -> Schema:
     if len(alternatives) != 1:
-        raise ValueError(f"a union of {len(alternatives)} types, which a CRD cannot say")
+        raise ValueError(f"a union of {len(alternatives)} types, which a CRD cannot express")
     return alternatives[0]
 
 
-def _properties(schema: Schema, definitions: Mapping[str, Schema], within: tuple[str, ...]) -> dict[str, Any]:
-    """The properties, and which of them must be there: those without a default, and those that are marked."""
+def _properties(schema: Schema, definitions: Mapping[str, Schema], ancestors: tuple[str, ...]) -> dict[str, Any]:
+    """The properties, and the required ones: those without a default and those with the mark `REQUIRED`."""
     fields: Mapping[str, Schema] = schema["properties"]
-    needed = [name for name, field in fields.items() if name in schema.get("required", ()) or field.get(REQUIRED)]
-    properties = {"properties": {name: _structural(field, definitions, within) for name, field in fields.items()}}
-    return properties | ({"required": needed} if needed else {})
+    required = [name for name, field in fields.items() if name in schema.get("required", ()) or field.get(REQUIRED)]
+    properties = {"properties": {name: _structural(field, definitions, ancestors) for name, field in fields.items()}}
+    return properties | ({"required": required} if required else {})
 
 
-def _keyed(array: Mapping[str, Any]) -> None:
-    """The keys of a list that is merged as a map are always there."""
+def _check_list_keys(array: Mapping[str, Any]) -> None:
+    """Raise `ValueError` if an entry of a list of type map may lack one of the list's keys."""
     item = array["items"]
     for key in array.get(LIST_KEYS, ()):
         if key not in item.get("required", ()) and "default" not in item["properties"][key]:

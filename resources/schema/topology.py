@@ -1,4 +1,4 @@
-"""Topology: which pods must lie close together, and what "close" means on the nodes of a cluster."""
+"""Topology: topology constraints, and ClusterTopologyBinding: the topology levels of a cluster."""
 
 from typing import Annotated, Self
 
@@ -38,14 +38,14 @@ CONSTRAINT_RULES = (
 
 
 class Pack(Wire):
-    """Into which domain to pack."""
+    """The topology domain into which pods are packed."""
 
     model_config = ConfigDict(json_schema_extra=rules(*PACK_RULES))
 
     required: Domain | None = None
-    """All pods lie in one such domain, or none is scheduled."""
+    """All pods are placed in the same domain of this level, or none is scheduled."""
     preferred: Domain | None = None
-    """All pods lie in one such domain if that can be had."""
+    """All pods are placed in the same domain of this level, if possible."""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
@@ -54,14 +54,14 @@ class Pack(Wire):
 
 
 class TopologyConstraint(Wire):
-    """How close together the pods must be scheduled."""
+    """A topology constraint."""
 
     model_config = ConfigDict(json_schema_extra=rules(*CONSTRAINT_RULES))
 
     topology_name: str | None = None
-    """The ClusterTopologyBinding whose domains are meant."""
+    """The name of the ClusterTopologyBinding that defines the domains."""
     pack: Pack | None = None
-    """Into which domain to pack."""
+    """The topology domain into which pods are packed."""
     pack_domain: Domain | None = None
     """Deprecated: use pack.required."""
 
@@ -75,59 +75,59 @@ class Level(Wire):
     """One level of the topology."""
 
     domain: Domain
-    """What workloads call it, such as zone, rack or host."""
+    """The name of the level in workloads, such as zone, rack or host."""
     key: Annotated[str, Field(min_length=1, max_length=63, pattern=LABEL_KEY)]
-    """The node label whose value tells the domains apart."""
+    """The node label whose values distinguish the domains of the level."""
 
 
 class SchedulerTopology(Wire):
-    """A scheduler's own object for the same topology."""
+    """A scheduler's topology object, managed by somebody else."""
 
     scheduler_name: str
-    """The scheduler."""
+    """The name of the scheduler."""
     topology_reference: str
-    """The name of its object."""
+    """The name of the scheduler's topology object."""
 
 
 class ClusterTopologyBindingSpec(Wire):
     """The levels of a cluster's topology."""
 
     levels: Annotated[Seq[Level], Field(min_length=1)]
-    """From the broadest to the narrowest."""
+    """The levels, from the broadest to the narrowest."""
     scheduler_topology_bindings: Seq[SchedulerTopology] = ()
-    """Objects that are managed by somebody else; for schedulers not named here we keep one."""
+    """Topology objects that are managed by somebody else; for every other scheduler back end the operator manages one."""
 
 
 class SchedulerTopologyStatus(Wire):
-    """Whether a scheduler's own object says the same."""
+    """Whether a scheduler's topology object has the same levels."""
 
     scheduler_name: str
-    """The scheduler."""
+    """The name of the scheduler."""
     topology_reference: str
-    """The name of its object."""
+    """The name of the scheduler's topology object."""
     in_sync: bool
-    """Whether its levels are ours."""
+    """Whether its levels are those of the binding."""
     scheduler_backend_topology_observed_generation: Int64 = silent(0)
-    """The generation of that object which was compared."""
+    """The generation of the topology object that was compared."""
     message: str = ""
     """Why it is not in sync."""
 
 
 class ClusterTopologyBindingStatus(Wire):
-    """What was seen of the binding."""
+    """The observed state of the binding."""
 
     observed_generation: Int64 = silent(0)
-    """The metadata.generation that this status is about."""
+    """The metadata.generation that this status refers to."""
     conditions: Seq[Condition] = ()
-    """QueryResults about the binding as a whole."""
+    """The conditions of the binding."""
     scheduler_topology_statuses: Seq[SchedulerTopologyStatus] = ()
-    """One entry per scheduler."""
+    """One entry for each scheduler."""
 
 
 class ClusterTopologyBinding(Root):
     """ClusterTopologyBinding gives names to the levels of a cluster's topology and binds them to node labels."""
 
     spec: ClusterTopologyBindingSpec
-    """The levels."""
+    """The levels of the topology."""
     status: ClusterTopologyBindingStatus | None = None
-    """What was seen."""
+    """The observed state."""

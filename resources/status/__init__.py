@@ -1,1 +1,1 @@
-"""Statuses: from what is observed to what our kinds say of themselves."""
+"""Statuses: the desired status of each of our kinds, computed from what is observed."""

@@ -1,31 +1,31 @@
-"""The status of a PodClique: its pods counted, and whether enough of them serve."""
+"""The status of a PodClique: its pods by state, its update, and whether it has its minimum."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.conditions import condition, keep
+from engine.conditions import condition, merge
 from engine.resource import NOW, Body
 from resources.base import labels
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, View
-from resources.policies.availability import BREACHED, SCHEDULED, breach, ready, scheduled
-from resources.policies.rollout import has_old
+from resources.policies.availability import BREACHED, SCHEDULED, breach_state, has_minimum_ready, ready_count, scheduled_count
+from resources.policies.rollout import is_outdated
 from resources.status import errors, update
 
 
 def of(view: View, clique: CliqueView) -> Body | None:
-    """What the clique says of itself, once it is there to say it."""
+    """The desired status of a clique; None until the clique exists."""
     if clique.live is None:
         return None
     old: Mapping[str, Any] = clique.live.body.get("status") or {}
     progress = update.of_clique(view, clique, old.get("updateProgress"))
     target = progress["podTemplateHash"] if progress else clique.hash
     body: dict[str, Any] = {
-        "replicas": sum(not pod.going for pod in clique.pods),
-        "readyReplicas": ready(clique),
-        "scheduledReplicas": scheduled(clique),
-        "scheduleGatedReplicas": sum(pod.held_at_gate for pod in clique.pods),
-        "updatedReplicas": made_from(clique, target),
+        "replicas": sum(not pod.terminating for pod in clique.pods),
+        "readyReplicas": ready_count(clique),
+        "scheduledReplicas": scheduled_count(clique),
+        "scheduleGatedReplicas": sum(pod.scheduling_gated for pod in clique.pods),
+        "updatedReplicas": count_of_template(clique, target),
     }
     if clique.group is None:
         body["hpaPodSelector"] = labels.selector({**labels.default(view.root), labels.PODCLIQUE: clique.name})
@@ -43,46 +43,42 @@ def of(view: View, clique: CliqueView) -> Body | None:
 
 
 def _conditions(clique: CliqueView, old: Sequence[Mapping[str, Any]], in_progress: bool) -> Sequence[Mapping[str, Any]]:
-    """How a clique began is told as of its creation, so that it is not taken for something that happened to it (Q16)."""
+    """The first conditions bear the time of the clique's creation: they describe the initial state, not a later change (Q16)."""
     at = NOW if old or clique.live is None else clique.live.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")
     conditions = [_scheduled(clique, at), update.unknown(BREACHED) if in_progress else _breached(clique, at)]
-    return keep(old, conditions, owned=(SCHEDULED, BREACHED))
+    return merge(old, conditions, owned=(SCHEDULED, BREACHED))
 
 
-def made_from(clique: CliqueView, hash: str) -> int:
-    """Pods made from a certain template, those on their way out included."""
+def count_of_template(clique: CliqueView, hash: str) -> int:
+    """The number of pods created from the template with that hash, including terminating ones."""
     return sum(pod.hash == hash for pod in clique.pods)
 
 
 def is_settled(clique: CliqueView) -> bool:
-    """Whether all its pods exist, none is too many, and none waits at our gate."""
+    """Whether no pod has to be created, deleted or released from our scheduling gate."""
     assignment = clique.assignment
-    return not (assignment.fresh or assignment.surplus or assignment.spent or any(pod.gated for pod in assignment.kept))
-
-
-def is_available(clique: CliqueView) -> bool:
-    """Whether it is there to stay and its minimum is ready."""
-    return clique.live is not None and not clique.going and ready(clique) >= clique.clique.min_available
+    return not (assignment.new or assignment.surplus or assignment.ended or any(pod.gated for pod in assignment.kept))
 
 
 def is_updated(clique: CliqueView) -> bool:
-    """Whether it is available and all that serves in it comes from the template of today, its minimum at least."""
-    return is_available(clique) and not has_old(clique) and made_from(clique, clique.clique.hash) >= clique.clique.min_available
+    """Whether the clique has its minimum ready, no outdated pod serves, and its minimum was created from the current template."""
+    has_minimum_updated = count_of_template(clique, clique.clique.hash) >= clique.clique.min_available
+    return has_minimum_ready(clique) and not is_outdated(clique) and has_minimum_updated
 
 
 def _scheduled(clique: CliqueView, at: Any) -> dict[str, Any]:
-    minimum, found = clique.clique.min_available, scheduled(clique)
-    told = f"expected at least: {minimum}, found: {found}"
-    if found >= minimum:
-        return condition(SCHEDULED, True, "SufficientScheduledPods", f"Sufficient scheduled pods found. {told}", at=at)
-    return condition(SCHEDULED, False, "InsufficientScheduledPods", f"Insufficient scheduled pods. {told}", at=at)
+    minimum, scheduled = clique.clique.min_available, scheduled_count(clique)
+    counts = f"expected at least: {minimum}, found: {scheduled}"
+    if scheduled >= minimum:
+        return condition(SCHEDULED, True, "SufficientScheduledPods", f"Sufficient scheduled pods found. {counts}", at=at)
+    return condition(SCHEDULED, False, "InsufficientScheduledPods", f"Insufficient scheduled pods. {counts}", at=at)
 
 
 def _breached(clique: CliqueView, at: Any) -> dict[str, Any]:
-    found = breach(clique)
-    return condition(BREACHED, found.broken, found.reason, found.message, at=at)
+    state = breach_state(clique)
+    return condition(BREACHED, state.breached, state.reason, state.message, at=at)
 
 
-def trouble(pods: Sequence[PodFacts]) -> str:
-    """What keeps the first pod that is not ready, in the cluster's words."""
-    return next((f"{pod.name}: {pod.trouble}" for pod in sorted(pods, key=lambda pod: pod.name) if not pod.ready and pod.trouble), "")
+def why_not_ready(pods: Sequence[PodFacts]) -> str:
+    """`<pod>: <reason>` of the first pod, by name, that is not ready and whose status gives a reason; empty if there is none."""
+    return next((f"{pod.name}: {pod.reason}" for pod in sorted(pods, key=lambda pod: pod.name) if not pod.ready and pod.reason), "")

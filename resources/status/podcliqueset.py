@@ -1,16 +1,17 @@
-"""The status of a PodCliqueSet: the sum of what its replicas say."""
+"""The status of a PodCliqueSet: the sum of its replicas, and the progress of its update."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.conditions import keep
+from engine.conditions import merge
 from engine.observed import Live
 from engine.resource import NOW, Body
 from resources.base import labels
 from resources.model import topology
 from resources.model.template import HASH_VERSION, Template
 from resources.model.view import View
+from resources.policies.availability import has_minimum_ready
 from resources.status import podclique, podgang, scaling_group
 
 
@@ -19,87 +20,98 @@ class ReplicaSummary:
     """What one replica adds to the status of its set."""
 
     complete: bool
-    """Everything that it should have exists."""
+    """Whether all its objects exist, and none is left that must be deleted."""
     available: bool
     updated: bool
     gangs: tuple[tuple[str, str], ...]
     """Name and phase of each gang."""
     cliques: tuple[int, int]
-    """How many of its cliques that stand alone are updated, of how many."""
+    """The numbers of updated and of all standalone cliques."""
     groups: tuple[int, int]
-    """How many of its scaling groups are, of how many."""
+    """The numbers of updated and of all scaling groups."""
 
 
-def standing(view: View, complete: bool) -> ReplicaSummary:
-    """How one replica stands."""
-    alone = [clique for clique in view.cliques if clique.group is None]
+def summary(view: View, complete: bool) -> ReplicaSummary:
+    """The summary of one replica."""
+    standalone = [clique for clique in view.cliques if clique.group is None]
     groups = [(group, scaling_group.replicas_of(view, group)) for group in view.groups]
-    available = all(map(podclique.is_available, alone)) and all(
-        group.live is not None and not group.going and sum(map(scaling_group.is_available, replicas)) >= group.group.min_available
+    available = all(map(has_minimum_ready, standalone)) and all(
+        group.live is not None and not group.terminating and sum(map(scaling_group.is_available, replicas)) >= group.group.min_available
         for group, replicas in groups
     )
-    cliques = (sum(map(podclique.is_updated, alone)), len(alone))
-    current = (sum(scaling_group.is_current(replicas) for _, replicas in groups), len(groups))
-    updated = available and cliques[0] == cliques[1] and current[0] == current[1]
-    return ReplicaSummary(complete, available, updated, tuple((gang.id.name, podgang.phase(gang)) for gang in view.gangs), cliques, current)
+    updated_cliques = sum(map(podclique.is_updated, standalone))
+    updated_groups = sum(scaling_group.is_current(replicas) for _, replicas in groups)
+    return ReplicaSummary(
+        complete=complete,
+        available=available,
+        updated=available and updated_cliques == len(standalone) and updated_groups == len(groups),
+        gangs=tuple((gang.id.name, podgang.phase(gang)) for gang in view.gangs),
+        cliques=(updated_cliques, len(standalone)),
+        groups=(updated_groups, len(groups)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
-    """Where an update of the set stands."""
+class UpdateState:
+    """How far an update of the set is."""
 
     current: int | None
-    """The replica whose turn it is."""
+    """The index of the replica that is being updated."""
     done: bool
-    """Nothing is of an old template, and nothing that was replaced is missing."""
+    """Whether nothing is outdated, and every replaced unit is ready again."""
 
 
-def of(template: Template, replicas: int, root: Live, standings: Sequence[ReplicaSummary], rollout: Rollout) -> Body:
-    """What the set says of itself."""
+def of(template: Template, replicas: int, root: Live, summaries: Sequence[ReplicaSummary], update: UpdateState) -> Body:
+    """The desired status of the set, without `observedGeneration` and `lastErrors`."""
     old: Mapping[str, Any] = root.body.get("status") or {}
     body: dict[str, Any] = {
         "replicas": replicas,
-        "availableReplicas": sum(one.available for one in standings),
-        "updatedReplicas": sum(one.updated for one in standings),
+        "availableReplicas": sum(summary.available for summary in summaries),
+        "updatedReplicas": sum(summary.updated for summary in summaries),
         "hpaPodSelector": labels.selector(labels.default(template.id.name)),
         "currentGenerationHash": template.hash,
-        "podGangStatuses": _gangs(one.gangs for one in standings),
+        "podGangStatuses": _gangs(summary.gangs for summary in summaries),
     }
     known = old.get("conditions") or []
-    conditions = keep(known, topology.conditions(template.topology, root.generation), owned=(topology.UNAVAILABLE,))
+    conditions = merge(known, topology.conditions(template.topology, root.generation), owned=(topology.UNAVAILABLE,))
     if conditions or known:
         body["conditions"] = conditions
-    progress = _progress(template, old, standings, rollout)
+    progress = _progress(template, old, summaries, update)
     return {**body, "updateProgress": progress} if progress else body
 
 
+def last_updated_replica(root: Live) -> int | None:
+    """The index of the replica that the live status names as the one being updated."""
+    entries = (root.body.get("status") or {}).get("updateProgress", {}).get("currentlyUpdating") or ()
+    return next((entry["replicaIndex"] for entry in entries), None)
+
+
 def _progress(
-    template: Template, old: Mapping[str, Any], standings: Sequence[ReplicaSummary], rollout: Rollout
+    template: Template, old: Mapping[str, Any], summaries: Sequence[ReplicaSummary], update: UpdateState
 ) -> Mapping[str, Any] | None:
-    """The progress of an update: it begins when the template changes, and ends when the last replica is through."""
+    """The progress of an update: it begins when the hash of the template changes, and ends when every replica is updated."""
     known = old.get("updateProgress") or {}
     before = old.get("currentGenerationHash")
-    ours = str(before or "").startswith(f"{HASH_VERSION}-")
-    begins = bool(before) and before != template.hash and (ours or not rollout.done)
+    is_our_hash = str(before or "").startswith(f"{HASH_VERSION}-")
+    begins = bool(before) and before != template.hash and (is_our_hash or not update.done)
     if not begins and not known:
         return None
     ended = None if begins else known.get("updateEndedAt")
-    if template.on_delete or (not begins and not ended and rollout.done):
+    if template.on_delete or (not begins and not ended and update.done):
         ended = ended or NOW
-    turn = None if ended or rollout.current is None else [_turn(known, rollout.current)]
     return {
         "updateStartedAt": NOW if begins else known.get("updateStartedAt") or NOW,
         "updateEndedAt": ended,
-        "updatedPodCliquesCount": sum(one.cliques[0] for one in standings),
-        "totalPodCliquesCount": sum(one.cliques[1] for one in standings),
-        "updatedPodCliqueScalingGroupsCount": sum(one.groups[0] for one in standings),
-        "totalPodCliqueScalingGroupsCount": sum(one.groups[1] for one in standings),
-        "currentlyUpdating": turn,
+        "updatedPodCliquesCount": sum(summary.cliques[0] for summary in summaries),
+        "totalPodCliquesCount": sum(summary.cliques[1] for summary in summaries),
+        "updatedPodCliqueScalingGroupsCount": sum(summary.groups[0] for summary in summaries),
+        "totalPodCliqueScalingGroupsCount": sum(summary.groups[1] for summary in summaries),
+        "currentlyUpdating": None if ended or update.current is None else [_currently_updating(known, update.current)],
     }
 
 
-def _turn(known: Mapping[str, Any], index: int) -> Mapping[str, Any]:
-    same = [turn for turn in known.get("currentlyUpdating") or () if turn.get("replicaIndex") == index]
+def _currently_updating(known: Mapping[str, Any], index: int) -> Mapping[str, Any]:
+    same = [entry for entry in known.get("currentlyUpdating") or () if entry.get("replicaIndex") == index]
     return {"replicaIndex": index, "updateStartedAt": same[0].get("updateStartedAt") if same else NOW}
 
 

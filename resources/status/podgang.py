@@ -1,9 +1,9 @@
-"""The status of a PodGang: whether all its pods exist, and how far they have come."""
+"""The status of a PodGang: its phase, and whether all its pods exist."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from engine.conditions import condition, is_true, keep
+from engine.conditions import condition, is_true, merge
 from engine.resource import Body
 from resources.model.view import CliqueView, GangView, View, is_scheduled
 
@@ -11,12 +11,12 @@ INITIALIZED = "Initialized"
 
 
 def of(view: View, gang: GangView) -> Body | None:
-    """What the gang says of itself, once it is there to say it."""
+    """The desired status of a gang; None until the gang exists."""
     if gang.live is None:
         return None
     old: Mapping[str, Any] = gang.live.body.get("status") or {}
     conditions = old.get("conditions") or ()
-    return {"phase": phase(gang), "conditions": keep(conditions, [_initialized(gang, conditions)], owned=(INITIALIZED,))}
+    return {"phase": phase(gang), "conditions": merge(conditions, [_initialized(gang, conditions)], owned=(INITIALIZED,))}
 
 
 def phase(gang: GangView) -> str:
@@ -28,11 +28,11 @@ def phase(gang: GangView) -> str:
 
 
 def _initialized(gang: GangView, conditions: Any) -> dict[str, Any]:
-    """A gang that has been complete once stays initialized when a pod of it is replaced."""
-    if is_true(conditions, INITIALIZED) or all(clique is not None and _is_complete(clique) for _, _, clique in gang.groups):
+    """A gang that once had all its pods stays initialized while a pod is replaced."""
+    if is_true(conditions, INITIALIZED) or all(clique is not None and _has_all_pods(clique) for _, _, clique in gang.groups):
         return condition(INITIALIZED, True, "PodGangPodsCreated", "PodGang is fully initialized")
     return condition(INITIALIZED, False, "PodGangPodsCreationPending", "Not all constituent pods have been created yet")
 
 
-def _is_complete(clique: CliqueView) -> bool:
-    return clique.live is not None and not clique.going and not clique.assignment.fresh
+def _has_all_pods(clique: CliqueView) -> bool:
+    return clique.live is not None and not clique.terminating and not clique.assignment.new

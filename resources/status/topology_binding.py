@@ -1,9 +1,9 @@
-"""The status of a ClusterTopologyBinding: whether what schedulers have for it says the same."""
+"""The status of a ClusterTopologyBinding: whether the topologies of the schedulers agree with it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.conditions import condition, keep
+from engine.conditions import condition, merge
 from engine.observed import Live
 from engine.resource import Body
 from resources.model.scheduler_topology import BackendTopology
@@ -11,39 +11,39 @@ from resources.model.scheduler_topology import BackendTopology
 DRIFT = "SchedulerTopologyDrift"
 
 
-def of(root: Live, found: Sequence[BackendTopology]) -> Body | None:
-    """What the binding says of itself; None while something is about to be made so, for that will be over before anybody can read it.
+def of(root: Live, topologies: Sequence[BackendTopology]) -> Body | None:
+    """The desired status of the binding; None while this pass creates or corrects a topology: the status would be out of date at once.
 
-    Its generation has been dealt with where everything that is kept here could be.
+    `observedGeneration` follows only if no topology that the engine manages has failed.
     """
-    if any(one.due for one in found):
+    if any(topology.due for topology in topologies):
         return None
     old: Mapping[str, Any] = root.body.get("status") or {}
-    body: dict[str, Any] = {"schedulerTopologyStatuses": [_entry(one) for one in found] or None}
+    body: dict[str, Any] = {"schedulerTopologyStatuses": [_entry(topology) for topology in topologies] or None}
     known = old.get("conditions") or []
-    conditions = keep(known, _conditions(found, root.generation), owned=(DRIFT,))
+    conditions = merge(known, _conditions(topologies, root.generation), owned=(DRIFT,))
     if conditions or known:
         body["conditions"] = conditions or None
-    return body if any(one.failed for one in found) else {**body, "observedGeneration": root.generation}
+    return body if any(topology.failed for topology in topologies) else {**body, "observedGeneration": root.generation}
 
 
-def _entry(one: BackendTopology) -> dict[str, Any]:
-    entry: dict[str, Any] = {"schedulerName": one.scheduler, "topologyReference": one.name, "inSync": not one.trouble}
-    if one.live is not None and one.live.generation:
-        entry["schedulerBackendTopologyObservedGeneration"] = one.live.generation
-    return entry | {"message": one.trouble} if one.trouble else entry
+def _entry(topology: BackendTopology) -> dict[str, Any]:
+    entry: dict[str, Any] = {"schedulerName": topology.scheduler, "topologyReference": topology.name, "inSync": not topology.mismatch}
+    if topology.live is not None and topology.live.generation:
+        entry["schedulerBackendTopologyObservedGeneration"] = topology.live.generation
+    return entry | {"message": topology.mismatch} if topology.mismatch else entry
 
 
-def _conditions(found: Sequence[BackendTopology], generation: int) -> list[dict[str, Any]]:
-    if not found:
+def _conditions(topologies: Sequence[BackendTopology], generation: int) -> list[dict[str, Any]]:
+    if not topologies:
         return []
-    drift, reason, message = _standing(found)
+    drift, reason, message = _drift(topologies)
     return [condition(DRIFT, drift, reason, message, generation=generation)]
 
 
-def _standing(found: Sequence[BackendTopology]) -> tuple[bool | None, str, str]:
-    if not all(one.available for one in found):
+def _drift(topologies: Sequence[BackendTopology]) -> tuple[bool | None, str, str]:
+    if not all(topology.available for topology in topologies):
         return None, "TopologyNotFound", "One or more referenced scheduler backends are unavailable for topology management"
-    if any(one.trouble for one in found):
+    if any(topology.mismatch for topology in topologies):
         return True, "Drift", "One or more scheduler backend topologies have drifted"
     return False, "InSync", "All scheduler backend topologies are in sync"

@@ -89,7 +89,7 @@ async def test_that_a_secret_holds_something_is_seen_and_what_it_holds_never(
     id = SECRET.id(namespace, "token")
 
     seen = await cluster.observe(Scope((), (SECRET,), "app.kubernetes.io/managed-by=grove-operator", (namespace,)))
-    found = await cluster.look(id)
+    found = await cluster.get(id)
     patched = await cluster.execute(operation(Verb.PATCH, id, {"metadata": {"labels": {"a": "b"}}}, expect=judged(made)), {})
 
     assert found and patched
@@ -107,7 +107,7 @@ async def test_an_object_is_made_with_the_owner_that_was_made_before_it(client: 
     create = operation(Verb.CREATE, child, service(namespace, "child"), owners=(BoundOwner(Owner(parent, "v1"), Unknown(parent)),))
 
     await cluster.execute(create, {parent: first["metadata"]["uid"]})
-    seen = await cluster.look(child)
+    seen = await cluster.get(child)
 
     assert seen is not None
     assert [(owner.name, owner.uid, owner.controller) for owner in seen.owners] == [("parent", first["metadata"]["uid"], True)]
@@ -164,7 +164,7 @@ async def test_what_others_do_to_their_finalizers_meanwhile_is_no_conflict(
 
     await cluster.execute(operation(Verb.RELEASE, id, {"finalizers": [KEPT], "of": [KEPT, theirs]}, expect=Expect(judged(made).uid)), {})
 
-    assert await cluster.look(id) is None
+    assert await cluster.get(id) is None
 
 
 async def test_the_last_finalizer_lets_an_object_go_and_to_release_it_again_is_no_fault(
@@ -177,7 +177,7 @@ async def test_the_last_finalizer_lets_an_object_go_and_to_release_it_again_is_n
 
     await cluster.execute(release, {})
 
-    assert await cluster.look(id) is None
+    assert await cluster.get(id) is None
     assert await cluster.execute(release, {}) is None
 
 
@@ -193,7 +193,7 @@ async def test_a_delete_means_one_incarnation_and_a_vanished_one_is_gone(
         await cluster.execute(operation(Verb.DELETE, id, expect=Expect(judged(first).uid)), {})
     for _ in range(2):
         assert await cluster.execute(operation(Verb.DELETE, id, expect=Expect(judged(second).uid)), {}) is None
-    assert await cluster.look(id) is None
+    assert await cluster.get(id) is None
 
 
 async def test_an_object_is_replaced_by_another_incarnation(client: KubernetesClient, cluster: Cluster, namespace: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
-from enginectl.manifests import stream
+from enginectl.actions.crds import yaml_stream
 from resources.admission.defaults import defaulted
 from resources.base.kinds import OURS, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema.crds import crds
@@ -73,7 +73,7 @@ def installed(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubec
     except Missing as missing:
         pytest.skip(str(missing))
     kubectl = Kubectl(server, "default", tmp_path_factory.mktemp("kubectl"))
-    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=stream(crds()))
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=yaml_stream(crds()))
     kubectl("wait", "crd", "--for=condition=Established", "--timeout=30s", *(crd["metadata"]["name"] for crd in crds()))
     return kubectl
 
@@ -114,7 +114,7 @@ def test_a_definition_is_established_and_nothing_is_said_against_it(installed: K
 def test_applying_them_again_changes_nothing(installed: Kubectl) -> None:
     before = [installed.get("crd", crd["metadata"]["name"])["metadata"]["generation"] for crd in crds()]
 
-    installed("apply", "--server-side", "-f", "-", given=stream(crds()))
+    installed("apply", "--server-side", "-f", "-", given=yaml_stream(crds()))
 
     assert [installed.get("crd", crd["metadata"]["name"])["metadata"]["generation"] for crd in crds()] == before
 
@@ -401,12 +401,12 @@ def test_two_appliers_may_each_have_a_clique(kubectl: Kubectl) -> None:
     ("field", "words"),
     [
         ("pcs", "PodCliqueSet is a workload of several roles"),
-        ("pcs.spec.template", "The roles, in starting order where there is one."),
-        ("pcs.spec.template.cliques.spec.minAvailable", "How few pods still make the clique useful"),
-        ("pclq.spec.podSpec", "a core/v1 PodSpec, passed on as it is"),
-        ("pcsg.status.selector", "The label selector by which an autoscaler finds the pods."),
-        ("ct.spec.levels.key", "The node label whose value tells the domains apart."),
-        ("pg.spec.podgroups.minReplicas", "How many of them must be scheduled for the gang to be worth it."),
+        ("pcs.spec.template", "The cliques. Their order is the start order"),
+        ("pcs.spec.template.cliques.spec.minAvailable", "The minimum of pods: fewer are not scheduled"),
+        ("pclq.spec.podSpec", "a core/v1 PodSpec, used unchanged"),
+        ("pcsg.status.selector", "The label selector of the pods, for autoscalers."),
+        ("ct.spec.levels.key", "The node label whose values distinguish the domains of the level."),
+        ("pg.spec.podgroups.minReplicas", "The minimum of pods of this group that must be scheduled"),
     ],
 )
 def test_kubectl_explains_our_fields_in_our_words(installed: Kubectl, field: str, words: str) -> None:

@@ -10,14 +10,14 @@ from tests.contract import golden
 from tests.contract.asking import told
 from tests.contract.scenarios.webhooks import WEBHOOKS
 from tests.contract.server import described
-from tests.contract.webhooks import RULES, said
+from tests.contract.webhooks import INSTALLED, said
 from tests.controlplane.cluster import ControlPlane
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_the_sandbox_asks_our_webhooks_when_and_as_the_real_server_did(tmp_path: Path) -> None:
-    async with sandbox(SystemClock(), tmp_path, actors=(), rules=RULES) as box:
+    async with sandbox(SystemClock(), tmp_path, actors=(), webhooks=INSTALLED) as box:
         answers = await told(described("sandbox", box.kubeconfig), WEBHOOKS)
 
     assert answers == golden.answers(WEBHOOKS)

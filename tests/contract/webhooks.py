@@ -16,24 +16,24 @@ import anyio
 import orjson
 
 from engine.observed import live
-from providers.fabrics.nvidia import Nvidia
-from providers.sandbox.api.webhooks import Rules
-from providers.sandbox.http.tls import LOOPBACK, Identity, loopback_identity
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.sandbox.api.webhooks import Webhooks
+from providers.sandbox.http.tls import LOOPBACK, ServerIdentity, loopback_identity
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.admit import admit
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Decision, Request
-from resources.admission.review import Judge, answered
+from resources.admission.review import Decide, answered
 from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
-from resources.ports.references import references
+from resources.ports.references import known_references
 from tests.contract.asking import asking, told
 from tests.contract.golden import file_of
 from tests.contract.scenario import Ask
 from tests.contract.scenarios.webhooks import SEEN, UNSOUND, WEBHOOKS, a_set
 from tests.contract.server import Server, described
 
-RULES = Rules(
+INSTALLED = Webhooks(
     Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),)), Protection(enabled=True)
 )
 """Everything that there is to ask about: enrolment, and the protection of managed objects."""
@@ -46,7 +46,7 @@ JSON = "application/json"
 def rules(request: Request) -> Decision:
     """What our rules say; the set that managed objects are part of is always there."""
     parent = {**a_set(), "metadata": {"name": "s", "namespace": request.id.namespace}}
-    return admit(request, RULES.setup, references([live(parent)], [PODCLIQUESET.name]), RULES.protection)
+    return admit(request, INSTALLED.configuration, known_references([live(parent)], [PODCLIQUESET.name]), INSTALLED.protection)
 
 
 def filled(request: Request) -> Decision:
@@ -54,7 +54,7 @@ def filled(request: Request) -> Decision:
     return Decision(body=rules(request).body)
 
 
-JUDGES: Mapping[str, Judge] = {"/default": filled, "/validate": rules}
+JUDGES: Mapping[str, Decide] = {"/default": filled, "/validate": rules}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(identity: Identity) -> Iterator[int]:
+def serving(identity: ServerIdentity) -> Iterator[int]:
     """The webhooks on a port of their own."""
     with ThreadingHTTPServer((LOOPBACK, 0), _Handler) as server:
         server.socket = identity.context().wrap_socket(server.socket, server_side=True)

@@ -1,4 +1,4 @@
-"""What a difference is, and what it is not."""
+"""What counts as a difference between a desired and a live object, and what does not."""
 
 from typing import Any
 
@@ -15,19 +15,19 @@ ID = ResourceId("", "Service", "default", "one")
 
 
 def body(*, labels: dict[str, str] | None = None, fields: dict[str, Any] | None = None, **rest: Any) -> dict[str, Any]:
-    """An object; `fields` are those that we own in it."""
+    """An object; `fields` are those that we own."""
     metadata: dict[str, Any] = {"name": "one", "labels": labels or {}}
     if fields is not None:
         metadata["managedFields"] = [{"manager": MANAGER, "operation": "Update", "fieldsV1": fields}]
     return {"metadata": metadata, **rest}
 
 
-def difference(wanted: dict[str, Any], live: dict[str, Any], policy: Policy = PLAIN) -> dict[str, Any]:
-    """The patch from live to wanted."""
-    return compare(wanted, live, Rules(policy, Cause.DRIFT)).patch
+def difference(desired: dict[str, Any], live: dict[str, Any], policy: Policy = PLAIN) -> dict[str, Any]:
+    """The patch that makes the live object match."""
+    return compare(desired, live, Rules(policy, Cause.DRIFT)).patch
 
 
-def test_what_the_server_adds_is_no_difference() -> None:
+def test_fields_that_the_server_adds_are_no_difference() -> None:
     assert difference(body(spec={"a": 1}), body(spec={"a": 1, "defaulted": True}, status={"x": 1})) == {}
 
 
@@ -35,59 +35,59 @@ def test_a_field_that_differs_is_patched_alone() -> None:
     assert difference(body(spec={"a": 1, "b": 2}), body(spec={"a": 1, "b": 3})) == {"spec": {"b": 2}}
 
 
-def test_a_label_we_set_and_dropped_is_taken_away_and_nobody_elses() -> None:
+def test_a_label_that_we_set_and_dropped_is_removed_and_those_of_others_stay() -> None:
     live = body(labels={"ours": "1", "theirs": "2"}, fields={"f:metadata": {"f:labels": {"f:ours": {}}}})
 
     assert difference(body(), live) == {"metadata": {"labels": {"ours": None}}}
 
 
-def test_a_map_we_set_and_dropped_keeps_what_others_put_into_it() -> None:
+def test_a_map_that_we_set_and_dropped_keeps_the_keys_of_others() -> None:
     live = body(spec={"selector": {"ours": "1", "theirs": "2"}}, fields={"f:spec": {"f:selector": {"f:ours": {}}}})
 
     assert difference(body(spec={}), live, Policy(owned=(("spec", "selector"),))) == {"spec": {"selector": {"ours": None}}}
 
 
-def test_what_the_server_filled_in_counts_as_ours_there_and_is_left_alone() -> None:
+def test_a_default_of_the_server_that_counts_as_our_field_is_left_alone() -> None:
     live = body(spec={"type": "ClusterIP"}, fields={"f:spec": {"f:type": {}}})
 
     assert difference(body(spec={}), live) == {}
     assert difference(body(), live) == {}
 
 
-def test_where_we_say_nothing_the_servers_default_may_stand_and_nothing_else() -> None:
+def test_a_field_that_is_not_desired_must_have_the_servers_default() -> None:
     policy = Policy(defaults=((("spec", "metrics"), [{"type": "cpu"}]),))
 
     assert difference(body(spec={"max": 2}), body(spec={"max": 2, "metrics": [{"type": "cpu"}]}), policy) == {}
     assert difference(body(spec={"max": 2}), body(spec={"max": 2, "metrics": [{"type": "mine"}]}), policy) == {"spec": {"metrics": None}}
 
 
-def test_a_quantity_is_the_same_however_it_is_spelled_and_only_where_it_is_one() -> None:
+def test_a_quantity_is_equal_however_it_is_spelled_and_only_under_its_key() -> None:
     policy = Policy(quantities=frozenset({"averageValue"}))
-    wanted, live = body(spec={"m": [{"averageValue": "1500m", "name": "1000m"}]}), {"averageValue": "1.5", "name": "1000m"}
+    desired, live = body(spec={"m": [{"averageValue": "1500m", "name": "1000m"}]}), {"averageValue": "1.5", "name": "1000m"}
 
-    assert difference(wanted, body(spec={"m": [live]}), policy) == {}
-    assert difference(wanted, body(spec={"m": [{**live, "name": "1"}]}), policy) != {}
-    assert difference(wanted, body(spec={"m": [{**live, "averageValue": "2"}]}), policy) != {}
+    assert difference(desired, body(spec={"m": [live]}), policy) == {}
+    assert difference(desired, body(spec={"m": [{**live, "name": "1"}]}), policy) != {}
+    assert difference(desired, body(spec={"m": [{**live, "averageValue": "2"}]}), policy) != {}
 
 
 def test_an_exact_value_whose_seal_agrees_need_only_be_covered() -> None:
     policy = Policy(exact=(("spec",),), seal="hash")
-    wanted = body(labels={"hash": "1"}, spec={"ports": [{"port": 80}]})
+    desired = body(labels={"hash": "1"}, spec={"ports": [{"port": 80}]})
     defaulted = {"ports": [{"port": 80, "protocol": "TCP"}]}
 
-    assert difference(wanted, body(labels={"hash": "1"}, spec=defaulted), policy) == {}
-    assert difference(wanted, body(labels={"hash": "0"}, spec=defaulted), policy)["spec"] == {"ports": [{"port": 80}]}
+    assert difference(desired, body(labels={"hash": "1"}, spec=defaulted), policy) == {}
+    assert difference(desired, body(labels={"hash": "0"}, spec=defaulted), policy)["spec"] == {"ports": [{"port": 80}]}
 
 
-def test_a_list_we_own_as_a_whole_must_be_equal_a_strangers_need_only_cover() -> None:
-    wanted, live = body(spec={"items": [{"a": 1}]}), [{"a": 1, "b": 2}]
-    ours: dict[str, Any] = {"f:spec": {"f:items": {}}}
+def test_a_list_that_we_own_as_a_whole_must_be_equal_and_any_other_covered() -> None:
+    desired, live = body(spec={"items": [{"a": 1}]}), [{"a": 1, "b": 2}]
+    owned: dict[str, Any] = {"f:spec": {"f:items": {}}}
 
-    assert difference(wanted, body(spec={"items": live}, fields=ours)) == {"spec": {"items": [{"a": 1}]}}
-    assert difference(wanted, body(spec={"items": live}, fields={})) == {}
+    assert difference(desired, body(spec={"items": live}, fields=owned)) == {"spec": {"items": [{"a": 1}]}}
+    assert difference(desired, body(spec={"items": live}, fields={})) == {}
 
 
-def test_a_seeded_field_is_never_compared_nor_taken_away() -> None:
+def test_a_seeded_field_is_never_compared_nor_removed() -> None:
     policy = Policy(seeded=(("spec", "replicas"),))
     fields: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
 
@@ -95,7 +95,7 @@ def test_a_seeded_field_is_never_compared_nor_taken_away() -> None:
     assert difference(body(spec={}), body(spec={"replicas": 7}, fields=fields), policy) == {}
 
 
-def test_beneath_an_exact_path_nothing_else_may_be() -> None:
+def test_beneath_an_exact_path_every_other_field_is_removed() -> None:
     policy = Policy(exact=(("spec",),))
 
     assert difference(body(spec={"a": {"b": 1}}), body(spec={"a": {"b": 1, "c": 2}, "d": 3}), policy) == {
@@ -103,23 +103,23 @@ def test_beneath_an_exact_path_nothing_else_may_be() -> None:
     }
 
 
-def test_beneath_a_partial_path_nothing_is_taken_away() -> None:
+def test_beneath_a_partial_path_nothing_is_removed() -> None:
     live = body(labels={"ours": "1"}, fields={"f:metadata": {"f:labels": {"f:ours": {}}}})
 
     assert difference(body(), live, Policy(partial=(("metadata", "labels"),))) == {}
 
 
-def test_an_empty_wish_is_met_by_an_absent_field() -> None:
+def test_an_absent_field_equals_an_empty_one() -> None:
     assert difference(body(spec={"a": {}, "b": [], "c": None}), body(spec={})) == {}
 
 
-def test_a_change_of_ours_is_intent_and_a_strangers_is_drift() -> None:
-    wanted, rules = body(spec={"a": 2}), Rules(PLAIN, Cause.DRIFT)
+def test_a_change_of_a_field_that_we_own_is_intent_and_of_any_other_drift() -> None:
+    desired, rules = body(spec={"a": 2}), Rules(PLAIN, Cause.DRIFT)
 
-    (ours,) = compare(wanted, body(spec={"a": 1}, fields={"f:spec": {"f:a": {}}}), rules).changes
-    (theirs,) = compare(wanted, body(spec={"a": 1}), rules).changes
+    (own,) = compare(desired, body(spec={"a": 1}, fields={"f:spec": {"f:a": {}}}), rules).changes
+    (foreign,) = compare(desired, body(spec={"a": 1}), rules).changes
 
-    assert (ours.cause, theirs.cause) == (Cause.INTENT, Cause.DRIFT)
+    assert (own.cause, foreign.cause) == (Cause.INTENT, Cause.DRIFT)
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), ({"a": 1}, {"a": True}), ([1], [True]), ("1", 1)])
@@ -132,7 +132,7 @@ def test_the_order_of_arguments_matters() -> None:
     assert not covers(["--a", "1", "--b", "2"], ["--b", "2", "--a", "1"])
 
 
-def test_a_status_says_what_must_not_be_there() -> None:
+def test_a_status_field_of_none_is_removed_and_others_stay() -> None:
     state = compare_status({"count": 1, "progress": None}, {"count": 1, "progress": {"x": 1}, "foreign": 5})
 
     assert state.patch == {"status": {"progress": None}}

@@ -1,4 +1,4 @@
-"""Durations: what Go's parser accepts we accept, digit for digit; what it refuses we refuse."""
+"""Durations: what Go's parser accepts is accepted, digit for digit; what it rejects is rejected."""
 
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("text", "count", "canonical"), SPELLINGS)
-def test_every_form_that_go_reads_is_read_and_spelled_alike(text: str, count: int, canonical: str) -> None:
+def test_every_form_that_go_accepts_is_parsed_and_written_as_go_does(text: str, count: int, canonical: str) -> None:
     assert duration.nanoseconds(text) == count
     assert duration.canonical(text) == canonical
 
@@ -62,13 +62,13 @@ def test_every_form_that_go_reads_is_read_and_spelled_alike(text: str, count: in
         "9" * 5_000 + "s",
     ],
 )
-def test_what_go_refuses_is_refused(text: str) -> None:
+def test_what_go_rejects_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         duration.nanoseconds(text)
 
 
 @pytest.mark.parametrize("text", ["9223372036854775808ns", "2562048h", "2562047h47m16.854775808s", "-9223372036854775809ns"])
-def test_a_duration_that_64_bits_cannot_hold_is_refused(text: str) -> None:
+def test_a_duration_beyond_64_bits_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="292 years"):
         duration.parse(text)
 
@@ -82,12 +82,12 @@ def test_the_canonical_spelling_loses_no_nanosecond(count: int) -> None:
 
 
 @given(st.timedeltas(timedelta(days=-106_000), timedelta(days=106_000)))
-def test_a_timedelta_survives_being_spelled(span: timedelta) -> None:
+def test_parsing_a_written_duration_returns_the_same_timedelta(span: timedelta) -> None:
     assert duration.parse(duration.spell(span)) == span
 
 
 @given(st.text("0123456789.hmsun-+ µ", max_size=12))
-def test_any_text_is_a_duration_or_a_value_error(text: str) -> None:
+def test_any_text_is_a_duration_or_raises_value_error(text: str) -> None:
     try:
         count = duration.nanoseconds(text)
     except ValueError:
@@ -95,11 +95,11 @@ def test_any_text_is_a_duration_or_a_value_error(text: str) -> None:
     assert duration.nanoseconds(duration.canonical(text)) == count
 
 
-def test_parts_of_a_microsecond_are_cut_towards_zero() -> None:
+def test_fractions_of_a_microsecond_are_truncated_towards_zero() -> None:
     assert duration.parse("1999ns") == timedelta(microseconds=1)
     assert duration.parse("-1999ns") == timedelta(microseconds=-1)
 
 
-def test_a_timedelta_beyond_64_bits_cannot_be_spelled() -> None:
+def test_a_timedelta_beyond_64_bits_cannot_be_written() -> None:
     with pytest.raises(ValueError, match="too long"):
         duration.spell(timedelta(days=200_000))

@@ -1,4 +1,4 @@
-"""A graph holds every name once, has no circle, and an order of its own."""
+"""A graph holds every name once, has no cycle, and has an order of its own."""
 
 import pytest
 
@@ -18,31 +18,31 @@ def thing(name: str, *after: str) -> Resource:
     return Resource(named(name), {}, f"wants {name}", after=frozenset(map(named, after)))
 
 
-def order(one: Part) -> list[str]:
+def order(part: Part) -> list[str]:
     """The names of a part, in order."""
-    return [id.name for id in one.resources]
+    return [id.name for id in part.resources]
 
 
-def test_everything_comes_after_what_it_needs_and_by_name_where_there_is_a_choice() -> None:
+def test_a_resource_comes_after_those_it_needs_and_by_name_where_there_is_a_choice() -> None:
     things = [thing("a", "d"), thing("b"), thing("c", "b"), thing("d")]
 
     assert order(part("x", things)) == ["b", "c", "d", "a"]
     assert order(part("x", reversed(things))) == ["b", "c", "d", "a"]
 
 
-def test_two_of_one_name_are_refused_with_both_reasons() -> None:
-    with pytest.raises(GraphError, match="Thing/default/a is wanted twice: wants a; wants a"):
+def test_two_resources_of_one_name_are_refused_with_both_reasons() -> None:
+    with pytest.raises(GraphError, match="Thing/default/a is defined twice: wants a; wants a"):
         part("x", [thing("a"), thing("a")])
-    with pytest.raises(GraphError, match="wanted twice"):
+    with pytest.raises(GraphError, match="defined twice"):
         graph([part("x", [thing("a")]), part("y", [thing("a")])])
 
 
-def test_a_circle_is_refused_and_names_who_is_in_it() -> None:
-    with pytest.raises(GraphError, match="in a circle: Thing/default/a, Thing/default/b"):
+def test_a_cycle_is_refused_and_its_members_are_named() -> None:
+    with pytest.raises(GraphError, match="in a cycle: Thing/default/a, Thing/default/b"):
         part("x", [thing("a", "b"), thing("b", "a"), thing("c")])
 
 
-def test_a_part_may_need_what_an_earlier_one_has_and_what_none_has_but_not_what_a_later_one_has() -> None:
+def test_a_part_may_need_resources_of_earlier_parts_and_of_no_part_but_not_of_later_ones() -> None:
     first, second = part("first", [thing("a", "elsewhere")]), part("second", [thing("b", "a")])
 
     assert list(graph([first, second]).resources) == [named("a"), named("b")]

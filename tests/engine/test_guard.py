@@ -17,12 +17,12 @@ def thing(number: int, kind: str = "Service") -> ResourceId:
 
 
 def delete(number: int, *, intended: bool = False) -> Operation:
-    """A delete, asked for or not."""
-    return Operation(Verb.DELETE, thing(number), "nothing asks for it", Cause.DRIFT, intended=intended)
+    """A delete, intended or not."""
+    return Operation(Verb.DELETE, thing(number), "its owner no longer needs it", Cause.DRIFT, intended=intended)
 
 
 def world_of(count: int, *, orphans: bool = False) -> World:
-    """A root with so many objects, or the objects without their root."""
+    """A root with that many objects, or the objects without their root."""
     lives = [
         live({"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"thing-{n}", "namespace": "default"}}) for n in range(count)
     ]
@@ -31,7 +31,7 @@ def world_of(count: int, *, orphans: bool = False) -> World:
 
 
 @pytest.mark.parametrize(("observed", "deletes", "refused"), [(5, 10, False), (5, 11, True), (200, 20, False), (200, 21, True)])
-def test_ten_or_a_tenth_may_go_unasked(observed: int, deletes: int, refused: bool) -> None:
+def test_ten_or_a_tenth_of_the_objects_may_be_deleted_unintended(observed: int, deletes: int, refused: bool) -> None:
     plan = Plan(thing(0, "Root"), tuple(map(delete, range(deletes))))
 
     (judged,) = within_budget([plan], world_of(observed), Limits())
@@ -39,7 +39,7 @@ def test_ten_or_a_tenth_may_go_unasked(observed: int, deletes: int, refused: boo
     assert bool(judged.objections) is refused
 
 
-def test_what_was_asked_for_is_never_counted() -> None:
+def test_intended_deletes_never_count() -> None:
     plan = Plan(thing(0, "Root"), tuple(delete(number, intended=True) for number in range(500)))
 
     (judged,) = within_budget([plan], world_of(500), Limits(max_deletes=0))
@@ -48,53 +48,53 @@ def test_what_was_asked_for_is_never_counted() -> None:
 
 
 def test_the_budget_is_one_for_all_roots_and_stops_only_those_that_use_it() -> None:
-    greedy, other, innocent = (
+    first, second, innocent = (
         Plan(thing(0, "Root"), (delete(1),)),
         Plan(thing(1, "Root"), (delete(2),)),
         Plan(thing(2, "Root"), (delete(3, intended=True),)),
     )
 
-    judged = within_budget([greedy, other, innocent], world_of(3), Limits(max_deletes=1))
+    judged = within_budget([first, second, innocent], world_of(3), Limits(max_deletes=1))
 
     assert [bool(plan.objections) for plan in judged] == [True, True, False]
-    assert "--max-deletes 2" in judged[0].objections[0].message
+    assert judged[0].objections[0].message == "2 unintended deletes, 1 allowed: check them, then allow them with --max-deletes 2"
 
 
-def test_children_without_any_root_are_a_wrong_place_not_a_wish() -> None:
+def test_children_without_any_root_are_refused_as_a_wrong_cluster() -> None:
     (objection,) = refuse_unowned_cluster(world_of(2, orphans=True), BLUEPRINTS)
 
-    assert "no root is seen, but 2 of their objects are" in objection.message
+    assert "no root was found, but 2 objects of roots exist" in objection.message
     assert refuse_unowned_cluster(world_of(2), BLUEPRINTS) == ()
     assert refuse_unowned_cluster(World(()), BLUEPRINTS) == ()
 
 
-def test_what_somebody_has_deleted_and_what_that_owns_is_no_sign_of_a_wrong_place() -> None:
+def test_children_that_are_being_deleted_and_what_they_own_are_no_sign_of_a_wrong_cluster() -> None:
     def child(name: str, owner: str = "", **metadata: str) -> Live:
         owners = [{"apiVersion": "v1", "kind": "Service", "name": owner, "uid": owner}] if owner else []
         body = {"name": name, "namespace": "default", "uid": name, "ownerReferences": owners, **metadata}
         return live({"apiVersion": "v1", "kind": "Service", "metadata": body})
 
-    gone = child("group", deletionTimestamp="2026-01-01T00:00:00Z")
-    below = (child("clique", "group"), child("pod", "clique"))
-    circle = (child("a", "b"), child("b", "a"))
+    terminating = child("group", deletionTimestamp="2026-01-01T00:00:00Z")
+    owned = (child("clique", "group"), child("pod", "clique"))
+    cycle = (child("a", "b"), child("b", "a"))
 
-    assert refuse_unowned_cluster(World((), (gone, *below)), BLUEPRINTS) == ()
-    assert "1 of their objects" in refuse_unowned_cluster(World((), (gone, *below, child("other"))), BLUEPRINTS)[0].message
-    assert "2 of their objects" in refuse_unowned_cluster(World((), (gone, *circle)), BLUEPRINTS)[0].message
+    assert refuse_unowned_cluster(World((), (terminating, *owned)), BLUEPRINTS) == ()
+    assert "but 1 object of roots exists" in refuse_unowned_cluster(World((), (terminating, *owned, child("other"))), BLUEPRINTS)[0].message
+    assert "but 2 objects" in refuse_unowned_cluster(World((), (terminating, *cycle)), BLUEPRINTS)[0].message
 
 
-def test_a_root_of_a_kind_that_could_not_own_them_changes_nothing_about_it() -> None:
+def test_only_a_root_of_a_kind_that_could_own_the_children_speaks_for_the_right_cluster() -> None:
     labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "web"}
     metadata = {"name": "web-0", "namespace": "default", "uid": "s", "labels": labels}
     service = live({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
 
-    def seen(kind: str) -> Observed:
+    def root(kind: str) -> Observed:
         return Observed(live({"apiVersion": "grove.io/v1alpha1", "kind": kind, "metadata": {"name": "other", "uid": "o"}}), {})
 
     def refused(world: World) -> bool:
         return bool(refuse_unowned_cluster(world, BLUEPRINTS))
 
-    assert refused(World((seen("ClusterTopologyBinding"),), (service,)))
-    assert not refused(World((seen("ClusterTopologyBinding"), seen("PodCliqueSet")), (service,)))
+    assert refused(World((root("ClusterTopologyBinding"),), (service,)))
+    assert not refused(World((root("ClusterTopologyBinding"), root("PodCliqueSet")), (service,)))
     assert not refused(World((), (service,), {"PodCliqueSet": "403"}))
     assert refused(World((), (service,), {"ClusterTopologyBinding": "403"}))

@@ -1,4 +1,4 @@
-"""Secrets stay secret."""
+"""The values of Secrets are masked."""
 
 from engine.mask import MASKED, OTHER, masked, masked_change
 
@@ -16,20 +16,20 @@ def test_a_secret_keeps_its_keys_and_loses_its_values() -> None:
     assert masked(body) == {**body, "data": {"token": MASKED}, "stringData": {"a": MASKED}}
 
 
-def test_that_a_value_is_empty_is_no_secret() -> None:
+def test_an_empty_value_is_shown_as_empty() -> None:
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"token": "", "other": None}}
 
     assert masked(body) == body
 
 
-def test_the_copy_that_kubectl_keeps_is_hidden_too() -> None:
+def test_the_copy_that_kubectl_keeps_is_masked_too() -> None:
     key = "kubectl.kubernetes.io/last-applied-configuration"
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "annotations": {key: "all of it", "mine": "kept"}}}
 
     assert masked(body)["metadata"]["annotations"] == {key: MASKED, "mine": "kept"}
 
 
-def test_other_kinds_are_handed_back_as_they_are() -> None:
+def test_objects_of_other_kinds_are_returned_unchanged() -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
     foreign = {"apiVersion": "example.com/v1", "kind": "Secret", "data": {"a": "b"}}
 

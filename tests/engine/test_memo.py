@@ -1,39 +1,66 @@
-"""A memo answers from what it knows exactly as long as the facts are the very same."""
+"""A memo returns a stored result exactly while the facts are equal."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 from engine.memo import Memo
+from engine.observed import Slice
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_the_same_facts_are_not_computed_twice_equal_ones_are() -> None:
-    memo, fact, calls = Memo(), {"a": 1}, []
-
-    for facts in ((fact, "x"), (fact, "x"), ({"a": 1}, "x"), (fact, "y")):
-        memo.recall("key", facts, lambda: calls.append(1))
-
-    assert len(calls) == 3
-
-
-def test_true_is_not_one() -> None:
-    memo = Memo()
-
-    assert memo.recall("key", (1,), lambda: "one") == "one"
-    assert memo.recall("key", (True,), lambda: "true") == "true"
+def computed(*facts: Any) -> int:
+    """How often a result is computed for these facts, one after the other."""
+    memo, calls = Memo(), []
+    for fact in facts:
+        memo.recall("key", (fact,), lambda: calls.append(1))
+    return len(calls)
 
 
-def test_an_answer_that_expires_is_computed_again_from_that_moment_on() -> None:
+@pytest.mark.parametrize(
+    ("fact", "equal"),
+    [
+        ("x", "x"),
+        (frozenset({"Pod", "Secret"}), frozenset({"Secret", "Pod"})),
+        (("a", ("b", 1)), ("a", ("b", 1))),
+        ({"a": [1]}, {"a": [1]}),
+        (NOW, NOW + timedelta(0)),
+    ],
+)
+def test_a_result_is_computed_once_for_equal_facts(fact: object, equal: object) -> None:
+    assert computed(fact, equal) == 1
+
+
+@pytest.mark.parametrize(
+    ("fact", "other"),
+    [
+        ("x", "y"),
+        (1, True),
+        ((1,), (True,)),
+        ({"a": [0]}, {"a": [False]}),
+        ({"a": 1}, {"a": 1.0}),
+        (frozenset({"Pod"}), frozenset()),
+        ("a b", ("a", "b")),
+        (Slice({}), Slice({})),
+    ],
+)
+def test_a_result_is_computed_again_for_facts_that_differ_or_are_compared_by_identity(fact: object, other: object) -> None:
+    assert computed(fact, other) == 2
+
+
+def test_a_result_that_expires_is_computed_again_from_that_moment_on() -> None:
     memo, later = Memo(), NOW + timedelta(seconds=1)
 
-    def ask(now: datetime, answer: str) -> str:
-        made = memo.recall_until("key", (), now, lambda: (answer, now + timedelta(seconds=1)), lambda known: known[1])
+    def recalled(now: datetime, result: str) -> str:
+        made = memo.recall_until("key", (), now, lambda: (result, now + timedelta(seconds=1)), lambda stored: stored[1])
         return made[0]
 
-    assert [ask(NOW, "first"), ask(NOW, "second"), ask(later, "third")] == ["first", "first", "third"]
+    assert [recalled(NOW, "first"), recalled(NOW, "second"), recalled(later, "third")] == ["first", "first", "third"]
 
 
-def test_what_a_round_did_not_ask_for_is_forgotten_its_neighbours_are_not() -> None:
+def test_results_that_a_round_did_not_use_are_forgotten_and_those_of_other_scopes_are_not() -> None:
     memo = Memo()
     memo.recall("kept", (), lambda: 1)
     memo.recall("lost", (), lambda: 1)

@@ -1,7 +1,7 @@
-"""What a plan does about one object, whoever else has a part in it."""
+"""What a plan does about one object, whoever else uses it."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Any
 
 from engine.blueprint import Desired
@@ -10,13 +10,15 @@ from engine.ids import Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Observed, live, slice_of
 from engine.operation import Operation
-from engine.plan import Plan
-from engine.planner import plan, stamped
+from engine.paths import stamp
+from engine.plan import Plan, Wait
+from engine.planner import plan
 from engine.resource import NOW, Policy, Resource, Stance
 from engine.verb import Verb
 
 ROOT = ResourceId("x.io", "Root", "default", "root")
 THING = ResourceId("x.io", "Thing", "default", "thing")
+CHILD = ResourceId("x.io", "Thing", "default", "child")
 OURS = {"apiVersion": "x.io/v1", "kind": "Root", "name": "root", "uid": "root-uid", "controller": False}
 THEIRS = {"apiVersion": "x.io/v1", "kind": "Root", "name": "other", "uid": "other-uid"}
 
@@ -27,35 +29,45 @@ def body(id: ResourceId, **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "x.io/v1", "kind": id.kind, "metadata": own, "spec": {"a": 1}}
 
 
-def planned(resource: Resource, there: Mapping[str, Any] | None) -> Plan:
-    """The plan for one wish and one object."""
-    lives = [live(there)] if there else []
-    observed = Observed(live(body(ROOT)), {"one": slice_of(lives)})
-    return plan(Desired(graph([part("one", [resource])])), observed, {}, Memo())
+def planned(resource: Resource, existing: Mapping[str, Any] | None) -> Plan:
+    """The plan for one resource and its object."""
+    return planned_for(resource, *([existing] if existing else []))
 
 
-def wish(stance: Stance = Stance.WANT, policy: Policy | None = None, **over: Any) -> Resource:
-    """A wish for the thing, owned by the root with_foreign others."""
+def planned_for(resource: Resource, *existing: Mapping[str, Any], child: Resource | None = None, **observed: Any) -> Plan:
+    """The plan for a resource, and perhaps one that it owns, where these objects exist."""
+    resources = [resource, child] if child else [resource]
+    world = Observed(live(body(ROOT)), {"one": slice_of(map(live, existing))}, **observed)
+    return plan(Desired(graph([part("one", resources)])), world, {"Thing": frozenset({"Pod"})}, Memo())
+
+
+def thing(stance: Stance = Stance.WANT, policy: Policy | None = None, **over: Any) -> Resource:
+    """The thing, owned by the root among others."""
     owners = (Owner(ROOT, "x.io/v1", controller=False),)
-    made = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "thing", "namespace": "default"}, "spec": {"a": 1}}
-    return Resource(THING, made, "somebody asks", owners, stance=stance, policy=policy or Policy(shared=True), **over)
+    manifest = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "thing", "namespace": "default"}, "spec": {"a": 1}}
+    return Resource(THING, manifest, "somebody asks", owners, stance=stance, policy=policy or Policy(shared=True), **over)
 
 
-def only(found: Plan) -> Operation:
+def owned_by_thing() -> Resource:
+    """A thing that the thing owns."""
+    return Resource(CHILD, {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "child"}}, "part", (Owner(THING, "x.io/v1"),))
+
+
+def only(plan: Plan) -> Operation:
     """The one operation of a plan."""
-    (operation,) = found.operations
+    (operation,) = plan.operations
     return operation
 
 
-def test_one_more_owner_is_added_beside_those_that_are_there() -> None:
-    operation = only(planned(wish(), body(THING, ownerReferences=[THEIRS])))
+def test_an_owner_is_added_to_those_that_exist() -> None:
+    operation = only(planned(thing(), body(THING, ownerReferences=[THEIRS])))
 
     assert operation.verb is Verb.PATCH
     assert [entry["uid"] for entry in operation.body["metadata"]["ownerReferences"]] == ["other-uid", "root-uid"]
 
 
-def test_who_lets_go_of_a_shared_object_takes_only_its_own_reference() -> None:
-    operation = only(planned(wish(Stance.DROP), body(THING, ownerReferences=[THEIRS, OURS])))
+def test_a_root_that_drops_a_shared_object_removes_only_its_own_reference() -> None:
+    operation = only(planned(thing(Stance.DROP), body(THING, ownerReferences=[THEIRS, OURS])))
 
     assert operation.verb is Verb.PATCH
     assert operation.body == {"metadata": {"ownerReferences": [THEIRS]}}
@@ -63,56 +75,106 @@ def test_who_lets_go_of_a_shared_object_takes_only_its_own_reference() -> None:
 
 
 def test_the_last_owner_deletes() -> None:
-    assert only(planned(wish(Stance.DROP), body(THING, ownerReferences=[OURS]))).verb is Verb.DELETE
+    assert only(planned(thing(Stance.DROP), body(THING, ownerReferences=[OURS]))).verb is Verb.DELETE
 
 
-def test_who_has_let_go_leaves_a_shared_object_alone() -> None:
-    assert planned(wish(Stance.DROP), body(THING, ownerReferences=[THEIRS])).operations == ()
+def test_a_shared_object_that_a_root_has_dropped_is_left_alone() -> None:
+    assert planned(thing(Stance.DROP), body(THING, ownerReferences=[THEIRS])).operations == ()
 
 
-def test_a_deletion_releases_our_finalizer_after_the_delete_and_nobody_elses() -> None:
+def test_a_delete_releases_our_finalizer_afterwards_and_no_other() -> None:
     policy = Policy(finalizers=("ours",))
-    delete, release = planned(wish(Stance.DROP, policy), body(THING, finalizers=["theirs", "ours"])).operations
+    delete, release = planned(thing(Stance.DROP, policy), body(THING, finalizers=["theirs", "ours"])).operations
 
     assert (delete.verb, release.verb) == (Verb.DELETE, Verb.RELEASE)
     assert release.after == {delete.key}
     assert release.body == {"finalizers": ["ours"], "of": ["theirs", "ours"]}
 
 
-def test_what_the_server_does_not_let_us_change_is_replaced() -> None:
-    there = {**body(THING, ownerReferences=[OURS]), "spec": {"a": 2}}
-    operation = only(planned(wish(policy=Policy(immutable=(("spec",),))), there))
+def test_a_change_of_an_immutable_field_replaces_the_object() -> None:
+    existing = {**body(THING, ownerReferences=[OURS]), "spec": {"a": 2}}
+    operation = only(planned(thing(policy=Policy(immutable=(("spec",),))), existing))
 
     assert operation.verb is Verb.REPLACE
     assert operation.expect.uid == "thing-uid"
 
 
-def test_what_is_held_is_left_alone_and_says_why() -> None:
-    found = planned(wish(Stance.HOLD), None)
+def test_a_held_resource_is_left_to_a_later_pass_or_blocked_as_it_says() -> None:
+    later, blocked = planned(thing(Stance.HOLD), None), planned(thing(Stance.HOLD, blocked=True), None)
 
-    assert found.operations == ()
-    assert [(held.id, held.why) for held in found.deferred] == [(THING, "somebody asks")]
-
-
-def test_what_is_being_deleted_is_made_again_once_it_is_gone() -> None:
-    found = planned(wish(), body(THING, deletionTimestamp="2026-01-01T00:00:00Z"))
-
-    assert found.operations == ()
-    assert "made again once it is gone" in found.deferred[0].why
+    assert (later.operations, blocked.operations) == ((), ())
+    assert (later.later, later.blocked) == ((Wait(THING, "somebody asks"),), ())
+    assert (blocked.later, blocked.blocked) == ((), (Wait(THING, "somebody asks", blocked=True),))
 
 
-def test_object_and_state_are_never_written_on_one_judgement() -> None:
-    there = body(THING, ownerReferences=[OURS])
-    both = planned(wish(status={"phase": "New"}), {**there, "spec": {"a": 2}})
-    state = planned(wish(status={"phase": "New"}), there)
+def test_an_object_whose_owner_is_deferred_waits_for_it_and_is_blocked_if_the_owner_is() -> None:
+    later = planned_for(thing(Stance.HOLD), child=owned_by_thing())
+    blocked = planned_for(thing(Stance.HOLD, blocked=True), child=owned_by_thing())
+
+    assert [wait.id for wait in later.later] == [THING, CHILD]
+    assert [wait.id for wait in blocked.blocked] == [THING, CHILD]
+    assert blocked.blocked[1].why == "waits for its owner Thing/default/thing, which is not created yet"
+
+
+def test_kinds_that_cannot_be_listed_block() -> None:
+    existing = body(THING, ownerReferences=[OURS])
+    unlisted = planned_for(thing(), incomplete=frozenset({"Thing"}))
+    deleted = planned_for(thing(Stance.DROP), existing, incomplete=frozenset({"Pod"}))
+    changed = planned_for(thing(), {**existing, "spec": {"a": 2}}, incomplete=frozenset({"Pod"}))
+    unintended = planned_for(owned_by_thing(), existing, incomplete=frozenset({"Pod", "Service"}))
+
+    assert [wait.why for wait in unlisted.blocked] == ["Thing objects could not be listed completely"]
+    assert [wait.why for wait in deleted.blocked] == ["is deleted once Pod objects can be listed completely"]
+    assert [wait.why for wait in changed.blocked] == ["is changed once Pod objects can be listed completely"]
+    assert [wait.why for wait in unintended.blocked] == [
+        "its owner no longer needs it; it is deleted once Pod, Service objects can be listed completely"
+    ]
+
+
+def test_a_name_that_a_foreign_object_has_blocks_unless_that_object_is_being_deleted() -> None:
+    foreign, terminating = live(body(THING)), live(body(THING, deletionTimestamp="2026-01-01T00:00:00Z"))
+    blocked, later = planned_for(thing(), foreign={THING: foreign}), planned_for(thing(), foreign={THING: terminating})
+
+    assert [wait.why for wait in blocked.blocked] == ["Thing default/thing already exists but is not controlled by Root default/root"]
+    assert [wait.id for wait in later.later] == [THING]
+
+
+def test_an_object_that_is_being_deleted_is_created_again_later() -> None:
+    plan = planned(thing(), body(THING, deletionTimestamp="2026-01-01T00:00:00Z"))
+
+    assert plan.operations == ()
+    assert plan.later == (Wait(THING, "is being deleted; it is created again once it is gone"),)
+
+
+def test_finalizers_of_others_are_waited_for() -> None:
+    policy = Policy(finalizers=("ours",), release_last=True)
+    plan = planned(thing(Stance.DROP, policy), body(THING, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["theirs", "ours"]))
+
+    assert plan.operations == ()
+    assert plan.later == (Wait(THING, "somebody asks; waits for the removal of finalizer theirs"),)
+
+
+def test_an_object_and_its_status_are_never_written_in_one_pass() -> None:
+    existing = body(THING, ownerReferences=[OURS])
+    both = planned(thing(status={"phase": "New"}), {**existing, "spec": {"a": 2}})
+    status = planned(thing(status={"phase": "New"}), existing)
 
     assert only(both).verb is Verb.PATCH
-    assert only(state).verb is Verb.STATUS
+    assert only(status).verb is Verb.STATUS
 
 
-def test_the_moment_of_writing_is_filled_in_last() -> None:
-    found = planned(wish(status={"since": NOW}), body(THING, ownerReferences=[OURS]))
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
+def test_a_plan_has_a_mark_instead_of_the_time_of_writing() -> None:
+    operation = only(planned(thing(status={"since": NOW}), body(THING, ownerReferences=[OURS])))
 
-    assert only(found).body == {"status": {"since": NOW}}
-    assert only(stamped(found, moment)).body == {"status": {"since": "2026-01-01T00:00:00Z"}}
+    assert operation.body == {"status": {"since": NOW}}
+    assert stamp(operation.body, "2026-01-01T00:00:00Z") == {"status": {"since": "2026-01-01T00:00:00Z"}}
+
+
+def test_objects_of_parts_that_the_graph_does_not_have_are_deleted_in_the_order_of_their_parts() -> None:
+    names = [f"part-{number:02}" for number in range(40)]
+    slices = {name: slice_of([live(body(THING._replace(name=name)))]) for name in reversed(names)}
+    observed = Observed(live(body(ROOT)), slices)
+    incomplete = replace(observed, incomplete=frozenset({"Pod"}))
+
+    assert [operation.id.name for operation in plan(Desired(graph(())), observed, {}, Memo()).operations] == names
+    assert [wait.id.name for wait in plan(Desired(graph(())), incomplete, {}, Memo()).deferred] == names

@@ -12,7 +12,7 @@ from anyio.from_thread import BlockingPortal
 from engine.ids import Kind
 from providers.registry import fabrics
 from providers.sandbox.http.access import Denial
-from providers.sandbox.http.faults import Fault
+from providers.sandbox.http.faults import InjectedFault
 from providers.sandbox.process import Sandbox
 from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
@@ -76,7 +76,7 @@ class Box:
         """Take a right away from everybody."""
         self.portal.call(self.cluster.access.denials.append, Denial(**rule))
 
-    def inject(self, *faults: Fault) -> None:
+    def inject(self, *faults: InjectedFault) -> None:
         """Let something go wrong."""
         self.portal.call(lambda: self.cluster.faults.inject(*faults))
 

@@ -1,4 +1,4 @@
-"""Calling the command line: in this process where only words matter, in another where signals and pipes do."""
+"""Calling the command line: in this process, or in another one where signals and pipes matter."""
 
 import json
 import subprocess
@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
-class QueryResult:
-    """How a command ended, and what it said."""
+class CommandResult:
+    """The exit code of a command, and its output."""
 
     code: int
     out: str
@@ -24,31 +24,31 @@ class QueryResult:
 
     @property
     def document(self) -> Any:
-        """What it said, as JSON."""
+        """Its output as JSON."""
         return json.loads(self.out)
 
     @property
     def last(self) -> str:
-        """The last line of the answer."""
+        """The last line of its output."""
         return self.out.splitlines()[-1] if self.out else ""
 
 
 class Engine:
-    """The command line, called with words."""
+    """The command line."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.capsys = capsys
 
-    def __call__(self, *words: str | Path, traceback: bool = False) -> QueryResult:
-        """What `engine WORDS` answers; never with a traceback, unless it was asked for."""
+    def __call__(self, *words: str | Path, traceback: bool = False) -> CommandResult:
+        """Run `engine WORDS` in this process. There must be no traceback unless `traceback`."""
         code = app([str(word) for word in words])
-        told = self.capsys.readouterr()
-        assert traceback or "Traceback" not in told.err
-        return QueryResult(code, told.out, told.err)
+        captured = self.capsys.readouterr()
+        assert traceback or "Traceback" not in captured.err
+        return CommandResult(code, captured.out, captured.err)
 
 
 def started(*words: str | Path, **environment: str) -> subprocess.Popen[str]:
-    """`engine WORDS` in a process of its own; end it."""
+    """Start `engine WORDS` in another process. The caller ends it."""
     return subprocess.Popen(
         [sys.executable, "-m", "enginectl", *map(str, words)],
         stdin=subprocess.DEVNULL,
@@ -59,8 +59,8 @@ def started(*words: str | Path, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def finished(*words: str | Path, **environment: str) -> QueryResult:
-    """What `engine WORDS` answers from a process of its own."""
+def finished(*words: str | Path, **environment: str) -> CommandResult:
+    """Run `engine WORDS` in another process to its end."""
     with started(*words, **environment) as process:
         out, err = process.communicate(timeout=60)
-    return QueryResult(process.returncode, out, err)
+    return CommandResult(process.returncode, out, err)

@@ -9,13 +9,13 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from engine.runtime.clock import SystemClock
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.process import sandbox
 from providers.sandbox.registry import ACTORS
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 
-FAST = Settings(nodes=3, termination=0.0)
+FAST = ActorOptions(nodes=3, termination=0.0)
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) ->
 
 
 @contextmanager
-def cluster(folder: Path, actors: Collection[str], settings: Settings = FAST, **rest: Any) -> Iterator[Box]:
+def cluster(folder: Path, actors: Collection[str], options: ActorOptions = FAST, **rest: Any) -> Iterator[Box]:
     """A sandbox cluster in a thread of its own."""
     with start_blocking_portal() as portal:
-        with portal.wrap_async_context_manager(sandbox(SystemClock(), folder, actors=actors, settings=settings, **rest)) as made:
+        with portal.wrap_async_context_manager(sandbox(SystemClock(), folder, actors=actors, options=options, **rest)) as made:
             yield Box(made, portal)

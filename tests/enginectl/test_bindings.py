@@ -1,11 +1,11 @@
-"""Bindings on the command line: in files, in a table, in snapshots, and where nobody may see them."""
+"""Topology bindings on the command line: in files, in status, in snapshots, and without rights on them."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from enginectl.exits import Exit
+from enginectl.base.exit_codes import Exit
 from providers.sandbox.registry import ACTORS
 from resources.base.kinds import PODCLIQUESET, PODGANG, TOPOLOGY_BINDING
 from resources.schema.crds import crds
@@ -51,14 +51,14 @@ def older_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -
         yield box
 
 
-def test_a_binding_in_a_file_is_made_then_changed_and_then_as_desired_whatever_the_namespace(box: Box, engine: Engine, hall: Path) -> None:
+def test_a_binding_in_a_file_is_created_then_changed_and_then_in_sync_whatever_the_namespace(box: Box, engine: Engine, hall: Path) -> None:
     preview, made = engine("diff", "-f", hall, "--detailed-exitcode"), engine("sync", "-f", hall, "-n", "lab")
     assert (preview.code, made.code) == (Exit.CHANGES, Exit.DONE), (preview, made)
     assert "ClusterTopologyBinding/hall" in preview.out
     (found,) = box.all(TOPOLOGY_BINDING)
     assert (found["status"], found["metadata"].get("finalizers")) == ({"observedGeneration": 1}, None)
 
-    assert engine("sync", "-f", hall).out.splitlines()[0] == "Done: nothing, all is as desired."
+    assert engine("sync", "-f", hall).out.splitlines()[0] == "Applied: nothing, everything is in sync."
 
     hall.write_text(HALL.replace("  name: hall\n", "  name: hall\n  namespace: ignored\n").replace("example.com/rack", "example.com/row"))
     edit = engine("diff", "-f", hall, "-o", "json")
@@ -103,7 +103,7 @@ def test_a_workload_may_refer_to_a_binding_that_lies_beside_it(box: Box, engine:
 
     assert engine("sync", "-f", hall, "--config", topology).code == Exit.DONE
     assert [one["spec"]["topologyConstraint"] for one in box.all(PODGANG)] == [required]
-    assert engine("sync", "-f", hall, "--config", topology).out.splitlines()[0] == "Done: nothing, all is as desired."
+    assert engine("sync", "-f", hall, "--config", topology).out.splitlines()[0] == "Applied: nothing, everything is in sync."
 
     hall.write_text(hall.read_text().replace("example.com/rack", "example.com/row"))
     edit = engine("diff", "-f", hall, "--config", topology, "-o", "json").document["roots"]
@@ -113,9 +113,9 @@ def test_a_workload_may_refer_to_a_binding_that_lies_beside_it(box: Box, engine:
     }
 
 
-def test_two_bindings_of_one_name_and_faults_are_told_with_their_place(engine: Engine, hall: Path) -> None:
+def test_two_bindings_of_one_name_and_faults_are_reported_with_their_place(engine: Engine, hall: Path) -> None:
     hall.write_text(f"{HALL}---\n{HALL}")
-    assert f"{hall}:10: ClusterTopologyBinding/hall is asked for twice, first at {hall}:1" in engine("render", "-f", hall).err
+    assert f"{hall}:10: ClusterTopologyBinding/hall appears twice, first at {hall}:1" in engine("render", "-f", hall).err
 
     hall.write_text(HALL.replace("domain: rack", "domain: Rack"))
     answer = engine("render", "-f", hall)
@@ -132,7 +132,7 @@ def test_a_binding_is_rendered_as_it_would_be_sent(engine: Engine, hall: Path) -
     assert (made["metadata"], [level["domain"] for level in made["spec"]["levels"]]) == ({"name": "hall"}, ["zone", "rack"])
 
 
-def test_status_shows_bindings_beneath_the_workloads_where_everything_is_looked_at(box: Box, engine: Engine, hall: Path) -> None:
+def test_status_of_all_namespaces_shows_bindings_below_the_workloads(box: Box, engine: Engine, hall: Path) -> None:
     assert engine("sync", "-f", hall, "-f", FIRST).code == Exit.DONE
 
     everything, here, alone = engine("status", "-A"), engine("status"), engine("status", "-A", "hall")
@@ -159,7 +159,7 @@ def test_a_snapshot_of_everything_holds_each_binding_once_and_is_as_good_as_the_
     assert engine("diff", "-f", hall, "--against", file, *options).out == engine("diff", "-f", hall, "-A", *options).out
 
 
-def test_who_may_not_see_bindings_is_not_bothered_in_a_namespace_and_told_where_everything_is_looked_at(box: Box, engine: Engine) -> None:
+def test_without_rights_on_bindings_a_namespace_is_complete_and_the_whole_cluster_is_not(box: Box, engine: Engine) -> None:
     box.deny(verb="list", resource="clustertopologybindings")
 
     done = engine("sync", "-f", FIRST)
@@ -169,33 +169,31 @@ def test_who_may_not_see_bindings_is_not_bothered_in_a_namespace_and_told_where_
 
     everywhere = engine("diff", "-A")
     assert everywhere.code == Exit.INCOMPLETE
-    assert "incomplete: not every ClusterTopologyBinding could be seen" in everywhere.out
+    assert "incomplete: ClusterTopologyBinding objects could not be listed completely" in everywhere.out
 
 
-def test_who_looks_after_a_namespace_needs_no_rights_on_bindings(box: Box, engine: Engine) -> None:
+def test_managing_one_namespace_needs_no_rights_on_bindings(box: Box, engine: Engine) -> None:
     box.deny(verb="list", resource="clustertopologybindings")
 
     everywhere, here = engine("preflight"), engine("preflight", "-n", "default")
 
-    told = "permissions on clustertopologybindings"
-    assert told in everywhere.out and told not in here.out
+    check = "permissions on clustertopologybindings"
+    assert check in everywhere.out and check not in here.out
 
 
-def test_where_topology_is_acted_on_a_namespace_s_user_is_told_that_bindings_cannot_be_seen(
-    box: Box, engine: Engine, topology: Path
-) -> None:
+def test_with_topology_enabled_a_namespace_without_rights_on_bindings_is_incomplete(box: Box, engine: Engine, topology: Path) -> None:
     box.deny(verb="list", resource="clustertopologybindings")
 
     assert engine("diff", "--config", topology).code == Exit.INCOMPLETE
 
 
-def test_a_cluster_that_is_older_than_bindings_is_told_of_and_looked_after(older_box: Box, engine: Engine, hall: Path) -> None:
+def test_a_cluster_that_does_not_serve_bindings_is_managed_with_a_note(older_box: Box, engine: Engine, hall: Path) -> None:
     line = "note: the cluster does not serve ClusterTopologyBinding (grove.io/v1alpha1): first `engine manifests crds | kubectl apply"
 
-    quiet, told = engine("sync", "-f", FIRST), engine("sync", "-A")
+    quiet, noted = engine("sync", "-f", FIRST), engine("sync", "-A")
 
     assert (quiet.code, quiet.err.count("note:")) == (Exit.DONE, 0), quiet
-    assert (told.code, told.err.splitlines()[0][: len(line)]) == (Exit.DONE, line)
+    assert (noted.code, noted.err.splitlines()[0][: len(line)]) == (Exit.DONE, line)
     assert engine("diff", "-A").err[: len(line)] == line
     assert (engine("preflight").code, "v1alpha1 is not served" in engine("preflight").out) == (Exit.DONE, True)
     assert engine("sync", "-f", hall).code == Exit.FAILED

@@ -1,4 +1,4 @@
-"""A stream of documents: each is handed on as soon as it has ended, and one that is broken does not take others along."""
+"""A stream of documents: each is handed on as soon as it has ended, and a broken one does not affect the others."""
 
 import io
 import json
@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from enginectl.document_stream import Entry, entries
+from enginectl.input.document_stream import StreamDocument, read_stream
 
 
-def read(text: str | bytes, limit: int = 1000) -> list[Entry]:
+def read(text: str | bytes, limit: int = 1000) -> list[StreamDocument]:
     """The documents in a text."""
-    return list(entries(io.BytesIO(text.encode() if isinstance(text, str) else text), limit=limit))
+    return list(read_stream(io.BytesIO(text.encode() if isinstance(text, str) else text), limit=limit))
 
 
 def values(text: str) -> list[Any]:
-    """The values of the documents in a text in which nothing is wrong."""
-    found = read(text)
-    assert not any(entry.fault for entry in found)
-    return [entry.value for entry in found]
+    """The values of the documents in a text without faults."""
+    documents = read(text)
+    assert not any(document.fault for document in documents)
+    return [document.value for document in documents]
 
 
 ONE: Any = {"a": [1, {"b": "}{"}], "c": '\\" {'}
@@ -37,7 +37,7 @@ TWO: Any = {"d": {}}
         f"a: [1, {{b: '}}{{'}}]\nc: '\\\" {{'\n{json.dumps(TWO)}\n",
     ],
 )
-def test_documents_are_told_apart_however_they_are_written(text: str) -> None:
+def test_documents_are_separated_however_they_are_written(text: str) -> None:
     assert values(text) == [ONE, TWO]
 
 
@@ -50,15 +50,15 @@ def test_a_document_is_handed_on_before_the_next_has_come() -> None:
         def readline(self, size: int | None = -1, /) -> bytes:
             return self.lines.pop(0)
 
-    found = entries(Slow(), limit=100)
+    documents = read_stream(Slow(), limit=100)
 
-    assert [next(found).value, next(found).value] == [{"a": 1}, {"b": 2}]
+    assert [next(documents).value, next(documents).value] == [{"a": 1}, {"b": 2}]
 
 
 def test_every_document_knows_its_line() -> None:
-    found = read(f"\n{json.dumps(ONE)}\n{json.dumps(TWO, indent=1)}\n# note\na: 1\n")
+    documents = read(f"\n{json.dumps(ONE)}\n{json.dumps(TWO, indent=1)}\n# note\na: 1\n")
 
-    assert [entry.line for entry in found] == [2, 3, 7]
+    assert [document.line for document in documents] == [2, 3, 7]
 
 
 @pytest.mark.parametrize(
@@ -70,28 +70,28 @@ def test_every_document_knows_its_line() -> None:
         ('{"a": NaN}', 1, "not JSON: "),
         ('{"a": "\\ud800"}', 1, "not JSON: "),
         ("a: 1\nb: [", 3, "not JSON, and as YAML: not YAML"),
-        ("a: 1\na: 2", 2, "not JSON, and as YAML: the key a stands twice"),
+        ("a: 1\na: 2", 2, "not JSON, and as YAML: the key a appears twice"),
         ("a: .nan", 1, "not JSON, and as YAML: .nan is not a JSON number"),
         ("null", 1, "nothing but null"),
-        ('{"a": "' + "x" * 1000 + '"}', 1, "more than the 1000 bytes that are read"),
-        ("{\n" + ' "a": 1,\n' * 200 + "}", 1, "more than the 1000 bytes that are read"),
-        ('{"a":' * 1500, 1, "more than the 1000 bytes that are read"),
+        ('{"a": "' + "x" * 1000 + '"}', 1, "larger than the limit of 1000 bytes"),
+        ("{\n" + ' "a": 1,\n' * 200 + "}", 1, "larger than the limit of 1000 bytes"),
+        ('{"a":' * 1500, 1, "larger than the limit of 1000 bytes"),
     ],
 )
-def test_what_is_broken_is_told_with_its_line_and_what_follows_is_read(broken: str, line: int, fault: str) -> None:
+def test_a_broken_document_is_reported_with_its_line_and_what_follows_is_read(broken: str, line: int, fault: str) -> None:
     bad, good = read(f'{broken}\n{{"good": true}}\n')
 
     assert (bad.line, bad.value, good.value) == (line, None, {"good": True})
     assert bad.fault.startswith(fault)
 
 
-def test_a_line_that_never_closes_anything_is_an_error_and_no_recursion() -> None:
+def test_a_line_that_closes_no_bracket_is_a_fault_and_no_recursion() -> None:
     (bad,) = read("{" + '"a":{' * 5000, limit=1 << 20)
 
     assert bad.fault.startswith("not JSON")
 
 
-def test_bytes_that_are_no_text_are_told() -> None:
+def test_bytes_that_are_not_utf_8_are_a_fault() -> None:
     bad, good = read(b'{"a": "\xff"}\n{"b": 1}')
 
     assert bad.fault.startswith("not JSON")

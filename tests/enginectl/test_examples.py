@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
-from enginectl.exits import Exit
-from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
-from providers.sandbox.actors.settings import PARTS, Driver
+from enginectl.base.exit_codes import Exit
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
+from providers.sandbox.actors.options import PARTS, DriverOptions
 from providers.sandbox.registry import ACTORS
 from resources.base.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM, SCALING_GROUP
 from tests.enginectl.box import Box
-from tests.enginectl.calling import ROOT, Engine, QueryResult
+from tests.enginectl.calling import ROOT, CommandResult, Engine
 from tests.enginectl.conftest import FAST, cluster
 from tests.providers.installed import install
 
@@ -30,7 +30,7 @@ AUTO = ROOT / "examples" / "04-auto-mnnvl"
 NAMED = ROOT / "examples" / "05-annotated-domain"
 BANDWIDTH = ROOT / "examples" / "11-nvbandwidth"
 
-LIKE_THE_SANDBOX = replace(FAST, nodes=10, driver=Driver(imex_start=0.0))
+LIKE_THE_SANDBOX = replace(FAST, nodes=10, driver=DriverOptions(imex_start=0.0))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def run(words: list[str], engine: Engine, box: Box | None) -> None:
             pytest.fail(f"the examples want {words}")
 
 
-def found(answer: QueryResult, words: list[str], searched: list[str]) -> None:
+def found(answer: CommandResult, words: list[str], searched: list[str]) -> None:
     """The command went well, and what is looked for in its answer is there."""
     assert answer.code == Exit.DONE, (words, answer)
     if searched:
@@ -131,7 +131,7 @@ def test_an_example_comes_up_settles_and_leaves_nothing_behind(example: Path, bo
     down = engine("sync")
 
     assert up.code == again.code == down.code == Exit.DONE
-    assert again.out == "Done: nothing, all is as desired.\nexit 0: done\n"
+    assert again.out == "Applied: nothing, everything is in sync.\nexit 0: done\n"
     assert len(pods) == sum(one["object"]["kind"] == "Pod" for root in planned for one in root["operations"])
     assert box.revisions() == {}
 
@@ -158,16 +158,17 @@ def test_automatic_domains_follow_the_replicas_and_are_not_made_anew(box: Box, e
     assert claimed >= {"mnnvl-claim"}
 
 
-def test_pods_are_held_as_the_readme_says_while_the_driver_is_away(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    away = replace(LIKE_THE_SANDBOX, driver=Driver(parts=PARTS - {"controller"}))
+def test_pods_are_deferred_as_the_readme_says_while_the_driver_is_away(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = replace(LIKE_THE_SANDBOX, driver=DriverOptions(parts=PARTS - {"controller"}))
     (why,) = re.findall(r"Pod/racks-0-worker-…  (.*)", (AUTO / "README.md").read_text())
     with cluster(tmp_path, ACTORS, away) as box:
         monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
         engine("sync", "-f", AUTO, *configured(AUTO), "--no-wait")
         engine("sync", "--no-wait")
-        held = [one for root in engine("diff", "-o", "json").document["roots"] for one in root["held"]]
+        roots = engine("diff", "-o", "json").document["roots"]
+        deferred = [wait for root in roots for wait in (*root["later"], *root["blocked"])]
 
-    assert [one["why"] for one in held if one["object"]["name"].startswith("racks-0-worker-")] == [why, why]
+    assert [wait["why"] for wait in deferred if wait["object"]["name"].startswith("racks-0-worker-")] == [why, why]
 
 
 def test_a_named_domain_is_shared_and_goes_with_the_last_set_that_uses_it(box: Box, engine: Engine) -> None:
@@ -196,8 +197,8 @@ def test_the_launcher_of_the_bandwidth_test_starts_after_its_workers_and_has_no_
     worker, launcher = pods["nvbandwidth-0-worker"], pods["nvbandwidth-0-launcher"]
 
     def moment(body: dict[str, Any], condition: str) -> str:
-        (told,) = (one["lastTransitionTime"] for one in body["status"]["conditions"] if one["type"] == condition)
-        return str(told)
+        (time,) = (one["lastTransitionTime"] for one in body["status"]["conditions"] if one["type"] == condition)
+        return str(time)
 
     assert moment(worker, "Ready") <= moment(launcher, "Initialized")
     assert [one["args"] for one in launcher["spec"]["initContainers"]] == [["--podcliques=nvbandwidth-0-worker:2"]]

@@ -1,4 +1,4 @@
-"""How the command line is called, and how it ends."""
+"""The command line: options, errors, signals and exit codes."""
 
 import os
 import re
@@ -10,31 +10,31 @@ from pathlib import Path
 
 import pytest
 
-from enginectl.exits import MEANINGS, Exit, worst
+from enginectl.base.exit_codes import MEANINGS, Exit, worst
 from tests.enginectl.calling import ROOT, Engine, finished, started
 
 EXAMPLE = ROOT / "examples" / "01-first-gang"
 HEAVY = {"kr8s", "deepdiff", "pydantic", "rich", "structlog", "aiohttp", "httpx", "yaml", "orjson", "uvicorn", "starlette", "cryptography"}
 
 
-def test_help_loads_nothing_that_takes_time() -> None:
+def test_help_imports_nothing_slow() -> None:
     script = "import sys; from enginectl.main import app; app(['--help']); print(*sys.modules, file=sys.stderr)"
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}"}
     )
 
-    assert "diff" in told.stdout
-    assert HEAVY & {name.partition(".")[0] for name in told.stderr.split()} == set()
+    assert "diff" in process.stdout
+    assert HEAVY & {name.partition(".")[0] for name in process.stderr.split()} == set()
 
 
 @pytest.mark.parametrize(
     "command", ["diff", "sync", "run", "render", "status", "why", "preflight", "snapshot", "demo", "sandbox up", "manifests crds"]
 )
 def test_every_command_takes_the_common_options_before_and_after_its_name(engine: Engine, command: str) -> None:
-    told = engine(*command.split(), "--help").out
+    text = engine(*command.split(), "--help").out
 
     assert all(
-        option in told
+        option in text
         for option in ("--kubeconfig", "--context", "--namespace", "--all-namespaces", "--config", "--verbose", "--log-format")
     )
     assert engine("-n", "x", "--log-format", "json", *command.split(), "--help").code == Exit.DONE
@@ -58,7 +58,7 @@ def test_an_option_means_the_same_before_and_after_the_command(engine: Engine) -
         (["diff", "extra"], "Got unexpected extra argument"),
         (["sync", "--max-deletes", "-1"], "-1 is not in the range"),
         (["sync", "--timeout", "soon"], "--timeout soon: not a duration such as 30s, 4h or 1h30m"),
-        (["sync", "--timeout", "0"], "--timeout 0: must be more than nothing"),
+        (["sync", "--timeout", "0"], "--timeout 0: must be greater than zero"),
         (["render"], "render needs manifests: -f FILE"),
         (["diff", "-n", "x", "-A"], "--namespace and --all-namespaces exclude each other"),
         (["diff", "-f", "nowhere.yaml"], "nowhere.yaml: no such file or directory"),
@@ -66,7 +66,7 @@ def test_an_option_means_the_same_before_and_after_the_command(engine: Engine) -
         (["diff", "--config", "nowhere.yaml"], "nowhere.yaml: no such file or directory"),
     ],
 )
-def test_a_command_line_that_makes_no_sense_exits_64_and_says_why(engine: Engine, words: list[str], message: str) -> None:
+def test_a_usage_error_exits_with_64_and_says_why(engine: Engine, words: list[str], message: str) -> None:
     answer = engine(*words)
 
     assert (answer.code, answer.out) == (Exit.USAGE, "")
@@ -74,7 +74,7 @@ def test_a_command_line_that_makes_no_sense_exits_64_and_says_why(engine: Engine
     assert answer.err.endswith("exit 64: usage error\n")
 
 
-def test_no_command_at_all_is_answered_with_the_help(engine: Engine) -> None:
+def test_without_a_command_the_help_is_shown(engine: Engine) -> None:
     answer = engine()
 
     assert answer.code == Exit.USAGE
@@ -91,31 +91,31 @@ def test_without_a_cluster_one_line_says_what_to_do(engine: Engine, words: list[
     assert last == "exit 1: failed"
 
 
-def test_what_nobody_expected_is_one_line_and_with_v_its_traceback(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_one_line_and_with_v_its_traceback(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("the moon fell\x1b[2J down")
 
-    monkeypatch.setattr("enginectl.wiring.wired", broken)
+    monkeypatch.setattr("enginectl.wiring.configuration.wire", broken)
 
     answer = engine("diff")
     assert (answer.code, answer.err.splitlines()[0]) == (
         Exit.FAILED,
-        "engine: unexpected: RuntimeError: the moon fell\\x1b[2J down (-v shows where)",
+        "engine: internal error: RuntimeError: the moon fell\\x1b[2J down (-v shows the traceback)",
     )
     assert "Traceback" in engine("-v", "diff", traceback=True).err
 
 
 @pytest.mark.parametrize("words", [("render", "-f", EXAMPLE), ("diff", "-f", EXAMPLE, "--against", "empty")])
-def test_a_reader_that_goes_away_is_no_drama(words: tuple[str | Path, ...]) -> None:
+def test_a_reader_that_goes_away_gives_no_error_message(words: tuple[str | Path, ...]) -> None:
     with started(*words) as process:
         assert process.stdout and process.stderr
         process.stdout.close()
-        told = process.stderr.read()
+        text = process.stderr.read()
 
-    assert (process.returncode, told) == (Exit.FAILED, "")
+    assert (process.returncode, text) == (Exit.FAILED, "")
 
 
-def test_a_terminal_that_knows_only_ascii_is_spoken_to_in_ascii() -> None:
+def test_a_terminal_without_unicode_gets_ascii() -> None:
     answer = finished("diff", "-f", EXAMPLE, "--against", "empty", PYTHONUTF8="0", PYTHONIOENCODING="ascii", LC_ALL="C")
 
     assert answer.code == Exit.DONE
@@ -128,19 +128,19 @@ def test_a_signal_ends_a_command_in_one_line(number: signal.Signals, code: Exit,
         assert process.stdout and process.stderr
         assert process.stdout.readline().startswith("export KUBECONFIG=")
         process.send_signal(number)
-        told = process.stderr.read()
+        text = process.stderr.read()
 
     assert process.returncode == code
-    assert told.splitlines()[-1] == f"engine: {MEANINGS[code]}"
+    assert text.splitlines()[-1] == f"engine: {MEANINGS[code]}"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
-def test_who_does_not_want_to_wait_for_a_long_thought_signals_again(number: signal.Signals, code: Exit, tmp_path: Path) -> None:
+def test_a_second_signal_ends_a_long_computation_at_once(number: signal.Signals, code: Exit, tmp_path: Path) -> None:
     huge = (EXAMPLE / "gang.yaml").read_text().replace("  replicas: 1\n  template", "  replicas: 33000\n  template")
     pipe = tmp_path / "huge.yaml"
     os.mkfifo(pipe)
     with started("diff", "-f", pipe, "--against", "empty") as process:
-        pipe.write_text(huge)  # Not before the other end is open: now it reads, and then it thinks.
+        pipe.write_text(huge)  # Blocks until the process has opened the other end. Then it reads, and plans for a long time.
         for _ in range(2):
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.5)
@@ -150,20 +150,20 @@ def test_who_does_not_want_to_wait_for_a_long_thought_signals_again(number: sign
     assert (process.returncode, out, err) == (code, "", f"engine: {MEANINGS[code]}\n")
 
 
-def test_every_code_has_its_meaning_and_usage_errors_are_never_2() -> None:
+def test_every_code_has_a_meaning_and_a_number_of_its_own() -> None:
     table = {code.value: meaning for code, meaning in MEANINGS.items()}
 
     assert set(Exit) == set(MEANINGS)
     assert sorted(table) == [0, 1, 2, 3, 4, 5, 6, 7, 64, 130, 143]
 
 
-def test_of_several_findings_the_worst_is_the_answer() -> None:
+def test_of_several_codes_the_worst_is_chosen() -> None:
     assert worst([Exit.CHANGES, Exit.DENIED, Exit.INCOMPLETE]) is Exit.DENIED
     assert worst([Exit.INCOMPLETE, Exit.CHANGES]) is Exit.INCOMPLETE
     assert worst([]) is Exit.DONE
 
 
-def test_the_readme_tells_the_same_codes() -> None:
-    told = re.findall(r"^\| `(\d+)` \|", (ROOT / "docs" / "user-guide.md").read_text(), re.MULTILINE)
+def test_the_user_guide_lists_the_same_codes() -> None:
+    codes = re.findall(r"^\| `(\d+)` \|", (ROOT / "docs" / "user-guide.md").read_text(), re.MULTILINE)
 
-    assert [int(code) for code in told] == sorted(code.value for code in Exit if code is not Exit.STALE)
+    assert [int(code) for code in codes] == sorted(code.value for code in Exit if code is not Exit.STALE)

@@ -1,4 +1,4 @@
-"""What a user's files ask for, and how their mistakes are answered."""
+"""The roots in a user's files, and the messages about their faults."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +9,11 @@ import pytest
 from engine.errors import InputError
 from engine.ids import Kind
 from engine.resource import Body
-from enginectl.manifest_files import Wanted, manifests, wanted
-from enginectl.running import Misuse
+from enginectl.base.errors import UsageError
+from enginectl.input.manifest_files import read_manifests
+from enginectl.input.roots import Roots, select_roots
 from resources.base.kinds import PODCLIQUESET
-from resources.schema.issues import Fault, Issue
+from resources.schema.issues import ErrorType, Issue
 
 SET = "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  name: {}\nspec:\n  template:\n    cliques:\n    - name: a\n"
 
@@ -22,9 +23,9 @@ def faultless(kind: Kind, body: Body) -> Sequence[Issue]:
     return ()
 
 
-def load(*paths: Path, **rest: Any) -> Wanted:
+def load(*paths: Path, **rest: Any) -> Roots:
     """The roots in the files, in namespace `here` unless they say otherwise."""
-    return wanted(manifests(paths), [PODCLIQUESET], rest.pop("check", faultless), namespace="here", **rest)
+    return select_roots(read_manifests(paths), [PODCLIQUESET], rest.pop("check", faultless), namespace="here", **rest)
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -34,12 +35,12 @@ def write(folder: Path, name: str, text: str) -> Path:
     return file
 
 
-def names(found: Wanted) -> list[str]:
+def names(roots: Roots) -> list[str]:
     """The names of the roots."""
-    return [f"{root['metadata']['namespace']}/{root['metadata']['name']}" for root in found.roots]
+    return [f"{root['metadata']['namespace']}/{root['metadata']['name']}" for root in roots.bodies]
 
 
-def test_a_directory_is_read_in_the_order_of_its_names_and_other_files_are_left_alone(tmp_path: Path) -> None:
+def test_a_directory_is_read_in_the_order_of_its_names_and_other_files_are_ignored(tmp_path: Path) -> None:
     for file, name in (("b.yml", "b"), ("a.yaml", "a"), ("note.txt", "never")):
         write(tmp_path, file, SET.format(name))
     write(tmp_path, "c.json", '{"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "c", "namespace": "x"}}')
@@ -57,40 +58,40 @@ def test_lists_are_flattened_and_their_entries_know_their_lines(tmp_path: Path) 
         load(file, check=lambda _, body: [BAD] if body["metadata"]["name"] == "b" else [])
 
 
-BAD = Issue(("spec", "replicas"), Fault.MALFORMED, "must be whole")
+BAD = Issue(("spec", "replicas"), ErrorType.MALFORMED, "must be whole")
 
 
-def test_kinds_that_are_not_ours_are_noted_with_their_place(tmp_path: Path) -> None:
+def test_kinds_that_are_not_roots_are_noted_with_their_place(tmp_path: Path) -> None:
     file = write(tmp_path, "f.yaml", f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: n}}\n---\n{SET.format('a')}")
 
-    found = load(file)
+    roots = load(file)
 
-    assert (names(found), found.notes) == (["here/a"], (f"{file}:1: Namespace is not handled here and left alone",))
+    assert (names(roots), roots.notes) == (["here/a"], (f"{file}:1: Namespace is not managed by the engine and ignored",))
 
 
-def test_every_fault_is_told_with_the_line_of_its_field(tmp_path: Path) -> None:
+def test_every_fault_is_reported_with_the_line_of_its_field(tmp_path: Path) -> None:
     file = write(tmp_path, "f.yaml", SET.format("a"))
     cliques = ("spec", "template", "cliques", 0)
     faults = [
-        Issue((*cliques, "name"), Fault.INVALID, "too short", "a"),
-        Issue((*cliques, "spec", "roleName"), Fault.REQUIRED),
-        Issue(("metadata", "labels", "a.b/c"), Fault.UNKNOWN),
+        Issue((*cliques, "name"), ErrorType.INVALID, "too short", "a"),
+        Issue((*cliques, "spec", "roleName"), ErrorType.REQUIRED),
+        Issue(("metadata", "labels", "a.b/c"), ErrorType.UNKNOWN),
     ]
 
-    with pytest.raises(InputError) as refusal:
+    with pytest.raises(InputError) as error:
         load(file, check=lambda *_: faults)
 
-    assert str(refusal.value).splitlines() == [
+    assert str(error.value).splitlines() == [
         f'{file}:8: spec.template.cliques[0].name: Invalid value: "a": too short',
         f"{file}:8: spec.template.cliques[0].spec.roleName: Required value",
         f"{file}:3: metadata.labels[a.b/c]: unknown field",
     ]
 
 
-def test_two_of_one_name_are_refused_and_both_places_told(tmp_path: Path) -> None:
+def test_two_manifests_of_one_name_are_refused_with_both_places(tmp_path: Path) -> None:
     one, two = write(tmp_path, "1.yaml", SET.format("a")), write(tmp_path, "2.yaml", f"# again\n---\n{SET.format('a')}")
 
-    with pytest.raises(InputError, match=f"^{two}:3: PodCliqueSet/here/a is asked for twice, first at {one}:1$"):
+    with pytest.raises(InputError, match=f"^{two}:3: PodCliqueSet/here/a appears twice, first at {one}:1$"):
         load(tmp_path)
 
 
@@ -101,20 +102,20 @@ def test_one_name_in_two_namespaces_is_two_objects(tmp_path: Path) -> None:
     assert names(load(tmp_path)) == ["here/a", "there/a"]
 
 
-def test_a_manifest_for_elsewhere_is_refused_where_a_namespace_was_demanded(tmp_path: Path) -> None:
+def test_a_manifest_for_another_namespace_is_refused_if_one_is_given(tmp_path: Path) -> None:
     file = write(tmp_path, "f.yaml", SET.format("a\n  namespace: there"))
 
-    with pytest.raises(InputError, match=f"^{file}:5: the namespace is there, but --namespace says here$"):
+    with pytest.raises(InputError, match=f"^{file}:5: the namespace is there, but --namespace is here$"):
         load(file, forced=True)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("just text\n", ":1: a manifest is a map with apiVersion and kind"),
-        ("kind: PodCliqueSet\n", ":1: apiVersion is missing or not text"),
-        ("# c\napiVersion: v1\nkind: 3\n", ":3: kind is missing or not text"),
-        ("apiVersion: grove.io/v1beta1\nkind: PodCliqueSet\n", ":1: PodCliqueSet is handled as grove.io/v1alpha1 only"),
+        ("just text\n", ":1: a manifest must be a map with apiVersion and kind"),
+        ("kind: PodCliqueSet\n", ":1: apiVersion is missing or not a string"),
+        ("# c\napiVersion: v1\nkind: 3\n", ":3: kind is missing or not a string"),
+        ("apiVersion: grove.io/v1beta1\nkind: PodCliqueSet\n", ":1: PodCliqueSet is supported as grove.io/v1alpha1 only"),
         ("apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\n", ":1: metadata is missing or not a map"),
         (
             "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  generateName: x\n",
@@ -126,26 +127,26 @@ def test_a_manifest_for_elsewhere_is_refused_where_a_namespace_was_demanded(tmp_
         ("a: [b\n", ":2: not YAML: did not find expected ',' or ']'"),
     ],
 )
-def test_what_is_no_manifest_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_no_manifest_is_reported_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     file = write(tmp_path, "f.yaml", text)
 
-    with pytest.raises(InputError) as refusal:
+    with pytest.raises(InputError) as error:
         load(file)
 
-    assert str(refusal.value) == f"{file}{message}"
+    assert str(error.value) == f"{file}{message}"
 
 
-def test_a_file_that_is_not_there_and_a_folder_without_manifests_are_misuse(tmp_path: Path) -> None:
-    with pytest.raises(Misuse, match="gone.yaml: no such file or directory"):
+def test_a_missing_file_and_a_folder_without_manifests_are_usage_errors(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="gone.yaml: no such file or directory"):
         load(tmp_path / "gone.yaml")
-    with pytest.raises(Misuse, match="no .yaml, .yml or .json file in this directory"):
+    with pytest.raises(UsageError, match="no .yaml, .yml or .json file in this directory"):
         load(tmp_path)
 
 
-def test_names_of_files_do_not_steer_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_file_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
     file = write(tmp_path, "a\x1b[2Jb.yaml", "x\n")
 
-    with pytest.raises(InputError) as refusal:
+    with pytest.raises(InputError) as error:
         load(file)
 
-    assert "\x1b" not in str(refusal.value)
+    assert "\x1b" not in str(error.value)

@@ -1,4 +1,4 @@
-"""`engine manifests crds`: what it prints can be applied, and what lies in deploy/ is what it prints."""
+"""`engine manifests crds`: what it prints can be applied, and deploy/ contains what it prints."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,9 @@ import yaml
 from typer.main import get_group
 
 from engine.errors import InputError
-from enginectl.exits import Exit
-from enginectl.manifests import manifests
-from enginectl.running import Misuse
+from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import Exit
+from enginectl.commands.manifests import manifests
 from resources.schema.crds import crds
 
 DEPLOYED = Path(__file__).parents[2] / "deploy" / "crds"
@@ -48,8 +48,8 @@ def test_the_deployed_definitions_are_those_that_the_command_writes(tmp_path: Pa
     assert sorted(file.name for file in DEPLOYED.iterdir()) == FILES
 
 
-def test_a_folder_takes_yaml_alone(tmp_path: Path) -> None:
-    with pytest.raises(Misuse, match="leave -o json out"):
+def test_a_folder_and_json_exclude_each_other(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="leave out -o json"):
         manifest("crds", "--dir", str(tmp_path), "-o", "json")
 
 

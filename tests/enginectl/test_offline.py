@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.version import VERSION
-from enginectl.exits import Exit
+from enginectl.base.exit_codes import Exit
 from tests.enginectl.calling import ROOT, Engine, finished
 
 EXAMPLES = ROOT / "examples"
@@ -34,7 +34,7 @@ spec:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file with a set that is as it should be."""
+    """A file with a valid set."""
     path = tmp_path / "x.yaml"
     path.write_text(SET)
     return path
@@ -45,7 +45,7 @@ def names(document: dict[str, list[dict[str, dict[str, str]]]], kind: str) -> li
     return [str(body["metadata"]["name"]) for body in document["objects"] if str(body["kind"]) == kind]
 
 
-def test_the_simple_example_stands_for_the_objects_that_everybody_knows(engine: Engine) -> None:
+def test_the_simple_example_renders_to_every_kind_of_object(engine: Engine) -> None:
     answer = engine("render", "-f", SIMPLE, "-o", "json")
     document = answer.document
 
@@ -59,7 +59,7 @@ def test_the_simple_example_stands_for_the_objects_that_everybody_knows(engine: 
     assert len(names(document, "Pod")) == 9
 
 
-def test_owners_that_do_not_exist_yet_are_told_in_words(engine: Engine) -> None:
+def test_owners_that_do_not_exist_yet_have_a_placeholder_as_uid(engine: Engine) -> None:
     bodies = {(body["kind"], body["metadata"]["name"]): body for body in engine("render", "-f", SIMPLE, "-o", "json").document["objects"]}
 
     (owner,) = bodies["PodClique", "simple1-0-sga-0-pcb"]["metadata"]["ownerReferences"]
@@ -83,7 +83,7 @@ def test_rendering_is_the_same_in_every_process_and_whatever_the_order_of_files(
     assert first.out == second.out
 
 
-def test_what_depends_on_objects_that_nobody_can_see_is_left_out_of_a_rendering_and_told(engine: Engine, file: Path) -> None:
+def test_an_object_that_depends_on_the_cluster_is_left_out_of_a_rendering_with_a_note(engine: Engine, file: Path) -> None:
     shared = SET.replace("    cliques:", "    resourceSharing: [{name: theirs, scope: AllReplicas}]\n    cliques:")
     file.write_text(shared.replace("spec:\n  template", "spec:\n  replicas: 1\n  template"))
 
@@ -106,7 +106,7 @@ def test_a_preview_against_nothing_shows_a_create_for_every_object_that_is_rende
     assert manifests["create /Service/default/simple1-0"] in rendered
 
 
-def test_changes_are_an_exit_code_only_where_it_is_asked_about(engine: Engine, file: Path) -> None:
+def test_changes_have_an_exit_code_only_with_the_option(engine: Engine, file: Path) -> None:
     plain = engine("diff", "-f", file, "--against", "empty")
     detailed = engine("diff", "-f", file, "--against", "empty", "--detailed-exitcode")
     nothing = engine("diff", "--against", "empty", "--detailed-exitcode")
@@ -116,17 +116,17 @@ def test_changes_are_an_exit_code_only_where_it_is_asked_about(engine: Engine, f
     assert (nothing.code, nothing.out) == (Exit.DONE, "No operations.\nexit 0: done\n")
 
 
-def test_json_is_one_document_and_everything_else_goes_elsewhere(engine: Engine, file: Path) -> None:
+def test_stdout_is_one_json_document_and_notes_go_to_stderr(engine: Engine, file: Path) -> None:
     file.write_text(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: n}}\n---\n{SET}")
 
     answer = engine("diff", "-f", file, "--against", "empty", "-o", "json", "--detailed-exitcode")
 
-    assert (answer.code, answer.document["version"]) == (Exit.CHANGES, 1)
-    assert answer.err == f"note: {file}:1: Namespace is not handled here and left alone\nexit 2: there are changes\n"
+    assert (answer.code, answer.document["version"]) == (Exit.CHANGES, 2)
+    assert answer.err == f"note: {file}:1: Namespace is not managed by the engine and ignored\nexit 2: there are changes\n"
 
 
 def test_manifests_may_come_on_standard_input(file: Path) -> None:
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "enginectl", "render", "-f", "-"],
         input=SET,
         capture_output=True,
@@ -135,7 +135,7 @@ def test_manifests_may_come_on_standard_input(file: Path) -> None:
         env={"PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}"},
     )
 
-    assert "name: grove.io:pcs:x" in told.stdout
+    assert "name: grove.io:pcs:x" in process.stdout
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,12 @@ def test_manifests_may_come_on_standard_input(file: Path) -> None:
         ("replicas: 1", "replicas: one", ':11: spec.template.cliques[0].spec.replicas: must be an integer, got "one"'),
         ("replicas: 1", "replicas: yes", ":11: spec.template.cliques[0].spec.replicas: must be an integer, got true"),
         ("podSpec:", "podSpec: [", ":14: not YAML:"),
-        ("      - name: a\n", "      - name: a\n        name: b\n", ":9: the key name stands twice in one map"),
+        ("      - name: a\n", "      - name: a\n        name: b\n", ":9: the key name appears twice in one map"),
     ],
 )
-def test_a_mistake_in_a_manifest_is_told_with_its_line_and_field(engine: Engine, file: Path, before: str, after: str, message: str) -> None:
+def test_a_fault_in_a_manifest_is_reported_with_its_line_and_field(
+    engine: Engine, file: Path, before: str, after: str, message: str
+) -> None:
     file.write_text(SET.replace(before, after, 1))
 
     answer = engine("diff", "-f", file, "--against", "empty")
@@ -165,11 +167,11 @@ def test_two_of_one_name_are_refused_with_both_places(engine: Engine, file: Path
 
     assert (answer.code, answer.err.splitlines()[0]) == (
         Exit.FAILED,
-        f"engine: {file}:15: PodCliqueSet/default/x is asked for twice, first at {file}:1",
+        f"engine: {file}:15: PodCliqueSet/default/x appears twice, first at {file}:1",
     )
 
 
-def test_a_set_that_contradicts_itself_is_told_and_the_others_are_planned(engine: Engine, file: Path) -> None:
+def test_a_rejected_set_is_reported_and_the_others_are_planned(engine: Engine, file: Path) -> None:
     file.write_text(SET + "    podCliqueScalingGroups: [{name: g, cliqueNames: [nobody]}]\n---\n" + SET.replace("name: x", "name: z", 1))
 
     answer = engine("diff", "-f", file, "--against", "empty")
@@ -184,7 +186,7 @@ def test_no_secret_is_shown(engine: Engine) -> None:
         assert json.dumps("(masked)") not in engine(*words, "-f", SIMPLE).out  # There is none to mask: a token Secret is made empty.
 
 
-def test_the_operator_configuration_is_read_and_what_is_unknown_in_it_told(engine: Engine, file: Path, tmp_path: Path) -> None:
+def test_unknown_keys_of_the_operator_configuration_are_ignored_with_a_note(engine: Engine, file: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("authorizer:\n  reconcilerServiceAccountUserName: x\nlogLevel: info\n")
 
@@ -192,11 +194,11 @@ def test_the_operator_configuration_is_read_and_what_is_unknown_in_it_told(engin
 
     assert (answer.code, answer.err) == (
         Exit.DONE,
-        f"{config}: authorizer.reconcilerServiceAccountUserName is not known here and ignored\n",
+        f"note: {config}: unknown key authorizer.reconcilerServiceAccountUserName is ignored\n",
     )
 
 
-def test_the_image_in_which_pods_wait_is_a_setting_and_pinned_to_this_release(
+def test_the_image_of_the_init_container_can_be_configured_and_is_pinned_to_this_release(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "config.yaml"
@@ -213,7 +215,7 @@ def test_the_image_in_which_pods_wait_is_a_setting_and_pinned_to_this_release(
     assert images("--config", config) == {"theirs:7"}
 
 
-def test_a_configuration_that_cannot_be_used_is_told_with_its_line(engine: Engine, file: Path, tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_reported_with_its_line(engine: Engine, file: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("logLevel: info\nleaderElection:\n  leaseDuration: 5s\n")
 

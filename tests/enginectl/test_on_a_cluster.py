@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine.runtime.lease import LEASE
-from enginectl.exits import Exit
-from providers.sandbox.http.faults import Fault
+from engine.runtime.lease import DISABLED, LEASE
+from enginectl.base.exit_codes import Exit
+from providers.sandbox.http.faults import InjectedFault
 from resources.base.kinds import POD, PODCLIQUESET, SECRET, SERVICE
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine, finished, started
@@ -26,14 +26,14 @@ def synced(box: Box, engine: Engine) -> Box:
     return box
 
 
-def test_a_file_on_disk_becomes_a_settled_cluster_and_then_there_is_nothing_to_do(box: Box, engine: Engine) -> None:
+def test_sync_settles_a_manifest_and_a_second_one_has_nothing_to_do(box: Box, engine: Engine) -> None:
     first = engine("sync", "-f", FIRST)
     before = box.revisions()
     second = engine("sync", "-f", FIRST)
 
     assert (first.code, first.last) == (Exit.DONE, "exit 0: done")
     assert len(box.names(POD)) == 3
-    assert second.out == "Done: nothing, all is as desired.\nexit 0: done\n"
+    assert second.out == "Applied: nothing, everything is in sync.\nexit 0: done\n"
     assert box.revisions() == before
 
 
@@ -65,7 +65,7 @@ def test_a_deleted_workload_leaves_nothing_behind(synced: Box, engine: Engine) -
     assert synced.revisions() == {}
 
 
-def test_status_tells_how_a_workload_is_doing(synced: Box, engine: Engine) -> None:
+def test_status_shows_the_state_of_a_workload(synced: Box, engine: Engine) -> None:
     answer, document = engine("status", "first"), engine("status", "-o", "json").document
     missing = engine("status", "nobody")
 
@@ -82,24 +82,26 @@ def test_status_tells_how_a_workload_is_doing(synced: Box, engine: Engine) -> No
         "AGE": "",
     }
     (entry,) = document["workloads"]
-    assert (document["version"], entry["pods"]) == (1, {"total": 3, "scheduled": 3, "ready": 3})
+    assert (document["version"], entry["pods"]) == (2, {"total": 3, "scheduled": 3, "ready": 3})
     assert (missing.code, missing.err.splitlines()[0]) == (Exit.FAILED, "engine: no workload is called nobody in default")
 
 
-def test_status_tells_what_waits_for_what_and_since_when(full_box: Box, engine: Engine) -> None:
+def test_status_shows_what_is_pending_and_since_when(full_box: Box, engine: Engine) -> None:
     assert engine("sync", "-f", FIRST, "--no-wait").code == Exit.DONE
 
     assert re.search(r"PodClique/default/first-0-leader: 0 of 1 pods ready, since \d+s", engine("status").out)
 
 
-def test_without_waiting_what_is_left_is_listed_and_time_that_is_up_is_a_failure(full_box: Box, engine: Engine) -> None:
+def test_without_waiting_what_is_left_is_listed_and_a_timeout_is_a_failure(full_box: Box, engine: Engine) -> None:
     hasty, patient = engine("sync", "-f", FIRST, "--no-wait"), engine("sync", "--timeout", "1s")
 
     assert hasty.code == Exit.DONE and "PodClique/first-0-worker  0 of 2 pods ready" in hasty.out
     assert patient.code == Exit.FAILED and "Not settled in time; this is left:" in patient.out
 
 
-def test_a_snapshot_is_as_good_as_the_cluster_for_a_preview_and_holds_no_secret(synced: Box, engine: Engine, tmp_path: Path) -> None:
+def test_a_preview_against_a_snapshot_equals_one_against_the_cluster_and_it_has_no_secret(
+    synced: Box, engine: Engine, tmp_path: Path
+) -> None:
     file = tmp_path / "snapshot.yaml"
     synced.scale("first", 2)
     (token,) = [body["data"]["token"] for body in synced.all(SECRET) if body["metadata"]["name"] == "first-ic-sat"]
@@ -111,22 +113,22 @@ def test_a_snapshot_is_as_good_as_the_cluster_for_a_preview_and_holds_no_secret(
     assert engine("diff", "--against", file).out == engine("diff").out
 
 
-def test_more_deletes_than_allowed_that_nobody_asked_for_are_denied_until_somebody_allows_them(synced: Box, engine: Engine) -> None:
+def test_more_unintended_deletes_than_allowed_are_denied_until_they_are_allowed(synced: Box, engine: Engine) -> None:
     (root,) = synced.all(PODCLIQUESET)
     for number in range(12):
-        synced.create(SERVICE, stray(f"first-0-stray-{number}", root))
+        synced.create(SERVICE, obsolete(f"first-0-obsolete-{number}", root))
 
     preview, refused = engine("diff"), engine("sync")
     allowed = engine("sync", "--max-deletes", "12")
 
     assert (preview.code, refused.code, allowed.code) == (Exit.DENIED, Exit.DENIED, Exit.DONE)
     assert preview.last == refused.last == "exit 3: denied by policy or guard"
-    assert "denied by delete-budget: 12 deletes that nobody asked for, 10 allowed" in preview.out
-    assert "(drift, nobody asked for it)" in preview.out
+    assert "denied by delete-budget: 12 unintended deletes, 10 allowed" in preview.out
+    assert "(drift, unintended)" in preview.out
     assert synced.names(SERVICE) == ["first-0"]
 
 
-def test_no_root_in_sight_while_their_objects_exist_is_a_refusal_to_wipe(synced: Box, engine: Engine, tmp_path: Path) -> None:
+def test_if_no_root_is_listed_while_their_objects_exist_nothing_is_deleted(synced: Box, engine: Engine, tmp_path: Path) -> None:
     file = tmp_path / "snapshot.yaml"
     assert engine("snapshot", "--out", file).code == Exit.DONE
     head, *objects = file.read_text().split("---\n")
@@ -134,30 +136,30 @@ def test_no_root_in_sight_while_their_objects_exist_is_a_refusal_to_wipe(synced:
 
     answer = engine("diff", "--against", file)
 
-    assert (answer.code, answer.out.splitlines()[0][:40]) == (Exit.DENIED, "denied by no-roots: no root is seen, but")
+    assert (answer.code, answer.out.splitlines()[0][:42]) == (Exit.DENIED, "denied by no-roots: no root was found, but")
 
 
-def stray(name: str, root: dict[str, Any]) -> dict[str, Any]:
-    """A Service that looks like one of the root's, and that nothing asks for."""
+def obsolete(name: str, root: dict[str, Any]) -> dict[str, Any]:
+    """A Service that the root owns and does not desire."""
     owner = {"apiVersion": root["apiVersion"], "kind": root["kind"], "name": "first", "uid": root["metadata"]["uid"], "controller": True}
     labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "first"}
     metadata = {"name": name, "labels": labels, "ownerReferences": [owner]}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"clusterIP": "None"}}
 
 
-def test_a_kind_that_we_may_not_see_keeps_the_others_going_and_nothing_of_it_is_deleted(synced: Box, engine: Engine) -> None:
+def test_a_kind_that_may_not_be_listed_is_not_deleted_and_does_not_stop_the_others(synced: Box, engine: Engine) -> None:
     synced.deny(verb="list", resource="services")
     synced.scale("first", 0)
 
     preview, done = engine("diff"), engine("sync", "--timeout", "20s")
 
     assert preview.code == done.code == Exit.INCOMPLETE
-    assert "incomplete: not every Service could be seen" in preview.out
+    assert "incomplete: Service objects could not be listed completely" in preview.out
     assert "is forbidden: User" in preview.out
     assert synced.names(SERVICE)[:1] == ["first-0"]
 
 
-def test_a_token_that_has_expired_is_told_in_a_line(box: Box, engine: Engine) -> None:
+def test_an_expired_token_is_an_error_in_one_line(box: Box, engine: Engine) -> None:
     box.kubeconfig.write_text(box.kubeconfig.read_text().replace(box.cluster.token, "stale"))
 
     for words in (("diff",), ("sync",), ("status",), ("snapshot",)):
@@ -167,7 +169,7 @@ def test_a_token_that_has_expired_is_told_in_a_line(box: Box, engine: Engine) ->
         assert "stale" not in answer.err
 
 
-def test_a_cluster_that_does_not_know_our_kinds_is_told_how_to_learn_them(bare_box: Box, engine: Engine) -> None:
+def test_on_a_cluster_without_our_kinds_the_message_says_how_to_install_them(bare_box: Box, engine: Engine) -> None:
     line = "the cluster does not serve PodCliqueSet (grove.io/v1alpha1): first `engine manifests crds | kubectl apply --server-side -f -`"
 
     refused: tuple[tuple[str | Path, ...], ...] = (("sync",), ("sync", "-f", FIRST), ("run",))
@@ -179,14 +181,14 @@ def test_a_cluster_that_does_not_know_our_kinds_is_told_how_to_learn_them(bare_b
     assert preview.err == status.err == f"note: {line}\n"
 
 
-def test_whoever_asks_for_a_log_of_a_sync_gets_one(box: Box, engine: Engine) -> None:
+def test_a_sync_can_write_a_log(box: Box, engine: Engine) -> None:
     answer = engine("sync", "-f", FIRST, "--log-format", "json")
 
     events = [json.loads(line) for line in answer.err.splitlines()]
     assert {"PodCliqueSet/default/first", "PodGang/default/first-0"} <= {event.get("object") for event in events}
 
 
-def test_a_server_that_is_away_is_told_in_a_line(box: Box, engine: Engine) -> None:
+def test_an_unreachable_server_is_an_error_in_one_line(box: Box, engine: Engine) -> None:
     box.kubeconfig.write_text(box.kubeconfig.read_text().replace(box.cluster.url, "https://127.0.0.1:9"))
 
     answer = engine("diff")
@@ -211,6 +213,22 @@ def test_another_holder_of_the_lease_is_named(synced: Box, engine: Engine, tmp_p
     assert f"engine: the lease default/{lease['metadata']['name']} is held by" in answer.err
 
 
+def test_without_leader_election_no_lease_is_requested_and_a_warning_is_written(box: Box, engine: Engine, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("leaderElection: {enabled: false}\n")
+
+    synced = engine("sync", "-f", FIRST, "--config", config)
+    with started("run", "--config", config, "--log-format", "json", KUBECONFIG=str(box.kubeconfig)) as process:
+        assert process.stderr
+        warning = json.loads(process.stderr.readline())
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+
+    assert (synced.code, synced.err.splitlines()[0]) == (Exit.DONE, f"warning: {DISABLED}")
+    assert (warning["level"], warning["event"]) == ("warning", DISABLED)
+    assert box.all(LEASE) == []
+
+
 def test_run_keeps_the_cluster_as_desired_and_ends_in_order(box: Box, engine: Engine) -> None:
     assert engine("sync", "-f", FIRST).code == Exit.DONE
     box.scale("first", 2)
@@ -230,8 +248,8 @@ def test_run_keeps_the_cluster_as_desired_and_ends_in_order(box: Box, engine: En
     assert lease["spec"]["holderIdentity"] == ""
 
 
-def test_ctrl_c_in_the_middle_of_a_sync_says_how_far_it_came_and_the_next_one_goes_on(box: Box, engine: Engine) -> None:
-    box.inject(Fault("slow", verb="create", resource="pods", times=3, seconds=0.5))
+def test_after_ctrl_c_a_sync_says_what_it_did_and_the_next_one_continues(box: Box, engine: Engine) -> None:
+    box.inject(InjectedFault("slow", verb="create", resource="pods", times=3, seconds=0.5))
     with started("sync", "-f", FIRST, KUBECONFIG=str(box.kubeconfig)) as process:
         assert process.stderr
         while "create   Pod/" not in (line := process.stderr.readline()):
@@ -241,12 +259,12 @@ def test_ctrl_c_in_the_middle_of_a_sync_says_how_far_it_came_and_the_next_one_go
 
     assert (process.returncode, err.splitlines()[-1]) == (Exit.INTERRUPTED, "engine: interrupted")
     assert "Interrupted: " in out and "Traceback" not in err
-    assert "Plan: " not in out, "a plan that is half done is no news"
+    assert "Plan: " not in out, "the last plan is out of date"
     assert engine("sync").code == Exit.DONE
     assert len(box.names(POD)) == 3
 
 
-def test_without_an_option_the_namespace_is_the_contexts_and_that_of_files_their_own(synced: Box, engine: Engine, tmp_path: Path) -> None:
+def test_without_an_option_the_namespace_is_that_of_the_manifests_or_of_the_context(synced: Box, engine: Engine, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere.yaml"
     elsewhere.write_text((FIRST / "gang.yaml").read_text().replace("  name: first\n", "  name: other\n  namespace: there\n"))
 
@@ -273,5 +291,5 @@ def test_the_demo_tells_the_whole_story_and_leaves_nothing_behind(tmp_path: Path
 
     assert answer.code == Exit.DONE, answer
     assert [line[:2] for line in answer.out.splitlines() if re.match(r"\d\. ", line)] == ["1.", "2.", "3.", "4.", "5.", "6.", "7."]
-    assert "Left behind: nothing." in answer.out and answer.out.endswith("exit 0: done\n")
+    assert "Left in the cluster: nothing." in answer.out and answer.out.endswith("exit 0: done\n")
     assert list(tmp_path.iterdir()) == []

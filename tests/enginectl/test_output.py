@@ -1,4 +1,4 @@
-"""How answers look: colour where it helps, characters that the stream can carry."""
+"""How output is written: colour on terminals only, and in characters that the stream has."""
 
 import io
 from datetime import UTC, datetime, timedelta
@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engine.report.line import Line
-from enginectl.condition import age
-from enginectl.output import fault, fitted, shown
-from enginectl.values import seconds
+from enginectl.base.durations import parse_seconds
+from enginectl.base.terminal import encodable, error, formatted
+from enginectl.output.tables import age
 
 
 class Terminal(io.StringIO):
-    """A stream that a person looks at."""
+    """A terminal."""
 
     def isatty(self) -> bool:
         """It is one."""
@@ -33,25 +33,25 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
 
 
-def test_colour_is_for_terminals_alone_and_never_against_somebodys_will(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_is_only_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line("- delete", "delete")
 
-    assert shown(line, Terminal()) == "\x1b[31m- delete\x1b[0m\n"
-    assert shown(line, io.StringIO()) == "- delete\n"
+    assert formatted(line, Terminal()) == "\x1b[31m- delete\x1b[0m\n"
+    assert formatted(line, io.StringIO()) == "- delete\n"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert shown(line, Terminal()) == "- delete\n"
+    assert formatted(line, Terminal()) == "- delete\n"
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "dumb")
-    assert shown(line, Terminal()) == "- delete\n"
+    assert formatted(line, Terminal()) == "- delete\n"
 
 
-def test_a_stream_that_knows_only_ascii_gets_other_signs_and_names_spelled_out() -> None:
-    assert fitted("± replace  a → b ×3 …", Ascii()) == "* replace  a > b x3 ~"
-    assert fitted("Größe", Ascii()) == "Gr\\xf6\\xdfe"
+def test_an_ascii_stream_gets_other_signs_and_escaped_names() -> None:
+    assert encodable("± replace  a → b ×3 …", Ascii()) == "* replace  a > b x3 ~"
+    assert encodable("Größe", Ascii()) == "Gr\\xf6\\xdfe"
 
 
-def test_a_fault_has_a_line_for_each_thing_and_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    fault("one\ntwo \x1b[2J")
+def test_an_error_message_has_a_prefix_on_each_line_and_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    error("one\ntwo \x1b[2J")
 
     assert capsys.readouterr().err == "engine: one\nengine: two \\x1b[2J\n"
 
@@ -69,12 +69,12 @@ def test_a_fault_has_a_line_for_each_thing_and_steers_no_terminal(capsys: pytest
         (timedelta(days=400), "400d"),
     ],
 )
-def test_an_age_is_as_exact_as_it_is_young(span: timedelta, expected: str) -> None:
+def test_an_age_is_more_exact_the_smaller_it_is(span: timedelta, expected: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
 
     assert age(now, now - span) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [("90", 90.0), ("1.5", 1.5), ("90s", 90.0), ("1h30m", 5400.0), ("250ms", 0.25)])
-def test_a_span_of_time_is_written_as_in_kubernetes_or_as_seconds(text: str, expected: float) -> None:
-    assert seconds(text, "--timeout") == expected
+def test_a_duration_is_written_as_in_kubernetes_or_in_seconds(text: str, expected: float) -> None:
+    assert parse_seconds(text, "--timeout") == expected

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
-from enginectl.exits import Exit
+from enginectl.base.exit_codes import Exit
 from providers.sandbox.registry import ACTORS
 from resources.base.kinds import CRD, POD, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE
 from tests.enginectl.box import Box
@@ -38,7 +38,7 @@ def definition() -> Body:
 
 
 def berths(uid: str) -> Body:
-    """What the vendor's driver answers to a harbour with: a template of no devices, whose claims tell the harbour."""
+    """What the vendor's driver answers to a harbour with: a template of no devices, whose claims name the harbour."""
     return {
         "apiVersion": RESOURCE_CLAIM_TEMPLATE.api_version,
         "kind": RESOURCE_CLAIM_TEMPLATE.name,
@@ -49,7 +49,7 @@ def berths(uid: str) -> Body:
 
 @pytest.fixture
 def sea(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
-    """A cluster with accelerators of both vendors, and the plug-in installed with_foreign the engine."""
+    """A cluster with accelerators of both vendors, and the plug-in installed beside the engine."""
     installed = tmp_path / "installed"
     installed.mkdir()
     install(EXAMPLE, installed, monkeypatch)
@@ -59,24 +59,24 @@ def sea(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iter
     sys.modules.pop("harbours", None)
 
 
-def why_held(engine: Engine) -> set[str]:
-    """Why pods of trainers are held."""
-    held = [one for root in engine("diff", "-o", "json").document["roots"] for one in root["held"]]
-    return {one["why"] for one in held if "-trainer-" in one["object"]["name"]}
+def why_deferred(engine: Engine) -> set[str]:
+    """Why pods of trainers are deferred."""
+    roots = engine("diff", "-o", "json").document["roots"]
+    return {wait["why"] for root in roots for wait in (*root["later"], *root["blocked"]) if "-trainer-" in wait["object"]["name"]}
 
 
 def test_its_domain_comes_before_the_pods_and_goes_after_them(sea: Box, engine: Engine) -> None:
     engine("sync", "-f", EXAMPLE, "--no-wait")
-    assert why_held(engine) == {"the cluster does not serve Harbour of mesh.example.com/v1"}
+    assert why_deferred(engine) == {"the cluster does not serve Harbour of mesh.example.com/v1"}
 
     sea.create(CRD, definition())
     engine("sync", "--no-wait")
-    assert why_held(engine) == {"ResourceClaimTemplate northport-berths of Harbour northport is not made yet by its driver"}
+    assert why_deferred(engine) == {"the driver has not created ResourceClaimTemplate northport-berths of Harbour northport yet"}
 
     (harbour,) = sea.all(HARBOUR)
     sea.create(RESOURCE_CLAIM_TEMPLATE, berths(harbour["metadata"]["uid"]))
-    told = partial(sea.cluster.client("pilot").patch, subresource="status")
-    sea.portal.call(told, HARBOUR, "default", "northport", {"status": {"berths": "berths-1"}})
+    patch_status = partial(sea.cluster.client("pilot").patch, subresource="status")
+    sea.portal.call(patch_status, HARBOUR, "default", "northport", {"status": {"berths": "berths-1"}})
     assert engine("sync").code == Exit.DONE
     claimed = [body["spec"]["resourceClaims"] for body in sea.all(POD) if "-trainer-" in body["metadata"]["name"]]
     assert claimed == [[{"name": "harbour-berth", "resourceClaimTemplateName": "berths-1"}]] * 4

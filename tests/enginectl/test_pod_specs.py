@@ -1,4 +1,4 @@
-"""What a user is told about the pod specs in a manifest, before there are any pods."""
+"""Faults and warnings about pod specs in manifests."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from enginectl.exits import Exit
+from enginectl.base.exit_codes import Exit
 from tests.enginectl.calling import Engine
 
 SET = """\
@@ -40,7 +40,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_field_that_has_not_its_type_is_told_with_its_line_and_nothing_is_planned(
+def test_a_field_of_the_wrong_type_is_reported_with_its_line_and_nothing_is_planned(
     engine: Engine, file: Path, command: tuple[str, ...]
 ) -> None:
     file.write_text(SET.replace("SAID", 'ports: [{containerPort: "80"}]\n                tty: 1'))
@@ -56,9 +56,7 @@ def test_a_field_that_has_not_its_type_is_told_with_its_line_and_nothing_is_plan
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_field_that_is_not_known_is_warned_about_with_its_line_and_handed_on(
-    engine: Engine, file: Path, command: tuple[str, ...]
-) -> None:
+def test_an_unknown_field_is_a_warning_with_its_line_and_is_kept(engine: Engine, file: Path, command: tuple[str, ...]) -> None:
     file.write_text(SET.replace("SAID", "imagePullPolice: Always"))
 
     answer = engine(*command, "-f", file)
@@ -69,7 +67,7 @@ def test_a_field_that_is_not_known_is_warned_about_with_its_line_and_handed_on(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_nothing_is_said_about_a_spec_that_kubernetes_takes(engine: Engine, file: Path, command: tuple[str, ...]) -> None:
+def test_a_valid_spec_gives_no_warning(engine: Engine, file: Path, command: tuple[str, ...]) -> None:
     file.write_text(
         SET.replace("SAID", 'env:\n                resources: {limits: {cpu: 0.5, memory: 1e9}}\n                imagePullPolicy: ""')
     )
@@ -80,7 +78,7 @@ def test_nothing_is_said_about_a_spec_that_kubernetes_takes(engine: Engine, file
     assert "warning" not in answer.err
 
 
-def test_outside_of_a_pod_spec_a_field_that_is_not_known_is_a_mistake(engine: Engine, file: Path) -> None:
+def test_outside_of_a_pod_spec_an_unknown_field_is_a_fault(engine: Engine, file: Path) -> None:
     file.write_text(SET.replace("SAID", "").replace("          replicas: 1\n", "          replicas: 1\n          replcas: 2\n"))
 
     answer = engine("render", "-f", file)
@@ -115,7 +113,7 @@ def workload(spec: dict[str, Any], replicas: int = 1) -> dict[str, Any]:
     return body
 
 
-def test_a_review_denies_what_is_mistyped_warns_about_what_is_not_known_and_bears_what_was_there(engine: Engine, file: Path) -> None:
+def test_a_review_denies_wrong_types_warns_about_unknown_fields_and_keeps_old_faults(engine: Engine, file: Path) -> None:
     mistyped, novel = ({"containers": [{"name": "main", key: value}]} for key, value in (("image", 5), ("imagePullPolice", "Always")))
     file.write_text("\n".join([review("CREATE", mistyped), review("CREATE", novel), review("UPDATE", mistyped, mistyped, replicas=3)]))
 

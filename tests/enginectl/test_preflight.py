@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
-from enginectl.exits import Exit
+from enginectl.base.exit_codes import Exit
 from providers.sandbox.installation.definitions import definitions
 from resources.base import kinds
 from resources.schema.crds import crds
 from tests.enginectl.box import Box
-from tests.enginectl.calling import ROOT, Engine, QueryResult
+from tests.enginectl.calling import ROOT, CommandResult, Engine
 from tests.enginectl.conftest import cluster
-from tests.enginectl.test_fitness import configured
+from tests.enginectl.test_requirements import configured
 
 AUTO = ROOT / "examples" / "04-auto-mnnvl"
 CRD = "CRD computedomains.resource.nvidia.com"
@@ -40,7 +40,7 @@ def old() -> Mapping[str, Any]:
     return crd
 
 
-def checks(answer: QueryResult) -> dict[str, tuple[str, str, str]]:
+def checks(answer: CommandResult) -> dict[str, tuple[str, str, str]]:
     """What was checked, with level, result and what was found."""
     assert (answer.document["version"], answer.document["kind"]) == (1, "Preflight")
     return {one["check"]: (one["level"], one["result"], one["found"]) for one in answer.document["checks"]}
@@ -53,7 +53,7 @@ def deployment(image: str) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "controller", "labels": CONTROLLER}, "spec": spec}
 
 
-def test_a_cluster_that_has_everything_is_told_so_in_a_table(box: Box, engine: Engine, tmp_path: Path) -> None:
+def test_a_cluster_that_has_everything_passes_with_a_table(box: Box, engine: Engine, tmp_path: Path) -> None:
     box.create(kinds.DEPLOYMENT, deployment("example/driver:v0.4.0"))
     answer = engine("preflight", "--config", configured(tmp_path, auto=True))
 
@@ -77,13 +77,13 @@ def test_without_the_driver_the_preflight_fails_where_mnnvl_is_configured_and_on
     assert on.err.splitlines()[-1] == "exit 7: preflight failed"
 
 
-def test_the_definition_of_an_old_driver_is_read_and_its_trap_told(half_box: Box, engine: Engine, tmp_path: Path) -> None:
+def test_the_definition_of_an_old_driver_is_read_and_its_trap_is_named(half_box: Box, engine: Engine, tmp_path: Path) -> None:
     answer = engine("preflight", "-o", "json", "--config", configured(tmp_path, auto=True))
     level, result, found = checks(answer)["ComputeDomain: numNodes"]
 
     assert (answer.code, level, result) == (Exit.DONE, "warning", "bad")
-    assert found.startswith("numNodes required; allocationMode unknown: driver 25.3: numNodes 0 makes its pods run without NVLink")
-    assert checks(answer)["DeviceClass compute-domain-default-channel.nvidia.com"] == ("warning", "bad", "there is none")
+    assert found.startswith("numNodes required; allocationMode unknown: driver 25.3: with numNodes 0 pods run without NVLink between nodes")
+    assert checks(answer)["DeviceClass compute-domain-default-channel.nvidia.com"] == ("warning", "bad", "not found")
 
 
 def test_a_cluster_without_our_kinds_fails_and_says_how_to_install_them(bare_box: Box, engine: Engine) -> None:
@@ -94,7 +94,7 @@ def test_a_cluster_without_our_kinds_fails_and_says_how_to_install_them(bare_box
     assert "do: engine manifests crds | kubectl apply --server-side -f -" in answer.out
 
 
-def test_what_we_may_not_do_is_told_kind_by_kind(box: Box, engine: Engine) -> None:
+def test_missing_permissions_are_listed_by_kind(box: Box, engine: Engine) -> None:
     box.deny(verb="delete", resource="computedomains")
     box.deny(verb="patch", resource="podcliques/status")
     box.deny(verb="create", resource="pods")
@@ -111,12 +111,12 @@ UNREADABLE = [
     (kinds.DEVICE_CLASS, "DeviceClass compute-domain-default-channel.nvidia.com"),
     (kinds.RESOURCE_SLICE, "ResourceSlices of compute-domain.nvidia.com"),
     (kinds.DEPLOYMENT, "controller of the DRA driver"),
-    (kinds.NODE, "nodes left behind"),
+    (kinds.NODE, "node labels of deleted domains"),
     (kinds.PODCLIQUESET, "domains without a workload"),
 ]
 
 
-def test_what_may_not_be_seen_is_not_judged_and_nothing_breaks(box: Box, engine: Engine, tmp_path: Path) -> None:
+def test_checks_without_access_are_unknown_and_the_others_are_made(box: Box, engine: Engine, tmp_path: Path) -> None:
     for kind, _ in UNREADABLE:
         for verb in ("get", "list"):
             box.deny(verb=verb, resource=kind.plural)
@@ -125,7 +125,7 @@ def test_what_may_not_be_seen_is_not_judged_and_nothing_breaks(box: Box, engine:
 
     assert {found[what][1] for _, what in UNREADABLE} == {"unknown"}
     assert "is forbidden" in found["controller of the DRA driver"][2]
-    # Nobody can tell whether the schema has what we need, which is hard.
+    # The schema of the CRD is a hard requirement.
     assert answer.code == Exit.INCOMPLETE
 
 
@@ -134,12 +134,12 @@ def test_workloads_that_are_there_are_counted_against_the_nodes(box: Box, engine
     assert engine("sync", "-f", AUTO / "racks.yaml", "--config", config, "--no-wait").code == Exit.DONE
     box.scale("racks", 9)
 
-    level, result, found = checks(engine("preflight", "-o", "json", "--config", config))["room for planned domains"]
+    level, result, found = checks(engine("preflight", "-o", "json", "--config", config))["nodes for requested domains"]
     assert (level, result) == ("warning", "bad")
-    assert found.startswith("default/racks: its pods in ComputeDomains need ") and found.endswith("3 of 3 can be had")
+    assert found.startswith("default/racks: its pods in ComputeDomains need ") and found.endswith("3 of 3 are available")
 
 
-def test_nobody_there_is_a_failure_and_no_traceback(engine: Engine) -> None:
+def test_an_unreachable_cluster_is_a_failure_without_traceback(engine: Engine) -> None:
     answer = engine("preflight")
 
     assert (answer.code, answer.out) == (Exit.FAILED, "")

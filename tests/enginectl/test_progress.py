@@ -1,4 +1,4 @@
-"""What is seen of a session while it works."""
+"""The progress of a sync: lines without a terminal, a tree on one."""
 
 import io
 
@@ -11,16 +11,16 @@ from engine.operation import Cause, Operation
 from engine.plan import Plan, Wait
 from engine.result import Outcome, Result
 from engine.verb import Verb
-from enginectl.progress import ROOTS, Lines, Tree
+from enginectl.output.progress import MAX_ROOTS, Lines, Tree
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "a", "x")
 POD = ResourceId("", "Pod", "a", "x-0-\x1b[2Jw")
 CREATE = Operation(Verb.CREATE, POD, "why", Cause.INTENT)
-WAITING = [Plan(ROOT, (CREATE,), pending=(Wait(POD, "not ready"),))]
+PENDING = [Plan(ROOT, (CREATE,), pending=(Wait(POD, "not ready"),))]
 
 
-class Still:
-    """A live picture that keeps what it was shown."""
+class Screen:
+    """Keeps every picture that is drawn on it."""
 
     def __init__(self) -> None:
         self.pictures: list[str] = []
@@ -34,71 +34,71 @@ class Still:
         self.pictures.append(file.getvalue())
 
 
-class Stopped:
-    """A clock that is turned by hand."""
+class ManualClock:
+    """A clock that is set by hand."""
 
     def __init__(self) -> None:
         self.at = 0.0
 
     def monotonic(self) -> float:
-        """The time it was turned to."""
+        """The time that was set."""
         return self.at
 
 
-def test_without_a_terminal_every_operation_is_a_line_and_a_wait_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_every_operation_is_a_line_and_what_is_pending_is_written_once(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines()
 
-    lines.done(Result(CREATE, Outcome.DONE))
-    lines.done(Result(CREATE, Outcome.FAILED, error=Forbidden("no\nway")))
-    lines.resting(WAITING, 1.0)
-    lines.resting(WAITING, 1.0)
-    lines.contested("some\x1bbody")
+    lines.applied(Result(CREATE, Outcome.DONE))
+    lines.applied(Result(CREATE, Outcome.FAILED, error=Forbidden("no\nway")))
+    lines.idle(PENDING, 1.0)
+    lines.idle(PENDING, 1.0)
+    lines.waiting_for_lease("some\x1bbody")
 
     assert capsys.readouterr().err.splitlines() == [
         "+ create   Pod/a/x-0-\\x1b[2Jw",
         "+ create   Pod/a/x-0-\\x1b[2Jw: failed, no\\x0away",
-        "· waits    Pod/a/x-0-\\x1b[2Jw: not ready",
-        "waiting for the lease, which some\\x1bbody holds",
+        "· pending  Pod/a/x-0-\\x1b[2Jw: not ready",
+        "waiting for the lease, held by some\\x1bbody",
     ]
 
 
-def test_the_tree_shows_how_far_each_workload_has_got_and_what_it_waits_for() -> None:
-    still, clock = Still(), Stopped()
-    tree = Tree(still, clock)  # type: ignore[arg-type]  # It asks the clock for nothing but the time.
+def test_the_tree_shows_the_progress_of_each_workload_and_what_is_pending() -> None:
+    screen, clock = Screen(), ManualClock()
+    tree = Tree(screen, clock)  # type: ignore[arg-type]  # It uses no other method of the clock.
 
-    tree.planned(WAITING, 1)
+    tree.planned(PENDING, 1)
     clock.at = 1.0
-    tree.done(Result(CREATE, Outcome.DONE))
-    tree.resting(WAITING, 1.0)
+    tree.applied(Result(CREATE, Outcome.DONE))
+    tree.idle(PENDING, 1.0)
 
-    assert still.pictures[0].splitlines() == ["1 workload, 1 operation to do", "└── PodCliqueSet/a/x  0 of 1 done"]
-    assert [line.rstrip() for line in still.pictures[-1].splitlines()] == [
-        "1 workload, 1 operation to do",
-        "└── PodCliqueSet/a/x  1 of 1 done",
+    assert screen.pictures[0].splitlines() == ["1 workload, 1 operation to apply", "└── PodCliqueSet/a/x  0 of 1 applied"]
+    assert [line.rstrip() for line in screen.pictures[-1].splitlines()] == [
+        "1 workload, 1 operation to apply",
+        "└── PodCliqueSet/a/x  1 of 1 applied",
         "    ├── + create Pod/a/x-0-\\x1b[2Jw",
-        "    └── · waits for Pod/a/x-0-\\x1b[2Jw: not ready",
+        "    └── · pending: Pod/a/x-0-\\x1b[2Jw: not ready",
     ]
 
 
-def test_it_is_not_drawn_more_often_than_an_eye_can_follow() -> None:
-    still, clock = Still(), Stopped()
-    tree = Tree(still, clock)  # type: ignore[arg-type]  # It asks the clock for nothing but the time.
-    tree.planned(WAITING, 1)
+def test_the_tree_is_not_drawn_more_than_once_per_frame() -> None:
+    screen, clock = Screen(), ManualClock()
+    tree = Tree(screen, clock)  # type: ignore[arg-type]  # It uses no other method of the clock.
+    tree.planned(PENDING, 1)
 
     for _ in range(100):
         clock.at += 0.01
-        tree.done(Result(CREATE, Outcome.DONE))
+        tree.applied(Result(CREATE, Outcome.DONE))
 
-    assert len(still.pictures) <= 12
+    assert len(screen.pictures) <= 12
 
 
-def test_of_many_workloads_those_with_something_going_on_are_shown() -> None:
-    still, clock = Still(), Stopped()
-    tree = Tree(still, clock)  # type: ignore[arg-type]  # It asks the clock for nothing but the time.
+def test_of_many_workloads_the_unfinished_ones_are_shown() -> None:
+    screen, clock = Screen(), ManualClock()
+    tree = Tree(screen, clock)  # type: ignore[arg-type]  # It uses no other method of the clock.
     quiet = [Plan(ROOT._replace(name=f"a-{number}")) for number in range(40)]
 
     tree.planned([*quiet, Plan(ROOT._replace(name="z"), (CREATE,))], 1)
 
-    shown = still.pictures[-1].splitlines()
+    shown = screen.pictures[-1].splitlines()
     assert "PodCliqueSet/a/z" in shown[1]
-    assert len(shown) == ROOTS + 2 and shown[-1] == f"└── … and {41 - ROOTS} more"
+    assert len(shown) == MAX_ROOTS + 2 and shown[-1] == f"└── … and {41 - MAX_ROOTS} more"

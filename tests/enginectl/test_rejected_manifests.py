@@ -1,4 +1,4 @@
-"""Manifests that admission would reject: told with file and line before anything is done, whatever they are compared with."""
+"""Manifests that admission rejects: reported with file and line before anything is done, whatever they are compared with."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from enginectl.exits import Exit
-from providers.fabrics.nvidia import Nvidia
-from providers.sandbox.api.webhooks import Rules
+from enginectl.base.exit_codes import Exit
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.sandbox.api.webhooks import Webhooks
 from providers.sandbox.registry import ACTORS
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.managed_rules import Protection
@@ -147,7 +147,7 @@ def test_the_preview_of_a_new_set_shows_what_admission_gives_it(engine: Engine, 
 def guarded_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
     """A cluster with our webhooks, all of them."""
     setup = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(),))
-    with cluster(tmp_path, ACTORS, rules=Rules(setup, Protection(enabled=True))) as box:
+    with cluster(tmp_path, ACTORS, webhooks=Webhooks(setup, Protection(enabled=True))) as box:
         monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
         yield box
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from enginectl.exits import Exit
+from enginectl.base.exit_codes import Exit
 from resources.base.kinds import TOPOLOGY_BINDING
 from tests.enginectl.box import Box
-from tests.enginectl.calling import Engine, QueryResult
+from tests.enginectl.calling import CommandResult, Engine
 from tests.resources.admission.test_review import review
 from tests.resources.manifests import clique, pcs
 
@@ -21,12 +21,12 @@ GOOD = review(uid="good")
 BAD = review(uid="bad", object=pcs(clique("a", roleName=7)))
 
 
-def answers(said: QueryResult) -> list[Any]:
+def answers(said: CommandResult) -> list[Any]:
     """The heart of every answer, in order."""
     return [json.loads(line)["response"] for line in said.out.splitlines()]
 
 
-def verdicts(said: QueryResult) -> list[tuple[str, bool]]:
+def verdicts(said: CommandResult) -> list[tuple[str, bool]]:
     """Who was answered, and whether they may."""
     return [(response["uid"], response["allowed"]) for response in answers(said)]
 
@@ -43,7 +43,7 @@ def write(file: Path, *documents: Any) -> Path:
     return file
 
 
-def test_each_review_has_its_answer_in_order_and_one_denial_is_told_by_the_exit_code(engine: Engine, file: Path) -> None:
+def test_each_review_has_its_answer_in_order_and_one_denial_sets_the_exit_code(engine: Engine, file: Path) -> None:
     said = engine("review", "-f", write(file, GOOD, BAD, GOOD))
 
     assert verdicts(said) == [("good", True), ("bad", False), ("good", True)]
@@ -119,7 +119,7 @@ def test_people_may_read_it_as_text(engine: Engine, file: Path) -> None:
         (("-f", "nowhere.json", "--against", "no-snapshot.yaml"), "--against no-snapshot.yaml: no such file"),
     ],
 )
-def test_misuse_is_told_in_a_line(engine: Engine, words: tuple[str, ...], message: str) -> None:
+def test_a_usage_error_is_one_line(engine: Engine, words: tuple[str, ...], message: str) -> None:
     said = engine("review", *words)
 
     assert said.code == Exit.USAGE
@@ -167,7 +167,7 @@ def test_a_managed_object_is_for_the_engine_and_for_those_who_are_exempt(
     config.write_text(f"{CONFIG}authorizer: {{enabled: true, exemptServiceAccountUserNames: [system:kube-controller-manager]}}\n")
     account.mkdir()
     (account / "namespace").write_text("grove-system\n")
-    monkeypatch.setattr("enginectl.trust.SERVICE_ACCOUNT", account)
+    monkeypatch.setattr("enginectl.wiring.protection.SERVICE_ACCOUNT", account)
     monkeypatch.setenv("GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "grove-operator")
     users = ("ann", "system:serviceaccount:grove-system:grove-operator", "system:kube-controller-manager")
 

@@ -17,7 +17,7 @@ from urllib.error import HTTPError
 import pytest
 import yaml
 
-from enginectl.exits import Exit
+from enginectl.base.exit_codes import Exit
 from providers.sandbox.registry import ACTORS
 from resources.base.kinds import DEPLOYMENT
 from tests.enginectl.box import Box
@@ -130,10 +130,10 @@ def test_actors_play_on_the_cluster_that_the_kubeconfig_names(tmp_path: Path) ->
 
     assert met <= {"node-0000", "node-0001"}
     assert Exit.INTERRUPTED == actors.returncode
-    assert "playing kubelet; Ctrl-C ends it" in said
+    assert "running kubelet; Ctrl-C ends it" in said
 
 
-def test_a_port_that_is_taken_is_told_in_one_line(engine: Engine, tmp_path: Path) -> None:
+def test_a_port_that_is_in_use_is_an_error_in_one_line(engine: Engine, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -1,4 +1,4 @@
-"""`engine why`, `engine status` and notes of `engine diff`, where domains are concerned: on a cluster with a driver, and without."""
+"""`engine why`, `engine status` and notes of `engine diff` about domains: on a cluster with a driver, and without."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from enginectl.exits import Exit
-from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
+from enginectl.base.exit_codes import Exit
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from providers.sandbox.registry import ACTORS
 from resources.base import kinds
 from resources.schema.crds import crds
 from tests.enginectl.box import Box
-from tests.enginectl.calling import ROOT, Engine, QueryResult
+from tests.enginectl.calling import ROOT, CommandResult, Engine
 from tests.enginectl.conftest import cluster
 
 FIRST = ROOT / "examples" / "01-first-gang"
@@ -67,12 +67,12 @@ def written(folder: Path, name: str = "demo", *, replicas: int = 1, pods: int = 
     return file
 
 
-def domains(answer: QueryResult) -> dict[str, dict[str, Any]]:
+def domains(answer: CommandResult) -> dict[str, dict[str, Any]]:
     """The domains of a status, by name."""
     return {one["object"]["name"]: one for workload in answer.document["workloads"] for one in workload["domains"]}
 
 
-def test_a_domain_that_is_joined_is_told_with_its_nodes_and_pods(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+def test_a_joined_domain_is_shown_with_its_nodes_and_pods(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
     done = engine("sync", "-f", written(tmp_path, pods=2), "--config", config, "--timeout", "60s")
     assert done.code == Exit.DONE, done
     box.wait_for(COMPUTE_DOMAIN, both_ready)
@@ -83,10 +83,12 @@ def test_a_domain_that_is_joined_is_told_with_its_nodes_and_pods(box: Box, engin
     one = found["demo-0"]
     assert (one["state"], one["madeBy"], one["replica"], one["pods"]["byClique"]) == ("joined", "engine", 0, {"demo-0-worker": 2})
     assert {node["ready"] for node in one["nodes"]["joined"]} == {True}
-    assert why.code == Exit.DONE and "because" not in why.out and "as it is wanted" in why.out
+    assert why.code == Exit.DONE and "because" not in why.out and "  in sync" in why.out.splitlines()
 
 
-def test_pods_that_find_no_node_are_explained_by_who_has_the_channels(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+def test_unschedulable_pods_are_explained_by_the_domains_that_use_the_channels(
+    box: Box, engine: Engine, config: Path, tmp_path: Path
+) -> None:
     assert engine("sync", "-f", written(tmp_path, "first", pods=3), "--config", config, "--timeout", "60s").code == Exit.DONE
     assert engine("sync", "-f", written(tmp_path, "second"), "--config", config, "--no-wait").code == Exit.DONE
     box.wait_for(kinds.POD, unschedulable, "second-0-worker")
@@ -97,10 +99,10 @@ def test_pods_that_find_no_node_are_explained_by_who_has_the_channels(box: Box, 
         assert answer.code == Exit.DONE, answer
         assert f"pod {pod}: Pending, cannot allocate all claims" in answer.out
         assert "of ComputeDomain default/first-0" in answer.out
-        assert "do: a node is in one ComputeDomain at a time: it needs another node" in answer.out
+        assert "do: a node is in one ComputeDomain at a time: the pod needs another node" in answer.out
     assert "domain second-0: joining" in engine("status", "second").out
-    # And the preview says so before it happens.
-    note = "note: its pods in ComputeDomains need 1 node, each of which takes one such pod: 0 of 3 can be had"
+    # The preview notes it before it happens.
+    note = "note: its pods in ComputeDomains need 1 node, one for each pod: 0 of 3 are available"
     assert note in engine("diff", "--config", config).out
 
 
@@ -114,18 +116,18 @@ def unschedulable(body: dict[str, Any]) -> bool:
     return any("cannot allocate all claims" in (one.get("message") or "") for one in (body.get("status") or {}).get("conditions") or ())
 
 
-def test_a_driver_that_does_not_run_is_what_a_domain_waits_for(lame_box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+def test_a_domain_waits_for_a_driver_that_does_not_run(lame_box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
     assert engine("sync", "-f", written(tmp_path), "--config", config, "--no-wait").code == Exit.DONE
     text, why = engine("status"), engine("why", "computedomains/demo-0")
 
-    told = "ResourceClaimTemplate demo-0 of ComputeDomain demo-0 is not made yet by its driver"
-    assert f"  domain demo-0: waiting, {told}" in text.out.splitlines()
-    assert f"  waits: {told}" in why.out.splitlines()
+    message = "the driver has not created ResourceClaimTemplate demo-0 of ComputeDomain demo-0 yet"
+    assert f"  domain demo-0: pending, {message}" in text.out.splitlines()
+    assert f"  pending: {message}" in why.out.splitlines()
 
     lame_box.delete(COMPUTE_DOMAIN, "demo-0")
     gone = engine("why", "computedomain/demo-0", "-o", "json").document
     assert gone["finalizers"] == ["grove.io/computedomain-finalizer"]
-    assert [one["cause"] for one in gone["diagnoses"]] == ["nothing uses it any more: it is ours to let go of"]
+    assert [one["cause"] for one in gone["diagnoses"]] == ["nothing uses the domain any more: the engine has to release it"]
     assert domains(engine("status", "-o", "json"))["demo-0"]["state"] == "terminating"
 
 
@@ -136,25 +138,25 @@ def test_a_shared_domain_names_the_others(box: Box, engine: Engine, tmp_path: Pa
     why = engine("why", "computedomain/rack")
 
     assert (domains(found)["rack"]["shared"], domains(found)["rack"]["others"]) == (True, ["two"])
-    assert "wanted by PodCliqueSet/default/one: pods of one ask for it by name" in why.out
-    assert "wanted by PodCliqueSet/default/two: pods of two ask for it by name" in why.out
+    assert "desired by PodCliqueSet/default/one: pods of one request it by name" in why.out
+    assert "desired by PodCliqueSet/default/two: pods of two request it by name" in why.out
 
 
-def test_a_domain_cannot_be_made_where_there_is_no_such_kind(plain_box: Box, engine: Engine, tmp_path: Path) -> None:
+def test_a_domain_cannot_be_created_if_its_kind_is_not_served(plain_box: Box, engine: Engine, tmp_path: Path) -> None:
     assert engine("sync", "-f", written(tmp_path, domain="rack"), "--no-wait").code in (Exit.DONE, Exit.FAILED)
     why = engine("why", "computedomain/rack")
 
-    assert "is not there" in why.out and "the cluster does not serve ComputeDomain of resource.nvidia.com/v1beta1" in why.out
+    assert "does not exist" in why.out and "the cluster does not serve ComputeDomain of resource.nvidia.com/v1beta1" in why.out
     assert "domain rack: missing" in engine("status").out
 
 
 @pytest.mark.parametrize("word", ["pclq", "PCLQ", "podclique", "PodCliques", "podcliques.grove.io"])
-def test_kinds_have_the_names_that_kubectl_knows(synced: Box, engine: Engine, word: str) -> None:
+def test_kinds_have_the_names_that_kubectl_accepts(synced: Box, engine: Engine, word: str) -> None:
     answer = engine("why", f"{word}/first-0-worker")
 
     assert (answer.code, answer.out.splitlines()[0]) == (Exit.DONE, "PodClique/default/first-0-worker")
-    assert "  wanted by PodCliqueSet/default/first (replica 0): clique worker of replica 0" in answer.out.splitlines()
-    assert "  as it is wanted" in answer.out.splitlines()
+    assert "  desired by PodCliqueSet/default/first (replica 0): clique worker of replica 0" in answer.out.splitlines()
+    assert "  in sync" in answer.out.splitlines()
 
 
 @pytest.fixture
@@ -164,74 +166,74 @@ def synced(box: Box, engine: Engine) -> Box:
     return box
 
 
-def test_what_is_due_is_told_with_its_reason_and_fields(synced: Box, engine: Engine) -> None:
+def test_what_is_due_is_shown_with_its_reason_and_fields(synced: Box, engine: Engine) -> None:
     synced.change(kinds.SERVICE, "first-0", {"metadata": {"labels": {"app.kubernetes.io/component": "mine"}}})
     answer = engine("why", "svc/first-0")
     synced.scale("first", 2)
     unborn = engine("why", "pclq/first-1-worker", "-o", "json").document
 
-    assert "  due: patch, names the pods of replica 0 (drift)" in answer.out.splitlines()
+    assert "  due: patch, headless Service of replica 0 (drift)" in answer.out.splitlines()
     assert "app.kubernetes.io/component" in answer.out and "mine" in answer.out
-    assert (unborn["version"], unborn["exists"], unborn["operations"][0]["verb"]) == (1, False, "create")
-    assert unborn["wantedBy"][0]["root"]["name"] == "first"
+    assert (unborn["version"], unborn["exists"], unborn["operations"][0]["verb"]) == (2, False, "create")
+    assert unborn["desiredBy"][0]["root"]["name"] == "first"
 
 
 def test_fields_are_traced_to_the_set_they_come_from(synced: Box, engine: Engine) -> None:
-    told, found = engine("why", "pclq/first-0-worker", "-v"), engine("why", "pclq/first-0-worker", "-o", "json").document
-    fields = {one["path"]: one["from"] for one in found["fields"]}
+    verbose, document = engine("why", "pclq/first-0-worker", "-v"), engine("why", "pclq/first-0-worker", "-o", "json").document
+    fields = {field["path"]: field["from"] for field in document["fields"]}
 
     assert fields["spec.replicas"] == ["spec.template.cliques[1].spec.replicas"]
-    assert "  spec.replicas comes from spec.template.cliques[1].spec.replicas" in told.out.splitlines()
+    assert "  spec.replicas comes from spec.template.cliques[1].spec.replicas" in verbose.out.splitlines()
     assert "comes from" not in engine("why", "pclq/first-0-worker").out
 
 
-def test_what_nothing_wants_says_so(synced: Box, engine: Engine) -> None:
+def test_an_object_that_no_set_desires_is_called_so(synced: Box, engine: Engine) -> None:
     synced.create(kinds.SERVICE, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mine"}, "spec": {"clusterIP": "None"}})
     (root,) = synced.all(kinds.PODCLIQUESET)
     owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "first", "uid": root["metadata"]["uid"], "controller": True}
     labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "first"}
-    stray = {"name": "first-0-stray", "labels": labels, "ownerReferences": [owner]}
-    synced.create(kinds.SERVICE, {"apiVersion": "v1", "kind": "Service", "metadata": stray, "spec": {"clusterIP": "None"}})
+    obsolete = {"name": "first-0-obsolete", "labels": labels, "ownerReferences": [owner]}
+    synced.create(kinds.SERVICE, {"apiVersion": "v1", "kind": "Service", "metadata": obsolete, "spec": {"clusterIP": "None"}})
 
-    mine, lost = engine("why", "service/mine"), engine("why", "service/first-0-stray")
-    assert (mine.code, "nothing wants it: it is of no workload" in mine.out) == (Exit.DONE, True)
-    assert (lost.code, "nothing wants it; it is of PodCliqueSet/default/first" in lost.out) == (Exit.DONE, True)
-    assert "due: delete" in lost.out
+    unmanaged, unused = engine("why", "service/mine"), engine("why", "service/first-0-obsolete")
+    assert (unmanaged.code, "not managed: no set owns or desires it" in unmanaged.out) == (Exit.DONE, True)
+    assert (unused.code, "obsolete: PodCliqueSet/default/first owns it and no longer desires it" in unused.out) == (Exit.DONE, True)
+    assert "due: delete" in unused.out
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
-        (["pod/nobody"], Exit.FAILED, "engine: there is no Pod/default/nobody, and nothing wants it"),
-        (["frob/x"], Exit.USAGE, "engine: frob: no such kind here"),
-        (["pod"], Exit.USAGE, "engine: pod: not an object: it takes KIND/NAME, as in pod/x or computedomain/x"),
-        (["pod/a/b"], Exit.USAGE, "engine: pod/a/b: not an object"),
-        (["pod/x", "-A"], Exit.USAGE, "engine: why is about one object: -n names its namespace"),
-        (["pod/.."], Exit.FAILED, "engine: there is no Pod/default/.., and nothing wants it"),
-        (["pod/\x1b[31mred"], Exit.FAILED, "engine: there is no Pod/default/\\x1b[31mred"),
+        (["pod/nobody"], Exit.FAILED, "engine: Pod/default/nobody does not exist, and no set desires it"),
+        (["frob/x"], Exit.USAGE, "engine: frob: the cluster serves no such kind"),
+        (["pod"], Exit.USAGE, "engine: pod: expected KIND/NAME, e.g. pod/x or computedomain/x"),
+        (["pod/a/b"], Exit.USAGE, "engine: pod/a/b: expected KIND/NAME"),
+        (["pod/x", "-A"], Exit.USAGE, "engine: why explains one object: name its namespace with -n"),
+        (["pod/.."], Exit.FAILED, "engine: Pod/default/.. does not exist, and no set desires it"),
+        (["pod/\x1b[31mred"], Exit.FAILED, "engine: Pod/default/\\x1b[31mred does not exist"),
     ],
 )
-def test_what_cannot_be_explained_is_told_in_a_line(box: Box, engine: Engine, words: list[str], code: Exit, told: str) -> None:
+def test_what_cannot_be_explained_is_an_error_in_one_line(box: Box, engine: Engine, words: list[str], code: Exit, message: str) -> None:
     answer = engine("why", *words)
 
-    assert answer.code == code and any(line.startswith(told) for line in answer.err.splitlines()), answer
+    assert answer.code == code and any(line.startswith(message) for line in answer.err.splitlines()), answer
     assert "\x1b" not in answer.out + answer.err
 
 
-def test_what_may_not_be_seen_is_told_and_the_rest_explained(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+def test_kinds_that_may_not_be_listed_are_named_and_the_rest_is_explained(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
     assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "60s").code == Exit.DONE
     for plural in ("events", "nodes", "daemonsets", "resourceslices"):
         box.deny(verb="list", resource=plural)
     answer = engine("why", "computedomain/demo-0")
 
-    assert answer.code == Exit.INCOMPLETE and "wanted by PodCliqueSet/default/demo (replica 0)" in answer.out
+    assert answer.code == Exit.INCOMPLETE and "desired by PodCliqueSet/default/demo (replica 0)" in answer.out
     for kind in ("Event", "Node", "DaemonSet", "ResourceSlice"):
-        assert f"engine: not every {kind} could be seen: " in answer.err
-    # Without the inventory nobody knows how much room there is, and nothing is said of it.
-    assert "can be had" not in engine("diff", "--config", config).out
+        assert f"engine: {kind} objects could not be listed completely: " in answer.err
+    # Without the inventory the capacity is unknown, and there is no note about it.
+    assert "are available" not in engine("diff", "--config", config).out
 
 
-def test_domains_that_may_not_be_seen_are_not_called_missing(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+def test_domains_that_may_not_be_listed_are_not_called_missing(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
     assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "60s").code == Exit.DONE
     box.deny(verb="list", resource="computedomains")
     answer = engine("status")
@@ -239,12 +241,12 @@ def test_domains_that_may_not_be_seen_are_not_called_missing(box: Box, engine: E
     assert (answer.code, "  domain demo-0: unknown, " in answer.out) == (Exit.INCOMPLETE, True)
 
 
-def test_a_preview_without_a_cluster_knows_what_no_cluster_could_do(engine: Engine, tmp_path: Path, config: Path) -> None:
+def test_a_preview_without_a_cluster_notes_what_no_cluster_can_do(engine: Engine, tmp_path: Path, config: Path) -> None:
     file = written(tmp_path, pods=2)
     quiet = engine("diff", "-f", file, "--against", "empty", "--config", config)
     pinned = file.read_text().replace("podSpec:", "podSpec:\n          nodeSelector: {kubernetes.io/hostname: n7}")
     file.write_text(pinned)
-    told = engine("diff", "-f", file, "--against", "empty", "--config", config)
+    noted = engine("diff", "-f", file, "--against", "empty", "--config", config)
 
     assert "ComputeDomains need" not in quiet.out and "a node takes one pod" not in quiet.out
-    assert "note: 2 pods of clique worker are to be on node n7, and a node takes one pod in a ComputeDomain" in told.out
+    assert "note: 2 pods of clique worker must run on node n7, and a node takes one pod in a ComputeDomain" in noted.out

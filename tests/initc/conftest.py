@@ -1,4 +1,4 @@
-"""What tests of the waiter ask for."""
+"""Fixtures of the waiter's tests."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command: what it is told, and how it ends."""
+"""The command: its arguments, signals and exit code."""
 
 import signal
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from initc.main import main, needed
+from initc.main import main, required_pods
 from tests.initc.cluster import PATIENCE, Cluster
 
 ROOT = Path(__file__).parents[2]
@@ -43,8 +43,8 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stderr.readline()
 
 
-def test_parents_may_be_named_one_by_one_and_the_last_word_counts() -> None:
-    assert needed(["--podcliques=a:1", "-p", "b:2", "--podcliques", "a:3"]) == {"a": 3, "b": 2}
+def test_cliques_may_be_named_one_by_one_and_the_last_number_counts() -> None:
+    assert required_pods(["--podcliques=a:1", "-p", "b:2", "--podcliques", "a:3"]) == {"a": 3, "b": 2}
 
 
 @pytest.mark.parametrize(
@@ -64,20 +64,20 @@ def test_parents_may_be_named_one_by_one_and_the_last_word_counts() -> None:
         ["a:1"],
     ],
 )
-def test_what_makes_no_sense_ends_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_usage_error_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code = main(words, {}, Path("/nonexistent"))
-    told = capsys.readouterr()
+    captured = capsys.readouterr()
 
-    assert (code, told.out) == (1, "")
-    assert told.err.startswith("grove-initc: ") and told.err.count("\n") == 1
-    assert len(told.err) < 300 and "\x1b" not in told.err
+    assert (code, captured.out) == (1, "")
+    assert captured.err.startswith("grove-initc: ") and captured.err.count("\n") == 1
+    assert len(captured.err) < 300 and "\x1b" not in captured.err
 
 
-def test_nothing_to_wait_for_is_quickly_done() -> None:
+def test_without_cliques_it_ends_at_once() -> None:
     assert main([], {}, Path("/nonexistent")) == 0
 
 
-def test_outside_of_a_pod_it_says_what_it_lacks(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outside_of_a_pod_it_says_what_is_missing(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--podcliques=a:1"]
     assert main(words, {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "x"}, cluster.root) == 1
     cluster.mount("token", " \n")
@@ -90,19 +90,19 @@ def test_outside_of_a_pod_it_says_what_it_lacks(cluster: Cluster, capsys: pytest
     assert "pod-info/namespace cannot be read" in third
 
 
-def test_it_ends_well_when_all_are_ready(cluster: Cluster) -> None:
+def test_it_exits_with_0_when_all_pods_are_ready(cluster: Cluster) -> None:
     with started(cluster, "--podcliques=x-0-l:1") as process:
-        assert line(process) == "grove-initc: waits for 1 of x-0-l\n"
+        assert line(process) == "grove-initc: waiting for 1 of x-0-l\n"
         cluster.create("l-0", "x-0-l")
 
         assert process.wait(PATIENCE) == 0
-        assert line(process) == "grove-initc: all are ready\n"
+        assert line(process) == "grove-initc: all pods are ready\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_when_it_is_told_to_and_that_is_no_success(cluster: Cluster, number: signal.Signals) -> None:
+def test_a_signal_ends_it_with_1(cluster: Cluster, number: signal.Signals) -> None:
     with started(cluster, "--podcliques=x-0-l:1") as process:
-        assert line(process) == "grove-initc: waits for 1 of x-0-l\n"
+        assert line(process) == "grove-initc: waiting for 1 of x-0-l\n"
         process.send_signal(number)
 
         assert process.wait(PATIENCE) == 1
@@ -110,9 +110,11 @@ def test_it_stops_when_it_is_told_to_and_that_is_no_success(cluster: Cluster, nu
 
 
 def test_it_needs_nothing_but_the_standard_library() -> None:
-    told = "import sys, initc.main; print(*sorted({name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names))"
+    script = "import sys, initc.main; print(*sorted({name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names))"
     loaded = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'cmd')!r}); {told}"], capture_output=True, text=True
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'cmd')!r}); {script}"],
+        capture_output=True,
+        text=True,
     )
 
     assert set(loaded.stdout.split()) == {"__main__", "initc"}

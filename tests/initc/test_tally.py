@@ -5,11 +5,11 @@ from typing import Any
 from initc.tally import Tally, is_ready
 
 
-def pod(name: str, clique: str | None, *, ready: str = "True", going: bool = False) -> dict[str, Any]:
+def pod(name: str, clique: str | None, *, ready: str = "True", deleting: bool = False) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": name}
     if clique is not None:
         metadata["labels"] = {"grove.io/podclique": clique}
-    if going:
+    if deleting:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return {
         "metadata": metadata,
@@ -31,14 +31,14 @@ def test_a_pod_counts_by_its_label_and_not_by_how_its_name_begins() -> None:
     assert tally.missing == {"x-0-a": 1}
 
 
-def test_more_than_enough_is_enough() -> None:
+def test_more_pods_than_required_are_enough() -> None:
     tally = Tally({"l": 1})
     tally.take("LIST", {"items": [pod("a", "l"), pod("b", "l")]})
 
     assert tally.missing == {}
 
 
-def test_a_pod_that_comes_to_be_ready_counts_and_one_that_ceases_to_does_not() -> None:
+def test_a_pod_counts_as_long_as_it_is_ready() -> None:
     tally = Tally({"l": 1})
     for event, ready, missing in (("ADDED", "False", 1), ("MODIFIED", "True", 0), ("MODIFIED", "Unknown", 1), ("MODIFIED", "True", 0)):
         tally.take(event, pod("a", "l", ready=ready))
@@ -48,13 +48,13 @@ def test_a_pod_that_comes_to_be_ready_counts_and_one_that_ceases_to_does_not() -
     assert tally.missing == {"l": 1}
 
 
-def test_a_pod_on_its_way_out_is_no_support() -> None:
-    assert not is_ready(pod("a", "l", going=True))
+def test_a_pod_that_is_being_deleted_does_not_count() -> None:
+    assert not is_ready(pod("a", "l", deleting=True))
     assert not is_ready({"metadata": {"name": "a"}})
     assert is_ready(pod("a", "l"))
 
 
-def test_a_new_list_forgets_what_was_known() -> None:
+def test_a_list_replaces_what_was_known() -> None:
     tally = Tally({"l": 1})
     tally.take("LIST", {"items": [pod("a", "l")]})
     tally.take("LIST", {"items": None})
@@ -62,7 +62,7 @@ def test_a_new_list_forgets_what_was_known() -> None:
     assert tally.missing == {"l": 1}
 
 
-def test_a_bookmark_is_no_pod() -> None:
+def test_a_bookmark_does_not_count() -> None:
     tally = Tally({"": 1})
     tally.take("BOOKMARK", {"metadata": {"resourceVersion": "7"}})
 

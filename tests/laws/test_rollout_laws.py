@@ -1,4 +1,4 @@
-"""The laws of an update: one unit at a time, minAvailable kept where there is slack, and it ends, whatever fails meanwhile."""
+"""The laws of an update: one unit at a time, minAvailable kept where possible, and it ends whatever fails meanwhile."""
 
 import random
 from datetime import timedelta
@@ -20,18 +20,18 @@ ROOT = kinds.PODCLIQUESET.id("default", "demo")
 
 
 def image(version: int) -> dict[str, Any]:
-    """A pod spec of a certain version."""
+    """A pod spec of that version."""
     return {"containers": [{"name": "main", "image": f"example/worker:{version}"}]}
 
 
-def edited(toy: Toy, manifest: dict[str, Any]) -> None:
-    """Somebody applies another version of the set."""
+def edit(toy: Toy, manifest: dict[str, Any]) -> None:
+    """A user applies another version of the set."""
     generation = toy.objects[ROOT]["metadata"]["generation"] + 1
     toy.write(ROOT, {"spec": {"template": manifest["spec"]["template"]}, "metadata": {"generation": generation}})
 
 
 def up(manifest: dict[str, Any]) -> Toy:
-    """A cluster in which the set is up."""
+    """A cluster in which the set is running."""
     toy = Toy()
     toy.put(manifest)
     toy.settle()
@@ -39,62 +39,62 @@ def up(manifest: dict[str, Any]) -> Toy:
 
 
 def demo(version: int, replicas: int, minimum: int, sets: int = 3) -> dict[str, Any]:
-    """Two cliques that stand alone and a group of two."""
+    """Two standalone cliques and a scaling group of two."""
     cliques = [clique(name, replicas, minAvailable=minimum, pod_spec=image(version)) for name in ("a", "b", "c", "d")]
     return podcliqueset("demo", *cliques, groups=(group("g", "c", "d", replicas=replicas, min_available=minimum),), replicas=sets)
 
 
 def is_ready(toy: Toy, pod: ResourceId) -> bool:
-    """Whether a pod serves."""
+    """Whether a pod is ready."""
     body = toy.objects[pod]
     return not body["metadata"].get("deletionTimestamp") and body.get("status", {}).get("phase") == "Running"
 
 
 def unit_of(labels: dict[str, str], name: str) -> str:
-    """The unit that a pod is part of: itself, or a replica of a group."""
+    """The unit of an update that a pod belongs to: itself, or its replica of a scaling group."""
     group_replica = labels.get("grove.io/podcliquescalinggroup-replica-index")
     return f"{labels['grove.io/podcliquescalinggroup']}/{group_replica}" if group_replica else name
 
 
 def taken_by(toy: Toy, operations: tuple[Operation, ...]) -> set[str]:
-    """The units that a plan takes away from what serves."""
-    deleted = [one.id for one in operations if one.verb is Verb.DELETE and one.id.kind == "Pod" and is_ready(toy, one.id)]
+    """The units of ready pods that a plan deletes."""
+    deleted = [each.id for each in operations if each.verb is Verb.DELETE and each.id.kind == "Pod" and is_ready(toy, each.id)]
     return {unit_of(toy.objects[pod]["metadata"]["labels"], pod.name) for pod in deleted}
 
 
-def away(toy: Toy) -> set[str]:
-    """The units that do not serve: seats whose pod is not ready, and replicas of groups with a clique below its minimum."""
-    found = set()
+def unavailable(toy: Toy) -> set[str]:
+    """The units that are not ready: cliques with too few ready pods, and group replicas with a clique below its minimum."""
+    units = set()
     for id, body in toy.objects.items():
         if id.kind == "PodClique":
             pods = [pod for pod in toy.pods() if toy.objects[pod]["metadata"]["labels"]["grove.io/podclique"] == id.name]
             in_group = "grove.io/podcliquescalinggroup" in body["metadata"]["labels"]
             needed = body["spec"]["minAvailable" if in_group else "replicas"]
             if sum(is_ready(toy, pod) for pod in pods) < needed:
-                found.add(unit_of(body["metadata"]["labels"], id.name))
-    return found
+                units.add(unit_of(body["metadata"]["labels"], id.name))
+    return units
 
 
 def images(toy: Toy) -> set[str]:
-    """What runs."""
+    """The images of all pods."""
     return {toy.objects[pod]["spec"]["containers"][0]["image"] for pod in toy.pods()}
 
 
 @pytest.mark.parametrize(("replicas", "minimum"), [(1, 1), (2, 1), (3, 2), (2, 2)])
 @given(seed=some.integers(0, 2**32))
 @settings(max_examples=15, deadline=None)
-def test_an_update_takes_one_unit_at_a_time_and_ends_whatever_fails_meanwhile(replicas: int, minimum: int, seed: int) -> None:
+def test_an_update_replaces_one_unit_at_a_time_and_ends_whatever_fails_meanwhile(replicas: int, minimum: int, seed: int) -> None:
     chance = random.Random(seed)
     toy = up(demo(1, replicas, minimum))
-    edited(toy, demo(2, replicas, minimum))
+    edit(toy, demo(2, replicas, minimum))
     for step in range(900):
         (plan,) = toy.plans()
         if not plan.operations and not plan.pending:
             break
-        missing = away(toy)
+        missing = unavailable(toy)
         healthy = taken_by(toy, plan.operations) - missing
         assert len(healthy) <= 1, "two units at a time"
-        assert not (healthy and missing), "the next before the last is ready"
+        assert not (healthy and missing), "the next one before the last one is ready"
         toy.apply(plan.operations)
         if step % 7 == 3 and toy.pods():
             toy.write(chance.choice(toy.pods()), {"status": {"phase": "Failed", "conditions": []}})
@@ -109,10 +109,10 @@ def test_an_update_takes_one_unit_at_a_time_and_ends_whatever_fails_meanwhile(re
 
 @given(seed=some.integers(0, 2**32))
 @settings(max_examples=15, deadline=None)
-def test_with_slack_minimum_available_is_kept_by_us(seed: int) -> None:
+def test_with_spare_pods_an_update_keeps_min_available(seed: int) -> None:
     chance = random.Random(seed)
     toy = up(podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(1))))
-    edited(toy, podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(2))))
+    edit(toy, podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(2))))
     for _ in range(200):
         (plan,) = toy.plans()
         if not plan.operations and not plan.pending:
@@ -134,7 +134,7 @@ def test_an_edit_in_the_middle_of_an_update_wins(seed: int) -> None:
     chance = random.Random(seed)
     toy = up(demo(1, 2, 1, sets=2))
     for version in (2, 3):
-        edited(toy, demo(version, 2, 1, sets=2))
+        edit(toy, demo(version, 2, 1, sets=2))
         for _ in range(chance.randrange(1, 12)):
             for plan in toy.plans():
                 toy.apply(plan.operations)
@@ -145,20 +145,20 @@ def test_an_edit_in_the_middle_of_an_update_wins(seed: int) -> None:
     assert images(toy) == {"example/worker:3"}
 
 
-def test_what_is_broken_is_replaced_at_once() -> None:
+def test_pods_that_are_not_ready_are_replaced_at_once() -> None:
     toy = up(demo(1, 2, 1, sets=1))
     for pod in toy.pods():
         toy.write(pod, {"status": {"phase": "Running", "conditions": []}})
-    edited(toy, demo(2, 2, 1, sets=1))
+    edit(toy, demo(2, 2, 1, sets=1))
     (plan,) = toy.plans()
 
     deleted = {operation.id for operation in plan.operations if operation.verb is Verb.DELETE}
     assert deleted == set(toy.pods())
 
 
-def test_a_template_that_never_gets_ready_takes_one_unit_and_no_more() -> None:
+def test_a_template_that_never_becomes_ready_replaces_one_unit_only() -> None:
     toy = up(podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(1)), replicas=2))
-    edited(toy, podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(2)), replicas=2))
+    edit(toy, podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(2)), replicas=2))
     for _ in range(20):
         for plan in toy.plans():
             toy.apply(plan.operations)
@@ -176,15 +176,15 @@ def test_a_template_that_never_gets_ready_takes_one_unit_and_no_more() -> None:
 def test_members_of_a_group_are_replaced_as_a_whole_never_edited() -> None:
     toy = up(demo(1, 2, 1, sets=1))
     uids = {id: body["metadata"]["uid"] for id, body in toy.objects.items() if id.kind == "PodClique" and "-g-" in id.name}
-    edited(toy, demo(2, 2, 1, sets=1))
+    edit(toy, demo(2, 2, 1, sets=1))
     toy.settle(rounds=200)
 
     assert all(toy.objects[id]["metadata"]["uid"] != uid for id, uid in uids.items())
 
 
-def test_while_it_waits_its_turn_an_outdated_clique_heals_as_it_was() -> None:
+def test_an_outdated_clique_that_waits_for_its_update_replaces_pods_from_its_old_template() -> None:
     toy = up(demo(1, 1, 1, sets=2))
-    edited(toy, demo(2, 1, 1, sets=2))
+    edit(toy, demo(2, 1, 1, sets=2))
     waiting = next(pod for pod in toy.pods() if pod.name.startswith("demo-1-g-0-c"))
     toy.write(waiting, {"status": {"phase": "Failed", "conditions": []}})
     toy.apply(toy.plans()[0].operations)
@@ -193,11 +193,11 @@ def test_while_it_waits_its_turn_an_outdated_clique_heals_as_it_was() -> None:
     assert toy.objects[healed]["spec"]["containers"][0]["image"] == "example/worker:1"
 
 
-def test_on_delete_nothing_is_taken_and_what_people_delete_comes_back_new() -> None:
+def test_with_on_delete_only_pods_that_users_delete_are_replaced() -> None:
     manifest = demo(1, 1, 1, sets=1)
     manifest["spec"]["updateStrategy"] = {"type": "OnDelete"}
     toy = up(manifest)
-    edited(toy, demo(2, 1, 1, sets=1))
+    edit(toy, demo(2, 1, 1, sets=1))
     toy.settle()
     assert images(toy) == {"example/worker:1"}
 
@@ -207,10 +207,10 @@ def test_on_delete_nothing_is_taken_and_what_people_delete_comes_back_new() -> N
     assert images(toy) == {"example/worker:2"}
 
 
-def test_the_progress_of_an_update_is_told_at_every_level() -> None:
+def test_every_level_reports_the_progress_of_an_update() -> None:
     toy = up(podcliqueset("demo", clique("a", 2, minAvailable=1, pod_spec=image(1)), replicas=2))
-    edited(toy, podcliqueset("demo", clique("a", 2, minAvailable=1, pod_spec=image(2)), replicas=2))
-    seen = []
+    edit(toy, podcliqueset("demo", clique("a", 2, minAvailable=1, pod_spec=image(2)), replicas=2))
+    updating = []
     for _ in range(60):
         plans = toy.plans()
         if not any(plan.operations or plan.pending for plan in plans):
@@ -220,10 +220,10 @@ def test_the_progress_of_an_update_is_told_at_every_level() -> None:
         toy.live()
         toy.now += timedelta(seconds=1)
         progress = toy.objects[ROOT]["status"].get("updateProgress", {})
-        seen.append([turn["replicaIndex"] for turn in progress.get("currentlyUpdating") or ()])
+        updating.append([turn["replicaIndex"] for turn in progress.get("currentlyUpdating") or ()])
 
-    turns = [turn for turn in seen if turn]
-    assert turns == sorted(turns) and [0] in turns and [1] in turns
+    reported = [replicas for replicas in updating if replicas]
+    assert reported == sorted(reported) and [0] in reported and [1] in reported
     clique_status = toy.objects[kinds.PODCLIQUE.id("default", "demo-1-a")]["status"]
     assert clique_status["updateProgress"]["updateEndedAt"]
     assert "readyPodsSelectedToUpdate" not in clique_status["updateProgress"]
@@ -231,11 +231,11 @@ def test_the_progress_of_an_update_is_told_at_every_level() -> None:
 
 
 FOREIGN = "c8fd9b7d6fb4bcc6"
-"""A hash of another operator, for the same template."""
+"""The hash that another operator has for the same template."""
 
 
-def relabelled(toy: Toy, hash: str) -> None:
-    """The same cluster, as another operator would have labelled it."""
+def relabel(toy: Toy, hash: str) -> None:
+    """Set the hashes that another operator would have written."""
     for id, body in list(toy.objects.items()):
         if id.kind in ("PodClique", "Pod"):
             toy.write(id, {"metadata": {"labels": {"grove.io/pod-template-hash": hash}}})
@@ -245,17 +245,17 @@ def relabelled(toy: Toy, hash: str) -> None:
 
 
 def hashes(toy: Toy) -> set[str]:
-    """The hashes that cliques and pods bear."""
+    """The hash labels of cliques and pods."""
     bodies = (body for id, body in toy.objects.items() if id.kind in ("PodClique", "Pod"))
     return {body["metadata"]["labels"]["grove.io/pod-template-hash"] for body in bodies}
 
 
 @given(seed=some.integers(0, 2**32))
 @settings(max_examples=15, deadline=None)
-def test_taking_over_from_another_operator_rolls_nothing_wherever_it_is_cut_off(seed: int) -> None:
+def test_taking_over_from_another_operator_replaces_nothing_wherever_it_is_interrupted(seed: int) -> None:
     chance = random.Random(seed)
     toy = up(demo(1, 2, 1, sets=2))
-    relabelled(toy, FOREIGN)
+    relabel(toy, FOREIGN)
     before = {id: body["metadata"]["uid"] for id, body in toy.objects.items()}
     for _ in range(60):
         for plan in toy.plans():
@@ -267,10 +267,10 @@ def test_taking_over_from_another_operator_rolls_nothing_wherever_it_is_cut_off(
     assert "updateProgress" not in toy.objects[ROOT]["status"]
 
 
-def test_an_edit_after_taking_over_is_an_edit() -> None:
+def test_an_edit_after_taking_over_starts_an_update() -> None:
     toy = up(demo(1, 2, 1, sets=1))
-    relabelled(toy, FOREIGN)
-    edited(toy, demo(2, 2, 1, sets=1))
+    relabel(toy, FOREIGN)
+    edit(toy, demo(2, 2, 1, sets=1))
     toy.settle(rounds=200)
 
     assert images(toy) == {"example/worker:2"}

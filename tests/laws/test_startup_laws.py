@@ -1,4 +1,4 @@
-"""The law of the start order: no pod that waits for others is made without the means to see them, and all others are."""
+"""The law of the start order: a pod that waits for others is created only once its token exists; all other pods are."""
 
 import random
 from typing import Any
@@ -17,7 +17,7 @@ TOKEN = kinds.SECRET.id("default", "demo-ic-sat")
 
 @given(sets(), some.randoms(use_true_random=False))
 @settings(max_examples=60)
-def test_no_pod_that_waits_is_made_without_a_token_whatever_becomes_of_it(manifest: dict[str, Any], chance: random.Random) -> None:
+def test_no_pod_that_waits_is_created_without_a_token(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = Toy()
     toy.put(manifest)
     for _ in range(12):
@@ -35,31 +35,31 @@ def test_no_pod_that_waits_is_made_without_a_token_whatever_becomes_of_it(manife
 
 @given(sets())
 @settings(max_examples=60)
-def test_a_token_that_never_comes_holds_nothing_but_the_pods_that_wait(manifest: dict[str, Any]) -> None:
+def test_a_missing_token_defers_only_the_pods_that_wait(manifest: dict[str, Any]) -> None:
     toy = Toy()
     toy.put(manifest)
     for plan in toy.plans():
         toy.apply(plan.operations)
     (plan,) = toy.plans()
-    held = {one.id for one in plan.deferred}
+    deferred = {wait.id for wait in plan.deferred}
 
-    assert {id.kind for id in held} <= {"Pod"}
+    assert {id.kind for id in deferred} <= {"Pod"}
     assert not any(waits_in(body) for body in toy.objects.values())
     toy.write(TOKEN, {"data": {"token": "dG9rZW4="}})
     (plan,) = toy.plans()
-    assert {operation.id for operation in plan.operations if operation.verb is Verb.CREATE} == held
+    assert {operation.id for operation in plan.operations if operation.verb is Verb.CREATE} == deferred
 
 
 def waits(operation: Operation) -> bool:
-    """Whether the call makes a pod that waits for others."""
+    """Whether the operation creates a pod that waits for others."""
     return operation.verb is Verb.CREATE and waits_in(operation.body)
 
 
 def waits_in(body: Any) -> bool:
-    """Whether it is a pod that waits for others."""
-    return body["kind"] == "Pod" and any(one["name"] == "grove-initc" for one in body["spec"].get("initContainers", ()))
+    """Whether the object is a pod that waits for others."""
+    return body["kind"] == "Pod" and any(container["name"] == "grove-initc" for container in body["spec"].get("initContainers", ()))
 
 
 def has_token(toy: Toy) -> bool:
-    """Whether the set's token is there."""
+    """Whether the set's token is filled in."""
     return bool((toy.objects.get(TOKEN, {}).get("data") or {}).get("token"))

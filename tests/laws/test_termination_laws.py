@@ -1,4 +1,4 @@
-"""The laws of recycling: after its delay the whole gang, each object once, whatever is cut off in between; never sooner."""
+"""The laws of gang termination: after the delay the whole gang is recycled, each object once, even if interrupted; never sooner."""
 
 import random
 from datetime import timedelta
@@ -20,14 +20,14 @@ DELAY = timedelta(minutes=10)
 
 
 def demo(group_replicas: int = 2, minimum: int = 1, sets: int = 1) -> dict[str, Any]:
-    """A clique that stands alone, and a group of two."""
+    """A standalone clique, and a scaling group of two."""
     cliques = [clique("a", 2), clique("b"), clique("c", 2)]
     groups = (group("g", "b", "c", replicas=group_replicas, min_available=minimum),)
     return podcliqueset("demo", *cliques, groups=groups, replicas=sets, terminationDelay="10m")
 
 
 def up(manifest: dict[str, Any]) -> Toy:
-    """A cluster in which the set has been up for a while."""
+    """A cluster in which the set has been running for a while."""
     toy = Toy()
     toy.put(manifest)
     toy.settle()
@@ -36,7 +36,7 @@ def up(manifest: dict[str, Any]) -> Toy:
 
 
 def crash(toy: Toy, *cliques: str) -> None:
-    """The pods of these cliques stop serving, and do not come back by themselves."""
+    """The pods of these cliques stop being ready and do not recover."""
     for pod in toy.pods():
         if toy.objects[pod]["metadata"]["labels"]["grove.io/podclique"] in cliques:
             conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "False"}]
@@ -44,8 +44,8 @@ def crash(toy: Toy, *cliques: str) -> None:
             toy.write(pod, {"status": {"phase": "Running", "conditions": conditions, "containerStatuses": containers}})
 
 
-def turn(toy: Toy, chance: random.Random | None = None) -> tuple[Plan, ...]:
-    """A pass, wholly done or cut off anywhere, and a second."""
+def run_pass(toy: Toy, chance: random.Random | None = None) -> tuple[Plan, ...]:
+    """Make a pass, complete or interrupted anywhere, and let a second go by; returns its plans."""
     plans = toy.plans()
     for plan in plans:
         toy.apply(some_of(plan, chance) if chance else plan.operations)
@@ -55,7 +55,7 @@ def turn(toy: Toy, chance: random.Random | None = None) -> tuple[Plan, ...]:
 
 
 def uids(toy: Toy, kind: str = "PodClique") -> dict[ResourceId, str]:
-    """The incarnations of one kind."""
+    """The uids of the objects of one kind."""
     return {id: body["metadata"]["uid"] for id, body in toy.objects.items() if id.kind == kind}
 
 
@@ -63,10 +63,10 @@ def test_a_gang_is_recycled_only_after_its_delay() -> None:
     toy = up(demo())
     before = uids(toy)
     crash(toy, "demo-0-a")
-    turn(toy)
+    run_pass(toy)
     onset = toy.now
     while toy.now < onset + DELAY - timedelta(seconds=2):
-        (plan,) = turn(toy)
+        (plan,) = run_pass(toy)
         assert uids(toy) == before
     assert plan.wake_at is not None and plan.wake_at <= onset + DELAY
 
@@ -79,21 +79,21 @@ def test_a_gang_is_recycled_only_after_its_delay() -> None:
     assert all(toy.objects[pod]["metadata"]["creationTimestamp"] > onset.strftime("%Y-%m-%dT%H:%M:%SZ") for pod in toy.pods())
 
 
-def test_what_waits_says_since_when_and_until_when() -> None:
+def test_a_breached_clique_is_pending_until_its_gang_is_recycled() -> None:
     toy = up(demo())
     crash(toy, "demo-0-a")
-    turn(toy)
-    (plan,) = turn(toy)
+    run_pass(toy)
+    (plan,) = run_pass(toy)
 
-    told = [waiting for waiting in plan.pending if waiting.until]
-    assert [waiting.id.name for waiting in told] == ["demo-0-a"]
-    assert "its gang is recycled if that lasts 10m0s" in told[0].why
-    assert told[0].until == plan.wake_at
+    timed = [wait for wait in plan.pending if wait.until]
+    assert [wait.id.name for wait in timed] == ["demo-0-a"]
+    assert "its gang is recycled if that lasts 10m0s" in timed[0].why
+    assert timed[0].until == plan.wake_at
 
 
 @given(seed=some.integers(0, 2**32))
 @settings(max_examples=40, deadline=None)
-def test_cut_off_anywhere_the_whole_gang_is_recycled_once(seed: int) -> None:
+def test_interrupted_anywhere_the_whole_gang_is_recycled_once(seed: int) -> None:
     chance = random.Random(seed)
     minimum = chance.choice([1, 2, 3])
     toy = up(demo(group_replicas=3, minimum=minimum))
@@ -101,11 +101,11 @@ def test_cut_off_anywhere_the_whole_gang_is_recycled_once(seed: int) -> None:
     victims = chance.choice([["demo-0-a"], [f"demo-0-g-{index}-b" for index in range(3)], ["demo-0-a", "demo-0-g-2-c"]])
     crash(toy, *victims)
     for _ in range(4):
-        turn(toy)
+        run_pass(toy)
     toy.now += DELAY
     made = len(toy.created)
     for _ in range(120):
-        plans = turn(toy, chance)
+        plans = run_pass(toy, chance)
         if not any(plan.operations or plan.pending for plan in plans):
             break
 
@@ -116,12 +116,12 @@ def test_cut_off_anywhere_the_whole_gang_is_recycled_once(seed: int) -> None:
     assert len(cliques) == len(set(cliques))
 
 
-def test_a_group_replica_that_the_group_can_spare_goes_alone() -> None:
+def test_a_group_replica_beyond_the_minimum_is_recycled_alone() -> None:
     toy = up(demo(group_replicas=3, minimum=2))
     before = uids(toy)
     crash(toy, "demo-0-g-2-b")
     for _ in range(3):
-        turn(toy)
+        run_pass(toy)
     toy.now += DELAY
     toy.settle()
 
@@ -129,7 +129,7 @@ def test_a_group_replica_that_the_group_can_spare_goes_alone() -> None:
     assert changed == {"demo-0-g-2-b", "demo-0-g-2-c"}
 
 
-def test_a_gang_that_never_had_its_minimum_is_left_to_wait() -> None:
+def test_a_gang_that_never_had_its_minimum_is_not_recycled() -> None:
     toy = Toy()
     toy.put(demo())
     for _ in range(5):
@@ -144,11 +144,11 @@ def test_a_gang_that_never_had_its_minimum_is_left_to_wait() -> None:
     assert uids(toy) == before
 
 
-def test_a_gang_that_recovers_in_time_is_spared() -> None:
+def test_a_gang_that_recovers_in_time_is_not_recycled() -> None:
     toy = up(demo())
     before = uids(toy)
     crash(toy, "demo-0-a")
-    turn(toy)
+    run_pass(toy)
     toy.now += DELAY / 2
     for pod in toy.pods():
         conditions = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
@@ -160,11 +160,11 @@ def test_a_gang_that_recovers_in_time_is_spared() -> None:
     assert uids(toy) == before
 
 
-def test_one_replica_of_the_set_is_no_concern_of_the_others() -> None:
+def test_a_replica_of_the_set_is_recycled_without_the_others() -> None:
     toy = up(demo(sets=2))
     before = uids(toy)
     crash(toy, "demo-1-a")
-    turn(toy)
+    run_pass(toy)
     toy.now += DELAY
     toy.settle()
 
@@ -175,7 +175,7 @@ def test_services_gangs_and_groups_outlive_a_recycling() -> None:
     toy = up(demo())
     before = {kind: uids(toy, kind) for kind in ("Service", "PodGang", "PodCliqueScalingGroup")}
     crash(toy, "demo-0-a")
-    turn(toy)
+    run_pass(toy)
     toy.now += DELAY
     toy.settle()
 
@@ -184,12 +184,12 @@ def test_services_gangs_and_groups_outlive_a_recycling() -> None:
 
 @given(seed=some.integers(0, 2**32))
 @settings(max_examples=25, deadline=None)
-def test_promise_until_the_moment_named_the_answer_stays_the_same(seed: int) -> None:
+def test_until_its_wake_time_a_plan_stays_the_same(seed: int) -> None:
     chance = random.Random(seed)
     toy = up(demo())
     crash(toy, "demo-0-a")
-    turn(toy)
-    turn(toy)
+    run_pass(toy)
+    run_pass(toy)
     (plan,) = toy.plans()
     assert plan.wake_at is not None
     span = (plan.wake_at - toy.now).total_seconds()

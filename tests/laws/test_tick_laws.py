@@ -1,4 +1,4 @@
-"""The laws of a tick: what it promises whatever is asked for and whatever has happened."""
+"""The laws of a tick: what it guarantees for every set and every history."""
 
 import random
 from datetime import timedelta
@@ -8,22 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from engine import world
-from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import live
 from engine.operation import Operation
 from engine.plan import Plan
-from engine.tick import plan_all
 from engine.verb import Verb
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
 from tests.builders import claim_template, clique, group, podcliqueset, share
-from tests.laws.toy import SETUP, Toy
+from tests.laws.toy import Toy
 
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
-TAKEN = ("Service", "PodGang", "ServiceAccount", "Role", "Secret", "ResourceClaim")
-"""What somebody takes away under us."""
+DELETED = ("Service", "PodGang", "ServiceAccount", "Role", "Secret", "ResourceClaim")
+"""Kinds of objects that a user deletes at random."""
 
 
 @some.composite
@@ -52,14 +50,14 @@ def name_of(entry: dict[str, Any]) -> str:
 
 
 def shares() -> some.SearchStrategy[list[dict[str, Any]]]:
-    """Nothing, most of the time; else one claim or two that are shared."""
+    """Usually no shared claims, otherwise one or two."""
     entries = some.tuples(some.sampled_from(("one", "two")), some.sampled_from(("AllReplicas", "PerReplica")))
     some_entries = some.lists(entries, max_size=2, unique_by=lambda entry: entry[0])
     return some.one_of(some.just([]), some_entries.map(lambda listed: [share(*entry) for entry in listed]))
 
 
 def up(manifest: dict[str, Any]) -> Toy:
-    """A cluster in which the set is up."""
+    """A cluster in which the set is running."""
     toy = Toy()
     toy.put(manifest)
     toy.settle()
@@ -90,15 +88,15 @@ def test_fixpoint_after_a_plan_is_applied_only_states_are_left(manifest: dict[st
 
 @given(sets(), some.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_order_shuffling_what_is_observed_changes_nothing(manifest: dict[str, Any], chance: random.Random) -> None:
+def test_order_shuffling_the_observed_objects_changes_nothing(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     disturb(toy, chance)
     bodies = list(toy.objects.items())
-    straight = told(toy.plans())
+    expected = spelled_out(toy.plans())
     chance.shuffle(bodies)
     toy.objects, toy.previous = dict(bodies), None
 
-    assert told(toy.plans()) == straight
+    assert spelled_out(toy.plans()) == expected
 
 
 @given(sets(), some.randoms(use_true_random=False))
@@ -108,16 +106,16 @@ def test_memo_with_and_without_it_every_plan_is_the_same(manifest: dict[str, Any
     memo = Memo()
     for _ in range(4):
         disturb(toy, chance)
-        remembered, fresh = toy.plans(memo), toy.plans(Memo())
-        assert told(remembered) == told(fresh)
-        toy.apply(operation for plan in fresh for operation in plan.operations)
+        with_memo, without = toy.plans(memo), toy.plans(Memo())
+        assert spelled_out(with_memo) == spelled_out(without)
+        toy.apply(operation for plan in without for operation in plan.operations)
         toy.live()
         toy.now += timedelta(seconds=1)
 
 
 @given(sets(), some.randoms(use_true_random=False))
 @settings(max_examples=80, deadline=None)
-def test_crash_anywhere_ends_in_the_same_objects_none_made_twice(manifest: dict[str, Any], chance: random.Random) -> None:
+def test_crash_anywhere_ends_in_the_same_objects_none_created_twice(manifest: dict[str, Any], chance: random.Random) -> None:
     expected = names(up(manifest))
     toy = Toy()
     toy.put(manifest)
@@ -134,7 +132,7 @@ def test_crash_anywhere_ends_in_the_same_objects_none_made_twice(manifest: dict[
 
 
 def some_of(plan: Plan, chance: random.Random) -> list[Operation]:
-    """A part of a plan that its edges allow: what a crash may leave done."""
+    """Some operations of a plan that its edges allow: what a crash may have applied."""
     done: set[str] = set()
     chosen = []
     for operation in plan.operations:
@@ -146,7 +144,7 @@ def some_of(plan: Plan, chance: random.Random) -> list[Operation]:
 
 @given(sets(), some.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_deletion_is_the_plan_for_nothing_and_takes_no_object_from_under_a_pod(manifest: dict[str, Any], chance: random.Random) -> None:
+def test_deletion_removes_everything_and_nothing_that_a_pod_still_uses(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     toy.delete(ROOT)
     for _ in range(80):
@@ -164,19 +162,19 @@ def test_deletion_is_the_plan_for_nothing_and_takes_no_object_from_under_a_pod(m
 
 
 def has_pods(toy: Toy, clique: ResourceId) -> bool:
-    """Whether pods of the clique are left."""
+    """Whether the clique has pods."""
     uid = toy.objects[clique]["metadata"]["uid"]
     return any(toy.objects[pod]["metadata"]["ownerReferences"][0]["uid"] == uid for pod in toy.pods())
 
 
 def claims_in_use(toy: Toy) -> set[str]:
     """The names of the claims that pods use."""
-    return {one["resourceClaimName"] for pod in toy.pods() for one in toy.objects[pod]["spec"].get("resourceClaims", ())}
+    return {claim["resourceClaimName"] for pod in toy.pods() for claim in toy.objects[pod]["spec"].get("resourceClaims", ())}
 
 
 @given(sets(), some.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_claims_outlive_the_pods_that_use_them_and_are_there_before_them(manifest: dict[str, Any], chance: random.Random) -> None:
+def test_claims_exist_before_the_pods_that_use_them_and_outlive_them(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     scalable = sorted(id for id in toy.objects if id.kind in ("PodClique", "PodCliqueScalingGroup", "PodCliqueSet"))
     for _ in range(8):
@@ -193,17 +191,17 @@ def test_claims_outlive_the_pods_that_use_them_and_are_there_before_them(manifes
 
 @given(sets(), some.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_honesty_every_operation_and_every_hold_has_a_reason(manifest: dict[str, Any], chance: random.Random) -> None:
+def test_honesty_every_operation_and_every_wait_has_a_reason(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     disturb(toy, chance)
     for plan in toy.plans():
         assert all(operation.why for operation in plan.operations)
-        assert all(held.why for held in (*plan.deferred, *plan.pending))
+        assert all(wait.why for wait in (*plan.deferred, *plan.pending))
 
 
 @given(sets(), some.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_thrift_a_delete_carries_the_uid_it_judged_and_a_patch_the_revision(manifest: dict[str, Any], chance: random.Random) -> None:
+def test_preconditions_a_delete_carries_the_observed_uid_and_a_patch_the_revision(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     disturb(toy, chance)
     for plan in toy.plans():
@@ -216,35 +214,34 @@ def test_thrift_a_delete_carries_the_uid_it_judged_and_a_patch_the_revision(mani
 
 @given(sets())
 @settings(max_examples=40, deadline=None)
-def test_neutrality_fields_of_others_are_never_spoken_of(manifest: dict[str, Any]) -> None:
+def test_neutrality_fields_of_others_are_left_alone(manifest: dict[str, Any]) -> None:
     toy = up(manifest)
     for id in list(toy.objects):
-        theirs = {"metadata": {"labels": {"someone": "else"}, "annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}
+        foreign = {"metadata": {"labels": {"someone": "else"}, "annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}
         if id != ROOT:
-            toy.write(id, theirs)
+            toy.write(id, foreign)
 
     assert [plan.operations for plan in toy.plans()] == [()]
 
 
 @given(sets(), some.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
-def test_an_incomplete_listing_never_leads_to_a_delete_of_what_was_not_seen(manifest: dict[str, Any], chance: random.Random) -> None:
+def test_an_incomplete_list_leads_to_no_write_of_its_kind_and_no_unintended_delete(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     disturb(toy, chance)
-    unseen = chance.choice([kind.name for kind in BLUEPRINTS[0].children(SETUP)])
+    unlisted = chance.choice([kind.name for kind in BLUEPRINTS[0].children(toy.configuration)])
     lives = [live(body) for body in toy.objects.values()]
-    roots = [one for one in lives if one.id == ROOT]
-    children = [one for one in lives if one.id != ROOT and one.id.kind != unseen]
-    seen = world.assemble(BLUEPRINTS, roots, children, {unseen: "403"})
+    roots = [live for live in lives if live.id == ROOT]
+    children = [live for live in lives if live.id != ROOT and live.id.kind != unlisted]
 
-    for plan in plan_all(BLUEPRINTS, seen, toy.now, SETUP, Memo(), Limits()).plans:
+    for plan in toy.plans_of(world.assemble(BLUEPRINTS, roots, children, {unlisted: "403"})):
         for operation in plan.operations:
-            assert operation.id.kind != unseen
+            assert operation.id.kind != unlisted
             assert not (operation.verb is Verb.DELETE and not operation.intended)
 
 
 def disturb(toy: Toy, chance: random.Random) -> None:
-    """Something that happens in clusters."""
+    """One random event."""
     pods = toy.pods()
     match chance.randrange(5):
         case 0 if pods:
@@ -257,9 +254,9 @@ def disturb(toy: Toy, chance: random.Random) -> None:
             generation = toy.objects[id]["metadata"]["generation"] + 1
             toy.write(id, {"spec": {"replicas": chance.randrange(4)}, "metadata": {"generation": generation}})
         case 3:
-            others = sorted(id for id in toy.objects if id.kind in TAKEN)
-            if others:
-                del toy.objects[chance.choice(others)]
+            deletable = sorted(id for id in toy.objects if id.kind in DELETED)
+            if deletable:
+                del toy.objects[chance.choice(deletable)]
         case _:
             cliques = sorted(id for id in toy.objects if id.kind == "PodClique")
             if cliques:
@@ -267,15 +264,15 @@ def disturb(toy: Toy, chance: random.Random) -> None:
 
 
 def names(toy: Toy) -> set[ResourceId]:
-    """Which objects there are."""
+    """The objects that exist."""
     return set(toy.objects)
 
 
-def told(plans: tuple[Plan, ...]) -> list[Any]:
-    """Plans, spelled out."""
+def spelled_out(plans: tuple[Plan, ...]) -> list[Any]:
+    """Plans as values that can be compared."""
     return [
         (
-            [(one.key, one.why, one.cause, one.body, sorted(one.after), one.expect) for one in plan.operations],
+            [(each.key, each.why, each.cause, each.body, sorted(each.after), each.expect) for each in plan.operations],
             sorted(plan.deferred, key=str),
             sorted(plan.pending, key=str),
         )

@@ -1,4 +1,4 @@
-"""A toy cluster: objects in a dictionary, calls that take effect at once, pods that come to life when told. Fast enough for laws."""
+"""A toy cluster: objects in a dictionary, calls that take effect at once, pods that run when `live` is called. Fast enough for laws."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -8,33 +8,33 @@ from engine import world
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import Live, World, live
+from engine.observed import World, live
 from engine.operation import Operation
-from engine.paths import merge_patch
+from engine.paths import merge_patch, stamp
 from engine.plan import Plan
 from engine.planner import owner_reference
 from engine.tick import plan_all
 from engine.verb import Verb
-from providers.fabrics.nvidia import Nvidia
-from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from providers.schedulers.kube import KubeScheduler
 from resources.base import kinds, labels
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
-SETUP = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),))
+CONFIGURATION = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),))
 START = datetime(2026, 1, 1, tzinfo=UTC)
-NEIGHBOURS = frozenset({kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name, COMPUTE_DOMAIN.name, kinds.RESOURCE_CLAIM.name})
-OTHERS = frozenset({kinds.PODCLIQUESET.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
+REFERENCES = frozenset({kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name, COMPUTE_DOMAIN.name, kinds.RESOURCE_CLAIM.name})
+NOT_CHILDREN = frozenset({kinds.PODCLIQUESET.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
 Body = dict[str, Any]
 
 
 class Toy:
     """A cluster for one test."""
 
-    settings = SETUP
+    configuration = CONFIGURATION
     stuck: frozenset[str] = frozenset()
-    """The names of pods that do not go when they are deleted."""
+    """The names of pods that stay when they are deleted."""
 
     def __init__(self) -> None:
         self.objects: dict[ResourceId, Body] = {}
@@ -45,7 +45,7 @@ class Toy:
         self.unserved: frozenset[str] = frozenset()
 
     def put(self, body: Mapping[str, Any]) -> Body:
-        """An object as the API server would keep it."""
+        """Store an object as the API server would; returns what is stored."""
         self.revision += 1
         meta = {
             **body["metadata"],
@@ -54,27 +54,35 @@ class Toy:
             "generation": 1,
             "creationTimestamp": self.stamp(),
         }
-        made = {**body, "metadata": meta}
-        self.objects[live(made).id] = made
-        return made
+        stored = {**body, "metadata": meta}
+        self.objects[live(stored).id] = stored
+        return stored
 
     def stamp(self) -> str:
-        """The time, as the API writes it."""
+        """The time in the API's format."""
         return self.now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def world(self) -> World:
-        """All of it, as observed."""
+        """All objects, as observed."""
         lives = [live(body) for body in self.objects.values()]
-        roots = [one for one in lives if one.id.kind == kinds.PODCLIQUESET.name]
-        references = NEIGHBOURS.union(kind.name for kind in BLUEPRINTS[0].references(self.settings))
-        around = [one for one in lives if one.id.kind in references]
-        children = [one for one in lives if one.id.kind not in OTHERS and one.labels.get(labels.MANAGED_BY) == labels.MANAGER]
-        self.previous = world.assemble(BLUEPRINTS, roots, children, {}, self.previous, references=around, unserved=self.unserved)
+        roots = [live for live in lives if live.id.kind == kinds.PODCLIQUESET.name]
+        reference_kinds = REFERENCES.union(kind.name for kind in BLUEPRINTS[0].references(self.configuration))
+        references = [live for live in lives if live.id.kind in reference_kinds]
+        children = [live for live in lives if live.id.kind not in NOT_CHILDREN and live.labels.get(labels.MANAGED_BY) == labels.MANAGER]
+        self.previous = world.assemble(BLUEPRINTS, roots, children, {}, self.previous, references=references, unserved=self.unserved)
         return self.previous
 
     def plans(self, memo: Memo | None = None) -> tuple[Plan, ...]:
-        """What a pass would do now."""
-        return plan_all(BLUEPRINTS, self.world(), self.now, self.settings, memo or Memo(), Limits()).plans
+        """The plans of a pass made now."""
+        return self.plans_of(self.world(), memo)
+
+    def plans_of(self, observed: World, memo: Memo | None = None) -> tuple[Plan, ...]:
+        """The plans of a pass that has observed this world."""
+        plans = plan_all(BLUEPRINTS, observed, self.now, self.configuration, memo or Memo(), Limits()).plans
+        for plan in plans:
+            if plan.error:
+                raise plan.error
+        return plans
 
     def apply(self, operations: Iterable[Operation]) -> None:
         """Make these calls, one after the other."""
@@ -85,47 +93,47 @@ class Toy:
         """Make one call, with its preconditions."""
         body = self.objects.get(operation.id)
         if operation.verb is Verb.CREATE:
-            if body is not None and not any(one.owner.controller for one in operation.owners):
-                return  # Somebody who shares it was quicker.
+            if body is not None and not any(owner.owner.controller for owner in operation.owners):
+                return  # Another root that shares the object has created it first.
             assert body is None, f"{operation.id} is created twice"
             self.created.append(operation.id)
             self._create(operation)
             return
-        assert body is not None, f"{operation.key} speaks of nothing"
+        assert body is not None, f"{operation.key}: no such object"
         assert operation.expect.uid == body["metadata"]["uid"]
         if operation.verb in (Verb.PATCH, Verb.STATUS):
             assert operation.expect.revision == body["metadata"]["resourceVersion"], f"{operation.key} is stale"
             self._patch(operation, body)
         elif operation.verb is Verb.RELEASE:
-            kept = [one for one in body["metadata"]["finalizers"] if one not in operation.body["finalizers"]]
+            kept = [finalizer for finalizer in body["metadata"]["finalizers"] if finalizer not in operation.body["finalizers"]]
             self.write(operation.id, {"metadata": {"finalizers": kept}})
         elif operation.verb is Verb.DELETE:
             self.delete(operation.id)
 
     def _create(self, operation: Operation) -> None:
         uids = {id: body["metadata"]["uid"] for id, body in self.objects.items()}
-        references = [owner_reference(one, uids) for one in operation.owners]
+        references = [owner_reference(owner, uids) for owner in operation.owners]
         metadata = {**operation.body["metadata"], **({"ownerReferences": references} if references else {})}
         self.put({**operation.body, "metadata": metadata})
 
     def _patch(self, operation: Operation, body: Body) -> None:
-        patched = merge_patch(body, operation.body)
+        patched = merge_patch(body, stamp(operation.body, self.stamp()))
         if operation.verb is Verb.PATCH and patched.get("spec") != body.get("spec"):
             patched = merge_patch(patched, {"metadata": {"generation": body["metadata"]["generation"] + 1}})
-        self._keep(operation.id, patched)
+        self._store(operation.id, patched)
 
     def write(self, id: ResourceId, over: Mapping[str, Any]) -> None:
-        """Change an object as somebody might; one that is being deleted goes with its last finalizer."""
-        self._keep(id, merge_patch(self.objects[id], over))
+        """Change an object as a user would; one that is being deleted is removed with its last finalizer."""
+        self._store(id, merge_patch(self.objects[id], over))
 
-    def _keep(self, id: ResourceId, body: Body) -> None:
+    def _store(self, id: ResourceId, body: Body) -> None:
         self.revision += 1
         self.objects[id] = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.revision)}}
         if body["metadata"].get("deletionTimestamp") and not body["metadata"].get("finalizers") and id.kind != "Pod":
             del self.objects[id]
 
     def delete(self, id: ResourceId) -> None:
-        """Ask for a deletion: pods take their time, finalizers hold."""
+        """Delete an object as a user would: pods terminate with the next `live`, finalizers hold."""
         self.write(id, {"metadata": {"deletionTimestamp": self.stamp()}})
 
     def pods(self) -> list[ResourceId]:
@@ -133,7 +141,7 @@ class Toy:
         return sorted(id for id in self.objects if id.kind == "Pod")
 
     def live(self) -> None:
-        """Tokens are given out; pods that are being deleted go; ungated ones are scheduled and become ready."""
+        """Tokens are filled in; pods that are being deleted are removed; pods without gates are scheduled and become ready."""
         for id in sorted(id for id in self.objects if id.kind == "Secret"):
             if not self.objects[id].get("data"):
                 self.write(id, {"data": {"token": "dG9rZW4="}})
@@ -146,7 +154,7 @@ class Toy:
                 self.write(id, {"spec": {"nodeName": "node"}, "status": running(self.stamp())})
 
     def settle(self, rounds: int = 40) -> int:
-        """Pass after pass until nothing is left to do; how many it took."""
+        """Make passes until nothing is planned or pending; returns how many. Raises `AssertionError` after `rounds`."""
         for count in range(rounds):
             plans = self.plans()
             if not any(plan.operations for plan in plans) and not any(plan.pending for plan in plans):
@@ -162,8 +170,3 @@ def running(moment: str) -> Body:
     """The status of a pod that is ready."""
     conditions = [{"type": kind, "status": "True", "lastTransitionTime": moment} for kind in ("PodScheduled", "Ready")]
     return {"phase": "Running", "conditions": conditions}
-
-
-def seen(body: Mapping[str, Any]) -> Live:
-    """A body as a Live."""
-    return live(body)

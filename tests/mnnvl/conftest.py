@@ -1,6 +1,6 @@
 """The command line and its clusters, as the tests of the command line have them."""
 
 from tests.enginectl.conftest import box, engine
-from tests.enginectl.test_fitness import plain_box
+from tests.enginectl.test_requirements import plain_box
 
 __all__ = ["box", "engine", "plain_box"]

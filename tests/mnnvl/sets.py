@@ -1,9 +1,9 @@
-"""Sets with GPUs, and domains of all makers, in as few words as a test needs."""
+"""Builders of sets with GPUs and of ComputeDomains."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, GPU, NAMED
+from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, GPU, NAMED
 from tests.builders import clique, podcliqueset
 
 OPTED_OUT = {AUTO: "disabled"}
@@ -12,7 +12,7 @@ Body = dict[str, Any]
 
 
 def gpus(amount: str = "8", *, resource: str = GPU, kind: str = "limits") -> Body:
-    """A pod spec of one container that asks for accelerators."""
+    """A pod spec of one container that requests accelerators."""
     return {"containers": [{"name": "main", "image": "example/model:1", "resources": {kind: {resource: amount}}}]}
 
 
@@ -27,12 +27,12 @@ def said(manifest: Body, annotations: Mapping[str, str]) -> Body:
 
 
 def auto(replicas: int = 1, *cliques: Body, name: str = "demo", **more: Any) -> Body:
-    """A set that is in domains of its own."""
+    """A set with a domain for each replica."""
     return said(podcliqueset(name, *(cliques or (gpu(),)), replicas=replicas, **more), {AUTO: "enabled"})
 
 
 def named(domain: str, name: str = "demo", replicas: int = 1, **more: Any) -> Body:
-    """A set whose workers are in a domain with a name, and whose frontend is in none."""
+    """A set whose workers join a named domain, and whose frontend joins none."""
     cliques = (gpu(annotations={NAMED: domain}), clique("frontend"))
     return said(podcliqueset(name, *cliques, replicas=replicas, **more), OPTED_OUT)
 

@@ -1,4 +1,4 @@
-"""R1–R39: domains that sets get by themselves, one for each replica (docs/behaviour)."""
+"""R1–R39: automatic domains, one for each replica (docs/behaviour)."""
 
 from pathlib import Path
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from engine.errors import Forbidden
-from enginectl.exits import Exit
-from providers.fabrics.nvidia import Nvidia, configured
-from providers.fabrics.nvidia_words import AUTO, NAMED
+from enginectl.base.exit_codes import Exit
+from providers.fabrics.nvidia.fabric import Nvidia, configured
+from providers.fabrics.nvidia.names import AUTO, NAMED
 from resources import settings
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
-from tests.enginectl import test_fitness as fitness
+from tests.enginectl import test_requirements as fitness
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine
-from tests.laws.fabric_worlds import rest, scale
+from tests.laws.fabric_worlds import scale, settle
 from tests.laws.rack import DRIVERS_FINALIZER, Rack
 from tests.mnnvl.asking import OFF, annotations, ask, claimed, complaints, events, uids, up
 from tests.mnnvl.sets import OURS, auto, computedomain, gpu, gpus, said
@@ -28,9 +28,9 @@ OTHER_VALUES = ("true", "false", "", "Enabled", "DISABLED", " enabled", "enabled
 
 
 def resized(toy: Rack, replicas: int) -> list[str]:
-    """The domains that are there after a change of the number of replicas."""
+    """The domains after scaling."""
     scale(toy, DEMO, replicas)
-    rest(toy)
+    settle(toy)
     return sorted(toy.domains())
 
 
@@ -60,18 +60,18 @@ def test_R2_the_configuration_switches_it_on_and_off(value: bool) -> None:
 
 
 @pytest.mark.parametrize("command", ["sync", "run"])
-def test_R3_where_it_is_on_and_the_crd_is_missing_nothing_starts(plain_box: Box, engine: Engine, tmp_path: Path, command: str) -> None:
+def test_R3_automatic_domains_without_the_crd_prevent_the_start(plain_box: Box, engine: Engine, tmp_path: Path, command: str) -> None:
     answer = engine(command, "--config", fitness.configured(tmp_path, auto=True))
 
     assert answer.code == Exit.PREFLIGHT
     assert "ComputeDomain CRD (computedomains.resource.nvidia.com) is not installed" in answer.err
 
 
-def test_R4_where_the_crd_is_there_it_starts(box: Box, engine: Engine, tmp_path: Path) -> None:
+def test_R4_with_the_crd_a_command_starts(box: Box, engine: Engine, tmp_path: Path) -> None:
     assert engine("sync", "-f", FIRST, "--config", fitness.configured(tmp_path, auto=True)).code == Exit.DONE
 
 
-def test_R5_where_it_is_off_nobody_asks_for_the_crd(plain_box: Box, engine: Engine, tmp_path: Path) -> None:
+def test_R5_without_automatic_domains_the_crd_is_not_required(plain_box: Box, engine: Engine, tmp_path: Path) -> None:
     answer = engine("sync", "-f", FIRST, "--no-wait", "--config", fitness.configured(tmp_path, auto=False))
 
     assert (answer.code, "ComputeDomain" in answer.err) == (Exit.DONE, False)
@@ -80,12 +80,12 @@ def test_R5_where_it_is_off_nobody_asks_for_the_crd(plain_box: Box, engine: Engi
 @pytest.mark.parametrize(
     "spec", [gpus(), gpus("1", kind="requests"), {"containers": [{"name": "a", "image": "b"}], "initContainers": gpus()["containers"]}]
 )
-def test_R6_a_new_set_with_a_gpu_container_is_enrolled(spec: dict[str, Any]) -> None:
+def test_R6_a_new_set_with_a_gpu_container_gets_the_annotation(spec: dict[str, Any]) -> None:
     assert annotations(podcliqueset("demo", clique("cpu"), gpu(pod_spec=spec))) == {AUTO: "enabled"}
 
 
 @pytest.mark.parametrize("spec", [gpus("0"), gpus(resource="amd.com/gpu"), gpus(resource="nvidia.com/mig-1g.5gb"), None])
-def test_R7_a_new_set_without_one_is_not(spec: dict[str, Any] | None) -> None:
+def test_R7_a_new_set_without_a_gpu_container_does_not_get_the_annotation(spec: dict[str, Any] | None) -> None:
     manifest = podcliqueset("demo", clique("worker", pod_spec=spec))
     toy = up(manifest)
 
@@ -93,14 +93,14 @@ def test_R7_a_new_set_without_one_is_not(spec: dict[str, Any] | None) -> None:
     assert AUTO not in toy.objects[DEMO]["metadata"].get("annotations", {})
 
 
-def test_R8_each_replica_has_one_domain_of_its_name_beside_the_set() -> None:
+def test_R8_each_replica_has_one_domain_in_the_namespace_of_the_set() -> None:
     toy = up(auto(2, gpu("prefill", 2), gpu("decode", 2)))
 
     assert sorted(toy.domains()) == ["demo-0", "demo-1"]
     assert {body["metadata"]["namespace"] for body in toy.domains().values()} == {"default"}
 
 
-def test_R9_gpu_pods_claim_a_place_in_the_domain_of_their_replica_alone_and_in_groups() -> None:
+def test_R9_gpu_pods_of_standalone_cliques_and_of_groups_claim_the_domain_of_their_replica() -> None:
     toy = up(auto(2, gpu("alone"), gpu("member"), groups=(group("pool", "member", replicas=2),)))
 
     assert claimed(toy) == {
@@ -143,69 +143,69 @@ def test_R12_the_domains_of_a_set_are_listed_by_its_label_and_no_others() -> Non
     assert listed == {"demo": ["demo-0", "demo-1"], "demo-1": ["demo-1-0"]}
 
 
-def test_R13_an_enrolled_set_says_so() -> None:
+def test_R13_a_set_with_automatic_domains_has_the_annotation() -> None:
     toy = up(PLAIN)
 
     assert toy.objects[DEMO]["metadata"]["annotations"] == {AUTO: "enabled"}
 
 
-def test_R14_a_set_that_opts_out_keeps_its_word_and_gets_nothing() -> None:
+def test_R14_a_set_that_opts_out_keeps_its_annotation_and_gets_no_domain() -> None:
     manifest = said(podcliqueset("demo", gpu(), groups=(group("pool", "worker"),)), {AUTO: "disabled"})
     toy = up(manifest)
-    told = [str(body) for id, body in toy.objects.items() if id != DEMO]
+    objects = [str(body) for id, body in toy.objects.items() if id != DEMO]
 
     assert annotations(manifest) == {AUTO: "disabled"}
-    assert toy.domains() == {} and not [text for text in told if "mnnvl" in text]
+    assert toy.domains() == {} and not [text for text in objects if "mnnvl" in text]
 
 
 @pytest.mark.parametrize("flag", [True, False])
 @pytest.mark.parametrize("value", OTHER_VALUES)
 def test_R15_any_other_value_is_rejected(value: str, flag: bool) -> None:
-    (told,) = complaints(said(PLAIN, {AUTO: value}), flag=flag)
+    (message,) = complaints(said(PLAIN, {AUTO: value}), flag=flag)
 
-    assert told == f'{AT}: Invalid value: "{value}": must be "enabled" or "disabled"'
+    assert message == f'{AT}: Invalid value: "{value}": must be "enabled" or "disabled"'
 
 
 @pytest.mark.parametrize("flag", [True, False])
 def test_R16_it_cannot_be_added(flag: bool) -> None:
-    told = complaints(auto(1), flag=flag, old=PLAIN)
+    messages = complaints(auto(1), flag=flag, old=PLAIN)
 
-    assert told == [f"{AT}: Forbidden: annotation grove.io/auto-mnnvl cannot be added after PodCliqueSet creation"]
+    assert messages == [f"{AT}: Forbidden: annotation grove.io/auto-mnnvl cannot be added after PodCliqueSet creation"]
 
 
 @pytest.mark.parametrize(("old", "new"), [("enabled", "disabled"), ("disabled", "enabled")])
 def test_R17_it_cannot_be_changed(old: str, new: str) -> None:
-    told = complaints(said(PLAIN, {AUTO: new}), old=said(PLAIN, {AUTO: old}))
+    messages = complaints(said(PLAIN, {AUTO: new}), old=said(PLAIN, {AUTO: old}))
 
     why = f'annotation grove.io/auto-mnnvl is immutable and cannot be changed from "{old}" to "{new}"'
-    assert told == [f'{AT}: Invalid value: "{new}": {why}']
+    assert messages == [f'{AT}: Invalid value: "{new}": {why}']
 
 
 def test_R18_it_cannot_be_removed() -> None:
-    told = complaints(PLAIN, old=auto(1))
+    messages = complaints(PLAIN, old=auto(1))
 
-    assert told == [f"{AT}: Forbidden: annotation grove.io/auto-mnnvl cannot be removed after PodCliqueSet creation"]
+    assert messages == [f"{AT}: Forbidden: annotation grove.io/auto-mnnvl cannot be removed after PodCliqueSet creation"]
 
 
 @pytest.mark.parametrize(("first", "then"), [("enabled", "disabled"), ("disabled", "enabled")])
-def test_R19_who_deletes_a_set_may_make_it_again_with_the_other_value(first: str, then: str) -> None:
+def test_R19_a_deleted_set_can_be_created_again_with_the_other_value(first: str, then: str) -> None:
     toy = up(said(PLAIN, {AUTO: first}))
     toy.delete(DEMO)
-    rest(toy)
+    settle(toy)
     assert toy.objects == {}
     assert ask(said(PLAIN, {AUTO: then})).allowed
     toy.put(said(PLAIN, {AUTO: then}))
-    rest(toy)
+    settle(toy)
 
     assert list(toy.domains()) == (["demo-0"] if then == "enabled" else [])
 
 
-def test_R20_a_set_from_before_is_never_enrolled_nor_are_replicas_added_later() -> None:
+def test_R20_an_existing_set_never_gets_the_annotation_and_its_new_replicas_no_domain() -> None:
     toy = up(PLAIN, flag=False)
-    toy.settings = Rack.settings
-    rest(toy)
+    toy.configuration = Rack.configuration
+    settle(toy)
     scale(toy, DEMO, 3)
-    rest(toy)
+    settle(toy)
 
     assert (toy.domains(), pods_by_index(toy)) == ({}, {"0": 1, "1": 1, "2": 1})
     assert AUTO not in toy.objects[DEMO]["metadata"].get("annotations", {})
@@ -219,7 +219,7 @@ def test_R20_a_set_from_before_is_never_enrolled_nor_are_replicas_added_later() 
         {"metadata": {"name": "demo"}},
     ],
 )
-def test_R21_a_set_from_before_can_be_changed_and_stays_without(change: dict[str, Any]) -> None:
+def test_R21_an_existing_set_can_be_changed_and_gets_no_domain(change: dict[str, Any]) -> None:
     old = {**PLAIN, "metadata": {**PLAIN["metadata"], "finalizers": ["grove.io/podcliqueset.grove.io"]}}
     decision = ask({**old, **change}, old=old)
 
@@ -227,7 +227,7 @@ def test_R21_a_set_from_before_can_be_changed_and_stays_without(change: dict[str
     assert AUTO not in (decision.body["metadata"].get("annotations") or {})
 
 
-def test_R22_scaling_out_adds_domains_and_leaves_the_others_alone() -> None:
+def test_R22_scaling_out_creates_domains_and_does_not_change_the_others() -> None:
     toy = up(auto(2))
     before = uids(toy)
 
@@ -236,7 +236,7 @@ def test_R22_scaling_out_adds_domains_and_leaves_the_others_alone() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_R23_scaling_in_takes_exactly_the_domains_beyond(count: int) -> None:
+def test_R23_scaling_in_deletes_exactly_the_domains_of_the_removed_replicas(count: int) -> None:
     toy = up(auto(4))
     before = uids(toy)
 
@@ -244,13 +244,13 @@ def test_R23_scaling_in_takes_exactly_the_domains_beyond(count: int) -> None:
     assert uids(toy).items() <= before.items()
 
 
-def test_R24_scaled_to_nothing_there_is_no_domain() -> None:
+def test_R24_a_set_scaled_to_zero_has_no_domain() -> None:
     toy = up(auto(3))
 
     assert (resized(toy, 0), toy.pods()) == ([], [])
 
 
-def test_R25_every_domain_bears_our_finalizer_from_its_creation_on() -> None:
+def test_R25_every_domain_is_created_with_our_finalizer() -> None:
     toy = Rack()
     toy.put(auto(2))
     (plan,) = toy.plans()
@@ -259,11 +259,11 @@ def test_R25_every_domain_bears_our_finalizer_from_its_creation_on() -> None:
     assert made == [[OURS], [OURS]]
 
 
-def test_R26_a_domain_deleted_by_hand_stays_terminating_as_long_as_it_is_in_use() -> None:
+def test_R26_a_domain_deleted_by_a_user_is_terminating_while_it_is_in_use() -> None:
     toy = up(auto(2))
     before = uids(toy)
     toy.delete(toy.domain("demo-1"))
-    rest(toy)
+    settle(toy)
 
     assert uids(toy) == before
     assert toy.domains()["demo-1"]["metadata"]["deletionTimestamp"]
@@ -272,28 +272,28 @@ def test_R26_a_domain_deleted_by_hand_stays_terminating_as_long_as_it_is_in_use(
 
 
 @pytest.mark.parametrize("how", ["deleted", "scaled in"])
-def test_R27_after_that_it_goes_with_its_replica_or_its_set(how: str) -> None:
+def test_R27_a_terminating_domain_is_removed_with_its_replica_or_its_set(how: str) -> None:
     toy = up(auto(2))
     toy.delete(toy.domain("demo-1"))
-    rest(toy)
+    settle(toy)
     if how == "deleted":
         toy.delete(DEMO)
-        rest(toy)
+        settle(toy)
     else:
         resized(toy, 1)
 
     assert list(toy.domains()) == ([] if how == "deleted" else ["demo-0"])
 
 
-def test_R28_with_its_set_all_its_domains_go() -> None:
+def test_R28_the_domains_of_a_set_are_deleted_with_the_set() -> None:
     toy = up(auto(3), auto(1, name="other"))
     toy.delete(DEMO)
-    rest(toy)
+    settle(toy)
 
     assert list(toy.domains()) == ["other-0"]
 
 
-def test_R29_a_domain_that_is_made_is_told_by_its_bare_name() -> None:
+def test_R29_the_event_of_a_created_domain_has_its_name() -> None:
     toy = Rack()
     toy.put(auto(1))
     (plan,) = toy.plans()
@@ -301,17 +301,17 @@ def test_R29_a_domain_that_is_made_is_told_by_its_bare_name() -> None:
     assert events(plan) == [(False, "ComputeDomainCreated", "ComputeDomain demo-0 created")]
 
 
-def test_R30_one_that_cannot_be_made_is_told_with_its_replica() -> None:
+def test_R30_the_event_of_a_failed_create_has_the_replica() -> None:
     toy = Rack()
     toy.put(auto(2))
     (plan,) = toy.plans()
 
-    told = "Failed to create ComputeDomain for replica {}: no such right"
-    failed = [(True, "ComputeDomainFailed", told.format(index)) for index in (0, 1)]
+    message = "Failed to create ComputeDomain for replica {}: no such right"
+    failed = [(True, "ComputeDomainFailed", message.format(index)) for index in (0, 1)]
     assert [event for event in events(plan, Forbidden("no such right")) if event[0]] == failed
 
 
-def test_R31_until_a_domain_could_be_made_its_pods_are_not_and_it_is_tried_again() -> None:
+def test_R31_pods_wait_until_their_domain_could_be_created_and_the_create_is_retried() -> None:
     toy = Rack()
     toy.put(auto(1))
     for _ in range(5):
@@ -320,7 +320,7 @@ def test_R31_until_a_domain_could_be_made_its_pods_are_not_and_it_is_tried_again
         toy.apply(one for one in plan.operations if one.id.kind != "ComputeDomain")
         toy.live()
         assert toy.pods() == []
-    rest(toy)
+    settle(toy)
 
     assert claimed(toy) == {"demo-0-worker": ["demo-0"]}
 
@@ -340,14 +340,14 @@ def test_R32_pods_never_wait_for_a_domain_s_status(status: dict[str, Any] | None
     assert toy.domains()["demo-0"].get("status") == status
 
 
-def test_R33_the_status_of_a_set_says_nothing_of_domains() -> None:
+def test_R33_the_status_of_a_set_does_not_mention_domains() -> None:
     toy = up(auto(1))
-    told = str(toy.objects[DEMO]["status"]).lower()
+    status = str(toy.objects[DEMO]["status"]).lower()
 
-    assert "replicas" in told and "computedomain" not in told and "mnnvl" not in told
+    assert "replicas" in status and "computedomain" not in status and "mnnvl" not in status
 
 
-def test_R34_different_gpus_in_one_set_are_nobody_s_business() -> None:
+def test_R34_different_gpus_in_one_set_are_accepted() -> None:
     mixed = auto(1, gpu("old", pod_spec=gpus("4")), gpu("new"), clique("amd", pod_spec=gpus(resource="amd.com/gpu")))
     toy = up(mixed)
 
@@ -355,46 +355,46 @@ def test_R34_different_gpus_in_one_set_are_nobody_s_business() -> None:
     assert claimed(toy) == {"demo-0-amd": [], "demo-0-new": ["demo-0"], "demo-0-old": ["demo-0"]}
 
 
-def test_R36_an_explicit_yes_is_accepted_as_it_is() -> None:
+def test_R36_an_explicit_enabled_is_accepted_unchanged() -> None:
     assert annotations(auto(1)) == {AUTO: "enabled"}
 
 
-def test_R37_opting_out_of_what_is_off_is_accepted() -> None:
+def test_R37_an_explicit_disabled_is_accepted_while_automatic_domains_are_off() -> None:
     assert annotations(said(PLAIN, {AUTO: "disabled"}), flag=False) == {AUTO: "disabled"}
 
 
-def test_R38_an_explicit_yes_to_what_is_off_is_rejected() -> None:
-    (told,) = complaints(auto(1), flag=False)
+def test_R38_an_explicit_enabled_is_rejected_while_automatic_domains_are_off() -> None:
+    (message,) = complaints(auto(1), flag=False)
 
-    assert told.startswith(f'{AT}: Invalid value: "enabled": MNNVL is not enabled in the operator configuration.')
+    assert message.startswith(f'{AT}: Invalid value: "enabled": MNNVL is not enabled in the operator configuration.')
 
 
-def test_R39_switched_off_later_what_is_enrolled_lives_on_grows_and_is_cleaned_up() -> None:
+def test_R39_existing_sets_keep_automatic_domains_after_they_are_switched_off() -> None:
     toy = up(auto(1))
     before = uids(toy)
-    toy.settings = OFF
+    toy.configuration = OFF
     assert resized(toy, 2) == ["demo-0", "demo-1"]
     assert uids(toy)["demo-0"] == before["demo-0"]
     assert claimed(toy) == {"demo-0-worker": ["demo-0"], "demo-1-worker": ["demo-1"]}
     toy.put(podcliqueset("other", gpu()))
-    rest(toy)
+    settle(toy)
     assert sorted(toy.domains()) == ["demo-0", "demo-1"]
     toy.delete(DEMO)
-    rest(toy)
+    settle(toy)
 
     assert toy.domains() == {}
 
 
-def test_the_driver_s_finalizer_is_never_ours_to_take() -> None:
+def test_the_driver_s_finalizer_is_never_removed() -> None:
     toy = up(auto(1))
     toy.driver = False
     toy.delete(DEMO)
-    rest(toy)
+    settle(toy)
 
     assert toy.domains()["demo-0"]["metadata"]["finalizers"] == [OURS, DRIVERS_FINALIZER]
 
 
-def test_a_domain_made_by_another_operator_of_the_same_api_is_taken_over_without_a_write() -> None:
+def test_a_domain_created_by_another_operator_of_the_same_api_is_used_without_a_write() -> None:
     toy = Rack()
     root = toy.put(auto(1))
     owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "demo", "uid": root["metadata"]["uid"]}
@@ -412,36 +412,36 @@ def test_a_domain_made_by_another_operator_of_the_same_api_is_taken_over_without
     toy.put(theirs)
     toy.live()
     before = toy.domains()["demo-0"]
-    rest(toy)
+    settle(toy)
 
     assert toy.domains()["demo-0"] == before
     assert claimed(toy) == {"demo-0-worker": ["demo-0"]}
-    assert isinstance(Rack.settings.fabrics[0], Nvidia)
+    assert isinstance(Rack.configuration.fabrics[0], Nvidia)
 
 
 @pytest.mark.parametrize("name", ["demo-0-group", "odd"])
-def test_a_domain_of_another_scheme_that_belongs_to_the_set_goes_in_the_same_order(name: str) -> None:
+def test_a_domain_of_the_set_with_another_name_is_deleted_in_the_same_order(name: str) -> None:
     toy = Rack()
     root = toy.put(auto(1))
     owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "demo", "uid": root["metadata"]["uid"], "controller": True}
     labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "demo"}
     toy.put(computedomain(name, labels=labels, finalizers=[OURS], ownerReferences=[owner]))
-    rest(toy)
+    settle(toy)
     assert list(toy.domains()) == ["demo-0"]
     toy.delete(DEMO)
-    rest(toy)
+    settle(toy)
 
     assert toy.objects == {}
 
 
 @pytest.mark.parametrize("name", ["demo-0-group", "odd"])
-def test_one_of_another_scheme_is_no_obstacle_when_its_set_is_deleted(name: str) -> None:
+def test_a_domain_with_another_name_does_not_prevent_the_deletion_of_its_set(name: str) -> None:
     toy = up(auto(1))
     uid = toy.objects[DEMO]["metadata"]["uid"]
     owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "demo", "uid": uid, "controller": True}
     labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "demo"}
     toy.put(computedomain(name, labels=labels, finalizers=[OURS], ownerReferences=[owner]))
     toy.delete(DEMO)
-    rest(toy)
+    settle(toy)
 
     assert toy.objects == {}

@@ -1,15 +1,15 @@
-"""R40–R59: domains that are asked for by name (docs/behaviour)."""
+"""R40–R59: domains that are requested by name (docs/behaviour)."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, NAMED
+from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, NAMED
 from tests.builders import clique, podcliqueset
-from tests.laws.fabric_worlds import rest
+from tests.laws.fabric_worlds import settle
 from tests.laws.rack import Rack
-from tests.laws.toy import SETUP
+from tests.laws.toy import CONFIGURATION
 from tests.mnnvl.asking import OFF, ask, claimed, complaints, plan_of, sharing, uids, up
 from tests.mnnvl.sets import auto, computedomain, gpu, gpus, named, said
 from tests.mnnvl.vendors import two_vendors
@@ -27,7 +27,7 @@ def test_R40_every_pod_of_the_clique_claims_the_domain_of_that_name() -> None:
     assert claimed(toy) == {"demo-0-worker": ["rack-a"] * 3}
 
 
-def test_R41_all_who_say_the_same_name_are_in_one_domain() -> None:
+def test_R41_all_cliques_with_the_same_name_share_one_domain() -> None:
     toy = up(sharing(gpu("a", annotations={NAMED: "rack"}), gpu("b", annotations={NAMED: "rack"}), replicas=2))
 
     assert list(toy.domains()) == ["rack"]
@@ -35,36 +35,36 @@ def test_R41_all_who_say_the_same_name_are_in_one_domain() -> None:
     assert [id.name for id in toy.objects if id.kind == "ResourceClaimTemplate"] == ["rack"]
 
 
-def test_R42_a_domain_that_is_not_there_is_made() -> None:
+def test_R42_a_domain_that_does_not_exist_is_created() -> None:
     toy = up(named("rack-a"))
 
     assert toy.domains()["rack-a"]["spec"] == {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "rack-a"}}}
 
 
-def test_R43_one_that_is_there_is_used() -> None:
+def test_R43_an_existing_domain_is_used() -> None:
     toy = Rack()
     toy.put(computedomain("rack-a"))
     toy.live()
     before = uids(toy)
     toy.put(named("rack-a"))
-    rest(toy)
+    settle(toy)
 
     assert (uids(toy), claimed(toy)["demo-0-worker"]) == (before, ["rack-a"])
 
 
-def test_R44_who_does_not_say_it_gets_no_claim() -> None:
+def test_R44_cliques_without_the_annotation_get_no_claim() -> None:
     toy = up(sharing(gpu("in", annotations={NAMED: "rack"}), gpu("out"), clique("cpu")))
 
     assert claimed(toy) == {"demo-0-cpu": [], "demo-0-in": ["rack"], "demo-0-out": []}
 
 
-def test_R45_cliques_and_replicas_say_whose_pods_are_in_it_and_nothing_else_does() -> None:
+def test_R45_the_annotations_of_cliques_alone_decide_which_pods_join() -> None:
     toy = up(sharing(clique("cpu", 2, annotations={NAMED: "rack"}), gpu("out"), replicas=2))
 
     assert claimed(toy) == {"demo-0-cpu": ["rack"] * 2, "demo-0-out": [], "demo-1-cpu": ["rack"] * 2, "demo-1-out": []}
 
 
-def test_R46_R47_it_needs_no_switch() -> None:
+def test_R46_R47_named_domains_need_no_configuration() -> None:
     manifest = podcliqueset("demo", gpu(annotations={NAMED: "rack"}))
     toy = up(manifest, flag=False)
 
@@ -72,13 +72,13 @@ def test_R46_R47_it_needs_no_switch() -> None:
     assert (list(toy.domains()), claimed(toy)) == (["rack"], {"demo-0-worker": ["rack"]})
 
 
-def test_R48_who_has_opted_out_may_ask_by_name() -> None:
+def test_R48_a_set_that_opted_out_may_request_domains_by_name() -> None:
     assert ask(named("rack")).allowed
     assert claimed(up(named("rack")))["demo-0-worker"] == ["rack"]
 
 
 @pytest.mark.parametrize("said_so", [{}, {AUTO: "enabled"}])
-def test_R49_who_has_not_is_rejected_and_nothing_is_made(said_so: dict[str, str]) -> None:
+def test_R49_a_set_that_did_not_opt_out_is_rejected_and_nothing_is_created(said_so: dict[str, str]) -> None:
     manifest = said(podcliqueset("demo", gpu(annotations={NAMED: "rack"})), said_so)
     toy = up(manifest)
 
@@ -88,22 +88,22 @@ def test_R49_who_has_not_is_rejected_and_nothing_is_made(said_so: dict[str, str]
 
 
 @pytest.mark.parametrize("spec", [gpus(), None])
-def test_R50_the_error_tells_both_facts_and_where(spec: dict[str, Any] | None) -> None:
-    (told,) = complaints(podcliqueset("demo", clique("worker", pod_spec=spec, annotations={NAMED: "rack"})))
+def test_R50_the_error_names_both_facts_and_the_field(spec: dict[str, Any] | None) -> None:
+    (message,) = complaints(podcliqueset("demo", clique("worker", pod_spec=spec, annotations={NAMED: "rack"})))
 
-    assert told.startswith(f"{AT}: ") and BOTH_FACTS in told
+    assert message.startswith(f"{AT}: ") and BOTH_FACTS in message
 
 
-def test_R51_then_there_are_domains_by_name_only() -> None:
+def test_R51_a_set_that_opted_out_has_named_domains_only() -> None:
     assert list(up(named("rack", replicas=2)).domains()) == ["rack"]
 
 
-def test_R52_where_nobody_asks_a_missing_crd_is_nobody_s_business() -> None:
+def test_R52_without_a_request_a_missing_crd_has_no_effect() -> None:
     toy = Rack()
-    toy.settings = OFF
+    toy.configuration = OFF
     toy.unserved = frozenset({COMPUTE_DOMAIN.name})
     toy.put(podcliqueset("demo", gpu()))
-    rest(toy)
+    settle(toy)
 
     assert claimed(toy) == {"demo-0-worker": []}
     assert [plan.alarms for plan in toy.plans()] == [()]
@@ -119,7 +119,7 @@ def test_R53_cliques_of_other_vendors_are_untouched() -> None:
 
 
 @pytest.mark.parametrize("key", ["grove.io/computedomain", "nvidia.com/ComputeDomain", "computedomain"])
-def test_R54_there_is_one_key_and_no_alias(key: str) -> None:
+def test_R54_the_annotation_has_one_key_and_no_alias(key: str) -> None:
     toy = up(sharing(gpu(annotations={key: "rack"})))
 
     assert (toy.domains(), claimed(toy)) == ({}, {"demo-0-worker": []})
@@ -133,20 +133,20 @@ def test_R55_another_vendor_is_registered_without_a_change_elsewhere() -> None:
     assert mesh.body["metadata"]["finalizers"] == ["acme.example/mesh"]
 
 
-def test_R56_a_user_s_own_domain_and_claims_keep_working() -> None:
+def test_R56_domains_and_claims_of_users_keep_working() -> None:
     mine = {**gpus(), "resourceClaims": [{"name": "channel", "resourceClaimTemplateName": "my-channel"}]}
     toy = Rack()
     toy.put(computedomain("mine", "my-channel"))
     toy.live()
     toy.put(sharing(gpu(pod_spec=mine)))
     toy.put(auto(1, name="other"))
-    rest(toy)
+    settle(toy)
 
     assert claimed(toy) == {"demo-0-worker": ["my-channel"], "other-0-worker": ["other-0"]}
     assert "labels" not in toy.domains()["mine"]["metadata"]
 
 
-def test_R57_the_annotation_adds_no_placement() -> None:
+def test_R57_the_annotation_adds_no_scheduling_constraints() -> None:
     def placement(annotations: dict[str, str]) -> list[Any]:
         toy = up(sharing(gpu(annotations=annotations)))
         (pod,) = [toy.objects[id]["spec"] for id in toy.pods()]
@@ -156,16 +156,16 @@ def test_R57_the_annotation_adds_no_placement() -> None:
     assert placement({NAMED: "rack"}) == placement({})
 
 
-def test_R58_without_any_vendor_everything_else_is_the_same() -> None:
+def test_R58_without_any_fabric_everything_else_is_the_same() -> None:
     toy = Rack()
-    toy.settings = replace(SETUP, fabrics=())
+    toy.configuration = replace(CONFIGURATION, fabrics=())
     toy.put(podcliqueset("demo", gpu(annotations={NAMED: "rack"})))
-    rest(toy)
+    settle(toy)
 
     assert (toy.domains(), claimed(toy)) == ({}, {"demo-0-worker": []})
 
 
-def test_R59_opting_out_is_for_all_replicas_of_a_set() -> None:
+def test_R59_opting_out_applies_to_all_replicas_of_a_set() -> None:
     toy = up(sharing(gpu("in", annotations={NAMED: "rack"}), gpu("out"), replicas=3))
 
     assert list(toy.domains()) == ["rack"]

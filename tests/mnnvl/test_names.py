@@ -1,4 +1,4 @@
-"""N1–N22: what a name means, who shares it, and who takes it away (docs/behaviour)."""
+"""N1–N22: what a name means, who shares the domain, and who deletes it (docs/behaviour)."""
 
 from itertools import product
 from typing import Any
@@ -8,25 +8,25 @@ import pytest
 from engine.errors import Forbidden
 from engine.resource import Body
 from engine.verb import Verb
-from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, NAMED
+from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, NAMED
 from tests.builders import clique, group, podcliqueset
-from tests.laws.fabric_worlds import rest, scale
+from tests.laws.fabric_worlds import scale, settle
 from tests.laws.rack import Rack
-from tests.mnnvl.asking import ask, claimed, complaints, done_to_domains, events, held, owners, plan_of, root, sharing, uids, up
+from tests.mnnvl.asking import ask, claimed, complaints, deferred, done_to_domains, events, owners, plan_of, root, sharing, uids, up
 from tests.mnnvl.sets import OPTED_OUT, OURS, auto, computedomain, gpu, gpus, named, said
 from tests.mnnvl.vendors import two_vendors
 
 AT = "spec.template.cliques[0].annotations[nvidia.com/computedomain]"
 
 
-def test_N1_elsewhere_it_has_no_effect_and_is_warned_of() -> None:
+def test_N1_the_annotation_elsewhere_has_no_effect_and_causes_a_warning() -> None:
     manifest = said(podcliqueset("demo", gpu()), {AUTO: "disabled", NAMED: "rack"})
 
     assert any(NAMED in warning and "no effect" in warning for warning in ask(manifest).warnings)
     assert up(manifest).domains() == {}
 
 
-def test_N2_the_domain_has_the_very_name_in_the_namespace_of_the_set() -> None:
+def test_N2_the_domain_has_exactly_that_name_in_the_namespace_of_the_set() -> None:
     toy = up(named("a.b-c.0"))
 
     assert [(body["metadata"]["namespace"], name) for name, body in toy.domains().items()] == [("default", "a.b-c.0")]
@@ -51,7 +51,7 @@ def test_N3_groups_replicas_and_sets_share_it() -> None:
         ({"containers": [{"name": "b", "image": "c"}], "initContainers": gpus()["containers"]}, {"main"}),
     ],
 )
-def test_N4_gpu_containers_use_the_claim_and_where_there_are_none_all_do(spec: dict[str, Any], using: set[str]) -> None:
+def test_N4_gpu_containers_use_the_claim_and_without_any_all_containers_do(spec: dict[str, Any], using: set[str]) -> None:
     toy = up(sharing(clique("worker", pod_spec=spec, annotations={NAMED: "rack"})))
     (pod,) = [toy.objects[id]["spec"] for id in toy.pods()]
     containers = [*pod["containers"], *pod.get("initContainers", ())]
@@ -59,16 +59,16 @@ def test_N4_gpu_containers_use_the_claim_and_where_there_are_none_all_do(spec: d
     assert {one["name"] for one in containers if (one.get("resources") or {}).get("claims") == [{"name": "mnnvl-claim"}]} == using
 
 
-def test_N5_the_template_is_the_one_that_a_user_s_domain_says() -> None:
+def test_N5_the_template_is_the_one_that_the_domain_of_a_user_names() -> None:
     toy = Rack()
     toy.put(computedomain("rack", "my-channel"))
     toy.put(named("rack"))
-    rest(toy)
+    settle(toy)
 
     assert claimed(toy)["demo-0-worker"] == ["my-channel"]
 
 
-def test_N6_what_is_made_for_a_name_is_told_apart_from_what_replicas_have() -> None:
+def test_N6_named_domains_have_another_component_than_those_of_replicas() -> None:
     long = "a" * 64
     toy = up(named("rack"), named(long, "other"))
     labels = {name: body["metadata"]["labels"] for name, body in toy.domains().items()}
@@ -82,7 +82,7 @@ def test_N6_what_is_made_for_a_name_is_told_apart_from_what_replicas_have() -> N
     assert "app.kubernetes.io/name" not in labels[long]
 
 
-def test_N7_each_set_is_an_owner_and_nobody_controls_it() -> None:
+def test_N7_each_set_is_an_owner_and_none_is_the_controller() -> None:
     toy = up(named("rack"), named("rack", "other"))
     references = toy.domains()["rack"]["metadata"]["ownerReferences"]
 
@@ -90,7 +90,7 @@ def test_N7_each_set_is_an_owner_and_nobody_controls_it() -> None:
     assert not any(one.get("controller") or one.get("blockOwnerDeletion") for one in references)
 
 
-def test_N7_who_leaves_as_the_last_does_not_take_it_from_who_joins_at_that_moment() -> None:
+def test_N7_a_set_that_leaves_does_not_delete_a_domain_that_another_set_joins() -> None:
     toy = up(named("rack"))
     toy.delete(root())
     toy.put(named("rack", "other"))
@@ -109,11 +109,11 @@ def test_N7_who_leaves_as_the_last_does_not_take_it_from_who_joins_at_that_momen
 
 
 @pytest.mark.parametrize("how", ["deleted", "scaled to nothing"])
-def test_N8_the_last_one_takes_it_away_and_who_stays_is_named(how: str) -> None:
+def test_N8_the_last_set_deletes_the_domain_and_before_that_it_is_labelled_with_a_remaining_set(how: str) -> None:
     toy = up(named("rack"), named("rack", "other"))
     for name, left in (("demo", ["other"]), ("other", [])):
         toy.delete(root(name)) if how == "deleted" else scale(toy, root(name), 0)
-        rest(toy)
+        settle(toy)
         assert [owners(toy, domain) for domain in toy.domains()] == ([left] if left else [])
         if left:
             assert toy.domains()["rack"]["metadata"]["labels"]["app.kubernetes.io/part-of"] == "other"
@@ -127,27 +127,27 @@ def test_N8_the_last_one_takes_it_away_and_who_stays_is_named(how: str) -> None:
         {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "finalizers": ["example.com/mine"]},
     ],
 )
-def test_N9_a_user_s_domain_is_used_and_never_written_to(metadata: dict[str, Any]) -> None:
+def test_N9_a_domain_of_a_user_is_used_and_never_written(metadata: dict[str, Any]) -> None:
     toy = Rack()
     toy.put({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "mine", "namespace": "default"}})
     toy.put(computedomain("rack", **metadata))
     toy.live()
     before = toy.domains()
     toy.put(named("rack"))
-    rest(toy)
+    settle(toy)
     assert (toy.domains(), claimed(toy)["demo-0-worker"]) == (before, ["rack"])
     toy.delete(root())
-    rest(toy)
+    settle(toy)
 
     assert toy.domains() == before
 
 
-def test_N9_one_that_a_user_has_tied_to_a_set_is_not_deleted_by_us_either() -> None:
+def test_N9_a_domain_of_a_user_with_a_set_as_owner_is_not_deleted_by_the_engine() -> None:
     toy = Rack()
     made = toy.put(named("rack"))
     tie = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "demo", "uid": made["metadata"]["uid"]}
     toy.put(computedomain("rack", ownerReferences=[tie]))
-    rest(toy)
+    settle(toy)
     assert claimed(toy)["demo-0-worker"] == ["rack"]
     toy.delete(root())
 
@@ -155,58 +155,58 @@ def test_N9_one_that_a_user_has_tied_to_a_set_is_not_deleted_by_us_either() -> N
     assert (root() in toy.objects, toy.domains()) == (False, {})  # The garbage collector has seen to it.
 
 
-def test_N9_when_a_user_takes_his_away_one_of_ours_follows() -> None:
+def test_N9_a_domain_that_its_user_deleted_is_created_by_the_engine() -> None:
     toy = Rack()
     toy.put(computedomain("rack"))
     toy.put(named("rack"))
-    rest(toy)
+    settle(toy)
     toy.delete(toy.domain("rack"))
-    rest(toy)
+    settle(toy)
 
     assert (owners(toy, "rack"), toy.domains()["rack"]["metadata"]["finalizers"][0]) == (["demo"], OURS)
 
 
-def test_N10_a_domain_on_its_way_out_takes_nobody_in_and_is_made_again_when_it_is_gone() -> None:
+def test_N10_a_terminating_domain_gets_no_pods_and_is_created_again_afterwards() -> None:
     toy = up(named("rack"))
     uid = uids(toy)["rack"]
     toy.delete(toy.domain("rack"))
-    rest(toy)
+    settle(toy)
     scale(toy, root(), 2)
-    rest(toy)
+    settle(toy)
     assert claimed(toy)["demo-0-worker"] == ["rack"] and "demo-1-worker" not in claimed(toy)
-    assert any(why == "ComputeDomain rack is being deleted" for why in held(plan_of(toy)).values())
+    assert any(why == "ComputeDomain rack is being deleted" for why in deferred(plan_of(toy)).values())
     assert [alarm.reason for alarm in plan_of(toy).alarms] == ["ComputeDomainTerminating"]
     for id in [id for id in toy.pods() if "worker" in id.name]:
         toy.delete(id)
-    rest(toy)
+    settle(toy)
 
     assert uids(toy)["rack"] != uid
     assert [clique for clique, claims in claimed(toy).items() if claims] == ["demo-0-worker", "demo-1-worker"]
 
 
 @pytest.mark.parametrize("first", ["automatic", "named"])
-def test_N11_an_automatic_domain_and_one_by_name_never_become_one(first: str) -> None:
+def test_N11_an_automatic_and_a_named_domain_are_never_the_same(first: str) -> None:
     sets = [auto(1), named("demo-0", "other")]
     early, late = sets if first == "automatic" else reversed(sets)
     toy = up(early)
     before = toy.domains()
     toy.put(late)
-    rest(toy)
+    settle(toy)
     whose = {"automatic": ("other", "demo-0"), "named": ("demo", "for replica 0")}
-    loser, told = whose[first][0], f"Failed to create ComputeDomain {whose[first][1]}: "
+    loser, prefix = whose[first][0], f"Failed to create ComputeDomain {whose[first][1]}: "
     (alarm,) = plan_of(toy, loser).alarms
 
     assert toy.domains() == before
-    assert (alarm.reason, alarm.text.startswith(told)) == ("ComputeDomainFailed", True)
+    assert (alarm.reason, alarm.text.startswith(prefix)) == ("ComputeDomainFailed", True)
     assert f"{loser}-0-worker" not in claimed(toy)
 
 
-def test_N12_scaling_neither_makes_nor_deletes_it() -> None:
+def test_N12_scaling_neither_creates_nor_deletes_a_named_domain() -> None:
     toy = up(named("rack", replicas=1), named("rack", "other"))
     before = uids(toy)
     for replicas in (3, 1, 0, 2):
         scale(toy, root(), replicas)
-        rest(toy)
+        settle(toy)
         assert uids(toy) == before
 
 
@@ -222,7 +222,7 @@ def test_N12_scaling_neither_makes_nor_deletes_it() -> None:
         ),
     ],
 )
-def test_N13_on_a_clique_it_stays_as_it_is_wherever_the_clique_stands(old: dict[str, str], new: dict[str, str], why: str) -> None:
+def test_N13_the_annotation_of_a_clique_is_immutable(old: dict[str, str], new: dict[str, str], why: str) -> None:
     before = sharing(gpu("worker", annotations=old), clique("frontend"))
     after = sharing(clique("frontend"), gpu("worker", annotations=new))
 
@@ -231,56 +231,56 @@ def test_N13_on_a_clique_it_stays_as_it_is_wherever_the_clique_stands(old: dict[
 
 
 @pytest.mark.parametrize("value", ["", "Rack", "rack_a", "-rack", "a" * 254, "rack ", "räck", "a..b"])
-def test_N14_what_no_domain_can_be_called_is_rejected(value: str) -> None:
-    (told,) = complaints(sharing(gpu(annotations={NAMED: value})))
+def test_N14_an_invalid_name_is_rejected(value: str) -> None:
+    (message,) = complaints(sharing(gpu(annotations={NAMED: value})))
 
-    assert told.startswith(f"{AT}: Invalid value: ")
+    assert message.startswith(f"{AT}: Invalid value: ")
 
 
-def test_N14_with_the_index_in_its_name_there_is_one_for_each_replica() -> None:
+def test_N14_a_name_with_the_index_is_one_domain_for_each_replica() -> None:
     toy = up(named("rack-$(GROVE_PCS_INDEX)", replicas=2))
     assert sorted(toy.domains()) == ["rack-0", "rack-1"]
     scale(toy, root(), 1)
-    rest(toy)
+    settle(toy)
 
     assert list(toy.domains()) == ["rack-0"]
 
 
-def test_N14_a_plain_name_and_one_with_an_index_may_come_to_the_same() -> None:
+def test_N14_a_plain_name_and_one_with_the_index_can_be_the_same_domain() -> None:
     toy = up(sharing(gpu("a", annotations={NAMED: "rack-0"}), gpu("b", annotations={NAMED: "rack-$(GROVE_PCS_INDEX)"}), replicas=2))
 
     assert claimed(toy) == {"demo-0-a": ["rack-0"], "demo-0-b": ["rack-0"], "demo-1-a": ["rack-0"], "demo-1-b": ["rack-1"]}
 
 
-def test_N15_who_came_while_it_was_off_stays_as_it_is_when_it_is_on() -> None:
+def test_N15_a_set_created_while_automatic_domains_were_off_does_not_change_when_they_are_on() -> None:
     old = podcliqueset("demo", gpu(annotations={NAMED: "rack"}))
     assert (ask(old, flag=False).allowed, ask(old, flag=True).allowed) == (True, False)
     toy = up(old, flag=False)
     before = uids(toy)
-    toy.settings = Rack.settings
+    toy.configuration = Rack.configuration
     scale(toy, root(), 2)
-    rest(toy)
+    settle(toy)
 
     assert ask({**old, "spec": {**old["spec"], "replicas": 2}}, old=old).allowed
     assert (uids(toy), len(toy.pods())) == (before, 2)
 
 
-def test_N16_without_the_crd_only_who_asks_is_held_and_nothing_hangs() -> None:
+def test_N16_without_the_crd_only_pods_with_a_request_are_deferred() -> None:
     toy = Rack()
     toy.unserved = frozenset({COMPUTE_DOMAIN.name})
     toy.put(named("rack"))
     toy.put(podcliqueset("other", clique("worker")))
-    rest(toy)
+    settle(toy)
     (alarm,) = plan_of(toy).alarms
 
     assert alarm.reason == "ComputeDomainFailed" and "does not serve ComputeDomain" in alarm.text
     assert claimed(toy) == {"demo-0-frontend": [], "other-0-worker": []}
     toy.delete(root())
-    rest(toy)
+    settle(toy)
     assert root() not in toy.objects
 
 
-def test_N17_it_is_told_by_its_bare_name_on_the_set_that_made_it() -> None:
+def test_N17_the_events_of_a_named_domain_have_its_name_and_are_on_the_set_that_created_it() -> None:
     toy = Rack()
     toy.put(named("rack"))
     (plan,) = toy.plans()
@@ -291,15 +291,15 @@ def test_N17_it_is_told_by_its_bare_name_on_the_set_that_made_it() -> None:
 
 
 @pytest.mark.parametrize("automatic", [True, False])
-def test_N18_a_claim_of_that_name_stands_in_the_way(automatic: bool) -> None:
+def test_N18_a_claim_of_the_same_name_is_rejected(automatic: bool) -> None:
     mine = {**gpus(), "resourceClaims": [{"name": "mnnvl-claim", "resourceClaimTemplateName": "mine"}]}
     manifest = auto(1, gpu(pod_spec=mine)) if automatic else sharing(gpu(pod_spec=mine, annotations={NAMED: "rack"}))
-    (told,) = complaints(manifest)
+    (message,) = complaints(manifest)
 
-    assert told.startswith('spec.template.cliques[0].spec.podSpec.resourceClaims[0].name: Invalid value: "mnnvl-claim"')
+    assert message.startswith('spec.template.cliques[0].spec.podSpec.resourceClaims[0].name: Invalid value: "mnnvl-claim"')
 
 
-def test_N19_being_in_a_domain_is_no_new_version() -> None:
+def test_N19_joining_a_domain_does_not_change_the_template_hash() -> None:
     def hashes(manifest: Body) -> set[str]:
         toy = up(dict(manifest))
         return {toy.objects[id]["metadata"]["labels"]["grove.io/pod-template-hash"] for id in toy.pods()}
@@ -307,11 +307,13 @@ def test_N19_being_in_a_domain_is_no_new_version() -> None:
     assert hashes(auto(1)) == hashes(said(podcliqueset("demo", gpu()), OPTED_OUT))
 
 
-def test_N20_pods_say_which_domain_they_were_made_for() -> None:
+def test_N20_cliques_have_the_annotation_with_their_domain() -> None:
     toy = up(named("rack"))
-    told = {id.name: body["metadata"].get("annotations", {}).get(NAMED) for id, body in toy.objects.items() if id.kind == "PodClique"}
+    annotations = {
+        id.name: body["metadata"].get("annotations", {}).get(NAMED) for id, body in toy.objects.items() if id.kind == "PodClique"
+    }
 
-    assert told == {"demo-0-frontend": None, "demo-0-worker": "rack"}
+    assert annotations == {"demo-0-frontend": None, "demo-0-worker": "rack"}
     assert sorted(str(toy.objects[id]["metadata"].get("annotations", {}).get(NAMED)) for id in toy.pods()) == ["None", "rack"]
 
 

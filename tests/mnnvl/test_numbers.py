@@ -35,9 +35,9 @@ def _numbers(test: Test) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("letter", sorted(LAST))
 def test_every_rule_has_a_test_of_its_name(letter: str) -> None:
-    told = {number for test in named() for found, number in _numbers(test) if found == letter}
+    numbers = {number for test in named() for found, number in _numbers(test) if found == letter}
 
-    assert told == set(range(1, LAST[letter] + 1))
+    assert numbers == set(range(1, LAST[letter] + 1))
 
 
 def test_each_of_them_can_fail() -> None:

@@ -1,4 +1,4 @@
-"""T1–T18: what is easily done wrong about domains (docs/behaviour)."""
+"""T1–T18: mistakes that are easily made with domains (docs/behaviour)."""
 
 import copy
 from typing import Any
@@ -11,22 +11,22 @@ from engine.memo import Memo
 from engine.observed import live
 from engine.quantity import is_zero
 from engine.tick import plan_all
-from providers.fabrics.nvidia_words import AUTO, COMPUTE_DOMAIN, NAMED
+from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, NAMED
 from resources.install.permissions import permissions
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
-from tests.laws.fabric_worlds import pass_, rest, scale
+from tests.laws.fabric_worlds import pass_, scale, settle
 from tests.laws.rack import Rack
-from tests.laws.toy import NEIGHBOURS
+from tests.laws.toy import REFERENCES
 from tests.mnnvl.asking import (
     OFF,
     annotations,
     ask,
     claimed,
     complaints,
+    deferred,
     done_to_domains,
     events,
-    held,
     plan_of,
     root,
     sharing,
@@ -38,27 +38,27 @@ from tests.mnnvl.sets import OURS, auto, computedomain, gpu, gpus, named, said
 DEMO = root()
 
 
-def test_T1_events_have_the_documented_words() -> None:
+def test_T1_events_have_the_documented_messages() -> None:
     toy = up(auto(1))
     scale(toy, DEMO, 0)
-    told = []
+    found = []
     for _ in range(6):
         (plan,) = toy.plans()
-        told += events(plan)
+        found += events(plan)
         pass_(toy)
         toy.live()
 
-    assert told == [(False, "ComputeDomainDeleted", "ComputeDomain demo-0 deleted")]
+    assert found == [(False, "ComputeDomainDeleted", "ComputeDomain demo-0 deleted")]
 
 
 @pytest.mark.parametrize("old", [podcliqueset("demo", gpu()), podcliqueset("demo", clique("worker"))])
-def test_T2_a_set_is_enrolled_when_it_is_made_and_never_when_it_is_changed(old: dict[str, Any]) -> None:
+def test_T2_a_set_gets_the_annotation_on_create_and_never_on_update(old: dict[str, Any]) -> None:
     decision = ask(podcliqueset("demo", gpu()), old=old)
 
     assert decision.body is not None and AUTO not in (decision.body["metadata"].get("annotations") or {})
 
 
-def test_T3_precedence_is_judged_when_a_set_is_made_and_never_when_it_is_changed() -> None:
+def test_T3_precedence_is_judged_on_create_and_never_on_update() -> None:
     old = podcliqueset("demo", gpu(annotations={NAMED: "rack"}))
     finalized = {**old, "metadata": {**old["metadata"], "finalizers": ["grove.io/podcliqueset.grove.io"]}}
 
@@ -66,20 +66,20 @@ def test_T3_precedence_is_judged_when_a_set_is_made_and_never_when_it_is_changed
     assert complaints(old, old=finalized) == complaints({**old, "spec": {**old["spec"], "replicas": 3}}, old=old) == []
 
 
-def test_T4_the_switch_gates_enrolment_and_not_what_lives() -> None:
+def test_T4_the_configuration_applies_to_new_sets_and_not_to_existing_ones() -> None:
     toy = up(auto(2))
-    toy.settings = OFF
+    toy.configuration = OFF
     toy.delete(toy.domain("demo-1"))
     scale(toy, DEMO, 1)
-    rest(toy)
+    settle(toy)
     assert list(toy.domains()) == ["demo-0"]
     toy.delete(DEMO)
-    rest(toy)
+    settle(toy)
 
     assert toy.objects == {}
 
 
-def test_T5_no_domain_has_a_number_of_nodes_and_nobody_waits_for_ready() -> None:
+def test_T5_every_domain_has_zero_nodes_and_no_pod_waits_for_ready() -> None:
     toy = up(auto(1, gpu(replicas=4)), named("rack", "other"))
 
     assert [body["spec"]["numNodes"] for body in toy.domains().values()] == [0, 0]
@@ -88,77 +88,77 @@ def test_T5_no_domain_has_a_number_of_nodes_and_nobody_waits_for_ready() -> None
 
 
 @pytest.mark.parametrize("others", [[], ["example.com/mine"]])
-def test_T6_the_finalizer_falls_also_when_somebody_was_quicker_and_after_all_others(others: list[str]) -> None:
+def test_T6_our_finalizer_is_released_last_also_if_the_domain_was_already_deleted(others: list[str]) -> None:
     toy = up(auto(1))
     has = toy.domains()["demo-0"]["metadata"]["finalizers"]
     toy.write(toy.domain("demo-0"), {"metadata": {"finalizers": [*others, *has]}})
     toy.delete(toy.domain("demo-0"))
     scale(toy, DEMO, 0)
-    rest(toy)
+    settle(toy)
     if others:
         assert toy.domains()["demo-0"]["metadata"]["finalizers"] == [*others, OURS]
-        assert held(plan_of(toy))["demo-0"].endswith("waits for example.com/mine to let go of it")
+        assert deferred(plan_of(toy))["demo-0"].endswith("waits for the removal of finalizer example.com/mine")
         toy.write(toy.domain("demo-0"), {"metadata": {"finalizers": [OURS]}})
-        rest(toy)
+        settle(toy)
 
     assert toy.domains() == {}
 
 
-def test_T6_scaled_out_again_while_the_old_domain_is_going_the_new_one_comes_after_it() -> None:
+def test_T6_after_scaling_out_again_the_new_domain_is_created_after_the_old_one_is_gone() -> None:
     toy = up(auto(1))
     uid = uids(toy)["demo-0"]
     toy.driver = False
     scale(toy, DEMO, 0)
-    rest(toy)
+    settle(toy)
     scale(toy, DEMO, 1)
-    rest(toy)
+    settle(toy)
     assert (uids(toy)["demo-0"], toy.pods()) == (uid, [])
     toy.driver = True
-    rest(toy)
+    settle(toy)
 
     assert uids(toy)["demo-0"] != uid
     assert claimed(toy) == {"demo-0-worker": ["demo-0"]}
 
 
-def test_T7_domains_are_told_apart_by_owner_and_not_by_the_look_of_their_names() -> None:
+def test_T7_domains_are_matched_by_owner_and_not_by_name() -> None:
     toy = up(auto(2), auto(1, name="demo-1"), named("demo-7", "other"))
     kept = {name: uid for name, uid in uids(toy).items() if name in ("demo-1-0", "demo-7")}
     scale(toy, DEMO, 0)
-    rest(toy)
+    settle(toy)
 
     assert uids(toy) == kept
 
 
-def test_T8_what_others_made_under_our_names_is_neither_adopted_nor_deleted() -> None:
+def test_T8_foreign_objects_with_our_names_are_neither_adopted_nor_deleted() -> None:
     toy = Rack()
     toy.put(computedomain("demo-1", "theirs"))
     toy.live()
     before = toy.domains()["demo-1"]
     toy.put(auto(2))
-    rest(toy)
+    settle(toy)
     assert claimed(toy) == {"demo-0-worker": ["demo-0"]}
     scale(toy, DEMO, 1)
-    rest(toy)
+    settle(toy)
     toy.delete(DEMO)
-    rest(toy)
+    settle(toy)
 
     assert toy.domains() == {"demo-1": before}
 
 
-def test_T8_a_domain_left_by_a_set_of_the_same_name_is_let_go_of_and_then_made_anew() -> None:
+def test_T8_a_domain_of_an_earlier_set_of_the_same_name_is_released_and_created_again() -> None:
     toy = up(auto(1))
     uid = uids(toy)["demo-0"]
     del toy.objects[DEMO]  # Somebody has taken our finalizer off; the garbage collector follows.
     for id in [id for id in toy.objects if id.kind != "ResourceClaimTemplate"]:
         toy.delete(id) if id.kind in ("ComputeDomain", "PodClique", "Pod") else toy.objects.pop(id)
     toy.put(auto(1))
-    rest(toy)
+    settle(toy)
 
     assert uids(toy)["demo-0"] != uid
     assert claimed(toy) == {"demo-0-worker": ["demo-0"]}
 
 
-def test_T9_replicas_share_nothing_of_the_template_and_cliques_are_found_by_their_exact_names() -> None:
+def test_T9_the_template_is_not_shared_between_replicas_and_cliques_match_by_exact_name() -> None:
     manifest = auto(2, clique("worker"), gpu("gpu-worker"))
     before = copy.deepcopy(manifest)
     toy = up(manifest)
@@ -186,36 +186,36 @@ def test_T10_what_counts_as_a_gpu_for_an_automatic_domain_does_not_count_for_a_n
     assert is_zero("0")
 
 
-def test_T11_without_the_crd_nothing_is_missing_and_nothing_is_in_the_way() -> None:
+def test_T11_without_the_crd_sets_without_domains_work_and_can_be_deleted() -> None:
     toy = up(auto(1))
     for id in [id for id in toy.objects if id.kind in (COMPUTE_DOMAIN.name, "ResourceClaimTemplate")]:
         del toy.objects[id]
     toy.unserved = frozenset({COMPUTE_DOMAIN.name})
     toy.put(podcliqueset("other", clique("worker")))
     toy.delete(DEMO)
-    rest(toy)
+    settle(toy)
 
     assert DEMO not in toy.objects
     assert claimed(toy) == {"other-0-worker": []}
 
 
-def test_T12_scaled_to_zero_from_any_number_nothing_is_left_of_either_sort() -> None:
+def test_T12_scaling_to_zero_from_any_number_leaves_no_domain_of_either_kind() -> None:
     toy = up(auto(3), named("rack-$(GROVE_PCS_INDEX)", "other", replicas=2), named("rack", "third"))
     for name in ("demo", "other", "third"):
         scale(toy, root(name), 0)
-    rest(toy)
+    settle(toy)
 
     assert toy.domains() == {}
 
 
-@pytest.mark.parametrize("setup", [OFF, Rack.settings])
-def test_T13_the_right_to_domains_does_not_hang_on_the_switch(setup: Any) -> None:
+@pytest.mark.parametrize("setup", [OFF, Rack.configuration])
+def test_T13_the_permissions_do_not_depend_on_automatic_domains(setup: Any) -> None:
     verbs = {verb for one in permissions(BLUEPRINTS, setup, "default") if one.resource == "computedomains" for verb in one.verbs}
 
     assert verbs == {"create", "delete", "get", "list", "patch", "watch"}
 
 
-def test_T14_a_user_s_claim_of_our_name_never_switches_the_domain_off_silently() -> None:
+def test_T14_a_claim_of_a_user_with_our_name_never_disables_the_domain_silently() -> None:
     mine = {**gpus(), "resourceClaims": [{"name": "mnnvl-claim", "resourceClaimTemplateName": "mine"}]}
 
     assert [line.partition(":")[0] for line in complaints(podcliqueset("demo", gpu(pod_spec=mine)))] == [
@@ -223,17 +223,17 @@ def test_T14_a_user_s_claim_of_our_name_never_switches_the_domain_off_silently()
     ]
 
 
-def test_T15_the_template_s_name_is_the_domain_s_word_and_one_that_leads_elsewhere_is_not_taken() -> None:
+def test_T15_the_domain_names_its_template_and_a_template_of_another_domain_is_not_used() -> None:
     toy = Rack()
     toy.put(computedomain("first", "channel"))
     toy.live()
     toy.put(computedomain("second", "channel"))
     toy.put(named("second"))
-    rest(toy)
+    settle(toy)
 
     assert "demo-0-worker" not in claimed(toy)
-    why = "ResourceClaimTemplate channel does not lead into ComputeDomain second: it belongs to another ComputeDomain"
-    assert why in held(plan_of(toy)).values()
+    why = "ResourceClaimTemplate channel cannot be used for ComputeDomain second: it belongs to another ComputeDomain"
+    assert why in deferred(plan_of(toy)).values()
 
 
 def test_T16_a_domain_is_deleted_after_the_last_pod_and_claim_of_its_replica_is_gone() -> None:
@@ -241,20 +241,20 @@ def test_T16_a_domain_is_deleted_after_the_last_pod_and_claim_of_its_replica_is_
     toy.stuck = frozenset({id.name for id in toy.pods() if id.name.startswith("demo-1")})
     scale(toy, DEMO, 1)
     assert done_to_domains(toy) == []
-    assert held(plan_of(toy))["demo-1"].startswith("replica 1 goes: demo is scaled to 1; waits for 2 pods")
+    assert deferred(plan_of(toy))["demo-1"].startswith("replica 1 is removed: demo is scaled to 1; waits for 2 pods")
     toy.stuck = frozenset()
 
     assert done_to_domains(toy) == [("delete", "demo-1"), ("release", "demo-1")]
 
 
 @pytest.mark.parametrize("how", ["scaled in", "deleted"])
-def test_T16_a_claim_that_lingers_keeps_the_domain_as_well(how: str) -> None:
+def test_T16_a_remaining_claim_keeps_the_domain(how: str) -> None:
     toy = up(auto(1))
     (claim,) = [id for id in toy.objects if id.kind == "ResourceClaim"]
     toy.write(claim, {"metadata": {"annotations": None, "ownerReferences": None}})  # Nobody's pod any more, and still there.
     scale(toy, DEMO, 0) if how == "scaled in" else toy.delete(DEMO)
     assert done_to_domains(toy) == []
-    assert "waits for 1 claim" in held(plan_of(toy))["demo-0"]
+    assert "waits for 1 claim" in deferred(plan_of(toy))["demo-0"]
     assert [one.id.name for one in plan_of(toy).pending] == ["demo-0"]
     del toy.objects[claim]
 
@@ -262,7 +262,7 @@ def test_T16_a_claim_that_lingers_keeps_the_domain_as_well(how: str) -> None:
 
 
 @pytest.mark.parametrize(("namespace", "kind"), [("elsewhere", "ComputeDomainChannelConfig"), ("default", "ComputeDomainDaemonConfig")])
-def test_T16_no_claim_from_elsewhere_and_none_of_the_driver_s_own_keeps_it(namespace: str, kind: str) -> None:
+def test_T16_claims_of_other_namespaces_and_of_the_driver_do_not_keep_the_domain(namespace: str, kind: str) -> None:
     toy = up(auto(1))
     opaque = {"driver": "compute-domain.nvidia.com", "parameters": {"kind": kind, "domainID": uids(toy)["demo-0"]}}
     spec = {"devices": {"config": [{"opaque": opaque}]}}
@@ -273,7 +273,7 @@ def test_T16_no_claim_from_elsewhere_and_none_of_the_driver_s_own_keeps_it(names
     assert done_to_domains(toy) == [("delete", "demo-0"), ("release", "demo-0")]
 
 
-def test_T16_a_domain_that_its_replica_asks_for_no_more_waits_for_its_pods_in_the_same_way() -> None:
+def test_T16_a_domain_that_is_no_longer_requested_waits_for_its_pods_too() -> None:
     toy = up(auto(1))
     toy.write(DEMO, {"metadata": {"annotations": {AUTO: "disabled"}}})  # Nobody in front of the cluster has objected.
     toy.stuck = frozenset(id.name for id in toy.pods())
@@ -281,39 +281,39 @@ def test_T16_a_domain_that_its_replica_asks_for_no_more_waits_for_its_pods_in_th
     toy.delete(toy.pods()[0])
     plan = plan_of(toy)
 
-    assert held(plan)["demo-0"].startswith("nothing asks for it in replica 0; waits for 1 pod")
-    assert plan.wake_at is not None and plan.wake_at - toy.now == toy.settings.drain
+    assert deferred(plan)["demo-0"].startswith("replica 0 no longer requests it; waits for 1 pod")
+    assert plan.wake_at is not None and plan.wake_at - toy.now == toy.configuration.drain
 
 
 @pytest.mark.parametrize("unseen", ["Pod", "PodClique", "ResourceClaim"])
-def test_T16_it_stays_as_long_as_not_everything_that_may_use_it_can_be_seen(unseen: str) -> None:
+def test_T16_a_domain_is_kept_while_its_possible_users_could_not_be_listed(unseen: str) -> None:
     toy = up(auto(1))
     scale(toy, DEMO, 0)
     toy.driver = False
     while any(id.kind in ("Pod", "ResourceClaim") for id in toy.objects):
         pass_(toy)
         toy.live()
-    around = [one for one in map(live, toy.objects.values()) if one.id.kind in NEIGHBOURS and one.id.kind != unseen]
+    around = [one for one in map(live, toy.objects.values()) if one.id.kind in REFERENCES and one.id.kind != unseen]
     sets = [one for one in map(live, toy.objects.values()) if one.id == DEMO]
     children = [one for one in around if one.id.kind == COMPUTE_DOMAIN.name]
     seen = world.assemble(BLUEPRINTS, sets, children, {unseen: "403"}, references=around)
-    (plan,) = plan_all(BLUEPRINTS, seen, toy.now, toy.settings, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, seen, toy.now, toy.configuration, Memo(), Limits()).plans
 
     assert [one for one in plan.operations if one.id.kind == COMPUTE_DOMAIN.name] == []
-    assert held(plan)["demo-0"] == f"goes once {unseen} objects are seen completely"
+    assert deferred(plan)["demo-0"] == f"is deleted once {unseen} objects can be listed completely"
 
 
-def test_T17_who_opts_out_hands_on_nothing_and_an_enrolled_set_tells_its_groups() -> None:
-    def told(value: str) -> list[Any]:
+def test_T17_groups_inherit_the_annotation_only_if_it_is_enabled() -> None:
+    def of_groups(value: str) -> list[Any]:
         manifest = podcliqueset("demo", gpu(), clique("cpu"), groups=(group("a", "worker"), group("b", "cpu")))
         toy = up(said(manifest, {AUTO: value}))
         groups = [body for id, body in sorted(toy.objects.items()) if id.kind == "PodCliqueScalingGroup"]
         return [(one["metadata"].get("annotations") or {}).get(AUTO) for one in groups]
 
-    assert (told("disabled"), told("enabled")) == ([None, None], ["enabled", "enabled"])
+    assert (of_groups("disabled"), of_groups("enabled")) == ([None, None], ["enabled", "enabled"])
 
 
-def test_T18_no_two_sets_can_mean_the_same_automatic_domain() -> None:
+def test_T18_no_two_sets_have_the_same_automatic_domain() -> None:
     toy = up(auto(2, name="a"), auto(2, name="a-0"), auto(1, name="a-0-1"))
 
     assert {name: body["metadata"]["labels"]["app.kubernetes.io/part-of"] for name, body in toy.domains().items()} == {

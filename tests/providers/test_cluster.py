@@ -1,4 +1,4 @@
-"""The cluster behind a client that is not at its best: what could not be seen is told, and the rest is seen."""
+"""Cluster: what could not be listed is reported, and the rest is observed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -55,35 +55,35 @@ async def test_roots_are_listed_as_they_are_and_children_by_their_label() -> Non
     assert sorted(live.id.kind for live in seen.children) == ["Pod", "PodClique", "Service"]
 
 
-async def test_namespaces_that_are_named_are_looked_at_and_no_others() -> None:
+async def test_only_the_namespaces_of_the_scope_are_listed() -> None:
     _, client = await look({}, Scope((PODCLIQUESET,), (), "a=b", ("one", "two")))
 
     assert sorted(client.asked) == [("PodCliqueSet", "one", ""), ("PodCliqueSet", "two", "")]
 
 
 @pytest.mark.parametrize("trouble", [Forbidden("pods is forbidden"), ServerFault("etcd is away"), Unreachable("cut")])
-async def test_a_kind_that_cannot_be_listed_is_a_hole_beside_what_can(trouble: ClusterError) -> None:
+async def test_a_kind_that_cannot_be_listed_is_incomplete_and_the_others_are_not(trouble: ClusterError) -> None:
     seen, _ = await look({POD: trouble})
 
     assert seen.incomplete == {"Pod": str(trouble)}
     assert sorted(live.id.kind for live in seen.children) == ["PodClique", "Service"]
 
 
-async def test_a_kind_that_is_not_served_is_no_hole() -> None:
+async def test_a_kind_that_is_not_served_is_not_incomplete() -> None:
     seen, _ = await look({POD: NotFound("no such kind")})
 
     assert seen.incomplete == {}
     assert seen.unserved == frozenset({"Pod"})
 
 
-async def test_what_a_server_forbids_and_does_not_have_is_no_hole() -> None:
+async def test_a_kind_that_is_forbidden_and_not_served_is_not_incomplete() -> None:
     seen, _ = await look({SERVICE: Forbidden("services is forbidden")})
 
     assert seen.incomplete == {}
     assert seen.unserved == frozenset({"Service"})
 
 
-async def test_a_kind_of_children_of_which_everything_is_read_is_listed_once_for_both() -> None:
+async def test_a_kind_that_is_a_child_and_a_reference_is_listed_once() -> None:
     seen, client = await look({}, Scope((), (POD, SERVICE), "a=b", ("one",), (SERVICE,)))
 
     assert sorted(client.asked) == [("Pod", "one", "a=b"), ("Service", "one", "")]
@@ -94,7 +94,7 @@ async def test_a_kind_of_children_of_which_everything_is_read_is_listed_once_for
     assert everywhere.children == everywhere.references
 
 
-async def test_what_a_server_has_in_an_older_version_only_is_seen_and_cannot_be_made() -> None:
+async def test_a_kind_served_in_an_older_version_only_is_observed_and_cannot_be_created() -> None:
     absent: dict[Kind, ClusterError] = dict.fromkeys((RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE), NotFound("no such kind"))
     seen, client = await look(absent, Scope((), (RESOURCE_CLAIM,), "a=b", ("one",), (RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE)))
 
@@ -107,17 +107,17 @@ async def test_what_a_server_has_in_an_older_version_only_is_seen_and_cannot_be_
     assert (seen.references, seen.unserved) == ([], frozenset({"ResourceClaimTemplate"}))
 
 
-async def test_who_is_not_known_sees_nothing() -> None:
+async def test_without_valid_credentials_nothing_is_observed() -> None:
     with pytest.raises(Unauthorized):
         await look({POD: Unauthorized("log in again")})
 
 
-async def test_a_server_that_answers_to_nothing_is_unreachable() -> None:
+async def test_a_server_that_answers_no_list_is_unreachable() -> None:
     with pytest.raises(Unreachable):
         await look(dict.fromkeys((PODCLIQUESET, PODCLIQUE, POD, SERVICE), Unreachable("gone")))
 
 
-async def test_neighbours_are_listed_without_a_label_and_those_of_the_whole_cluster_once() -> None:
+async def test_references_are_listed_without_a_label_and_cluster_scoped_ones_once() -> None:
     seen, client = await look({}, Scope((), (), "a=b", ("one", "two"), (RESOURCE_CLAIM_TEMPLATE, TOPOLOGY_BINDING)))
 
     assert sorted(client.asked) == [
@@ -129,7 +129,7 @@ async def test_neighbours_are_listed_without_a_label_and_those_of_the_whole_clus
     assert (seen.roots, seen.children) == ([], [])
 
 
-async def test_roots_of_the_whole_cluster_are_listed_once_whatever_the_namespaces_and_whoever_else_reads_them() -> None:
+async def test_cluster_scoped_roots_are_listed_once_for_any_namespaces_and_also_as_references() -> None:
     asked = [("ClusterTopologyBinding", "", ""), ("PodCliqueSet", "one", ""), ("PodCliqueSet", "two", "")]
 
     for references in ((), (TOPOLOGY_BINDING,)):

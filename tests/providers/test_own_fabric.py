@@ -1,4 +1,4 @@
-"""A second vendor's fabric, in one file of another package, is as good as ours: `examples/10-your-own-fabric`, through its entry point."""
+"""A second vendor's fabric, in one file of another package, works like ours: `examples/10-your-own-fabric`, through its entry point."""
 
 import sys
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 
 from engine.ids import ResourceId
 from engine.observed import live
-from providers.fabrics.nvidia_words import NAMED
+from providers.fabrics.nvidia.names import NAMED
 from providers.registry import fabrics
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
@@ -19,10 +19,10 @@ from resources.ports.fabric import Fabric
 from resources.settings import Settings
 from tests.builders import clique, podcliqueset
 from tests.laws.rack import Rack
-from tests.laws.toy import SETUP
+from tests.laws.toy import CONFIGURATION
 from tests.providers.installed import EXAMPLE, install
 
-ASKED = "mesh.example.com/harbour"
+ANNOTATION = "mesh.example.com/harbour"
 DRIVERS = "mesh.example.com/pilot"
 NPUS = {"containers": [{"name": "main", "image": "example/model:1", "resources": {"limits": {"mesh.example.com/npu": 4}}}, {"name": "log"}]}
 BOTH = {"containers": [{"name": "main", "resources": {"limits": {"mesh.example.com/npu": 4, "nvidia.com/gpu": 1}}}]}
@@ -31,7 +31,7 @@ Body = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def harbours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fabric]:
-    """The fabric, found as another package's is found."""
+    """The fabric, loaded as the plug-in of another package."""
     install(EXAMPLE, tmp_path, monkeypatch)
     (found,) = (fabric for fabric in fabrics(Settings()) if fabric.name == "meshworks")
     yield found
@@ -39,18 +39,18 @@ def harbours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fabric
 
 
 class Sea(Rack):
-    """A cluster with the drivers of two vendors. That of harbours names its templates as it likes, and tells it in the harbour's status."""
+    """A cluster with the drivers of two vendors. The driver of harbours chooses the names of templates and writes them into the status."""
 
     def __init__(self, *others: Fabric) -> None:
         super().__init__()
-        self.settings = replace(SETUP, fabrics=(*SETUP.fabrics, *others))
+        self.configuration = replace(CONFIGURATION, fabrics=(*CONFIGURATION.fabrics, *others))
 
     def harbours(self) -> dict[str, Body]:
         """All of them, by name."""
         return {id.name: body for id, body in sorted(self.objects.items()) if id.kind == "Harbour"}
 
     def live(self) -> None:
-        """The pilots act, then everybody else."""
+        """The driver of harbours acts, then all others."""
         for id in [id for id in self.objects if id.kind == "Harbour" and self.driver]:
             self._pilot(id)
         super().live()
@@ -69,14 +69,14 @@ class Sea(Rack):
 
 
 def asking(harbour: str, name: str = "demo", replicas: int = 1, spec: Body = NPUS, also: Body | None = None) -> Body:
-    """A set whose workers are to be in a harbour."""
-    said = {ASKED: harbour, **(also or {})}
+    """A set whose workers request a harbour."""
+    said = {ANNOTATION: harbour, **(also or {})}
     manifest = podcliqueset(name, clique("worker", pod_spec=spec, annotations=said), clique("frontend"), replicas=replicas)
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": {"grove.io/auto-mnnvl": "disabled"}}}
 
 
 def claims(sea: Sea) -> dict[str, list[tuple[str, str]]]:
-    """By clique, what its pods claim: name and template."""
+    """Clique -> the name and template of each claim of its pods."""
     found: dict[str, list[tuple[str, str]]] = {}
     for id in sea.pods():
         body = sea.objects[id]
@@ -85,7 +85,7 @@ def claims(sea: Sea) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def test_pods_wait_for_the_template_that_the_driver_names_and_claim_that_one(harbours: Fabric) -> None:
+def test_pods_wait_for_the_template_that_the_driver_names_and_claim_it(harbours: Fabric) -> None:
     sea = Sea(harbours)
     sea.driver = False
     sea.put(asking("northport"))
@@ -93,8 +93,8 @@ def test_pods_wait_for_the_template_that_the_driver_names_and_claim_that_one(har
         sea.apply(plan.operations)
     (plan,) = sea.plans()
 
-    assert {one.why for one in plan.deferred} == {
-        "ResourceClaimTemplate northport-berths of Harbour northport is not made yet by its driver"
+    assert {wait.why for wait in plan.deferred} == {
+        "the driver has not created ResourceClaimTemplate northport-berths of Harbour northport yet"
     }
     assert list(claims(sea)) == ["demo-0-frontend"]
 
@@ -106,7 +106,7 @@ def test_pods_wait_for_the_template_that_the_driver_names_and_claim_that_one(har
     assert [one.get("resources", {}).get("claims") for one in worker["spec"]["containers"]] == [[{"name": "harbour-berth"}], None]
 
 
-def test_a_harbour_is_shared_by_name_and_goes_with_the_last_who_is_in_it(harbours: Fabric) -> None:
+def test_a_harbour_is_shared_by_name_and_deleted_with_its_last_set(harbours: Fabric) -> None:
     sea = Sea(harbours)
     sea.put(asking("northport", replicas=2))
     sea.put(asking("northport", "other"))
@@ -121,7 +121,7 @@ def test_a_harbour_is_shared_by_name_and_goes_with_the_last_who_is_in_it(harbour
     assert sea.objects == {}
 
 
-def test_a_star_is_a_harbour_for_each_replica_which_goes_after_its_pods(harbours: Fabric) -> None:
+def test_a_star_is_a_harbour_for_each_replica_deleted_after_its_pods(harbours: Fabric) -> None:
     sea = Sea(harbours)
     sea.put(asking("*", replicas=2))
     sea.settle()
@@ -130,8 +130,8 @@ def test_a_star_is_a_harbour_for_each_replica_which_goes_after_its_pods(harbours
     sea.write(kinds.PODCLIQUESET.id("default", "demo"), {"spec": {"replicas": 1}, "metadata": {"generation": 2}})
     (plan,) = sea.plans()
     assert {operation.id.kind for operation in plan.operations if operation.verb == "delete"} == {"Pod"}
-    (why,) = (one.why for one in plan.deferred if one.id.name == "demo-1-harbour")
-    assert why.startswith("replica 1 goes: demo is scaled to 1; waits for")
+    (why,) = (wait.why for wait in plan.deferred if wait.id.name == "demo-1-harbour")
+    assert why.startswith("replica 1 is removed: demo is scaled to 1; waits for")
     sea.settle()
     assert list(sea.harbours()) == ["demo-0-harbour"]
 
@@ -147,12 +147,12 @@ def test_two_vendors_on_one_clique_are_two_claims(harbours: Fabric) -> None:
 
 
 def test_its_rules_are_part_of_admission(harbours: Fabric) -> None:
-    setup = replace(SETUP, fabrics=(harbours,))
+    setup = replace(CONFIGURATION, fabrics=(harbours,))
     good, bad = asking("northport"), asking("Northport!")
     id = live(good).id
     (issue,) = admit(Request(Act.CREATE, id, bad), setup).issues
     (moved,) = admit(Request(Act.UPDATE, id, asking("southport"), good), setup).issues
-    misplaced = {**good, "metadata": {**good["metadata"], "annotations": {ASKED: "northport"}}}
+    misplaced = {**good, "metadata": {**good["metadata"], "annotations": {ANNOTATION: "northport"}}}
 
     assert str(issue).startswith(
         'spec.template.cliques[0].annotations[mesh.example.com/harbour]: Invalid value: "Northport!": a lowercase RFC 1123 subdomain'
@@ -166,7 +166,7 @@ def test_its_rules_are_part_of_admission(harbours: Fabric) -> None:
     )
 
 
-def test_what_it_makes_is_told_in_its_own_words(harbours: Fabric) -> None:
+def test_its_alarms_have_the_name_of_its_kind(harbours: Fabric) -> None:
     sea = Sea(harbours)
     sea.unserved = frozenset({"Harbour"})
     sea.put(asking("northport"))
@@ -180,8 +180,8 @@ def test_what_it_makes_is_told_in_its_own_words(harbours: Fabric) -> None:
 
 
 @pytest.mark.parametrize("odd", ["odd", 7, None, ["odd"], [{"name": "harbour-berth"}]])
-def test_whatever_stands_in_a_pod_spec_is_answered(harbours: Fabric, odd: Any) -> None:
+def test_malformed_pod_specs_are_judged_without_an_error(harbours: Fabric, odd: Any) -> None:
     body = asking("northport", spec={**NPUS, "resourceClaims": odd})
-    told = [issue.message for issue in harbours.creation_issues(body)]
+    messages = [issue.message for issue in harbours.creation_issues(body)]
 
-    assert told == (["the claim name harbour-berth is needed for the harbour"] if isinstance(odd, list) and odd != ["odd"] else [])
+    assert messages == (["the claim name harbour-berth is needed for the harbour"] if isinstance(odd, list) and odd != ["odd"] else [])

@@ -1,4 +1,4 @@
-"""The recorder: an event is written once and counted when it repeats, whatever it is about."""
+"""Recorder: an event is created once and counted when it repeats."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,67 +17,67 @@ pytestmark = pytest.mark.anyio
 
 
 class Bench:
-    """A recorder on an API, with a clock that is turned by hand."""
+    """A recorder on an API server in memory, with a virtual clock."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.client = InProcessClient(Api(self.clock, seed=1))
         self.recorder = Recorder(self.client, self.clock)
 
-    async def written(self) -> Sequence[dict[str, Any]]:
-        """The events that are there."""
+    async def events(self) -> Sequence[dict[str, Any]]:
+        """The Event objects."""
         return (await self.client.list(kinds.EVENT, "default")).items
 
 
-def event(message: str = "made", name: str = "demo") -> Event:
-    """Something to tell about a clique."""
-    return Event(kinds.PODCLIQUE.id("default", name), "uid-1", "Made", message)
+def event(message: str = "created", name: str = "demo") -> Event:
+    """An event about a clique."""
+    return Event(kinds.PODCLIQUE.id("default", name), "uid-1", "Created", message)
 
 
-async def test_a_repetition_is_counted_on_the_first() -> None:
+async def test_a_repetition_increases_the_count_of_the_first_event() -> None:
     bench = Bench()
     for _ in range(3):
         await bench.recorder.record(event())
         await bench.clock.advance(10)
 
-    (written,) = await bench.written()
-    assert written["count"] == 3
-    assert written["lastTimestamp"] > written["firstTimestamp"]
-    assert written["involvedObject"] == {
+    (stored,) = await bench.events()
+    assert stored["count"] == 3
+    assert stored["lastTimestamp"] > stored["firstTimestamp"]
+    assert stored["involvedObject"] == {
         "apiVersion": "grove.io/v1alpha1",
         "kind": "PodClique",
         "namespace": "default",
         "name": "demo",
         "uid": "uid-1",
     }
-    assert (written["type"], written["source"]) == ("Normal", {"component": "podclique-controller"})
+    assert (stored["type"], stored["source"]) == ("Normal", {"component": "podclique-controller"})
 
 
-async def test_one_that_has_expired_meanwhile_is_written_anew() -> None:
+async def test_an_event_that_has_expired_is_created_again() -> None:
     bench = Bench()
     await bench.recorder.record(event())
-    (written,) = await bench.written()
-    await bench.client.delete(kinds.EVENT, "default", written["metadata"]["name"])
+    (stored,) = await bench.events()
+    await bench.client.delete(kinds.EVENT, "default", stored["metadata"]["name"])
     await bench.recorder.record(event())
 
-    (written,) = await bench.written()
-    assert written["count"] == 1
+    (stored,) = await bench.events()
+    assert stored["count"] == 1
 
 
-async def test_events_of_one_moment_do_not_take_each_others_names() -> None:
+async def test_events_of_the_same_time_have_different_names() -> None:
     bench = Bench()
-    async with anyio.create_task_group() as tellers:
+    async with anyio.create_task_group() as tasks:
         for number in range(8):
-            tellers.start_soon(bench.recorder.record, event(f"made {number}"))
+            tasks.start_soon(bench.recorder.record, event(f"created {number}"))
 
-    assert len(await bench.written()) == 8
+    assert len(await bench.events()) == 8
 
 
 @pytest.mark.parametrize("name", ["x" * 253, "x" * 220 + "." + "y" * 32, ("x" * 60 + "-.")[:61] + "y." + "z" * 190])
-async def test_an_object_with_the_longest_of_names_can_be_told_about(name: str) -> None:
+async def test_an_event_about_an_object_with_the_longest_name_is_created(name: str) -> None:
     bench = Bench()
     await bench.recorder.record(event(name=name))
 
-    (written,) = await bench.written()
-    assert len(written["metadata"]["name"]) <= 253
-    assert written["involvedObject"]["name"] == name
+    (stored,) = await bench.events()
+    assert len(stored["metadata"]["name"]) <= 253
+    assert stored["involvedObject"]["name"] == name

@@ -1,4 +1,4 @@
-"""Plug-ins of other packages are known by their entry points, and a broken one is told by its name."""
+"""Fabrics of other packages are found by their entry points, and a broken one is named."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def package(folder: Path, name: str, code: str) -> Path:
     return made
 
 
-def test_ours_come_first_then_others_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_fabrics_come_first_then_those_of_other_packages_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [fabric.name for fabric in fabrics(Settings())] == ["nvidia"]
 
     install(EXAMPLE, tmp_path, monkeypatch)
@@ -42,17 +42,17 @@ def test_ours_come_first_then_others_by_name(tmp_path: Path, monkeypatch: pytest
         ("failing", "def configured(settings):\n    raise RuntimeError('no licence')\n", "no licence"),
     ],
 )
-def test_a_broken_plug_in_is_told_by_its_name(name: str, code: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_plug_in_is_named_in_the_error(name: str, code: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(package(tmp_path, name, code), tmp_path, monkeypatch)
 
     with pytest.raises(InputError, match=f"the plug-in {name} = {name}_module:configured .* cannot be used: {why}"):
         fabrics(Settings())
 
 
-def test_two_fabrics_do_not_call_their_domains_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "from providers.fabrics.nvidia import Nvidia\n\nclass Copy(Nvidia):\n    name = 'copy'\n"
+def test_two_fabrics_with_the_same_kind_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from providers.fabrics.nvidia.fabric import Nvidia\n\nclass Copy(Nvidia):\n    name = 'copy'\n"
     code += "\ndef configured(settings):\n    return Copy()\n"
     install(package(tmp_path, "twin", code), tmp_path, monkeypatch)
 
-    with pytest.raises(InputError, match="the fabrics nvidia and copy both call their domains ComputeDomain"):
+    with pytest.raises(InputError, match="the fabrics nvidia and copy both use the kind ComputeDomain for their domains"):
         fabrics(Settings())

@@ -1,4 +1,4 @@
-"""A cluster on file: what is kept, what is not, and that it reads back as it was."""
+"""A snapshot: what it contains, what it leaves out, and that it reads back unchanged."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ TEXT = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 
 
 def body(kind: str, name: str, **rest: Any) -> dict[str, Any]:
-    """An object as a server shows it."""
+    """An object as the API server returns it."""
     metadata = {"name": name, "namespace": "a", "uid": f"u-{name}", "resourceVersion": "7", **rest.pop("metadata", {})}
     return {"apiVersion": rest.pop("apiVersion", "v1"), "kind": kind, "metadata": metadata, **rest}
 
@@ -33,14 +33,14 @@ def stored(tmp_path: Path, *bodies: dict[str, Any]) -> Path:
     return file
 
 
-def test_what_is_written_reads_back_with_identity_revision_and_owners(tmp_path: Path) -> None:
+def test_a_snapshot_reads_back_with_identity_revision_and_owners(tmp_path: Path) -> None:
     owners = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u-p", "controller": True}]
     one = body("Pod", "q", metadata={"ownerReferences": owners, "labels": {"a": "yes", "n": "012"}}, spec={"x": [1, "1", None, 1.5, "ü"]})
 
-    (found,) = read(stored(tmp_path, one)).lives
+    (pod,) = read(stored(tmp_path, one)).lives
 
-    assert found.body == one
-    assert (found.id, found.uid, found.revision, found.owners[0].uid) == (ResourceId("", "Pod", "a", "q"), "u-q", "7", "u-p")
+    assert pod.body == one
+    assert (pod.id, pod.uid, pod.revision, pod.owners[0].uid) == (ResourceId("", "Pod", "a", "q"), "u-q", "7", "u-p")
 
 
 VALUES = st.recursive(
@@ -57,7 +57,7 @@ VALUES = st.recursive(
 @example("y")
 @example("<<")
 @example({"<<": {"a": 1}, "=": ".inf"})
-def test_any_value_reads_back_as_it_was_and_is_safe_to_print(value: object) -> None:
+def test_any_value_reads_back_unchanged_and_is_safe_to_print(value: object) -> None:
     text = as_yaml({"value": value})
 
     (document,) = read_documents(text.encode(), "f.yaml")
@@ -72,22 +72,22 @@ def test_no_secret_data_is_written(tmp_path: Path) -> None:
     assert "hush" not in text and "token: (masked)" in text
 
 
-def test_field_ownership_is_kept_where_it_is_ours(tmp_path: Path) -> None:
+def test_only_our_field_ownership_is_kept(tmp_path: Path) -> None:
     managed = [{"manager": "kubectl", "fieldsV1": {"f:a": {}}}, {"manager": "engine", "fieldsV1": {"f:b": {}}}]
 
-    (found,) = read(stored(tmp_path, body("Pod", "p", metadata={"managedFields": managed}))).lives
+    (pod,) = read(stored(tmp_path, body("Pod", "p", metadata={"managedFields": managed}))).lives
 
-    assert found.body["metadata"]["managedFields"] == [managed[1]]
+    assert pod.body["metadata"]["managedFields"] == [managed[1]]
 
 
-def test_equal_worlds_are_equal_bytes_whatever_their_order(tmp_path: Path) -> None:
+def test_equal_objects_give_equal_bytes_in_any_order(tmp_path: Path) -> None:
     pods = [live(body("Pod", name)) for name in ("b", "a", "c")]
 
     assert "".join(written(pods)) == "".join(written(reversed(pods)))
 
 
 @pytest.mark.anyio
-async def test_a_look_at_it_is_bounded_as_a_look_at_a_cluster_is(tmp_path: Path) -> None:
+async def test_it_lists_only_what_is_in_scope(tmp_path: Path) -> None:
     ours = {"labels": {"managed": "us"}}
     root = body("PodCliqueSet", "r", apiVersion="grove.io/v1alpha1")
     elsewhere = body("Pod", "far", metadata=ours | {"namespace": "b"})
@@ -95,18 +95,18 @@ async def test_a_look_at_it_is_bounded_as_a_look_at_a_cluster_is(tmp_path: Path)
         stored(tmp_path, root, body("Pod", "p", metadata=ours), body("Pod", "foreign"), elsewhere, body("Secret", "s", metadata=ours))
     )
 
-    sighting = await snapshot.observe(Scope((PODCLIQUESET,), (POD,), "managed=us", ("a",)))
+    observation = await snapshot.observe(Scope((PODCLIQUESET,), (POD,), "managed=us", ("a",)))
 
-    assert [one.id.name for one in sighting.roots] == ["r"]
-    assert [one.id.name for one in sighting.children] == ["p"]
+    assert [one.id.name for one in observation.roots] == ["r"]
+    assert [one.id.name for one in observation.children] == ["p"]
     everywhere = await snapshot.observe(Scope((PODCLIQUESET,), (POD, SECRET), "managed=us"))
     assert len(everywhere.children) == 3
-    assert await snapshot.look(far := ResourceId("", "Pod", "b", "far")) in snapshot.lives
-    assert await snapshot.look(far._replace(namespace="c")) is None
+    assert await snapshot.get(far := ResourceId("", "Pod", "b", "far")) in snapshot.lives
+    assert await snapshot.get(far._replace(namespace="c")) is None
 
 
 @pytest.mark.anyio
-async def test_nothing_can_be_written_to_it() -> None:
+async def test_it_refuses_writes() -> None:
     with pytest.raises(Forbidden):
         await EMPTY.execute(Operation(Verb.DELETE, ResourceId("", "Pod", "a", "p"), "why", Cause.INTENT), {})
 
@@ -124,10 +124,10 @@ def test_what_kubectl_prints_is_a_snapshot(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[1]\n", ":1: not an object of a cluster: it needs apiVersion, kind and metadata"),
+        ("[1]\n", ":1: not a Kubernetes object: it must have apiVersion, kind and metadata"),
         (
             "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n",
-            ":1: Pod has no name or no uid: a snapshot holds objects as a server shows them",
+            ":1: Pod has no name or no uid: a snapshot must contain objects as the API server returns them",
         ),
         (
             "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u, creationTimestamp: never}\n",
@@ -136,33 +136,33 @@ def test_what_kubectl_prints_is_a_snapshot(tmp_path: Path) -> None:
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u, ownerReferences: [{}]}\n", ":1: Pod p: malformed metadata: 'kind'"),
         (
             "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u}\n",
-            ":5: Pod/p is there twice, first at {}:1",
+            ":5: Pod/p appears twice, first at {}:1",
         ),
         ("a: [\n", ":2: not YAML: did not find expected node content"),
     ],
 )
-def test_what_is_no_snapshot_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_no_snapshot_is_reported_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(text)
 
-    with pytest.raises(InputError) as refusal:
+    with pytest.raises(InputError) as error:
         read(file)
 
-    assert str(refusal.value) == f"{file}{message.format(file)}"
+    assert str(error.value) == f"{file}{message.format(file)}"
 
 
-def test_a_snapshot_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_snapshot_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read(tmp_path / "gone.yaml")
 
 
 @pytest.mark.anyio
-async def test_neighbours_are_there_whatever_their_labels(tmp_path: Path) -> None:
+async def test_references_are_listed_whatever_their_labels(tmp_path: Path) -> None:
     template, binding = body("ResourceClaimTemplate", "gpu"), body("ClusterTopologyBinding", "hall")
     template["apiVersion"], binding["apiVersion"] = RESOURCE_CLAIM_TEMPLATE.api_version, TOPOLOGY_BINDING.api_version
     snapshot = read(stored(tmp_path, template, binding, body("Pod", "p")))
 
-    seen = await snapshot.observe(Scope((), (POD,), "managed=us", references=(RESOURCE_CLAIM_TEMPLATE, TOPOLOGY_BINDING)))
+    observation = await snapshot.observe(Scope((), (POD,), "managed=us", references=(RESOURCE_CLAIM_TEMPLATE, TOPOLOGY_BINDING)))
 
-    assert sorted(one.id.name for one in seen.references) == ["gpu", "hall"]
-    assert seen.children == ()
+    assert sorted(one.id.name for one in observation.references) == ["gpu", "hall"]
+    assert observation.children == ()

@@ -1,4 +1,4 @@
-"""Manifests: sets to begin with, and ways to spoil them."""
+"""Manifests: sets for tests, and ways to change them."""
 
 import copy
 from collections.abc import Mapping
@@ -32,13 +32,13 @@ JSON = st.recursive(
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The way to every part of a body."""
-    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(found for key, below in inner for found in paths(below, (*path, key)))]
+    """The paths of all values in a body, its own included."""
+    entries = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(inner for key, entry in entries for inner in paths(entry, (*path, key)))]
 
 
 def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """The body with another value at that place."""
+    """The body with another value at this path."""
     if not path:
         return new
     changed = copy.copy(value)
@@ -63,9 +63,9 @@ SCALARS: Mapping[tuple[str, str], Any] = {
 
 
 def whole_pod_spec(**novel: Any) -> dict[str, Any]:
-    """A pod spec that says every field that Kubernetes publishes; with fields that it does not know in every object, if there are any."""
-    made: dict[str, Any] = _whole(definitions()["PodSpec"], novel)
-    return made
+    """A pod spec with every field that Kubernetes publishes; `novel` fields are added to every object."""
+    spec: dict[str, Any] = _whole(definitions()["PodSpec"], novel)
+    return spec
 
 
 def _whole(schema: Mapping[str, Any], novel: Mapping[str, Any]) -> Any:

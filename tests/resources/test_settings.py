@@ -1,4 +1,4 @@
-"""The operator configuration, as existing charts write it."""
+"""The operator configuration file."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from resources.schema.issues import Rejected
 from resources.settings import API_VERSION, KIND, read, seconds
 
 
-def test_an_empty_file_is_all_defaults() -> None:
+def test_an_empty_file_has_all_defaults() -> None:
     settings, unknown = read({})
 
     assert unknown == ()
@@ -42,7 +42,22 @@ def test_the_keys_of_the_chart_are_understood() -> None:
     assert settings.scheduler.names == ("kai-scheduler", "default-scheduler")
 
 
-def test_unknown_keys_are_told_with_their_path_and_nothing_more() -> None:
+@pytest.mark.parametrize(
+    ("config", "disabled"),
+    [
+        ({}, False),
+        ({"leaderElection": {"leaseDuration": "20s"}}, False),
+        ({"leaderElection": {"enabled": True}}, False),
+        ({"leaderElection": {"enabled": False}}, True),
+    ],
+)
+def test_leader_election_is_disabled_only_explicitly(config: dict[str, Any], disabled: bool) -> None:
+    settings, _ = read(config)
+
+    assert settings.leader_election.is_disabled is disabled
+
+
+def test_unknown_keys_are_reported_with_their_paths() -> None:
     _, unknown = read(
         {"authorizer": {"reconcilerServiceAccountUserName": "x"}, "novel": 1, "scheduler": {"profiles": [{"name": "volcano", "x": 1}]}}
     )
@@ -91,35 +106,35 @@ def test_unknown_keys_are_told_with_their_path_and_nothing_more() -> None:
         ("text", 'must be an object, got "text"'),
     ],
 )
-def test_a_wrong_value_is_told_with_its_path(config: Any, message: str) -> None:
+def test_an_invalid_value_is_reported_with_its_path(config: Any, message: str) -> None:
     with pytest.raises(Rejected) as refusal:
         read(config)
 
     assert str(refusal.value) == message
 
 
-def test_all_that_is_wrong_is_told_together() -> None:
+def test_all_invalid_values_are_reported_together() -> None:
     with pytest.raises(Rejected) as refusal:
         read({"logLevel": "loud", "network": {"autoMNNVLEnabled": "yes"}})
 
     assert {issue.field for issue in refusal.value.issues} == {"logLevel", "network.autoMNNVLEnabled"}
 
 
-def test_a_section_that_says_one_thing_keeps_its_defaults_for_the_rest() -> None:
+def test_a_section_keeps_the_defaults_of_other_keys() -> None:
     settings, _ = read({"server": {"webhooks": {"bindAddress": "::"}, "metrics": {}}, "controllers": {"podGang": {}, "podClique": {}}})
 
     assert (settings.server.webhooks.port, settings.server.health_probes.port, settings.server.metrics.port) == (2750, 2751, 2752)
     assert (settings.controllers.pod_gang.concurrent_syncs, settings.controllers.pod_clique.concurrent_syncs) == (5, 10)
 
 
-def test_zero_and_null_stand_for_the_default() -> None:
+def test_zero_and_null_mean_the_default() -> None:
     settings, unknown = read({"runtimeClientConnection": {"qps": 0, "burst": 0}, "scheduler": None, "authorizer": {"enabled": None}})
 
     assert (settings.runtime_client_connection.qps, settings.runtime_client_connection.burst) == (100, 120)
     assert (settings.scheduler.names, settings.authorizer.enabled, unknown) == (("default-scheduler",), False, ())
 
 
-def test_the_configuration_of_a_back_end_is_handed_through_unread() -> None:
+def test_the_configuration_of_a_back_end_is_passed_unchanged() -> None:
     config = {"gangScheduling": True, "deep": {"x": [1]}}
 
     settings, unknown = read({"scheduler": {"profiles": [{"name": "default-scheduler", "config": config}]}})

@@ -7,9 +7,9 @@ from typing import Any
 from engine.errors import NotFound
 from engine.ids import Kind
 from engine.runtime.client import Client
-from providers.sandbox.actors import calls
-from providers.sandbox.actors.claimed import claims_of
-from providers.sandbox.driver.configs import Config, config_of
+from providers.sandbox.actors import prepare_calls
+from providers.sandbox.actors.claim_fields import claims_of
+from providers.sandbox.driver.claim_config import ClaimConfig, config_of
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DOMAIN, TARGET, WORKLOAD
 from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 
@@ -58,7 +58,7 @@ def _wrong_templates(domains: list[Body], templates: list[Body]) -> Iterator[str
 
 def _labelled_without_use(nodes: list[Body], claims: list[Body]) -> Iterator[str]:
     """I3: a node is in a domain because something on it has, or has just had, a claim of that domain."""
-    used = {(calls.node_of(claim), config.domain) for claim in claims if (config := _channel(claim)) is not None}
+    used = {(prepare_calls.node_of(claim), config.domain) for claim in claims if (config := _channel(claim)) is not None}
     for node in nodes:
         name, label = node["metadata"]["name"], _labels(node).get(DOMAIN)
         if label is not None and (name, label) not in used:
@@ -67,19 +67,20 @@ def _labelled_without_use(nodes: list[Body], claims: list[Body]) -> Iterator[str
 
 def _prepared_twice(claims: list[Body]) -> Iterator[str]:
     """I7: one channel of a node is prepared at most."""
-    done = [claim for claim in claims if _channel(claim) is not None and (call := calls.call_of(claim)) is not None and call.is_done]
-    for node, count in Counter(map(calls.node_of, done)).items():
+    channels = [claim for claim in claims if _channel(claim) is not None]
+    done = [claim for claim in channels if (call := prepare_calls.call_of(claim)) is not None and call.is_done]
+    for node, count in Counter(map(prepare_calls.node_of, done)).items():
         if count > 1:
             yield f"I7: {count} claims are prepared on node {node}"
 
 
-def _channel(claim: Body) -> Config | None:
+def _channel(claim: Body) -> ClaimConfig | None:
     """What a claim for a channel says; None for any other claim, or one that has no devices."""
     try:
         config = config_of(claim)
     except ValueError:
         return None
-    return config if config.is_channel and calls.results_of(claim) else None
+    return config if config.is_channel and prepare_calls.results_of(claim) else None
 
 
 def _labels(body: Body) -> Mapping[str, str]:

@@ -9,8 +9,8 @@ import anyio
 
 from engine.errors import ClusterError, NotFound
 from engine.ids import Kind
-from providers.fabrics.nvidia import Nvidia
-from providers.sandbox.actors.settings import PARTS, Driver, Settings
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.sandbox.actors.options import PARTS, ActorOptions, DriverOptions
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.installation.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, TARGET, WORKLOAD
 from providers.sandbox.registry import run_actors
@@ -23,7 +23,7 @@ from tests.stories.stage import SETUP, Stage, stage
 
 FABRIC = replace(SETUP, fabrics=(Nvidia(auto=True),))
 NODES = 8
-CONTROLLER, NO_CONTROLLER = Driver(parts=frozenset({"controller"})), Driver(parts=PARTS - {"controller"})
+CONTROLLER, NO_CONTROLLER = DriverOptions(parts=frozenset({"controller"})), DriverOptions(parts=PARTS - {"controller"})
 """The driver's controller alone, and all but that."""
 
 
@@ -36,11 +36,11 @@ async def rack(*, nodes: int = NODES, **options: Any) -> AsyncIterator[Stage]:
 
 
 @asynccontextmanager
-async def playing(cluster: Stage, actor: str, driver: Driver = Driver()) -> AsyncIterator[None]:  # noqa: B008
+async def playing(cluster: Stage, actor: str, driver: DriverOptions = DriverOptions()) -> AsyncIterator[None]:  # noqa: B008
     """An actor is there for as long as the block lasts, in a cluster that was set up without it, or without that part of it."""
     async with anyio.create_task_group() as tasks:
-        settings = Settings(nodes=NODES, driver=driver)
-        tasks.start_soon(run_actors, InProcessClient(cluster.api, actor), cluster.clock, (actor,), settings)
+        options = ActorOptions(nodes=NODES, driver=driver)
+        tasks.start_soon(run_actors, InProcessClient(cluster.api, actor), cluster.clock, (actor,), options)
         await cluster.clock.advance(1)
         yield
         tasks.cancel_scope.cancel()
@@ -73,8 +73,8 @@ def leads_into(cluster: Stage, template: str) -> str:
     return str(labels.get(DOMAIN, "")) if labels.get(TARGET) == WORKLOAD else ""
 
 
-class Witness:
-    """One who sees every call of a process of ours, and what there is at that moment."""
+class DomainRecorder:
+    """Records the calls of a process for domains, and those that come too early."""
 
     def __init__(self, cluster: Stage, ours: Process) -> None:
         self._cluster = cluster
@@ -88,14 +88,14 @@ class Witness:
         verb, kind, name = call
         if kind == COMPUTE_DOMAIN and verb in ("create", "delete", "patch"):
             self.done.append(f"{verb} {name}")
-            there = domains(self._cluster).get(name)
-            finalizers = there["metadata"].get("finalizers", []) if there else []
-            if there and verb == "delete" and (left := users(self._cluster, name)):
+            domain = domains(self._cluster).get(name)
+            finalizers = domain["metadata"].get("finalizers", []) if domain else []
+            if domain and verb == "delete" and (left := users(self._cluster, name)):
                 self.fouls.append(f"{name} is deleted under {left}")
-            if there and verb == "patch" and "deletionTimestamp" in there["metadata"] and (left := users(self._cluster, name)):
-                self.fouls.append(f"{name} is let go of under {left}")
-            if there and verb == "patch" and "deletionTimestamp" in there["metadata"] and finalizers != [OURS]:
-                self.fouls.append(f"{name} is let go of with {finalizers} on it")
+            if domain and verb == "patch" and "deletionTimestamp" in domain["metadata"] and (left := users(self._cluster, name)):
+                self.fouls.append(f"{name} loses its finalizer under {left}")
+            if domain and verb == "patch" and "deletionTimestamp" in domain["metadata"] and finalizers != [OURS]:
+                self.fouls.append(f"{name} loses our finalizer while it has {finalizers}")
         return None
 
     def _after(self) -> None:
@@ -130,6 +130,6 @@ async def _all(cluster: Stage, kind: Kind) -> list[dict[str, Any]]:
         return []
 
 
-async def told(cluster: Stage, reason: str) -> list[str]:
-    """What people were told for that reason."""
+async def event_messages(cluster: Stage, reason: str) -> list[str]:
+    """The messages of the Events with that reason."""
     return [event.get("note") or event.get("message") or "" for event in await _all(cluster, kinds.EVENT) if event.get("reason") == reason]

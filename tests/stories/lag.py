@@ -1,4 +1,4 @@
-"""Lag: a line to a cluster on which what happens is told late, each kind by itself, watches are cut, and answers to writes are lost."""
+"""Lag: a client of a cluster that delivers changes late, for each kind by itself, whose watches break, and that loses answers to writes."""
 
 import random
 from collections import defaultdict

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import anyio
 
-from engine.errors import ClusterError
+from engine.errors import ClusterError, NotFound
 from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.lease import LEASE
@@ -16,14 +16,14 @@ from resources.base import kinds
 READS = frozenset({"list", "get"})
 WRITES = frozenset({"create", "replace", "patch", "delete"})
 ASIDE = frozenset({LEASE.name, kinds.EVENT.name})
-"""What does not count as a write: the lease, and what is told to people."""
+"""Kinds that do not count as writes: the lease, and Events."""
 
 Call = tuple[str, Kind, str]
 """Verb, kind and name; the name is empty for a list."""
 
 
 class Killed(Exception):
-    """The process is no more: nothing of it runs on, not even what it would do at its end."""
+    """The process is killed: nothing of it runs on, not even its cleanup."""
 
 
 class Process:
@@ -34,20 +34,20 @@ class Process:
         self.writes: Counter[str] = Counter()
         """Verb and kind (and subresource) -> how often it was done."""
         self.created: Counter[str] = Counter()
-        """Kind and name -> how often it was made."""
+        """Kind and name -> how often it was created."""
         self.refused: list[str] = []
         self.refuses: Callable[[Call], ClusterError | None] = lambda call: None
-        """Asked before each call."""
+        """Called before each call; an error that it returns is raised in place of the call."""
         self.loses: Callable[[Call], ClusterError | None] = lambda call: None
-        """Asked after each write that was done."""
+        """Called after each write; an error that it returns is raised in place of the answer."""
         self.dies_before = self.dies_after = 0
         """The number of the write, counted from one, before or after which the process is killed."""
         self.on_write: Callable[[], None] = lambda: None
         self.on_look: Callable[[], None] = lambda: None
-        """Told of each look at the cluster, after it."""
+        """Called after each observation of the cluster."""
         self.dead = False
         self.uid = ""
-        """The incarnation that the call under way is bound to."""
+        """The uid that the current call is bound to."""
 
     @property
     def count(self) -> int:
@@ -59,7 +59,7 @@ class Process:
         return await self._client.kinds()
 
     async def watch(self, kind: Kind, namespace: str = "", **options: Any) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
-        """What happens; the dead hear nothing."""
+        """The events of a watch; a killed process receives none."""
         async with aclosing(self._client.watch(kind, namespace, **options)) as events:
             async for event in events:
                 if self.dead:
@@ -93,8 +93,9 @@ class Process:
         verb, kind, name = call
         try:
             return await getattr(self._client, verb)(kind, namespace, *rest, **options)
-        except ClusterError:
-            self.refused.append(f"{verb} {kind.name} {name}")
+        except ClusterError as error:
+            if verb != "get" or not isinstance(error, NotFound):  # That an object does not exist is an answer.
+                self.refused.append(f"{verb} {kind.name} {name}")
             raise
 
     def _note(self, call: Call, options: dict[str, Any]) -> None:

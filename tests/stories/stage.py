@@ -16,18 +16,18 @@ from engine.runtime.logs import logger
 from engine.runtime.loop import run
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import Observation, Scope
-from engine.runtime.session import Report, preview, sync
+from engine.runtime.session import SyncReport, preview, sync
 from providers.registry import SCHEDULERS, fabrics
 from providers.sandbox.actors.nodes import node_names
+from providers.sandbox.actors.options import ActorOptions, DriverOptions
 from providers.sandbox.actors.script import FAIL
-from providers.sandbox.actors.settings import Driver, Settings
 from providers.sandbox.api.request import Request, Selection
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
 from providers.sandbox.installation.installation import installation
 from providers.sandbox.registry import ACTORS, run_actors
-from providers.watched import WatchingCluster
+from providers.watching import WatchingCluster
 from resources import settings
 from resources.base import kinds
 from resources.ports.configuration import Configuration
@@ -62,7 +62,7 @@ class Eyes(WatchingCluster):
         self._ours = ours
 
     async def observe(self, scope: Scope) -> Observation:
-        """A look, told to whoever wants to know."""
+        """An observation, of which the process is notified."""
         seen = await super().observe(scope)
         self._ours.on_look()
         return seen
@@ -82,7 +82,7 @@ class Stage:
         self._started = 0
 
     async def apply(self, manifest: dict[str, Any]) -> None:
-        """`kubectl apply`: make it, or make it so."""
+        """`kubectl apply`: creates or changes the object."""
         await self.kubectl.patch(
             kinds.PODCLIQUESET, manifest["metadata"]["namespace"], manifest["metadata"]["name"], manifest, how="apply", force=True
         )
@@ -106,11 +106,11 @@ class Stage:
         self._started += 1
         return self.process
 
-    async def sync(self, process: Process | None = None, **options: Any) -> Report:
+    async def sync(self, process: Process | None = None, **options: Any) -> SyncReport:
         """`engine sync` in a process of its own, to its end."""
         return await self.until_ended(lambda: self.syncing(process, **options))
 
-    async def syncing(self, process: Process | None = None, *, limits: Limits | None = None, **options: Any) -> Report:
+    async def syncing(self, process: Process | None = None, *, limits: Limits | None = None, **options: Any) -> SyncReport:
         """The same, for when somebody else turns the clock."""
         ours = process or self.start()
         return await sync(self._engine(ours, limits or Limits()), self._lease(ours), **options)
@@ -130,10 +130,10 @@ class Stage:
     @asynccontextmanager
     async def running(self, process: Process | None = None) -> AsyncIterator[Process]:
         """`engine run` in the background, for as long as the block lasts. No pass of it may fail in a way that nobody has foreseen."""
-        ours, stop, ended, told = process or self.start(), anyio.CancelScope(), anyio.Event(), io.StringIO()
+        ours, stop, ended, log = process or self.start(), anyio.CancelScope(), anyio.Event(), io.StringIO()
 
         async def lead() -> None:
-            await run(self._engine(ours), self._lease(ours), logger(told, format="text"), interval=INTERVAL, stop=stop)
+            await run(self._engine(ours), self._lease(ours), logger(log, format="text"), interval=INTERVAL, stop=stop)
             ended.set()
 
         async with anyio.create_task_group() as group:
@@ -141,13 +141,13 @@ class Stage:
             yield ours
             stop.cancel()
             await self.clock.run_until(ended.is_set)
-        assert "Traceback" not in told.getvalue(), told.getvalue()
+        assert "Traceback" not in log.getvalue(), log.getvalue()
 
     @asynccontextmanager
-    async def playing(self, *actors: str, driver: Driver = Driver()) -> AsyncIterator[None]:  # noqa: B008
+    async def playing(self, *actors: str, driver: DriverOptions = DriverOptions()) -> AsyncIterator[None]:  # noqa: B008
         """More actors, for as long as the block lasts: `playing("driver")` on a stage without it, or some parts of it."""
         async with anyio.create_task_group() as group:
-            group.start_soon(run_actors, InProcessClient(self.api, "actors"), self.clock, actors, Settings(driver=driver))
+            group.start_soon(run_actors, InProcessClient(self.api, "actors"), self.clock, actors, ActorOptions(driver=driver))
             await self.clock.advance(0)
             yield
             group.cancel_scope.cancel()
@@ -166,9 +166,9 @@ class Stage:
         watched = (*SCOPE.roots, *CHILDREN)
         return [(name, body["metadata"]["resourceVersion"]) for kind in watched for name, body in self.there(kind).items()]
 
-    async def until_ended(self, session: Callable[[], Awaitable[Report]]) -> Report:
+    async def until_ended(self, session: Callable[[], Awaitable[SyncReport]]) -> SyncReport:
         """Let time pass until the session has ended. Raises what it raises."""
-        ended: list[Report | Exception] = []
+        ended: list[SyncReport | Exception] = []
 
         async def attend() -> None:
             try:
@@ -220,11 +220,11 @@ async def stage(
     nodes: int = 20,
     without: Iterable[str] = (),
     capacity: Mapping[str, str] | None = None,
-    driver: Driver = Driver(),  # noqa: B008
+    driver: DriverOptions = DriverOptions(),  # noqa: B008
 ) -> AsyncIterator[Stage]:
     """A cluster with its nodes up, our kinds defined and the DRA driver installed; without some of its actors (without `driver`, that
     is down), or on smaller nodes, if a story needs that."""
-    played = Settings(nodes=nodes, capacity=capacity, driver=driver) if capacity else Settings(nodes=nodes, driver=driver)
+    played = ActorOptions(nodes=nodes, capacity=capacity, driver=driver) if capacity else ActorOptions(nodes=nodes, driver=driver)
     scene = Stage()
     for definition in definitions():
         await scene.kubectl.create(kinds.CRD, "", definition)

@@ -9,9 +9,9 @@ import pytest
 
 from engine.errors import Invalid
 from engine.runtime.session import Ending
-from providers.fabrics.nvidia import Nvidia
-from providers.fabrics.nvidia_words import COMPUTE_DOMAIN
-from providers.sandbox.api.webhooks import Rules, install
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
+from providers.sandbox.api.webhooks import Webhooks, install
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.stories.pods import images, is_ready
@@ -25,7 +25,7 @@ async def guarded() -> AsyncIterator[Stage]:
     """A cluster with our webhooks, in which sets with accelerators are enrolled."""
     async with stage(nodes=4) as cluster:
         cluster.setup = replace(SETUP, fabrics=(Nvidia(auto=True),))
-        install(cluster.api, Rules(cluster.setup))
+        install(cluster.api, Webhooks(cluster.setup))
         yield cluster
 
 

@@ -14,11 +14,11 @@ from engine.runtime.clock import SystemClock
 from engine.runtime.identity import identify
 from engine.runtime.lease import Lease
 from engine.runtime.passes import Engine
-from engine.runtime.session import Ending, Report, sync
+from engine.runtime.session import Ending, SyncReport, sync
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from providers.watched import WatchingCluster
+from providers.watching import WatchingCluster
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
@@ -49,8 +49,10 @@ class Audit:
             lines.seek(self._read)
             entries = [json.loads(line) for line in lines]
             self._read = lines.tell()
-        told = [entry for entry in entries if entry["objectRef"]["resource"] not in ("events", "leases")]
-        self.writes = Counter(f"{entry['verb']} {entry['objectRef']['resource']}" for entry in told if entry["verb"] not in ("list", "get"))
+        reported = [entry for entry in entries if entry["objectRef"]["resource"] not in ("events", "leases")]
+        self.writes = Counter(
+            f"{entry['verb']} {entry['objectRef']['resource']}" for entry in reported if entry["verb"] not in ("list", "get")
+        )
         # That there is no such kind is an answer like any other to the question what there is of it.
         answers = [(entry["verb"], entry["requestURI"], entry["responseStatus"]["code"]) for entry in entries]
         self.refused = [(uri, code) for verb, uri, code in answers if code >= 400 and (verb, code) not in (("list", 404), ("watch", 404))]
@@ -63,7 +65,7 @@ async def connection(plane: ControlPlane, user: str) -> AsyncIterator[Kubernetes
         yield client
 
 
-async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Configuration = SETUP) -> Report:
+async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Configuration = SETUP) -> SyncReport:
     """`engine sync` as the operator, with connections and a memory of its own."""
     clock = SystemClock()
     async with connection(plane, "operator") as client:

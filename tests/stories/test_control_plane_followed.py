@@ -17,7 +17,7 @@ from engine.runtime.logs import logger
 from engine.runtime.loop import run
 from engine.runtime.passes import Engine
 from providers.kubernetes.client import KubernetesClient
-from providers.watched import WatchingCluster
+from providers.watching import WatchingCluster
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
@@ -35,7 +35,7 @@ NAMESPACE = "followed"
 @asynccontextmanager
 async def leading(plane: ControlPlane) -> AsyncIterator[None]:
     """`engine run` as the operator, for as long as the block lasts."""
-    clock, stop, told = SystemClock(), anyio.CancelScope(), io.StringIO()
+    clock, stop, log = SystemClock(), anyio.CancelScope(), io.StringIO()
     async with connection(plane, "operator") as client:
         where = replace(scope(SETUP), namespaces=(NAMESPACE,))
         engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, SETUP, events_of=event_builder(SETUP))
@@ -43,12 +43,12 @@ async def leading(plane: ControlPlane) -> AsyncIterator[None]:
         async with anyio.create_task_group() as tasks:
 
             async def lead() -> None:
-                await run(engine, lease, logger(told, format="text"), interval=3600.0, stop=stop)
+                await run(engine, lease, logger(log, format="text"), interval=3600.0, stop=stop)
 
             tasks.start_soon(lead)
             yield
             stop.cancel()
-    assert "Traceback" not in told.getvalue(), told.getvalue()
+    assert "Traceback" not in log.getvalue(), log.getvalue()
 
 
 async def until_ready(admin: KubernetesClient, pods: int) -> None:

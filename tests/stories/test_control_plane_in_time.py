@@ -78,10 +78,10 @@ async def test_an_update_of_three_levels_takes_one_unit_at_a_time_and_few_writes
         assert max(map(len, seen)) == 1
         assert images(after.values()) == {"example/worker:2"}
         assert before.isdisjoint(after) and len(before) == len(after) == REPLICAS * 8
-        told = audit.read()
-        assert told.refused == []
-        assert told.writes["delete pods"] == told.writes["create pods"] == len(after)
-        assert told.writes.total() <= 6 * len(after)
+        calls = audit.read()
+        assert calls.refused == []
+        assert calls.writes["delete pods"] == calls.writes["create pods"] == len(after)
+        assert calls.writes.total() <= 6 * len(after)
         status = (await admin.get(kinds.PODCLIQUESET, namespace, "llm"))["status"]
         assert (status["updatedReplicas"], "updateEndedAt" in status["updateProgress"]) == (REPLICAS, True)
         assert (await synced(control_plane, namespace)).ending is Ending.DONE
@@ -112,9 +112,9 @@ async def test_a_gang_that_is_without_its_minimum_for_too_long_is_recycled(contr
         assert (report.ending, report.failures) == (Ending.DONE, ())
         assert all(map(is_ready, after.values()))
         assert {uid for uid in before if uid not in after} == {uid for uid, pod in before.items() if label(pod, INDEX) == "1"}
-        told = audit.read()
-        assert told.refused == []
-        assert (told.writes["delete podcliques"], told.writes["create podcliques"], told.writes["delete pods"]) == (5, 5, 8)
+        calls = audit.read()
+        assert calls.refused == []
+        assert (calls.writes["delete podcliques"], calls.writes["create podcliques"], calls.writes["delete pods"]) == (5, 5, 8)
 
         await admin.delete(kinds.PODCLIQUESET, namespace, "llm", propagation="Foreground")
         assert (await synced(control_plane, namespace)).ending is Ending.DONE

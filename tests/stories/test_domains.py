@@ -7,7 +7,19 @@ from resources.base import kinds
 from resources.base.kinds import POD
 from tests.mnnvl.sets import OURS, auto, gpu
 from tests.stories.domains import violations
-from tests.stories.fabric import CONTROLLER, NO_CONTROLLER, Witness, domains, left_of_domains, pass_time, playing, rack, told, uids, users
+from tests.stories.fabric import (
+    CONTROLLER,
+    NO_CONTROLLER,
+    DomainRecorder,
+    domains,
+    event_messages,
+    left_of_domains,
+    pass_time,
+    playing,
+    rack,
+    uids,
+    users,
+)
 from tests.stories.pods import is_ready, label
 from tests.stories.stage import Stage
 
@@ -23,24 +35,24 @@ async def up(cluster: Stage, replicas: int = 1, workers: int = 2) -> None:
 
 async def test_bring_up_the_domain_then_its_template_then_the_pods_then_the_nodes_join() -> None:
     async with rack() as cluster, cluster.running() as ours:
-        witness = Witness(cluster, ours)
+        recorder = DomainRecorder(cluster, ours)
         await cluster.apply(auto(1, gpu(replicas=2)))
         await pass_time(cluster, 10)
 
-        assert witness.done == ["create demo-0", "create pod in demo-0", "create pod in demo-0"]
-        assert witness.fouls == []
+        assert recorder.done == ["create demo-0", "create pod in demo-0", "create pod in demo-0"]
+        assert recorder.fouls == []
         (domain,) = domains(cluster).values()
         assert domain["metadata"]["finalizers"] == [OURS, DOMAIN]
         assert [one["status"] for one in domain["status"]["nodes"]] == ["Ready", "Ready"]
         assert all(map(is_ready, cluster.there(POD).values()))
-        assert await told(cluster, "ComputeDomainCreated") == ["ComputeDomain demo-0 created"]
+        assert await event_messages(cluster, "ComputeDomainCreated") == ["ComputeDomain demo-0 created"]
 
 
 @pytest.mark.parametrize("how", ["scaled to nothing", "deleted", "deleted in the foreground"])
 async def test_the_end_pods_and_claims_then_the_domain_then_the_driver_then_our_finalizer(how: str) -> None:
     async with rack() as cluster, cluster.running() as ours:
         await up(cluster)
-        witness = Witness(cluster, ours)
+        recorder = DomainRecorder(cluster, ours)
         if how == "scaled to nothing":
             await cluster.scale(kinds.PODCLIQUESET, "demo", 0)
         else:
@@ -48,15 +60,15 @@ async def test_the_end_pods_and_claims_then_the_domain_then_the_driver_then_our_
         # In a foreground deletion the collector deletes domains at once, and the driver asks nobody.
         await pass_time(cluster, 60, but=frozenset({"I1", "I3"} if "foreground" in how else ()))
 
-        assert witness.done == (["patch demo-0"] if "foreground" in how else ["delete demo-0", "patch demo-0"])
-        assert witness.fouls == []
+        assert recorder.done == (["patch demo-0"] if "foreground" in how else ["delete demo-0", "patch demo-0"])
+        assert recorder.fouls == []
         assert await left_of_domains(cluster) == []
 
 
 async def test_scaled_to_and_fro_running_pods_keep_their_domains() -> None:
     async with rack() as cluster, cluster.running() as ours:
         await up(cluster, 2, workers=1)
-        witness, first = Witness(cluster, ours), uids(cluster)
+        recorder, first = DomainRecorder(cluster, ours), uids(cluster)
         for replicas in (4, 1, 0, 2):
             kept = {
                 name: pod["metadata"]["uid"]
@@ -67,7 +79,7 @@ async def test_scaled_to_and_fro_running_pods_keep_their_domains() -> None:
             await pass_time(cluster, 40, step=2)
             assert sorted(domains(cluster)) == [f"demo-{index}" for index in range(replicas)]
             assert kept.items() <= {name: pod["metadata"]["uid"] for name, pod in cluster.there(POD).items()}.items()
-            assert (len(cluster.there(POD)), witness.fouls) == (replicas, [])
+            assert (len(cluster.there(POD)), recorder.fouls) == (replicas, [])
             if replicas in (4, 1):
                 assert first["demo-0"] == uids(cluster)["demo-0"]
         assert all(map(is_ready, cluster.there(POD).values()))
@@ -76,14 +88,14 @@ async def test_scaled_to_and_fro_running_pods_keep_their_domains() -> None:
 async def test_deleted_by_hand_under_running_pods_it_stays_is_told_of_and_goes_with_its_replica() -> None:
     async with rack() as cluster, cluster.running() as ours:
         await up(cluster)
-        before, witness = uids(cluster), Witness(cluster, ours)
+        before, recorder = uids(cluster), DomainRecorder(cluster, ours)
         await cluster.delete(COMPUTE_DOMAIN, "demo-0")
         await cluster.clock.advance(60)
 
         (domain,) = domains(cluster).values()
         assert (uids(cluster), domain["metadata"]["finalizers"]) == (before, [OURS])
         assert len(users(cluster, "demo-0")) == 2
-        assert len(await told(cluster, "ComputeDomainTerminating")) == 1
+        assert len(await event_messages(cluster, "ComputeDomainTerminating")) == 1
         # The fabric is gone all the same: this is what people are warned of.
         assert any(wrong.startswith("I1") for wrong in await violations(cluster.kubectl)) or not all(
             map(is_ready, cluster.there(POD).values())
@@ -91,7 +103,7 @@ async def test_deleted_by_hand_under_running_pods_it_stays_is_told_of_and_goes_w
 
         await cluster.scale(kinds.PODCLIQUESET, "demo", 0)
         await cluster.clock.advance(60)
-        assert (witness.done, witness.fouls, await left_of_domains(cluster)) == (["patch demo-0"], [], [])
+        assert (recorder.done, recorder.fouls, await left_of_domains(cluster)) == (["patch demo-0"], [], [])
 
 
 async def test_when_the_pods_that_lost_theirs_are_taken_away_there_is_a_new_one_for_new_pods() -> None:
@@ -123,7 +135,7 @@ async def test_without_the_driver_a_deletion_waits_says_for_what_writes_nothing_
         assert ours.count == written
         (plan,) = (await cluster.look()).planned.plans
         why = next(held.why for held in plan.deferred if held.id.kind == "ComputeDomain")
-        assert why.endswith(f"waits for {DOMAIN} to let go of it")
+        assert why.endswith(f"waits for the removal of finalizer {DOMAIN}")
 
         async with playing(cluster, "driver", CONTROLLER):
             await cluster.clock.advance(60)
@@ -149,10 +161,10 @@ async def test_a_set_removed_by_force_leaves_no_domain_behind(manner: str) -> No
         await cluster.kubectl.patch(kinds.PODCLIQUESET, "default", "demo", {"metadata": {"finalizers": None}})
         await cluster.clock.advance(30)
         async with cluster.running() as ours:
-            witness = Witness(cluster, ours)
+            recorder = DomainRecorder(cluster, ours)
             await cluster.clock.advance(120)
 
-        assert (await cluster.names(), witness.fouls) == (set(), [])
+        assert (await cluster.names(), recorder.fouls) == (set(), [])
         assert await left_of_domains(cluster) == []
 
 
@@ -189,8 +201,8 @@ async def test_pods_that_cannot_go_have_their_time_and_then_the_domain_goes_with
         assert "deletionTimestamp" not in domains(cluster)["demo-0"]["metadata"]
         await cluster.clock.advance(120)
         assert (domains(cluster), len(cluster.there(POD))) == ({}, 2)
-        (warning,) = await told(cluster, "ComputeDomainDrainTimedOut")
-        assert warning.startswith("ComputeDomain demo-0 goes although it is in use: 2 pods")
+        (warning,) = await event_messages(cluster, "ComputeDomainDrainTimedOut")
+        assert warning.startswith("ComputeDomain demo-0 is deleted although it is in use: 2 pods")
 
 
 async def test_who_comes_late_into_a_domain_that_is_being_deleted_leaves_nothing_on_the_nodes_in_the_end() -> None:

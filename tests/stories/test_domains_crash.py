@@ -10,7 +10,7 @@ from engine.runtime.session import Ending
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN
 from resources.base import kinds
 from tests.mnnvl.sets import auto, gpu, named
-from tests.stories.fabric import Witness, left_of_domains, rack
+from tests.stories.fabric import DomainRecorder, left_of_domains, rack
 from tests.stories.process import Killed
 from tests.stories.stage import Stage
 
@@ -40,7 +40,7 @@ async def take_down(cluster: Stage) -> None:
 async def ended(cluster: Stage) -> tuple[dict[str, Any], list[str]]:
     """What there is at the end, and what is left of domains, by kind: claims have names that nobody can know."""
     await cluster.clock.advance(60)
-    shape = {name: told for name, told in (await cluster.shape()).items() if not name.startswith("ResourceClaim ")}
+    shape = {name: shape for name, shape in (await cluster.shape()).items() if not name.startswith("ResourceClaim ")}
     return shape, sorted(one.partition(" ")[0] for one in await left_of_domains(cluster))
 
 
@@ -58,14 +58,14 @@ async def disturbed(story: Story, number: int, when: str) -> tuple[tuple[dict[st
     async with rack() as cluster:
         await story(cluster)
         first = cluster.start()
-        fouls = Witness(cluster, first).fouls
+        fouls = DomainRecorder(cluster, first).fouls
         first.dies_before, first.dies_after = (number, 0) if when == "before" else (0, number)
         with pytest.raises((Killed, ExceptionGroup)):
             await cluster.sync(first)
         second = cluster.start()
-        fouls += (witness := Witness(cluster, second)).fouls
+        fouls += (recorder := DomainRecorder(cluster, second)).fouls
         assert (await cluster.sync(second)).ending is Ending.DONE
-        return await ended(cluster), first.created + second.created, [*fouls, *witness.fouls]
+        return await ended(cluster), first.created + second.created, [*fouls, *recorder.fouls]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

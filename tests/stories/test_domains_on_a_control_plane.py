@@ -13,7 +13,7 @@ from engine.runtime.session import Ending
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from providers.sandbox.actors.settings import PARTS, Driver, Settings
+from providers.sandbox.actors.options import PARTS, ActorOptions, DriverOptions
 from providers.sandbox.installation.definitions import definitions
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, RESOURCE_SLICE
 from providers.sandbox.registry import run_actors
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 NAMESPACE = "fabric"
 NODES = 4
-SETTINGS = Settings(nodes=NODES, driver=Driver(parts=PARTS - {"daemonSets"}, imex_start=0.5))
+OPTIONS = ActorOptions(nodes=NODES, driver=DriverOptions(parts=PARTS - {"daemonSets"}, imex_start=0.5))
 FOLLOWED = (COMPUTE_DOMAIN, RESOURCE_CLAIM_TEMPLATE, RESOURCE_CLAIM, POD)
 
 
@@ -64,8 +64,8 @@ async def fabric(plane: ControlPlane) -> AsyncIterator[tuple[KubernetesClient, l
         async with connected(source, clock, field_manager="kubelet") as kubelet, connected(source, clock, field_manager="driver") as driver:
             await define(admin, NAMESPACE, *map(dict, definitions()))
             await until(admin, SERVICE_ACCOUNT, lambda there: "default" in there, NAMESPACE)
-            tasks.start_soon(run_actors, kubelet, clock, ("kubelet",), SETTINGS)
-            tasks.start_soon(run_actors, driver, clock, ("driver",), SETTINGS)
+            tasks.start_soon(run_actors, kubelet, clock, ("kubelet",), OPTIONS)
+            tasks.start_soon(run_actors, driver, clock, ("driver",), OPTIONS)
             await until(admin, RESOURCE_SLICE, lambda there: len(there) == NODES)
             for kind in FOLLOWED:
                 tasks.start_soon(follow, watcher, kind, (await admin.list(kind, NAMESPACE)).revision, seen)

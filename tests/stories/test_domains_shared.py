@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from providers.fabrics.nvidia_words import CLAIM, NAMED
-from providers.sandbox.actors.settings import PARTS, Driver
+from providers.fabrics.nvidia.names import CLAIM, NAMED
+from providers.sandbox.actors.options import PARTS, DriverOptions
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN
 from resources.base import kinds
 from resources.base.kinds import POD, RESOURCE_CLAIM_TEMPLATE
 from tests.builders import clique, group, podcliqueset
 from tests.mnnvl.sets import OPTED_OUT, auto, computedomain, gpu, gpus, named, said
-from tests.stories.fabric import Witness, domains, left_of_domains, pass_time, rack, templates_of, told, uids
+from tests.stories.fabric import DomainRecorder, domains, event_messages, left_of_domains, pass_time, rack, templates_of, uids
 from tests.stories.pods import clique_of, is_ready
 from tests.stories.stage import Stage
 
@@ -31,12 +31,12 @@ async def why(cluster: Stage) -> set[str]:
 
 async def test_two_sets_share_a_domain_and_the_last_one_takes_it_away() -> None:
     async with rack() as cluster, cluster.running() as ours:
-        witness = Witness(cluster, ours)
+        recorder = DomainRecorder(cluster, ours)
         for name in ("demo", "other"):
             await cluster.apply(named("rack", name))
         await pass_time(cluster, 30, step=2)
         first = uids(cluster)
-        assert (list(first), len(held(cluster)), await told(cluster, "ComputeDomainCreated")) == (
+        assert (list(first), len(held(cluster)), await event_messages(cluster, "ComputeDomainCreated")) == (
             ["rack"],
             2,
             ["ComputeDomain rack created"],
@@ -48,21 +48,21 @@ async def test_two_sets_share_a_domain_and_the_last_one_takes_it_away() -> None:
         await cluster.scale(kinds.PODCLIQUESET, "other", 0)
         await pass_time(cluster, 60, step=2)
 
-        assert (await left_of_domains(cluster), witness.fouls) == ([], [])
+        assert (await left_of_domains(cluster), recorder.fouls) == ([], [])
 
 
 async def test_one_leaves_while_another_joins_and_neither_is_harmed() -> None:
     async with rack() as cluster, cluster.running() as ours:
         await cluster.apply(named("rack"))
         await cluster.settle()
-        witness = Witness(cluster, ours)
+        recorder = DomainRecorder(cluster, ours)
         await cluster.delete(kinds.PODCLIQUESET, "demo")
         for number in range(6):
             await cluster.apply(named("rack", f"other-{number}"))
             await cluster.clock.advance(1)
         await cluster.clock.advance(120)
 
-        assert witness.fouls == []
+        assert recorder.fouls == []
         assert len(held(cluster)) == 6 and all(map(is_ready, held(cluster).values()))
 
 
@@ -71,7 +71,7 @@ async def test_a_user_s_domain_is_joined_and_left_as_it_was() -> None:
         await cluster.kubectl.create(COMPUTE_DOMAIN, "default", computedomain("rack", "my-channel"))
         await cluster.clock.advance(2)
         before = domains(cluster)["rack"]["metadata"]
-        witness = Witness(cluster, ours)
+        recorder = DomainRecorder(cluster, ours)
         await cluster.apply(named("rack"))
         await cluster.settle()
         assert {template for pod in held(cluster).values() for template in templates_of(pod)} == {"my-channel"}
@@ -82,7 +82,7 @@ async def test_a_user_s_domain_is_joined_and_left_as_it_was() -> None:
         assert [after.get(key) for key in ("uid", "labels", "finalizers", "ownerReferences")] == [
             before.get(key) for key in ("uid", "labels", "finalizers", "ownerReferences")
         ]
-        assert all(not done.endswith("e rack") and not done.startswith("patch") for done in witness.done)
+        assert all(not done.endswith("e rack") and not done.startswith("patch") for done in recorder.done)
 
 
 async def test_a_template_that_has_the_name_holds_the_pods_back_until_it_is_out_of_the_way() -> None:
@@ -95,7 +95,7 @@ async def test_a_template_that_has_the_name_holds_the_pods_back_until_it_is_out_
         await cluster.apply(auto(1))
         await cluster.clock.advance(60)
         assert cluster.there(POD) == {}
-        reason = "ResourceClaimTemplate demo-0 does not lead into ComputeDomain demo-0: it was not made by the DRA driver"
+        reason = "ResourceClaimTemplate demo-0 cannot be used for ComputeDomain demo-0: it was not created by the DRA driver"
         assert reason in await why(cluster)
         await cluster.delete(RESOURCE_CLAIM_TEMPLATE, "demo-0")
         await cluster.clock.advance(1200)
@@ -109,7 +109,7 @@ async def test_a_domain_of_somebody_else_stops_one_replica_and_no_other() -> Non
         await cluster.apply(auto(3))
         await cluster.clock.advance(60)
         assert sorted(clique_of(pod) for pod in cluster.there(POD).values()) == ["demo-0-worker", "demo-2-worker"]
-        (failed,) = await told(cluster, "ComputeDomainFailed")
+        (failed,) = await event_messages(cluster, "ComputeDomainFailed")
         assert failed.startswith("Failed to create ComputeDomain for replica 1: ComputeDomain default/demo-1 already exists")
         await cluster.delete(COMPUTE_DOMAIN, "demo-1")
         await cluster.clock.advance(120)
@@ -124,7 +124,7 @@ async def test_without_the_kind_who_asks_waits_and_who_does_not_is_served() -> N
         await cluster.apply(podcliqueset("plain", clique("worker")))
         await cluster.clock.advance(60)
         assert sorted(clique_of(pod) for pod in cluster.there(POD).values()) == ["demo-0-frontend", "plain-0-worker"]
-        (failed,) = await told(cluster, "ComputeDomainFailed")
+        (failed,) = await event_messages(cluster, "ComputeDomainFailed")
         assert failed.startswith("Failed to create ComputeDomain rack: the cluster does not serve ComputeDomain")
         for name in ("demo", "plain"):
             await cluster.delete(kinds.PODCLIQUESET, name)
@@ -156,7 +156,7 @@ async def test_C7_a_node_takes_one_pod_of_a_domain_and_the_others_wait_until_the
 
 
 async def test_C12_a_pod_runs_when_its_node_is_in_the_domain_and_not_before() -> None:
-    async with rack(driver=Driver(parts=PARTS - {"daemons"})) as cluster, cluster.running():
+    async with rack(driver=DriverOptions(parts=PARTS - {"daemons"})) as cluster, cluster.running():
         await cluster.apply(auto(1))
         await cluster.clock.advance(120)
         (pod,) = held(cluster).values()
@@ -169,12 +169,12 @@ async def test_an_update_of_all_pods_leaves_the_domain_alone() -> None:
     async with rack() as cluster, cluster.running() as ours:
         await cluster.apply(auto(1, gpu(replicas=2)))
         await cluster.settle()
-        before, pods, witness = uids(cluster), set(cluster.there(POD)), Witness(cluster, ours)
+        before, pods, recorder = uids(cluster), set(cluster.there(POD)), DomainRecorder(cluster, ours)
         newer = {"containers": [{**gpu()["spec"]["podSpec"]["containers"][0], "image": "example/model:2"}]}
         await cluster.apply(auto(1, gpu(replicas=2, pod_spec=newer)))
         await pass_time(cluster, 180, step=5)
 
-        assert (uids(cluster), witness.fouls) == (before, [])
+        assert (uids(cluster), recorder.fouls) == (before, [])
         assert pods.isdisjoint(cluster.there(POD)) and all(map(is_ready, cluster.there(POD).values()))
         assert {template for pod in held(cluster).values() for template in templates_of(pod)} == {"demo-0"}
 
@@ -184,12 +184,16 @@ async def test_a_gang_that_is_recycled_comes_back_into_the_same_domain() -> None
         members = auto(1, gpu(replicas=2), gpu("leader"), groups=(group("pool", "leader"),), terminationDelay="10s")
         await cluster.apply(members)
         await cluster.settle()
-        before, pods, witness = uids(cluster), {one["metadata"]["uid"] for one in cluster.there(POD).values()}, Witness(cluster, ours)
+        before, pods, recorder = (
+            uids(cluster),
+            {one["metadata"]["uid"] for one in cluster.there(POD).values()},
+            DomainRecorder(cluster, ours),
+        )
         for name, pod in cluster.there(POD).items():
             if clique_of(pod) == "demo-0-worker":
                 cluster.fail(name, "unready")
         await cluster.clock.advance(180)
 
-        assert (uids(cluster), witness.fouls) == (before, [])
+        assert (uids(cluster), recorder.fouls) == (before, [])
         assert pods.isdisjoint({one["metadata"]["uid"] for one in cluster.there(POD).values()})
         assert len(held(cluster)) == 3 and all(map(is_ready, held(cluster).values()))

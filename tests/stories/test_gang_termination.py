@@ -92,6 +92,25 @@ async def test_a_group_below_its_minimum_takes_the_whole_replica_along() -> None
         assert replaced(cluster, before) == set(before)
 
 
+async def test_a_group_below_its_minimum_takes_the_whole_replica_along_although_one_of_its_replicas_is_pending() -> None:
+    async with stage(nodes=1) as cluster, cluster.running():
+        await cluster.apply(demo(replicas=2, minimum=1))
+        await cluster.settle()
+        await cluster.kubectl.patch(kinds.NODE, "", "node-0000", {"spec": {"unschedulable": True}})
+        before = uids(cluster)
+        fail(cluster, "llm-0-pool-0-worker")
+        await cluster.clock.advance(DELAY + MINUTES)
+        assert replaced(cluster, before) == {"llm-0-pool-0-leader", "llm-0-pool-0-worker"}
+
+        before = uids(cluster)
+        fail(cluster, "llm-0-pool-1-worker")
+        await cluster.clock.advance(DELAY - MINUTES)
+        assert replaced(cluster, before) == set()
+
+        await cluster.clock.advance(2 * MINUTES)
+        assert replaced(cluster, before) == set(before)
+
+
 async def test_who_recovers_in_time_is_spared_and_a_second_breach_has_the_whole_delay() -> None:
     async with stage() as cluster, cluster.running():
         await cluster.apply(demo())
@@ -115,8 +134,8 @@ async def test_a_gang_that_was_never_scheduled_waits_for_ever() -> None:
 
         await cluster.clock.advance(3 * DELAY)
 
-        told = find(cluster.there(kinds.PODCLIQUE)["llm-0-router"]["status"]["conditions"], BREACHED) or {}
-        assert (told["status"], told["reason"]) == ("True", "ScheduledReplicasBelowMinAvailable")
+        condition = find(cluster.there(kinds.PODCLIQUE)["llm-0-router"]["status"]["conditions"], BREACHED) or {}
+        assert (condition["status"], condition["reason"]) == ("True", "ScheduledReplicasBelowMinAvailable")
         assert uids(cluster) == before != {}
 
 

@@ -1,4 +1,4 @@
-"""Gangs: all of the minimum or nothing, whatever there is room for; and what is short is told."""
+"""Gangs: all of the minimum or nothing, whatever there is room for; and the shortage is reported."""
 
 import pytest
 
@@ -130,6 +130,6 @@ async def test_what_a_gang_is_short_of_is_told() -> None:
 
         seen = await cluster.look()
         workload = summary(seen.world.roots[0], seen.planned.plans[0])
-        assert workload.state == "waiting"
+        assert workload.state == "pending"
         assert [(gang.name, gang.phase, gang.pods, gang.ready) for gang in workload.gangs] == [("web-0", "Pending", 3, 0)]
         assert "2 Insufficient cpu" in workload.waits[0].why

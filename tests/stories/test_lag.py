@@ -11,7 +11,7 @@ from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.mnnvl.sets import auto, gpu, named
 from tests.stories.domains import assert_invariants
-from tests.stories.fabric import Witness, left_of_domains, rack
+from tests.stories.fabric import DomainRecorder, left_of_domains, rack
 from tests.stories.lag import LONGEST, lagging
 from tests.stories.pods import images, is_leaving, is_ready
 from tests.stories.process import Call, Killed, Process
@@ -114,12 +114,12 @@ async def test_a_gang_is_recycled_once_and_no_other() -> None:
 @pytest.mark.parametrize("seed", range(2))
 async def test_domains_come_before_their_pods_and_go_after_them(seed: int) -> None:
     async with rack() as cluster, cluster.running(lagging(cluster, seed)) as ours:
-        witness = Witness(cluster, ours)
+        recorder = DomainRecorder(cluster, ours)
         for manifest in (auto(2, gpu()), named("rack", "one"), named("rack", "other")):
             await cluster.apply(manifest)
         await settle(cluster, ours)
         assert all(map(is_ready, cluster.there(kinds.POD).values()))
-        joining = witness.done.count("patch rack")
+        joining = recorder.done.count("patch rack")
 
         await cluster.scale(kinds.PODCLIQUESET, "demo", 1)
         await cluster.delete(kinds.PODCLIQUESET, "one")
@@ -134,7 +134,7 @@ async def test_domains_come_before_their_pods_and_go_after_them(seed: int) -> No
         for name in ("demo", "one"):
             await cluster.delete(kinds.PODCLIQUESET, name)
         await settle(cluster, ours)
-        assert (await left_of_domains(cluster), witness.fouls) == ([], [])
+        assert (await left_of_domains(cluster), recorder.fouls) == ([], [])
         # Who is told that a domain has changed looks at it, instead of trying again until the news comes.
         assert joining <= 3
 

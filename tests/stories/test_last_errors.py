@@ -1,4 +1,4 @@
-"""Last errors: what could not be done is told where it is missing, for as long as that is so, and by whoever has tried."""
+"""Last errors: failed calls are reported by the object that lacks something, as long as they fail, and by the process that made them."""
 
 from typing import Any
 
@@ -43,17 +43,17 @@ async def test_what_could_not_be_done_is_told_on_the_object_that_lacks_it() -> N
     async with stage() as cluster:
         await trouble(cluster)
 
-        told = await errors(cluster, kinds.PODCLIQUE, "web-0-front")
-        assert [entry["code"] for entry in told] == ["ERR_CREATE_POD"] * 2
-        assert "[Operation: Sync, Code: ERR_CREATE_POD] message: create Pod/default/web-0-front-" in told[0]["description"]
-        assert told[0]["description"].endswith("cause: exceeded quota")
-        assert len({entry["description"] for entry in told}) == 2
+        reported = await errors(cluster, kinds.PODCLIQUE, "web-0-front")
+        assert [entry["code"] for entry in reported] == ["ERR_CREATE_POD"] * 2
+        assert "[Operation: Sync, Code: ERR_CREATE_POD] message: create Pod/default/web-0-front-" in reported[0]["description"]
+        assert reported[0]["description"].endswith("cause: exceeded quota")
+        assert len({entry["description"] for entry in reported}) == 2
         assert await errors(cluster, kinds.PODCLIQUE, "web-0-g-0-back") == []
         (entry,) = await errors(cluster, kinds.PODCLIQUESET, "web")
         prefix = "failed to sync RoleBinding: [Operation: Sync, Code: ERR_SYNC_ROLEBINDING] message: create RoleBinding/default/"
         assert entry["code"] == "ERR_SYNC_ROLEBINDING"
         assert entry["description"] == f"{prefix}grove.io:pcs:web, cause: you may not escalate"
-        assert len({entry["observedAt"], *(each["observedAt"] for each in told)}) == 1
+        assert len({entry["observedAt"], *(each["observedAt"] for each in reported)}) == 1
 
 
 async def test_it_is_taken_back_once_it_is_done() -> None:
@@ -118,12 +118,12 @@ async def test_an_error_that_lasts_is_told_once_by_the_loop_and_taken_back_when_
         ours.refuses = stumble
         async with cluster.running(ours):
             await cluster.clock.advance(60)
-            told = await errors(cluster, kinds.PODCLIQUE, "web-0-front")
+            reported = await errors(cluster, kinds.PODCLIQUE, "web-0-front")
             ours.writes.clear()
             await cluster.clock.advance(300)
             assert next(tries) > 20
-            assert await errors(cluster, kinds.PODCLIQUE, "web-0-front") == told
-            assert len(told) == 2
+            assert await errors(cluster, kinds.PODCLIQUE, "web-0-front") == reported
+            assert len(reported) == 2
             assert ours.writes == {}
 
             ours.refuses = lambda call: None

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from engine.ids import Kind
-from providers.asking import allowed, ask, offer
-from providers.fabrics.nvidia import Nvidia
-from providers.fabrics.nvidia_words import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN_LABEL, TARGET_LABEL
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.fabrics.nvidia.names import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN_LABEL, TARGET_LABEL
 from providers.kubernetes.client import KubernetesClient
+from providers.queries import missing_verbs, run_queries, served_apis
 from providers.sandbox.installation.definitions import definitions
 from providers.sandbox.installation.installation import installation, slice_of
 from resources.base import kinds
@@ -68,12 +68,12 @@ async def until(admin: KubernetesClient, kind: Kind, well: Callable[[Body], bool
     raise AssertionError(f"no {kind.name} is as it should be")
 
 
-async def told(admin: KubernetesClient) -> list[Diagnosis]:
+async def diagnoses(admin: KubernetesClient) -> list[Diagnosis]:
     """What is said of the domain."""
     domain = COMPUTE_DOMAIN.id(NAMESPACE, "demo-0")
-    answers = await ask(admin, FABRIC.clues(domain), await offer(admin))
-    assert [answer.fault for answer in answers.known.values() if answer.fault] == []
-    return list(FABRIC.explain(domain, answers, LATE))
+    answers = await run_queries(admin, FABRIC.domain_queries(domain), await served_apis(admin))
+    assert [answer.error for answer in answers.results.values() if answer.error] == []
+    return list(FABRIC.diagnose(domain, answers, LATE))
 
 
 def has_no_room(body: Body) -> bool:
@@ -92,7 +92,7 @@ async def test_a_real_server_s_words_are_understood(control_plane: ControlPlane)
         try:
             await admin.create(kinds.POD, NAMESPACE, pod("early", node))
             await until(admin, kinds.EVENT, lambda body: body.get("reason") == "FailedResourceClaimCreation")
-            early = await told(admin)
+            early = await diagnoses(admin)
             await admin.delete(kinds.POD, NAMESPACE, "early", grace=0)
 
             spec = {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "demo-0"}}}
@@ -103,21 +103,21 @@ async def test_a_real_server_s_words_are_understood(control_plane: ControlPlane)
             await until(admin, kinds.POD, lambda body: body["metadata"]["name"] == "a" and bool(body["spec"].get("nodeName")))
             await admin.create(kinds.POD, NAMESPACE, pod("b", node))
             await until(admin, kinds.POD, lambda body: body["metadata"]["name"] == "b" and has_no_room(body))
-            capacity_notes = await told(admin)
+            capacity_notes = await diagnoses(admin)
 
-            offered = await offer(admin)
-            answers = await ask(admin, FABRIC.questions(), offered)
-            rights = await allowed(admin, permissions(BLUEPRINTS, SETUP, "default"), "")
-            judged = {check.what: check for check in checks(Installation(offered, answers, ()), rights, SETUP.fabrics)}
+            offered = await served_apis(admin)
+            answers = await run_queries(admin, FABRIC.installation_queries(), offered)
+            rights = await missing_verbs(admin, permissions(BLUEPRINTS, SETUP, "default"), "")
+            judged = {check.subject: check for check in checks(Installation(offered, answers, ()), rights, SETUP.fabrics)}
         finally:
             for kind, body in shared:
                 await admin.delete(kind, "", body["metadata"]["name"])
 
     assert [one.cause for one in early if "FailedResourceClaimCreation" in one.observation] == [
-        "ResourceClaimTemplate demo-0 is not there: ComputeDomain demo-0 does not exist"
+        "ResourceClaimTemplate demo-0 does not exist: ComputeDomain demo-0 does not exist"
     ]
     (full,) = [one for one in capacity_notes if "cannot allocate all claims" in one.observation]
-    assert full.observation.startswith("pod b: Pending") and f"{node} by pod {NAMESPACE}/a of this domain" in full.cause
+    assert full.observation.startswith("pod b: Pending") and f"{node} is used by pod {NAMESPACE}/a of this domain" in full.cause
     good = [
         "server version",
         "CRD podcliquesets.grove.io",

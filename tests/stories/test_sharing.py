@@ -85,7 +85,7 @@ async def test_scaling_in_leaves_no_claim_behind_and_none_that_is_used_goes() ->
         assert report.ending is Ending.DONE
         assert await claims(cluster) == [
             "llm-0-pool-0-fabric",
-            *(f"llm-0-pool-0-worker-{seat}-device" for seat in range(3)),
+            *(f"llm-0-pool-0-worker-{index}-device" for index in range(3)),
             "llm-all-cache",
         ]
 

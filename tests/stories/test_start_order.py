@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 import pytest
+from initc.place import Place
 
 from engine.runtime.session import Ending
-from initc.place import Place
 from initc.wait import wait
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
@@ -55,7 +55,7 @@ async def test_workers_start_when_their_leader_is_ready_and_a_gateway_after_both
 
         assert (report.ending, cluster.process.refused) == (Ending.DONE, [])
         pods = await by_host(cluster)
-        workers = [pods[f"web-0-worker-{seat}"] for seat in range(3)]
+        workers = [pods[f"web-0-worker-{index}"] for index in range(3)]
         assert (cluster.clock.now() - made_at).total_seconds() >= 20
         assert all(started_at(worker) >= ready_at(pods["web-0-leader-0"]) for worker in workers)
         assert started_at(pods["web-0-gateway-0"]) >= max(map(ready_at, workers))
@@ -104,7 +104,7 @@ async def test_a_token_that_is_not_there_yet_holds_the_pods_that_need_it_and_say
         (plan,) = report.plans
         assert (report.ending, report.timed_out) == (Ending.FAILED, True)
         assert {held.why for held in plan.deferred} == {
-            "web-0-worker starts after web-0-leader, which it cannot see until Secret web-ic-sat holds its token"
+            "web-0-worker starts after web-0-leader; Secret web-ic-sat does not contain the token to watch them yet"
         }
         assert {held.id.kind for held in plan.deferred} == {"Pod"} and len(plan.deferred) == 2
         # The leader is made, but its gang is not whole: whoever places gangs waits for the workers, and so does it.

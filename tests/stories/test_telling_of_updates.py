@@ -16,7 +16,7 @@ from tests.stories.stage import Stage, stage
 pytestmark = pytest.mark.anyio
 
 FIRST = "another replica is updated first"
-NEXT = "one at a time"
+NEXT = "one unit is updated at a time"
 AGAIN = "the last one replaced is not ready yet"
 
 
@@ -27,7 +27,7 @@ def workload(version: int) -> dict[str, Any]:
     return podcliqueset("llm", *cliques, groups=(group("pool", "worker", replicas=2),), replicas=2)
 
 
-async def told(cluster: Stage) -> Report:
+async def diff_report(cluster: Stage) -> Report:
     """What `engine diff` reports now."""
     seen = await cluster.look()
     return compose(seen.planned.plans, BLUEPRINTS[0].part_of, objections=seen.planned.objections, incomplete=seen.world.incomplete)
@@ -36,7 +36,7 @@ async def told(cluster: Stage) -> Report:
 def waits(report: Report) -> Mapping[str, str]:
     """What waits for its turn, and why, by clique, as JSON has it."""
     (root,) = document(report)["roots"]
-    return {one["object"]["name"]: one["why"] for one in root["waiting"] if "of an old template" in one["why"]}
+    return {one["object"]["name"]: one["why"] for one in root["pending"] if "pods are outdated" in one["why"]}
 
 
 def deletes(report: Report) -> list[tuple[str, str]]:
@@ -56,13 +56,13 @@ async def test_before_it_begins_the_first_unit_is_named_and_everything_else_wait
         await cluster.sync()
 
         await cluster.apply(workload(2))
-        report = await told(cluster)
+        report = await diff_report(cluster)
 
         ((pod, why),) = deletes(report)
         assert pod.startswith("llm-0-router-") and why == "the template has changed"
         left = waits(report)
-        assert left["llm-0-router"] == f"1 of 2 pods are of an old template: {NEXT}"
-        assert left["llm-1-router"] == f"2 of 2 pods are of an old template: {FIRST}"
+        assert left["llm-0-router"] == f"1 of 2 pods are outdated: {NEXT}"
+        assert left["llm-1-router"] == f"2 of 2 pods are outdated: {FIRST}"
         assert {name: why.partition(": ")[2] for name, why in left.items() if "-pool-" in name} == {
             "llm-0-pool-0-worker": NEXT,
             "llm-0-pool-1-worker": NEXT,
@@ -85,11 +85,11 @@ async def test_while_a_unit_is_replaced_no_other_is_named_and_all_wait_for_it() 
             await cluster.apply(workload(2))
             await cluster.clock.advance(4)
 
-            report = await told(cluster)
+            report = await diff_report(cluster)
             assert deletes(report) == []
-            assert waits(report)["llm-0-router"] == f"1 of 2 pods are of an old template: {AGAIN}"
-            assert waits(report)["llm-0-pool-1-worker"] == f"1 of 1 pods are of an old template: {AGAIN}"
-            assert waits(report)["llm-1-router"] == f"2 of 2 pods are of an old template: {FIRST}"
+            assert waits(report)["llm-0-router"] == f"1 of 2 pods are outdated: {AGAIN}"
+            assert waits(report)["llm-0-pool-1-worker"] == f"1 of 1 pods are outdated: {AGAIN}"
+            assert waits(report)["llm-1-router"] == f"2 of 2 pods are outdated: {FIRST}"
             assert any("PodClique/llm-0-router" in line and "1 of 2 pods ready" in line for line in lines(report))
             assert any("PodClique/llm-0-router" in line and line.endswith(AGAIN) for line in lines(report))
 
@@ -103,8 +103,8 @@ async def test_what_waits_grows_less_from_step_to_step_until_nothing_is_left_to_
             await cluster.apply(workload(2))
             for _ in range(120):
                 await cluster.clock.advance(1)
-                left.append(len(waits(await told(cluster))))
+                left.append(len(waits(await diff_report(cluster))))
 
         assert left == sorted(left, reverse=True)
         assert (left[0], left[-1]) == (6, 0)
-        assert lines(await told(cluster))[-1] == "No operations."
+        assert lines(await diff_report(cluster))[-1] == "No operations."

@@ -1,4 +1,4 @@
-"""What is told where a real server says no: errors in the state of who lacks something, events on it, and nothing of either afterwards."""
+"""What is reported when a real server refuses calls: `lastErrors` in statuses and Events, and neither afterwards."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.stories.test_control_plane import Audit, connection, define, synced
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
-NAMESPACE = "told"
+NAMESPACE = "reported"
 QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas", status=True)
 LONG = "w" * 30
 
@@ -39,16 +39,16 @@ async def test_what_a_quota_refuses_is_told_and_taken_back_when_there_is_room(co
         await admin.create(kinds.PODCLIQUESET, NAMESPACE, podcliqueset("web", clique(LONG, 3), namespace=NAMESPACE))
         assert (await synced(control_plane, NAMESPACE)).ending is Ending.FAILED
 
-        told = await errors(admin)
+        reported = await errors(admin)
         events = [event for event in (await admin.list(kinds.EVENT, NAMESPACE)).items if event["reason"] == "PodCreateFailed"]
-        assert [entry["code"] for entry in told] == ["ERR_CREATE_POD"] * 2
-        assert all("exceeded quota: few" in entry["description"] for entry in told)
+        assert [entry["code"] for entry in reported] == ["ERR_CREATE_POD"] * 2
+        assert all("exceeded quota: few" in entry["description"] for entry in reported)
         assert {(event["type"], event["involvedObject"]["name"]) for event in events} == {("Warning", f"web-0-{LONG}")}
         assert {event["source"]["component"] for event in events} == {"podclique-controller"}
 
         audit = Audit(control_plane)
         assert (await synced(control_plane, NAMESPACE)).ending is Ending.FAILED
-        assert (await errors(admin), audit.read().writes) == (told, {"create pods": 2})
+        assert (await errors(admin), audit.read().writes) == (reported, {"create pods": 2})
 
         await admin.delete(QUOTA, NAMESPACE, "few")
         assert (await synced(control_plane, NAMESPACE)).ending is Ending.DONE

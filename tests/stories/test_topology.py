@@ -101,12 +101,12 @@ async def drift(cluster: Stage) -> tuple[str, str, int | None]:
     """What the binding says of its schedulers: the answer, what is wrong with the first, and which generation was dealt with."""
     (found,) = await cluster.objects(kinds.TOPOLOGY_BINDING)
     (condition,) = found["status"]["conditions"]
-    told = found["status"]["schedulerTopologyStatuses"][0].get("message", "")
-    return condition["reason"], told, found["status"].get("observedGeneration")
+    message = found["status"]["schedulerTopologyStatuses"][0].get("message", "")
+    return condition["reason"], message, found["status"].get("observedGeneration")
 
 
-async def told(cluster: Stage) -> list[str]:
-    """What people have been told about the binding, in order."""
+async def event_reasons(cluster: Stage) -> list[str]:
+    """The reasons of the Events about the binding, in order."""
     events = [one for one in await cluster.objects(kinds.EVENT) if one["involvedObject"]["kind"] == kinds.TOPOLOGY_BINDING.name]
     assert {(one["source"]["component"], one["metadata"]["namespace"]) for one in events} <= {("clustertopology-controller", "default")}
     return [one["reason"] for one in sorted(events, key=lambda one: (one["lastTimestamp"], one["metadata"]["name"]))]
@@ -130,7 +130,7 @@ async def test_a_scheduler_s_topology_follows_the_binding_and_goes_with_it() -> 
 
         assert (await cluster.sync()).ending is Ending.DONE
         assert cluster.process.count == 0
-        assert await told(cluster) == ["TopologyInSync"]
+        assert await event_reasons(cluster) == ["TopologyInSync"]
 
         await cluster.kubectl.delete(kinds.TOPOLOGY_BINDING, "", "hall")
         assert (await cluster.sync()).ending is Ending.DONE
@@ -151,7 +151,7 @@ async def test_a_topology_of_others_is_told_of_when_it_drifts_and_when_it_is_bac
             assert await drift(cluster) == (reason, trouble, 2)
             await cluster.clock.advance(5)
 
-        assert await told(cluster) == ["TopologyDriftDetected", "TopologyInSync"]
+        assert await event_reasons(cluster) == ["TopologyDriftDetected", "TopologyInSync"]
         assert list(cluster.there(MAP)) == ["theirs"]
 
 
@@ -238,4 +238,4 @@ async def test_an_installation_that_is_older_than_bindings_lacks_nothing_else() 
 
         report = await cluster.sync()
 
-        assert (report.ending, report.seen.world.unserved) == (Ending.DONE, frozenset({"ClusterTopologyBinding"}))
+        assert (report.ending, report.last_pass.world.unserved) == (Ending.DONE, frozenset({"ClusterTopologyBinding"}))

@@ -111,7 +111,7 @@ async def test_an_interrupted_sync_is_completed_by_the_next_one() -> None:
         report = await cluster.sync(ours, stop=stop)
 
         assert report.ending is Ending.INTERRUPTED
-        assert report.undone
+        assert report.not_started
         assert ours.count < 6 + 24
         assert (await cluster.sync()).ending is Ending.DONE
         assert len(await cluster.objects(kinds.POD)) == 4
@@ -151,8 +151,8 @@ async def test_an_object_of_others_that_has_one_of_our_names_is_left_alone_and_t
         report = await cluster.sync()
 
         assert report.ending is Ending.FAILED
-        assert [held.id.name for held in report.collisions] == ["web-0"]
-        assert "not controlled by PodCliqueSet default/web" in report.collisions[0].why
+        assert [held.id.name for held in report.name_conflicts] == ["web-0"]
+        assert "not controlled by PodCliqueSet default/web" in report.name_conflicts[0].why
         assert "labels" not in (await cluster.kubectl.get(kinds.SERVICE, "default", "web-0"))["metadata"]
         assert len(await cluster.objects(kinds.POD)) == 4
 

@@ -37,7 +37,7 @@ def image(version: int) -> set[str]:
     return {f"example/worker:{version}"}
 
 
-def told(cluster: Stage, kind: Kind, name: str) -> Mapping[str, Any]:
+def status_of(cluster: Stage, kind: Kind, name: str) -> Mapping[str, Any]:
     """The status of an object."""
     status: Mapping[str, Any] = cluster.there(kind)[name].get("status") or {}
     return status
@@ -45,18 +45,18 @@ def told(cluster: Stage, kind: Kind, name: str) -> Mapping[str, Any]:
 
 def is_over(cluster: Stage, name: str, version: int) -> bool:
     """Whether everything runs the version, serves, and the set says so."""
-    pods, status = cluster.there(kinds.POD).values(), told(cluster, kinds.PODCLIQUESET, name)
+    pods, status = cluster.there(kinds.POD).values(), status_of(cluster, kinds.PODCLIQUESET, name)
     ended = "updateEndedAt" in status.get("updateProgress", {}) and status["updatedReplicas"] == status["replicas"]
     return ended and images(pods) == image(version) and all(map(is_ready, pods))
 
 
 async def diary(cluster: Stage, name: str, version: int, *subjects: tuple[Kind, str]) -> list[list[Mapping[str, Any]]]:
-    """What these objects tell, second by second, until the update is over."""
+    """The statuses of these objects, second by second, until the update is over."""
     pages: list[list[Mapping[str, Any]]] = []
     while not is_over(cluster, name, version):
         assert len(pages) < 300, "the update does not end"
         await cluster.clock.advance(1)
-        pages.append([told(cluster, *subject) for subject in subjects])
+        pages.append([status_of(cluster, *subject) for subject in subjects])
     return pages
 
 
@@ -84,7 +84,7 @@ async def test_a_clique_tells_whose_turn_it_is_and_who_has_had_theirs() -> None:
     async with stage() as cluster, cluster.running() as ours:
         await cluster.apply(plain(1))
         await cluster.settle()
-        at_rest = told(cluster, kinds.PODCLIQUE, "web-0-worker")
+        at_rest = status_of(cluster, kinds.PODCLIQUE, "web-0-worker")
         assert at_rest["updateProgress"]["updateStartedAt"] == at_rest["updateProgress"]["updateEndedAt"]
         umpire = Umpire(cluster, ours)
 
@@ -101,12 +101,12 @@ async def test_a_clique_tells_whose_turn_it_is_and_who_has_had_theirs() -> None:
         assert all(after["updatedReplicas"] - before["updatedReplicas"] in (0, 1) for before, after in pairwise(rolling))
 
         await cluster.settle()
-        ended = told(cluster, kinds.PODCLIQUE, "web-0-worker")
+        ended = status_of(cluster, kinds.PODCLIQUE, "web-0-worker")
         assert breached(ended)["status"] == "False"
         assert ended["updatedReplicas"] == ended["readyReplicas"] == 3
         assert "readyPodsSelectedToUpdate" not in ended["updateProgress"]
         assert ended["currentPodTemplateHash"] == ended["updateProgress"]["podTemplateHash"] != at_rest["currentPodTemplateHash"]
-        generation = told(cluster, kinds.PODCLIQUESET, "web")["currentGenerationHash"]
+        generation = status_of(cluster, kinds.PODCLIQUESET, "web")["currentGenerationHash"]
         assert ended["currentPodCliqueSetGenerationHash"] == ended["updateProgress"]["podCliqueSetGenerationHash"] == generation
 
 
@@ -132,10 +132,10 @@ async def test_replicas_of_a_group_are_replaced_as_a_whole_one_after_the_other()
         assert {page["updateProgress"]["totalPodCliquesCount"] for page in rolling} == {4}
 
         await cluster.settle()
-        ended = told(cluster, kinds.SCALING_GROUP, "llm-0-pool")
+        ended = status_of(cluster, kinds.SCALING_GROUP, "llm-0-pool")
         assert "readyReplicaIndicesSelectedToUpdate" not in ended["updateProgress"]
         assert (ended["updatedReplicas"], ended["updateProgress"]["updatedPodCliquesCount"]) == (2, 4)
-        assert ended["currentPodCliqueSetGenerationHash"] == told(cluster, kinds.PODCLIQUESET, "llm")["currentGenerationHash"]
+        assert ended["currentPodCliqueSetGenerationHash"] == status_of(cluster, kinds.PODCLIQUESET, "llm")["currentGenerationHash"]
         assert breached(ended)["status"] == "False"
         members = [body for name, body in cluster.there(kinds.PODCLIQUE).items() if "-pool-" in name]
         assert not any("updateProgress" in body["status"] for body in members)
@@ -161,7 +161,7 @@ async def test_replicas_of_a_set_are_updated_one_after_the_other(minimum: int) -
         assert min(page["availableReplicas"] for page in pages) == (3 if minimum == 1 else 2)
 
         await cluster.settle()
-        ended = told(cluster, kinds.PODCLIQUESET, "llm")
+        ended = status_of(cluster, kinds.PODCLIQUESET, "llm")
         assert "currentlyUpdating" not in ended["updateProgress"]
         assert (ended["updateProgress"]["updatedPodCliquesCount"], ended["updateProgress"]["updatedPodCliqueScalingGroupsCount"]) == (3, 3)
 
@@ -173,12 +173,12 @@ async def test_an_edit_in_the_middle_wins_and_begins_the_progress_anew() -> None
         umpire = Umpire(cluster, ours)
         await cluster.apply(whole(2))
         await cluster.until(lambda: len(umpire.takes) == 3)
-        first = told(cluster, kinds.PODCLIQUESET, "llm")
+        first = status_of(cluster, kinds.PODCLIQUESET, "llm")
 
         await cluster.apply(whole(3))
         await cluster.until(lambda: is_over(cluster, "llm", 3))
 
-        last = told(cluster, kinds.PODCLIQUESET, "llm")
+        last = status_of(cluster, kinds.PODCLIQUESET, "llm")
         assert umpire.fouls == []
         assert last["updateProgress"]["updateStartedAt"] > first["updateProgress"]["updateStartedAt"]
         assert last["currentGenerationHash"] != first["currentGenerationHash"]
@@ -193,7 +193,7 @@ async def test_an_edit_that_is_taken_back_takes_away_only_what_had_followed_it()
         before = set(cluster.there(kinds.POD))
         umpire = Umpire(cluster, ours)
         await cluster.apply(plain(2))
-        await cluster.until(lambda: "updateProgress" in told(cluster, kinds.PODCLIQUESET, "web"))
+        await cluster.until(lambda: "updateProgress" in status_of(cluster, kinds.PODCLIQUESET, "web"))
         assert len(umpire.takes) == 1
 
         await cluster.apply(plain(1))
@@ -224,8 +224,8 @@ async def test_labels_of_the_new_version_are_never_on_what_runs_the_old_one() ->
 
 async def test_who_is_healed_before_its_turn_is_of_the_old_version_through_and_through() -> None:
     def labelled(version: int, **annotations: str) -> Body:
-        told = {**SLOW, "version": str(version), **annotations}
-        worker = clique("worker", 2, minAvailable=1, pod_spec=running(version), labels={"version": str(version)}, annotations=told)
+        own = {**SLOW, "version": str(version), **annotations}
+        worker = clique("worker", 2, minAvailable=1, pod_spec=running(version), labels={"version": str(version)}, annotations=own)
         return podcliqueset("web", worker, groups=(group("pool", "worker", replicas=2),))
 
     async with stage() as cluster, cluster.running():
@@ -257,13 +257,29 @@ async def test_a_template_that_never_serves_takes_one_unit_and_no_more_and_the_n
 
         assert len(umpire.takes) == 1
         assert len([pod for pod in cluster.there(kinds.POD).values() if not is_ready(pod)]) == 1
-        assert told(cluster, kinds.PODCLIQUESET, "llm")["updateProgress"]["currentlyUpdating"][0]["replicaIndex"] == 0
+        assert status_of(cluster, kinds.PODCLIQUESET, "llm")["updateProgress"]["currentlyUpdating"][0]["replicaIndex"] == 0
 
         await cluster.apply(whole(3, 2))
         await cluster.until(lambda: is_over(cluster, "llm", 3))
 
         assert umpire.fouls == []
         assert len(umpire.takes) <= 8
+
+
+async def test_a_replica_whose_new_pods_do_not_become_ready_is_named_as_the_one_being_updated() -> None:
+    def manifest(version: int, **annotations: str) -> Body:
+        return podcliqueset("web", clique("worker", pod_spec=running(version), annotations={**SLOW, **annotations}), replicas=2)
+
+    async with stage() as cluster, cluster.running():
+        await cluster.apply(manifest(1))
+        await cluster.settle()
+
+        await cluster.apply(manifest(2, **{"sandbox.grove.io/fail": "never-ready"}))
+        for _ in range(12):
+            await cluster.clock.advance(10)
+            (updating,) = status_of(cluster, kinds.PODCLIQUESET, "web")["updateProgress"]["currentlyUpdating"]
+            assert updating["replicaIndex"] == 0
+        assert images(pod for pod in cluster.there(kinds.POD).values() if clique_of(pod) == "web-1-worker") == image(1)
 
 
 async def test_on_delete_people_decide_when() -> None:
@@ -280,18 +296,18 @@ async def test_on_delete_people_decide_when() -> None:
         await cluster.apply(second)
         await cluster.settle()
         assert set(cluster.there(kinds.POD)) == before
-        progress = told(cluster, kinds.PODCLIQUESET, "llm")["updateProgress"]
+        progress = status_of(cluster, kinds.PODCLIQUESET, "llm")["updateProgress"]
         assert progress["updateStartedAt"] == progress["updateEndedAt"]
-        assert told(cluster, kinds.PODCLIQUE, "llm-0-pool-1-worker")["updatedReplicas"] == 0
-        assert told(cluster, kinds.PODCLIQUESET, "llm")["updatedReplicas"] == 0
+        assert status_of(cluster, kinds.PODCLIQUE, "llm-0-pool-1-worker")["updatedReplicas"] == 0
+        assert status_of(cluster, kinds.PODCLIQUESET, "llm")["updatedReplicas"] == 0
 
         for name in sorted(before):
             await cluster.delete(kinds.POD, name)
         await cluster.settle()
         assert umpire.takes == umpire.fouls == []
         assert images(cluster.there(kinds.POD).values()) == image(2)
-        assert told(cluster, kinds.PODCLIQUE, "llm-0-pool-1-worker")["updatedReplicas"] == 2
-        assert told(cluster, kinds.PODCLIQUESET, "llm")["updatedReplicas"] == 1
+        assert status_of(cluster, kinds.PODCLIQUE, "llm-0-pool-1-worker")["updatedReplicas"] == 2
+        assert status_of(cluster, kinds.PODCLIQUESET, "llm")["updatedReplicas"] == 1
 
 
 async def test_what_was_scaled_by_hand_keeps_its_number_through_an_update_and_newcomers_are_new() -> None:

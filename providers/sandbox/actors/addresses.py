@@ -1,4 +1,4 @@
-"""Addresses: the IPs of simulated nodes and pods, no two pods at once with the same."""
+"""Addresses: the IPs of simulated nodes and pods; no two pods have the same at a time."""
 
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
@@ -13,29 +13,29 @@ def node_address(number: int) -> str:
 
 
 class Addresses:
-    """Who has which address of a network. What pods have already is told by `hold`; so a restart loses nothing."""
+    """The addresses of a network by owner. After a restart, `assign` those that pods have before any is asked for."""
 
     def __init__(self, network: IPv4Network = PODS) -> None:
         self._network = network
-        self._by_holder: dict[str, str] = {}
+        self._by_owner: dict[str, str] = {}
         self._taken: set[str] = set()
         self._next = 1
 
-    def hold(self, holder: str, address: str) -> None:
-        """This holder has this address."""
-        self.drop(holder)
-        self._by_holder[holder] = address
+    def assign(self, owner: str, address: str) -> None:
+        """Record that the owner has this address."""
+        self.release(owner)
+        self._by_owner[owner] = address
         self._taken.add(address)
 
-    def drop(self, holder: str) -> None:
-        """The holder is gone."""
-        self._taken.discard(self._by_holder.pop(holder, ""))
+    def release(self, owner: str) -> None:
+        """Make the owner's address free again."""
+        self._taken.discard(self._by_owner.pop(owner, ""))
 
-    def of(self, holder: str) -> str:
-        """The address of the holder: the one it has, or the next free one."""
-        if holder not in self._by_holder:
-            self.hold(holder, self._free())
-        return self._by_holder[holder]
+    def of(self, owner: str) -> str:
+        """The address of the owner, the next free one if it has none yet."""
+        if owner not in self._by_owner:
+            self.assign(owner, self._free())
+        return self._by_owner[owner]
 
     def _free(self) -> str:
         while True:

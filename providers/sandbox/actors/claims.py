@@ -1,6 +1,6 @@
-"""Claims: ResourceClaims made from templates for the pods that ask, gated or not, and taken back when those are gone.
+"""Claims: the ResourceClaim controller. It creates claims from templates for pods, gated or not, and releases them after the pods.
 
-Devices that a driver has published are allocated by the scheduler; those that nobody publishes are made up here, where the pods run.
+Published devices are allocated by the scheduler; devices that nobody publishes are simulated, and allocated here, where the pods run.
 """
 
 import hashlib
@@ -12,195 +12,174 @@ import anyio
 from engine.errors import AlreadyExists, ClusterError, NotFound
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from providers.sandbox.actors.agenda import Agenda
-from providers.sandbox.actors.allocation import is_simulated, made_up
-from providers.sandbox.actors.body import Body, Key, is_deleting, is_finished, key_of, status_of, uid_of
-from providers.sandbox.actors.claimed import claims_of, is_allocated, reservation
-from providers.sandbox.actors.claiming import PROTECTION
-from providers.sandbox.actors.inventory import Inventory
-from providers.sandbox.actors.reflector import Reflection, reflect
-from providers.sandbox.actors.settings import Settings
-from providers.sandbox.actors.telling import warn
+from providers.sandbox.actors.body import Body, Key, finalizers_of, is_deleting, is_finished, key_of, owners_of, status_of, uid_of
+from providers.sandbox.actors.claim_fields import claims_of, is_allocated, reservation, reservations
+from providers.sandbox.actors.dynamic_resources import PROTECTION
+from providers.sandbox.actors.event_recorder import record_warning
+from providers.sandbox.actors.inventory import Inventory, simulated_allocation
+from providers.sandbox.actors.options import ActorOptions
+from providers.sandbox.actors.store import Store, delete, run_informers
+from providers.sandbox.actors.work_queue import WorkQueue
 from resources.base.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 
-FOR: Final = "resource.kubernetes.io/pod-claim-name"
-"""On a claim made from a template: which of the pod's claims it is."""
+CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
+"""An annotation of a generated claim: its name in the pod's spec."""
 FAILED_CREATION: Final = "FailedResourceClaimCreation"
 FIRST_RETRY, LAST_RETRY = 0.005, 1000.0
-"""Seconds until a pod whose template is missing is tried again, at first and at most, unless it changes itself."""
-LONGEST_BASE: Final = 57
-"""What of a generated name the server leaves to whoever asks for it, the last hyphen included."""
-NOTHING: Final = {"allocation": None, "devices": None}
+"""Seconds until a pod whose template is missing is tried again, at first and at most, unless it changes."""
+MAX_BASE: Final = 57
+"""Characters of a generated name before its suffix, the last hyphen included."""
+DEALLOCATED: Final = {"allocation": None, "devices": None}
 
 
-class NoTemplate(ClusterError):
-    """A pod asks for a claim that there is no template for."""
+class TemplateMissing(ClusterError):
+    """A pod refers to a ResourceClaimTemplate that does not exist."""
 
 
-async def run(client: Client, clock: Clock, settings: Settings) -> None:
-    """Make, allocate, reserve and release claims."""
-    await Claims(client, clock).run()
+async def run(client: Client, clock: Clock, options: ActorOptions) -> None:
+    """Create, allocate, reserve and release claims."""
+    await ClaimController(client, clock).run()
 
 
-class Claims:
-    """What the actor knows: pods, claims, templates, and which pods use which claim. All of it can be read anew from the API."""
+class ClaimController:
+    """Knows pods, claims and devices, and which pods use which claim, all of it from the API."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
-        self._pod_agenda: Agenda[Key] = Agenda(clock, first=FIRST_RETRY, last=LAST_RETRY)
-        self._claim_agenda: Agenda[Key] = Agenda(clock)
-        self._pods = Reflection(POD, self._saw_pod)
-        self._claims = Reflection(RESOURCE_CLAIM, lambda key, old, new: self._claim_agenda.add(key))
-        self._inventory = Inventory(self._reconsider)
+        self._pod_queue: WorkQueue[Key] = WorkQueue(clock, first_retry=FIRST_RETRY, last_retry=LAST_RETRY)
+        self._claim_queue: WorkQueue[Key] = WorkQueue(clock)
+        self._pods = Store(POD, self._on_pod)
+        self._claims = Store(RESOURCE_CLAIM, lambda key, old, new: self._claim_queue.add(key))
+        self._inventory = Inventory(self._on_inventory)
         self._users: dict[Key, dict[Key, None]] = {}
 
     async def run(self) -> None:
-        """Serve, for ever."""
+        """Run the controller until cancelled."""
         async with anyio.create_task_group() as tasks:
-            followed = (self._pods, self._claims, self._inventory.classes, self._inventory.slices)
-            tasks.start_soon(reflect, self._client, self._clock, *followed)
-            # Whether a reservation's pod is gone can only be said once the pods have been listed.
-            for seen in followed:
-                await seen.synced.wait()
-            tasks.start_soon(self._pod_agenda.work, self._look_at_pod)
-            tasks.start_soon(self._claim_agenda.work, self._look_at_claim)
+            stores = (self._pods, self._claims, self._inventory.classes, self._inventory.slices)
+            tasks.start_soon(run_informers, self._client, self._clock, *stores)
+            # Whether the pod of a reservation is gone is known only after the pods have been listed.
+            for store in stores:
+                await store.synced.wait()
+            tasks.start_soon(self._pod_queue.run, self._process_pod)
+            tasks.start_soon(self._claim_queue.run, self._process_claim)
 
-    def _saw_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
+    def _on_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
         before, after = claims_of(old), claims_of(new)
         for claim in before:
             self._users.get(claim, {}).pop(key, None)
         for claim in after:
             self._users.setdefault(claim, {})[key] = None
         for claim in (*before, *after):
-            self._claim_agenda.add(claim)
+            self._claim_queue.add(claim)
         if new is not None and new["spec"].get("resourceClaims"):
-            self._pod_agenda.add(key)
+            self._pod_queue.add(key)
 
-    def _reconsider(self) -> None:
-        """Devices may be real now that were not before, or the other way round."""
+    def _on_inventory(self) -> None:
+        """Devices that were simulated may be published now, or the other way round."""
         for key in self._claims.objects:
-            self._claim_agenda.add(key)
+            self._claim_queue.add(key)
 
-    async def _look_at_pod(self, key: Key) -> None:
-        """Make the claims that the pod's spec asks for by template, and tell the pod what they are called."""
+    async def _process_pod(self, key: Key) -> None:
+        """Create the claims that the pod's spec requests by template, and write their names into its status."""
         pod = self._pods.get(*key)
         if pod is None or is_deleting(pod) or is_finished(pod):
             return
-        asked = [one for one in pod["spec"].get("resourceClaims") or () if one.get("resourceClaimTemplateName")]
-        told = {one["name"] for one in status_of(pod).get("resourceClaimStatuses") or ()}
-        made = [
-            {"name": one["name"], "resourceClaimName": _claim_name(pod, one["name"])}
-            for one in asked
-            if one["name"] not in told and await self._make(pod, one)
+        known = {entry["name"] for entry in status_of(pod).get("resourceClaimStatuses") or ()}
+        entries = [entry for entry in pod["spec"].get("resourceClaims") or () if entry.get("resourceClaimTemplateName")]
+        missing = [entry for entry in entries if entry["name"] not in known]
+        created = [
+            {"name": entry["name"], "resourceClaimName": _claim_name(pod, entry["name"])}
+            for entry in missing
+            if await self._create(pod, entry)
         ]
-        if made:
-            patch = {"metadata": {"uid": uid_of(pod)}, "status": {"resourceClaimStatuses": made}}
-            self._pods.assume(await self._client.patch(POD, *key, patch, how="strategic", subresource="status"))
-        if len(made) < len([one for one in asked if one["name"] not in told]):
-            raise NoTemplate("a template of claims is missing")
+        if created:
+            status = {"status": {"resourceClaimStatuses": created}}
+            await self._pods.patch(self._client, pod, status, how="strategic", subresource="status", by_uid=True)
+        if len(created) < len(missing):
+            raise TemplateMissing("a ResourceClaimTemplate does not exist")
 
-    async def _make(self, pod: Body, asked: Body) -> bool:
-        namespace, name = pod["metadata"]["namespace"], asked["resourceClaimTemplateName"]
+    async def _create(self, pod: Body, entry: Body) -> bool:
+        """Create the claim for an entry of the pod's spec. Returns whether it exists now."""
+        namespace, name = pod["metadata"]["namespace"], entry["resourceClaimTemplateName"]
         try:
-            # Asked for each time: nobody watches templates, and one that comes late is found when the pod is tried again.
+            # Templates are not watched: one that comes late is found when the pod is retried.
             template = await self._client.get(RESOURCE_CLAIM_TEMPLATE, namespace, name)
         except NotFound:
-            why = f'PodResourceClaim {asked["name"]}: failed to create: resourceclaimtemplate.resource.k8s.io "{name}" not found'
-            await warn(self._client, self._clock, pod, FAILED_CREATION, why, component="resource_claim")
+            message = f'PodResourceClaim {entry["name"]}: failed to create: resourceclaimtemplate.resource.k8s.io "{name}" not found'
+            await record_warning(self._client, self._clock, pod, FAILED_CREATION, message, component="resource_claim")
             return False
         try:
-            await self._client.create(RESOURCE_CLAIM, namespace, _generated(pod, asked["name"], template))
+            await self._client.create(RESOURCE_CLAIM, namespace, _generated(pod, entry["name"], template))
         except AlreadyExists:
-            # The name says whose it is: an earlier attempt of ours, whose answer was lost.
+            # The name is a function of the pod's uid: an earlier attempt created it, and the answer was lost.
             return True
         return True
 
-    async def _look_at_claim(self, key: Key) -> None:
+    async def _process_claim(self, key: Key) -> None:
         claim = self._claims.get(*key)
         if claim is None:
             return
-        if self._belongs_to_the_past(claim) and not is_deleting(claim):
-            await self._delete(claim)
+        if self._has_finished_owner(claim) and not is_deleting(claim):
+            await delete(self._client, RESOURCE_CLAIM, claim)
         reserved = self._reserved(claim)
-        status = status_of(claim)
-        if reserved and not status.get("allocation") and is_simulated(claim, self._inventory):
+        if reserved and not is_allocated(claim) and self._inventory.is_simulated_claim(claim):
             if not is_deleting(claim):
                 await self._allocate(claim, reserved)
-        elif reserved != list(status.get("reservedFor") or ()):
-            await self._patch(claim, {"reservedFor": reserved or None, **({} if reserved else NOTHING)}, subresource="status")
-        elif not reserved and not status.get("allocation") and PROTECTION in _finalizers(claim):
-            await self._protect(claim, [one for one in _finalizers(claim) if one != PROTECTION])
+        elif reserved != list(reservations(claim)):
+            await self._write_status(claim, {"reservedFor": reserved or None, **({} if reserved else DEALLOCATED)})
+        elif not reserved and not is_allocated(claim) and PROTECTION in finalizers_of(claim):
+            await self._write_finalizers(claim, [finalizer for finalizer in finalizers_of(claim) if finalizer != PROTECTION])
 
     def _reserved(self, claim: Body) -> list[dict[str, Any]]:
-        """The pods that use the claim: those it is reserved for and which still live, and those that have been bound since."""
+        """The pods to reserve the claim for: those of its reservations that are not finished, and those that have been bound since."""
         users = [self._pods.objects[key] for key in self._users.get(key_of(claim), ())]
-        living = {uid_of(pod): pod for pod in users if not is_finished(pod)}
-        kept = [one for one in status_of(claim).get("reservedFor") or () if one["uid"] in living or one["resource"] != "pods"]
-        known = {one["uid"] for one in kept}
-        bound = [pod for uid, pod in living.items() if uid not in known and pod["spec"].get("nodeName") and not is_deleting(pod)]
-        # A bound pod without its devices is nobody's but the scheduler's fault, and only made-up ones can be had here.
-        return kept + [reservation(pod) for pod in bound if is_allocated(claim) or is_simulated(claim, self._inventory)]
+        active = {uid_of(pod): pod for pod in users if not is_finished(pod)}
+        kept = [dict(entry) for entry in reservations(claim) if entry["uid"] in active or entry["resource"] != "pods"]
+        known = {entry["uid"] for entry in kept}
+        bound = [pod for uid, pod in active.items() if uid not in known and pod["spec"].get("nodeName") and not is_deleting(pod)]
+        # Published devices are allocated by the scheduler before it binds a pod; only simulated ones are still to come.
+        return kept + [reservation(pod) for pod in bound if is_allocated(claim) or self._inventory.is_simulated_claim(claim)]
 
-    def _belongs_to_the_past(self, claim: Body) -> bool:
-        """Whether it was made for a pod that has finished. One whose pod is gone is the garbage collector's."""
-        owner = next(
-            (one for one in claim["metadata"].get("ownerReferences") or () if one["kind"] == "Pod" and one.get("controller")), None
-        )
+    def _has_finished_owner(self, claim: Body) -> bool:
+        """Whether the pod that it was generated for has finished. If the pod is gone, the garbage collector deletes the claim."""
+        owner = next((owner for owner in owners_of(claim) if owner["kind"] == "Pod" and owner.get("controller")), None)
         pod = self._pods.get(claim["metadata"]["namespace"], owner["name"]) if owner else None
         return owner is not None and pod is not None and uid_of(pod) == owner["uid"] and is_finished(pod)
 
     async def _allocate(self, claim: Body, reserved: list[dict[str, Any]]) -> None:
-        if PROTECTION not in _finalizers(claim):
-            # Protection first: an allocated claim must not go away under its pod. The change brings us back here.
-            return await self._protect(claim, [*_finalizers(claim), PROTECTION])
+        if PROTECTION not in finalizers_of(claim):
+            # The finalizer comes first: an allocated claim must not be deleted while its pod runs. The change queues the claim again.
+            return await self._write_finalizers(claim, [*finalizers_of(claim), PROTECTION])
         first = self._pods.objects[claim["metadata"]["namespace"], reserved[0]["name"]]
-        await self._patch(claim, {"allocation": made_up(claim, first["spec"]["nodeName"]), "reservedFor": reserved}, subresource="status")
+        await self._write_status(claim, {"allocation": simulated_allocation(claim, first["spec"]["nodeName"]), "reservedFor": reserved})
 
-    async def _protect(self, claim: Body, finalizers: Iterable[str]) -> None:
-        metadata = {"resourceVersion": claim["metadata"]["resourceVersion"], "finalizers": list(finalizers) or None}
-        self._claims.assume(await self._client.patch(RESOURCE_CLAIM, *key_of(claim), {"metadata": metadata}))
+    async def _write_finalizers(self, claim: Body, finalizers: Iterable[str]) -> None:
+        await self._claims.patch(self._client, claim, {"metadata": {"finalizers": list(finalizers) or None}})
 
-    async def _patch(self, claim: Body, status: Mapping[str, Any], *, subresource: str) -> None:
-        patch = {"metadata": {"resourceVersion": claim["metadata"]["resourceVersion"]}, "status": status}
-        self._claims.assume(await self._client.patch(RESOURCE_CLAIM, *key_of(claim), patch, subresource=subresource))
-
-    async def _delete(self, claim: Body) -> None:
-        try:
-            await self._client.delete(RESOURCE_CLAIM, *key_of(claim), uid=uid_of(claim))
-        except NotFound:
-            return
+    async def _write_status(self, claim: Body, status: Mapping[str, Any]) -> None:
+        await self._claims.patch(self._client, claim, {"status": status}, subresource="status")
 
 
 def _claim_name(pod: Body, claim: str) -> str:
-    """Five characters after a base that fits; a repeated attempt arrives at them again, and no other pod does."""
+    """A base that fits and a hash of five characters: the same at every attempt, and another for every pod."""
     name = pod["metadata"]["name"]
     digest = hashlib.sha256(f"{uid_of(pod)}/{claim}".encode()).hexdigest()[:5]
     length = len(name) + len(claim) + 2
-    if length <= LONGEST_BASE:
+    if length <= MAX_BASE:
         return f"{name}-{claim}-{digest}"
-    # Both parts are cut in proportion, and the last hyphen with them.
-    return f"{name[: len(name) * LONGEST_BASE // length]}-{claim[: len(claim) * LONGEST_BASE // length]}{digest}"
+    # Both parts are cut in proportion, and the last hyphen is left out.
+    return f"{name[: len(name) * MAX_BASE // length]}-{claim[: len(claim) * MAX_BASE // length]}{digest}"
 
 
 def _generated(pod: Body, claim: str, template: Body) -> dict[str, Any]:
     inherited = template["spec"].get("metadata") or {}
-    owner = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "name": pod["metadata"]["name"],
-        "uid": uid_of(pod),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": uid_of(pod)}
     metadata = {
         "name": _claim_name(pod, claim),
         "namespace": pod["metadata"]["namespace"],
         "labels": inherited.get("labels") or {},
-        "annotations": {**(inherited.get("annotations") or {}), FOR: claim},
-        "ownerReferences": [owner],
+        "annotations": {**(inherited.get("annotations") or {}), CLAIM_NAME: claim},
+        "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
     }
     return {"apiVersion": RESOURCE_CLAIM.api_version, "kind": RESOURCE_CLAIM.name, "metadata": metadata, "spec": template["spec"]["spec"]}
-
-
-def _finalizers(claim: Body) -> list[str]:
-    return list(claim["metadata"].get("finalizers") or ())

@@ -1,6 +1,8 @@
-"""Garbage: what is left when owners go, collected as kube-controller-manager does."""
+"""Garbage: the garbage collector; it deletes objects whose owners are gone, as kube-controller-manager does."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -10,202 +12,187 @@ from engine.errors import NotFound
 from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from providers.sandbox.actors.agenda import Agenda
-from providers.sandbox.actors.body import Body, Key, is_deleting, key_of, uid_of
-from providers.sandbox.actors.kinship import (
+from providers.sandbox.actors.body import Body, Key, finalizers_of, is_deleting, key_of, owners_of, uid_of
+from providers.sandbox.actors.options import ActorOptions
+from providers.sandbox.actors.owner_graph import (
     FOREGROUND,
     ORPHAN,
-    Kinship,
-    Reference,
-    Thing,
+    Node,
+    OwnerGraph,
+    OwnerReference,
     blocks,
-    finalizers,
-    leaves_orphans,
-    references,
-    waits_for_children,
-    without,
+    orphans_dependents,
+    owners_without,
+    waits_for_dependents,
 )
-from providers.sandbox.actors.reflector import Listener, Reflection, is_established, reflect
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.store import Store, is_established, run_informers
+from providers.sandbox.actors.work_queue import WorkQueue
 from resources.base.kinds import CRD
 
 SOLID, WAITING, ABSENT = "solid", "waiting", "absent"
-"""An owner that stays; one that waits for its children to go; one that is not there."""
+"""Owners, in the garbage collector's words: it stays; it is being deleted in the foreground; it does not exist."""
 
 NEVER_OWNED: Final = frozenset({"Event"})
-DISCOVERY_PAUSE: Final = 1.0
-"""Seconds until the server is asked again for kinds whose definitions are established and which it does not list yet."""
+DISCOVERY_RETRY: Final = 1.0
+"""Seconds after which discovery is repeated while it lacks a kind whose definition is established."""
+DISCOVER: Final = "discover"
 
 
-async def run(client: Client, clock: Clock, settings: Settings) -> None:
-    """Delete what has no owner left; carry out deletions in the foreground and deletions that leave orphans."""
-    await Garbage(client, clock).run()
+async def run(client: Client, clock: Clock, options: ActorOptions) -> None:
+    """Delete objects without owners; carry out foreground deletions and deletions that orphan dependents."""
+    await GarbageCollector(client, clock).run()
 
 
-class Garbage:
-    """What the collector knows: every object's owners, and which kinds are watched. All of it can be read anew from the API."""
+class GarbageCollector:
+    """Knows the owners of every object of every served kind, all of it from the API."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
-        self._agenda: Agenda[str] = Agenda(clock)
-        self._discovery: Agenda[str] = Agenda(clock)
-        self._kin = Kinship()
-        self._definitions = Reflection(CRD, lambda key, old, new: self._discovery.add("kinds"))
-        self._watched: dict[Kind, tuple[Reflection, anyio.CancelScope]] = {}
+        self._queue: WorkQueue[str] = WorkQueue(clock)
+        self._discovery: WorkQueue[str] = WorkQueue(clock)
+        self._graph = OwnerGraph()
+        self._definitions = Store(CRD, lambda key, old, new: self._discovery.add(DISCOVER))
+        self._watched: dict[Kind, tuple[Store, anyio.CancelScope]] = {}
 
     async def run(self) -> None:
-        """Collect, for ever."""
+        """Collect until cancelled."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(reflect, self._client, self._clock, self._definitions)
-            self._discovery.add("kinds")
+            tasks.start_soon(run_informers, self._client, self._clock, self._definitions)
+            self._discovery.add(DISCOVER)
 
             async def discover(_: str) -> float | None:
                 return await self._discover(tasks)
 
-            tasks.start_soon(self._discovery.work, discover)
-            await self._agenda.work(self._look)
+            tasks.start_soon(self._discovery.run, discover)
+            await self._queue.run(self._process)
 
     async def _discover(self, tasks: TaskGroup) -> float | None:
         """Watch exactly the kinds that are served."""
         served = {kind for kind in await self._client.kinds() if kind.name not in NEVER_OWNED}
         for kind in sorted(served - self._watched.keys(), key=lambda kind: (kind.group, kind.plural)):
-            seen = Reflection(kind, self._listener(kind))
-            self._watched[kind] = seen, anyio.CancelScope()
-            tasks.start_soon(self._watch, seen, self._watched[kind][1])
+            store = Store(kind, partial(self._on_object, kind))
+            self._watched[kind] = store, anyio.CancelScope()
+            tasks.start_soon(self._watch, *self._watched[kind])
         for kind in self._watched.keys() - served:
             self._watched.pop(kind)[1].cancel()
-        listed = {(kind.group, kind.plural) for kind in served}
-        defined = {
-            (body["spec"]["group"], body["spec"]["names"]["plural"]) for body in self._definitions.objects.values() if is_established(body)
-        }
-        return None if defined <= listed else DISCOVERY_PAUSE
+        discovered = {(kind.group, kind.plural) for kind in served}
+        specs = [definition["spec"] for definition in self._definitions.objects.values() if is_established(definition)]
+        established = {(spec["group"], spec["names"]["plural"]) for spec in specs}
+        return None if established <= discovered else DISCOVERY_RETRY
 
-    async def _watch(self, seen: Reflection, scope: anyio.CancelScope) -> None:
+    async def _watch(self, store: Store, scope: anyio.CancelScope) -> None:
         with scope:
-            await reflect(self._client, self._clock, seen)
+            await run_informers(self._client, self._clock, store)
 
-    def _listener(self, kind: Kind) -> Listener:
-        def saw(key: Key, old: Body | None, new: Body | None) -> None:
-            self._saw(kind, old, new)
-
-        return saw
-
-    def _saw(self, kind: Kind, old: Body | None, new: Body | None) -> None:
-        """Note the change, and look at whom it concerns: the thing, what it owns, and owners that wait for it."""
+    def _on_object(self, kind: Kind, key: Key, old: Body | None, new: Body | None) -> None:
+        """Update the graph, and queue what the change concerns: the object, its dependents, and owners that wait for it."""
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
-            self._look_at(self._kin.children(uid_of(old)))
-            self._kin.drop(uid_of(old))
+            self._enqueue(self._graph.dependents(uid_of(old)))
+            self._graph.remove(uid_of(old))
         if new is not None:
-            self._kin.put(Thing(kind, new))
-            if waits_for_children(new):
-                self._look_at(self._kin.children(uid_of(new)))
-            if _fate(new) != _fate(old) and (references(new) or finalizers(new)):
-                self._agenda.add(uid_of(new))
-        for reference in references(old):
-            owner = self._kin.get(reference["uid"])
-            if owner is not None and waits_for_children(owner.body):
-                self._agenda.add(reference["uid"])
+            self._graph.put(Node(kind, new))
+            if waits_for_dependents(new):
+                self._enqueue(self._graph.dependents(uid_of(new)))
+            if _relevant_fields(new) != _relevant_fields(old) and (owners_of(new) or finalizers_of(new)):
+                self._queue.add(uid_of(new))
+        for reference in owners_of(old):
+            owner = self._graph.get(reference["uid"])
+            if owner is not None and waits_for_dependents(owner.body):
+                self._queue.add(reference["uid"])
 
-    def _look_at(self, things: Sequence[Thing]) -> None:
-        for thing in things:
-            self._agenda.add(uid_of(thing.body))
+    def _enqueue(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            self._queue.add(uid_of(node.body))
 
-    async def _look(self, uid: str) -> float | None:
-        # Who owns nothing can only be said once everything has been listed.
-        for seen in [seen for seen, _ in self._watched.values() if not seen.synced.is_set()]:
-            await seen.synced.wait()
-        thing = self._kin.get(uid)
-        if thing is None:
+    async def _process(self, uid: str) -> float | None:
+        # Which objects have no dependents is known only after everything has been listed.
+        for store in [store for store, _ in self._watched.values() if not store.synced.is_set()]:
+            await store.synced.wait()
+        node = self._graph.get(uid)
+        if node is None:
             return None
-        if leaves_orphans(thing.body):
-            await self._leave_orphans(thing)
-        elif waits_for_children(thing.body):
-            await self._wait_for_children(thing)
-        elif not is_deleting(thing.body) and references(thing.body):
-            await self._judge(thing)
+        if orphans_dependents(node.body):
+            await self._orphan_dependents(node)
+        elif waits_for_dependents(node.body):
+            await self._process_foreground_deletion(node)
+        elif not is_deleting(node.body) and owners_of(node.body):
+            await self._collect(node)
         return None
 
-    async def _leave_orphans(self, owner: Thing) -> None:
+    async def _orphan_dependents(self, owner: Node) -> None:
         uid = uid_of(owner.body)
-        for child in self._kin.children(uid):
-            await self._set_owners(child, without(child.body, {uid}))
-        await self._release(owner, ORPHAN)
+        for dependent in self._graph.dependents(uid):
+            await self._set_owners(dependent, owners_without(dependent.body, {uid}))
+        await self._remove_finalizer(owner, ORPHAN)
 
-    async def _wait_for_children(self, owner: Thing) -> None:
-        children = self._kin.children(uid_of(owner.body))
-        if any(blocks(child.body, uid_of(owner.body)) for child in children):
-            self._look_at([child for child in children if not is_deleting(child.body)])
+    async def _process_foreground_deletion(self, owner: Node) -> None:
+        dependents = self._graph.dependents(uid_of(owner.body))
+        if any(blocks(dependent.body, uid_of(owner.body)) for dependent in dependents):
+            self._enqueue([dependent for dependent in dependents if not is_deleting(dependent.body)])
         else:
-            await self._release(owner, FOREGROUND)
+            await self._remove_finalizer(owner, FOREGROUND)
 
-    async def _judge(self, thing: Thing) -> None:
-        """Keep what has an owner left; delete what has none."""
-        states = {one["uid"]: await self._state(thing, one) for one in references(thing.body)}
+    async def _collect(self, node: Node) -> None:
+        """Delete the object if no owner is left; otherwise remove references to owners that are gone."""
+        owners = owners_of(node.body)
+        states = {owner["uid"]: await self._state(node, owner) for owner in owners}
         if SOLID in states.values():
-            leaving = {uid for uid, state in states.items() if state != SOLID}
-            if leaving:
-                await self._set_owners(thing, without(thing.body, leaving))
-        elif WAITING in states.values() and (children := self._kin.children(uid_of(thing.body))):
-            if any(waits_for_children(child.body) for child in children) and any(
-                one.get("blockOwnerDeletion") for one in references(thing.body)
-            ):
-                # A circle of owners would wait for itself for ever. The change brings us back here.
-                await self._set_owners(thing, [{**one, "blockOwnerDeletion": False} for one in references(thing.body)])
+            gone = {uid for uid, state in states.items() if state != SOLID}
+            if gone:
+                await self._set_owners(node, owners_without(node.body, gone))
+        elif WAITING in states.values() and (dependents := self._graph.dependents(uid_of(node.body))):
+            is_circular = any(waits_for_dependents(dependent.body) for dependent in dependents)
+            if is_circular and any(owner.get("blockOwnerDeletion") for owner in owners):
+                # Owners in a circle would wait for each other for ever. The change queues the object again.
+                await self._set_owners(node, [{**owner, "blockOwnerDeletion": False} for owner in owners])
             else:
-                await self._delete(thing, "Foreground")
+                await self._delete(node, "Foreground")
         else:
-            kept = finalizers(thing.body)
-            await self._delete(thing, "Orphan" if ORPHAN in kept else "Foreground" if FOREGROUND in kept else "Background")
+            finalizers = finalizers_of(node.body)
+            await self._delete(node, "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background")
 
-    async def _state(self, thing: Thing, reference: Reference) -> str:
-        """What has become of one owner. The watches of two kinds are not in step, so one that they have not told of is asked for."""
-        namespace = key_of(thing.body)[0]
-        owner = self._kin.get(reference["uid"])
+    async def _state(self, node: Node, reference: OwnerReference) -> str:
+        """The state of one owner. Watches of two kinds are not in step, so an owner that is not known is read from the server."""
+        namespace = key_of(node.body)[0]
+        owner = self._graph.get(reference["uid"])
         if owner is not None and key_of(owner.body)[0] in ("", namespace):
-            return WAITING if waits_for_children(owner.body) else SOLID
-        if self._kin.is_gone(reference["uid"]):
+            return WAITING if waits_for_dependents(owner.body) else SOLID
+        if self._graph.was_deleted(reference["uid"]):
             return ABSENT
         kind = self._kind_of(reference)
         if kind is None or (kind.namespaced and not namespace):
-            return SOLID  # Nobody can tell: better kept than lost.
+            return SOLID  # It cannot be read, so nothing is deleted.
         try:
             live = await self._client.get(kind, namespace if kind.namespaced else "", reference["name"])
         except NotFound:
             return ABSENT
         return SOLID if uid_of(live) == reference["uid"] else ABSENT
 
-    def _kind_of(self, reference: Reference) -> Kind | None:
+    def _kind_of(self, reference: OwnerReference) -> Kind | None:
         group = reference["apiVersion"].rpartition("/")[0]
         return next((kind for kind in self._watched if (kind.group, kind.name) == (group, reference["kind"])), None)
 
-    async def _set_owners(self, thing: Thing, owners: Sequence[Reference]) -> None:
-        await self._patch(thing, {"ownerReferences": list(owners) or None})
+    async def _set_owners(self, node: Node, owners: Sequence[OwnerReference]) -> None:
+        await self._patch(node, {"ownerReferences": list(owners) or None})
 
-    async def _release(self, thing: Thing, finalizer: str) -> None:
-        await self._patch(thing, {"finalizers": [one for one in finalizers(thing.body) if one != finalizer] or None})
+    async def _remove_finalizer(self, node: Node, finalizer: str) -> None:
+        await self._patch(node, {"finalizers": [other for other in finalizers_of(node.body) if other != finalizer] or None})
 
-    async def _patch(self, thing: Thing, metadata: dict[str, Any]) -> None:
-        bound = {"uid": uid_of(thing.body), "resourceVersion": thing.body["metadata"]["resourceVersion"]}
-        try:
-            answer = await self._client.patch(thing.kind, *key_of(thing.body), {"metadata": {**bound, **metadata}})
-        except NotFound:
-            return
-        self._assume(thing.kind, answer)
+    async def _patch(self, node: Node, metadata: dict[str, Any]) -> None:
+        bound = {"uid": uid_of(node.body), "resourceVersion": node.body["metadata"]["resourceVersion"]}
+        with suppress(NotFound):
+            answer = await self._client.patch(node.kind, *key_of(node.body), {"metadata": {**bound, **metadata}})
+            if node.kind in self._watched:
+                self._watched[node.kind][0].assume(answer)
 
-    async def _delete(self, thing: Thing, propagation: str) -> None:
-        metadata = thing.body["metadata"]
-        try:
+    async def _delete(self, node: Node, propagation: str) -> None:
+        metadata = node.body["metadata"]
+        with suppress(NotFound):
             await self._client.delete(
-                thing.kind, *key_of(thing.body), uid=metadata["uid"], revision=metadata["resourceVersion"], propagation=propagation
+                node.kind, *key_of(node.body), uid=metadata["uid"], revision=metadata["resourceVersion"], propagation=propagation
             )
-        except NotFound:
-            return
-
-    def _assume(self, kind: Kind, body: Body) -> None:
-        if kind in self._watched:
-            self._watched[kind][0].assume(body)
 
 
-def _fate(body: Body | None) -> tuple[object, ...]:
-    """What of an object decides whether it stays; everything else that changes is no business of the collector."""
-    return (uid_of(body), references(body), finalizers(body), is_deleting(body)) if body else ()
+def _relevant_fields(body: Body | None) -> tuple[object, ...]:
+    """The fields on which it depends whether an object is deleted."""
+    return (uid_of(body), owners_of(body), finalizers_of(body), is_deleting(body)) if body else ()

@@ -1,8 +1,9 @@
-"""Kubelets: one actor that plays them all, for every node that is labelled as simulated."""
+"""Kubelet: the kubelets of all simulated nodes, in one actor."""
 
 import math
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
@@ -14,180 +15,184 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.verdict import Verdict, earliest
 from providers.sandbox.actors.addresses import Addresses
-from providers.sandbox.actors.agenda import Agenda
-from providers.sandbox.actors.body import Body, Key, conditions_of, is_deleting, is_finished, key_of, labels_of, status_of, uid_of
-from providers.sandbox.actors.claimed import asks_for_claims, claims_of, users_of
-from providers.sandbox.actors.devices import Devices, has_begun
-from providers.sandbox.actors.life import Scene, departed, differs, life
-from providers.sandbox.actors.moments import read
+from providers.sandbox.actors.body import (
+    Body,
+    Key,
+    conditions_of,
+    is_deleting,
+    is_finished,
+    key_of,
+    labels_of,
+    parse_time,
+    status_of,
+    uid_of,
+)
+from providers.sandbox.actors.claim_fields import claims_of, pods_of, uses_claims
+from providers.sandbox.actors.dra_manager import DraManager, has_started
 from providers.sandbox.actors.nodes import is_simulated, keep_ready
-from providers.sandbox.actors.reflector import Reflection, reflect
+from providers.sandbox.actors.options import ActorOptions
+from providers.sandbox.actors.pod_status import NodeState, desired_status, differs, stopped_status
 from providers.sandbox.actors.script import script_of
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.store import Store, run_informers
+from providers.sandbox.actors.work_queue import WorkQueue
 from resources.base.kinds import NODE, POD, RESOURCE_CLAIM
 from resources.base.labels import PODCLIQUE, PODGANG
 
-WAITER: Final = "grove-initc"
-"""The init container that holds a pod back until other cliques of its gang are ready; it is told which on its command line."""
+STARTUP_WAITER: Final = "grove-initc"
+"""The init container that ends when the cliques on its command line have enough ready pods."""
 PARENT: Final = "--podcliques="
+PREPARED: Final = Verdict(True)
 
 
-BEGUN: Final = Verdict(True)
-
-
-class Crew(NamedTuple):
-    """The pods of one clique in one gang: what a waiter counts."""
+class GangClique(NamedTuple):
+    """The pods of one clique in one gang, which a startup waiter counts."""
 
     namespace: str
     gang: str
     clique: str
 
 
-async def run(client: Client, clock: Clock, settings: Settings) -> None:
-    """Bring bound pods to life, let them fail as their annotations ask, and let them go when they are deleted."""
-    await Kubelets(client, clock, settings).run()
+async def run(client: Client, clock: Clock, options: ActorOptions) -> None:
+    """Start bound pods, let them fail as their annotations say, and end them when they are deleted."""
+    await Kubelets(client, clock, options).run()
 
 
 class Kubelets:
-    """What all the kubelets know: pods, nodes, who is ready, and who waits for whom. All of it can be read anew from the API."""
+    """Knows pods, nodes and claims, how many pods are ready, and which waiters wait for them, all of it from the API."""
 
-    def __init__(self, client: Client, clock: Clock, settings: Settings) -> None:
-        self._client, self._clock, self._settings = client, clock, settings
-        self._agenda: Agenda[Key] = Agenda(clock)
-        self._node_agenda: Agenda[str] = Agenda(clock)
-        self._pods = Reflection(POD, self._saw_pod)
-        self._nodes = Reflection(NODE, self._saw_node)
-        self._claims = Reflection(RESOURCE_CLAIM, self._saw_claim)
-        self._claim_agenda: Agenda[Key] = Agenda(clock)
-        self._devices = Devices(client, clock, self._pods, self._claims, settings.termination)
+    def __init__(self, client: Client, clock: Clock, options: ActorOptions) -> None:
+        self._client, self._clock, self._options = client, clock, options
+        self._queue: WorkQueue[Key] = WorkQueue(clock)
+        self._node_queue: WorkQueue[str] = WorkQueue(clock)
+        self._claim_queue: WorkQueue[Key] = WorkQueue(clock)
+        self._pods = Store(POD, self._on_pod)
+        self._nodes = Store(NODE, self._on_node)
+        self._claims = Store(RESOURCE_CLAIM, self._on_claim)
+        self._dra = DraManager(client, clock, self._pods, self._claims, options.termination)
         self._addresses = Addresses()
-        self._ready: Counter[Crew] = Counter()
-        self._waiting: dict[Crew, dict[Key, int]] = {}
+        self._ready: Counter[GangClique] = Counter()
+        self._waiters: dict[GangClique, dict[Key, int]] = {}
+        """Pods that wait for a clique, and how many ready pods of it they need."""
 
     async def run(self) -> None:
-        """Play, for ever."""
+        """Run the kubelets until cancelled."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(reflect, self._client, self._clock, self._pods, self._nodes, self._claims)
-            tasks.start_soon(keep_ready, self._client, self._clock, self._settings, self._nodes, self._node_agenda)
-            # Addresses are given out only once those that are taken are known.
+            tasks.start_soon(run_informers, self._client, self._clock, self._pods, self._nodes, self._claims)
+            tasks.start_soon(keep_ready, self._client, self._clock, self._options, self._nodes, self._node_queue)
+            # No address is assigned before it is known which are taken.
             await self._pods.synced.wait()
-            tasks.start_soon(self._agenda.work, self._look)
-            tasks.start_soon(self._claim_agenda.work, self._devices.look)
+            tasks.start_soon(self._queue.run, self._process)
+            tasks.start_soon(self._claim_queue.run, self._dra.process_claim)
 
-    def _saw_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
+    def _on_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
-            self._addresses.drop(uid_of(old))
+            self._addresses.release(uid_of(old))
         if new is not None and (address := status_of(new).get("podIP")):
-            self._addresses.hold(uid_of(new), address)
-        self._count(old, new)
-        self._agenda.add(key)
-        if old is not None and asks_for_claims(old):
-            for claim in claims_of(old):
-                self._claim_agenda.add(claim)
+            self._addresses.assign(uid_of(new), address)
+        self._count_ready(old, new)
+        self._queue.add(key)
+        for claim in claims_of(old):
+            self._claim_queue.add(claim)
 
-    def _saw_node(self, key: Key, old: Body | None, new: Body | None) -> None:
-        self._node_agenda.add(key[1])
+    def _on_node(self, key: Key, old: Body | None, new: Body | None) -> None:
+        self._node_queue.add(key[1])
         if is_simulated(new) and not is_simulated(old):
             for pod_key, pod in self._pods.objects.items():
                 if pod["spec"].get("nodeName") == key[1]:
-                    self._agenda.add(pod_key)
+                    self._queue.add(pod_key)
 
-    def _saw_claim(self, key: Key, old: Body | None, new: Body | None) -> None:
-        self._claim_agenda.add(key)
-        for pod in dict.fromkeys((*users_of(old), *users_of(new))):
-            self._agenda.add(pod)
+    def _on_claim(self, key: Key, old: Body | None, new: Body | None) -> None:
+        self._claim_queue.add(key)
+        for pod in dict.fromkeys((*pods_of(old), *pods_of(new))):
+            self._queue.add(pod)
 
-    def _count(self, old: Body | None, new: Body | None) -> None:
-        """Keep the number of ready pods per crew; wake those who waited for exactly that."""
-        before, after = _ready_in(old), _ready_in(new)
+    def _count_ready(self, old: Body | None, new: Body | None) -> None:
+        """Count the ready pods of each clique, and queue the waiters for which there are enough now."""
+        before, after = _clique_if_ready(old), _clique_if_ready(new)
         if before == after:
             return
         if before is not None:
             self._ready[before] -= 1
         if after is not None:
             self._ready[after] += 1
-            waiting = self._waiting.get(after, {})
-            for key in [key for key, needed in waiting.items() if needed <= self._ready[after]]:
-                del waiting[key]
-                self._agenda.add(key)
+            waiters = self._waiters.get(after, {})
+            for key in [key for key, needed in waiters.items() if needed <= self._ready[after]]:
+                del waiters[key]
+                self._queue.add(key)
 
-    async def _look(self, key: Key) -> float | None:
+    async def _process(self, key: Key) -> float | None:
         pod = self._pods.get(*key)
         node = self._nodes.get("", pod["spec"].get("nodeName", "")) if pod else None
         if pod is None or node is None or not is_simulated(node):
             return None
         if is_deleting(pod):
-            return await self._let_go(pod)
-        prepared = await self._devices.ready(pod) if asks_for_claims(pod) and not has_begun(pod) else BEGUN
-        verdict = life(pod, script_of(pod), self._scene(pod, node, may_begin=prepared.value))
-        if differs(verdict.value, status_of(pod)):
-            await self._live_on(pod, verdict.value)
-        until = earliest((verdict.until, prepared.until))
-        # Lives go by whole seconds: before the next one there would be nothing new to see.
+            return await self._terminate(pod)
+        prepared = await self._dra.prepare(pod) if uses_claims(pod) and not has_started(pod) else PREPARED
+        desired = desired_status(pod, script_of(pod), self._node_state(pod, node, is_prepared=prepared.value))
+        if differs(desired.value, status_of(pod)):
+            await self._update_status(pod, desired.value)
+        until = earliest((desired.until, prepared.until))
+        # Statuses have whole seconds: before the next one nothing changes.
         return math.ceil(until.timestamp()) - self._clock.now().timestamp() if until else None
 
-    async def _live_on(self, pod: Body, status: Mapping[str, Any]) -> None:
-        """Write the status; that a pod is over only once its devices are given back: others would take them for free."""
-        over = status["phase"] in ("Succeeded", "Failed")
-        if not over or not asks_for_claims(pod) or not self._devices.holds_devices(pod):
-            return await self._write(pod, status)
-        await self._devices.give_back(pod)
+    async def _update_status(self, pod: Body, status: Mapping[str, Any]) -> None:
+        """Write the status; a terminal phase only after the devices are unprepared, because then others may be given them."""
+        if status["phase"] in ("Succeeded", "Failed") and self._dra.has_own_devices(pod):
+            await self._dra.unprepare(pod)
+        else:
+            await self._write_status(pod, status)
 
-    def _scene(self, pod: Body, node: Body, *, may_begin: bool) -> Scene:
+    def _node_state(self, pod: Body, node: Body, *, is_prepared: bool) -> NodeState:
         addresses = status_of(node).get("addresses") or ()
-        host = next((one["address"] for one in addresses if one["type"] == "InternalIP"), "")
+        host = next((entry["address"] for entry in addresses if entry["type"] == "InternalIP"), "")
         address = host if pod["spec"].get("hostNetwork") else self._addresses.of(uid_of(pod))
-        lost = asks_for_claims(pod) and self._devices.is_lost(pod)
         now = self._clock.now().replace(microsecond=0)
-        return Scene(now, address, host, lambda container: self._may_end(pod, container), may_begin, lost)
+        return NodeState(now, address, host, lambda container: self._may_end(pod, container), is_prepared, self._dra.is_fabric_lost(pod))
 
     def _may_end(self, pod: Body, container: Mapping[str, Any]) -> bool:
-        """Whether all that a waiter waits for is there; if not, the pod is looked at again when it is."""
-        if container["name"] != WAITER:
+        """Whether all pods that a startup waiter waits for are ready; if not, the pod is queued when they are."""
+        if container["name"] != STARTUP_WAITER:
             return True
-        missing = {crew: needed for crew, needed in _parents(pod, container).items() if self._ready[crew] < needed}
-        for crew, needed in missing.items():
-            self._waiting.setdefault(crew, {})[key_of(pod)] = needed
+        missing = {clique: needed for clique, needed in _parents(pod, container).items() if self._ready[clique] < needed}
+        for clique, needed in missing.items():
+            self._waiters.setdefault(clique, {})[key_of(pod)] = needed
         return not missing
 
-    async def _let_go(self, pod: Body) -> float | None:
-        """Once its processes have had their time, say that they ended, and take the pod from the API for good."""
+    async def _terminate(self, pod: Body) -> float | None:
+        """Stop the containers after the time that they take, write that they ended, and delete the pod."""
         grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
         if grace == 0 and is_finished(pod):
-            return None  # Only finalizers keep it: somebody else's turn.
-        asked = script_of(pod).terminate_after
-        obeyed = min(float(grace), asked.total_seconds() if asked is not None else self._settings.termination)
-        at = read(pod["metadata"]["deletionTimestamp"])
-        left = (at + timedelta(seconds=obeyed - grace) - self._clock.now()).total_seconds() if at else 0.0
-        if left > 0:
-            return left
-        try:
+            return None  # Only finalizers of others keep it.
+        terminate_after = script_of(pod).terminate_after
+        takes = min(float(grace), terminate_after.total_seconds() if terminate_after is not None else self._options.termination)
+        deadline = parse_time(pod["metadata"]["deletionTimestamp"])
+        remaining = (deadline + timedelta(seconds=takes - grace) - self._clock.now()).total_seconds() if deadline else 0.0
+        if remaining > 0:
+            return remaining
+        with suppress(NotFound):
             if not is_finished(pod):
-                if asks_for_claims(pod) and self._devices.holds_devices(pod):
-                    # Devices go back after the containers have stopped and before anybody is told: others would take them for free.
-                    await self._devices.give_back(pod)
+                if self._dra.has_own_devices(pod):
+                    # Devices are unprepared after the containers have stopped and before the API says so.
+                    await self._dra.unprepare(pod)
                     return None
-                await self._write(pod, departed(pod, self._clock.now()))
+                await self._write_status(pod, stopped_status(pod, self._clock.now()))
             await self._client.delete(POD, *key_of(pod), uid=uid_of(pod), grace=0)
-        except NotFound:
-            return None
         return None
 
-    async def _write(self, pod: Body, status: Mapping[str, Any]) -> None:
-        """Strategic, because conditions of others stand beside ours; bound to the uid, because a successor may have the name."""
-        patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
-        self._pods.assume(await self._client.patch(POD, *key_of(pod), patch, how="strategic", subresource="status"))
+    async def _write_status(self, pod: Body, status: Mapping[str, Any]) -> None:
+        """A strategic patch, because others have conditions in it as well; bound to the uid, because a successor may have the name."""
+        await self._pods.patch(self._client, pod, {"status": status}, how="strategic", subresource="status", by_uid=True)
 
 
-def _ready_in(pod: Body | None) -> Crew | None:
-    """The crew that the pod counts for, if it is ready and stays."""
+def _clique_if_ready(pod: Body | None) -> GangClique | None:
+    """The clique that the pod counts for, if it is ready and not being deleted."""
     if pod is None or is_deleting(pod) or not conditions.is_true(conditions_of(pod), "Ready"):
         return None
-    return Crew(pod["metadata"]["namespace"], labels_of(pod).get(PODGANG, ""), labels_of(pod).get(PODCLIQUE, ""))
+    return GangClique(pod["metadata"]["namespace"], labels_of(pod).get(PODGANG, ""), labels_of(pod).get(PODCLIQUE, ""))
 
 
-def _parents(pod: Body, container: Mapping[str, Any]) -> dict[Crew, int]:
-    """How many ready pods of which cliques of its own gang a waiter waits for."""
+def _parents(pod: Body, container: Mapping[str, Any]) -> dict[GangClique, int]:
+    """The cliques of its own gang that a startup waiter waits for, and how many ready pods it needs of each."""
     namespace, gang = pod["metadata"]["namespace"], labels_of(pod).get(PODGANG, "")
-    asked = [arg.removeprefix(PARENT).rpartition(":") for arg in container.get("args") or () if arg.startswith(PARENT)]
-    return {Crew(namespace, gang, clique): int(count) for clique, _, count in asked if count.isdecimal() and len(count) < 10}
+    parents = [argument.removeprefix(PARENT).rpartition(":") for argument in container.get("args") or () if argument.startswith(PARENT)]
+    return {GangClique(namespace, gang, clique): int(count) for clique, _, count in parents if count.isdecimal() and len(count) < 10}

@@ -1,6 +1,7 @@
-"""Nodes: the simulated ones, racks of them, registered and kept Ready."""
+"""Nodes: registers simulated nodes, in racks, and keeps them Ready."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from engine import conditions
@@ -8,22 +9,21 @@ from engine.errors import AlreadyExists
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.addresses import node_address
-from providers.sandbox.actors.agenda import Agenda
-from providers.sandbox.actors.body import Body, conditions_of, labels_of, status_of
-from providers.sandbox.actors.moments import written
-from providers.sandbox.actors.reflector import Reflection
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.body import Body, conditions_of, labels_of, status_of, timestamp
+from providers.sandbox.actors.options import ActorOptions
+from providers.sandbox.actors.store import Store
+from providers.sandbox.actors.work_queue import WorkQueue
 from providers.sandbox.installation.kinds import FABRIC
 from resources.base.kinds import LEASE, NODE
 
 SIMULATED: Final = "sandbox.grove.io/simulated"
-"""A node with this label, whoever made it, has a simulated kubelet: its pods are brought to life by us, and by nobody else."""
+"""The label of nodes that have a simulated kubelet. Users can set it on nodes that they create."""
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 
 CLUSTER: Final = "5a4d8b1e-0c3f-4e57-9b62-7f1d2c3a4e50"
-"""The NVLink fabric that all simulated nodes are in, each rack a clique of its own."""
+"""The uuid of the NVLink fabric of all simulated nodes; each rack is a clique of its own."""
 
-_INFO: Final = {
+_NODE_INFO: Final = {
     "architecture": "amd64",
     "containerRuntimeVersion": "simulated://1",
     "kubeletVersion": "v0.0.0-simulated",
@@ -33,64 +33,56 @@ _INFO: Final = {
 
 
 def is_simulated(node: Body | None) -> bool:
-    """Whether the node is there and ours to play."""
+    """Whether the node exists and has a simulated kubelet."""
     return node is not None and labels_of(node).get(SIMULATED) == "true"
 
 
-def node_names(settings: Settings) -> list[str]:
-    """The nodes that the settings ask for."""
-    return [f"node-{number:04d}" for number in range(settings.nodes)]
+def node_names(options: ActorOptions) -> list[str]:
+    """The names of the nodes to register."""
+    return [f"node-{number:04d}" for number in range(options.nodes)]
 
 
-async def keep_ready(client: Client, clock: Clock, settings: Settings, nodes: Reflection, agenda: Agenda[str]) -> None:
-    """Register the nodes that the settings ask for, once; make every simulated node Ready whenever it is not, for ever.
+async def keep_ready(client: Client, clock: Clock, options: ActorOptions, nodes: Store, queue: WorkQueue[str]) -> None:
+    """Register the nodes, once, and keep every simulated node Ready until cancelled.
 
-    A node that somebody deletes stays deleted until the next start; one that was there before stays as it is.
+    A node that is deleted stays deleted until the next start; one that exists before is not changed.
     """
-    unregistered = {name: number for number, name in enumerate(node_names(settings))}
+    unregistered = {name: number for number, name in enumerate(node_names(options))}
 
-    async def look(name: str) -> float | None:
+    async def process(name: str) -> float | None:
         if name in unregistered:
-            await _register(client, _node(name, unregistered[name], settings))
+            with suppress(AlreadyExists):
+                await client.create(NODE, "", _node(name, unregistered[name], options))
             del unregistered[name]
         node = nodes.get("", name)
         if node is None or not is_simulated(node):
             return None
-        await _make_ready(client, clock, settings, nodes, node)
-        if settings.heartbeat:
-            await _renew(client, clock, settings, name)
-        return settings.heartbeat or None
+        await _make_ready(client, clock, options, nodes, node)
+        if options.heartbeat:
+            await _renew_lease(client, clock, options, name)
+        return options.heartbeat or None
 
     for name in unregistered:
-        agenda.add(name)
-    await agenda.work(look, workers=2)
+        queue.add(name)
+    await queue.run(process, workers=2)
 
 
-async def _register(client: Client, node: Body) -> None:
-    try:
-        await client.create(NODE, "", node)
-    except AlreadyExists:
-        return
-
-
-async def _make_ready(client: Client, clock: Clock, settings: Settings, nodes: Reflection, node: Body) -> None:
-    name = node["metadata"]["name"]
-    live = status_of(node)
+async def _make_ready(client: Client, clock: Clock, options: ActorOptions, nodes: Store, node: Body) -> None:
+    live, name = status_of(node), node["metadata"]["name"]
     if not conditions.is_true(conditions_of(node), "Ready"):
-        status = {name: value for name, value in _status(node, settings).items() if not live.get(name)}
-        status |= {"nodeInfo": _INFO, "conditions": [_ready(written(clock.now()))]}
+        status = {field: value for field, value in _status(name, options).items() if not live.get(field)}
+        status |= {"nodeInfo": _NODE_INFO, "conditions": [_ready(timestamp(clock.now()))]}
         nodes.assume(await client.patch(NODE, "", name, {"status": status}, how="strategic", subresource="status"))
     taints = (node.get("spec") or {}).get("taints") or ()
-    # Admission taints every new node; nobody else may be there to take that off again.
+    # Admission taints every new node, and there may be no node controller that removes the taint.
     if any(taint["key"] == NOT_READY for taint in taints):
-        kept = [taint for taint in taints if taint["key"] != NOT_READY]
-        revision = {"resourceVersion": nodes.objects["", name]["metadata"]["resourceVersion"]}
-        nodes.assume(await client.patch(NODE, "", name, {"metadata": revision, "spec": {"taints": kept or None}}))
+        others = [taint for taint in taints if taint["key"] != NOT_READY]
+        await nodes.patch(client, nodes.objects["", name], {"spec": {"taints": others or None}})
 
 
-async def _renew(client: Client, clock: Clock, settings: Settings, name: str) -> None:
+async def _renew_lease(client: Client, clock: Clock, options: ActorOptions, name: str) -> None:
     now = clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    spec = {"holderIdentity": name, "leaseDurationSeconds": int(settings.heartbeat * 4) or 1, "renewTime": now}
+    spec = {"holderIdentity": name, "leaseDurationSeconds": int(options.heartbeat * 4) or 1, "renewTime": now}
     lease = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": {"name": name}, "spec": spec}
     try:
         await client.create(LEASE, "kube-node-lease", lease)
@@ -98,8 +90,8 @@ async def _renew(client: Client, clock: Clock, settings: Settings, name: str) ->
         await client.patch(LEASE, "kube-node-lease", name, {"spec": spec})
 
 
-def _node(name: str, number: int, settings: Settings) -> Body:
-    rack = number // settings.nodes_per_rack
+def _node(name: str, number: int, options: ActorOptions) -> Body:
+    rack = number // options.nodes_per_rack
     labels = {
         SIMULATED: "true",
         "kubernetes.io/arch": "amd64",
@@ -107,21 +99,20 @@ def _node(name: str, number: int, settings: Settings) -> Body:
         "kubernetes.io/os": "linux",
         FABRIC: f"{CLUSTER}.{rack}",
         "topology.kubernetes.io/rack": f"rack-{rack}",
-        "topology.kubernetes.io/zone": f"zone-{rack // settings.racks_per_zone}",
+        "topology.kubernetes.io/zone": f"zone-{rack // options.racks_per_zone}",
     }
     return {"apiVersion": NODE.api_version, "kind": NODE.name, "metadata": {"name": name, "labels": labels}}
 
 
-def _status(node: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    name = node["metadata"]["name"]
+def _status(name: str, options: ActorOptions) -> Mapping[str, Any]:
     digits = "".join(filter(str.isdecimal, name))[-5:]
     return {
-        "capacity": dict(settings.capacity),
-        "allocatable": dict(settings.capacity),
+        "capacity": dict(options.capacity),
+        "allocatable": dict(options.capacity),
         "addresses": [{"type": "InternalIP", "address": node_address(int(digits or 0))}, {"type": "Hostname", "address": name}],
     }
 
 
-def _ready(now: str) -> dict[str, Any]:
-    heard = {"lastHeartbeatTime": now, "lastTransitionTime": now}
-    return {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated kubelet is ready", **heard}
+def _ready(now: str) -> Mapping[str, Any]:
+    times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    return {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated kubelet is ready", **times}

@@ -1,127 +1,122 @@
-"""Pool: the nodes, what is taken of each, and where the next pod fits; kept up to date one placement at a time."""
+"""Pool: the nodes, what is reserved of each, and the node where the next pod fits."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from providers.sandbox.actors.amounts import PODS, Amounts, offered
-from providers.sandbox.actors.ask import Ask, refusal
+from providers.sandbox.actors.pod_requirements import PODS, Amounts, PodRequirements, allocatable, mismatch
 
 DEVICES: Final = "device class "
-"""Devices count as a resource of this name and that of their class."""
+"""Devices are counted as a resource of this name followed by that of their class."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """The first pod of several that found no node: how many found one before it, and what each node lacks."""
+    """The first pod of several that fits no node: how many were placed before it, and how many nodes lack what."""
 
     placed: int
     nodes: int
-    lacks: Mapping[str, int]
+    reasons: Mapping[str, int]
 
     def __str__(self) -> str:
-        """As kube-scheduler says it."""
-        lacks = ", ".join(sorted(f"{count} {what}" for what, count in self.lacks.items()))
-        return f"0/{self.nodes} nodes are available: {lacks}." if lacks else "no nodes are available."
+        """In kube-scheduler's words."""
+        reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in self.reasons.items()))
+        return f"0/{self.nodes} nodes are available: {reasons}." if reasons else "no nodes are available."
 
 
 class Pool:
-    """Free resources by node. A placement stands from the moment it is decided; `remove` undoes it."""
+    """Free resources by node. Reservations are of pods, and of claims, by their uid."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Mapping[str, Any]] = {}
-        self._order: list[str] = []
-        self._offered: dict[str, Amounts] = {}
-        self._devices: Callable[[str], Mapping[str, int]] = lambda node: {}
+        self._names: list[str] = []
+        self._capacity: dict[str, Amounts] = {}
+        self._devices_of: Callable[[str], Mapping[str, int]] = lambda node: {}
         self._used: dict[str, Counter[str]] = {}
-        self._placed: dict[str, tuple[str, Mapping[str, int]]] = {}
-        # Nodes before this index have no room for pods of that shape: what is taken only grows until something is given back.
+        self._reserved: dict[str, tuple[str, Mapping[str, int]]] = {}
+        # Nodes before this index have no room for pods of that shape: usage only grows until something is released.
         self._first: dict[str, int] = {}
 
     def set_node(self, name: str, node: Mapping[str, Any] | None) -> None:
-        """The node is like this now, or gone. What runs on it stays counted."""
+        """Add, update or (None) remove a node. Reservations on it stay."""
         if node is None:
             self._nodes.pop(name, None)
         else:
             self._nodes[name] = node
-            self._offered[name] = self._offer(name)
-        self._order = sorted(self._nodes)
+            self._capacity[name] = self._capacity_of(name)
+        self._names = sorted(self._nodes)
         self._first.clear()
 
-    def offer_devices(self, devices: Callable[[str], Mapping[str, int]]) -> None:
-        """The nodes have these devices now: how many of each class."""
-        self._devices = devices
-        self._offered = {name: self._offer(name) for name in self._nodes}
+    def set_devices(self, devices_of: Callable[[str], Mapping[str, int]]) -> None:
+        """Set how many devices of each class the nodes have."""
+        self._devices_of = devices_of
+        self._capacity = {name: self._capacity_of(name) for name in self._nodes}
         self._first.clear()
 
-    def _offer(self, name: str) -> Amounts:
-        devices = {DEVICES + device_class: 1000 * count for device_class, count in self._devices(name).items()}
-        return offered(self._nodes[name]) | devices
+    def _capacity_of(self, name: str) -> Amounts:
+        devices = {DEVICES + device_class: 1000 * count for device_class, count in self._devices_of(name).items()}
+        return allocatable(self._nodes[name]) | devices
 
-    def where(self, pod: str) -> str:
-        """The node on which the pod of that uid has its place; empty: none yet."""
-        return self._placed[pod][0] if pod in self._placed else ""
+    def node_of(self, uid: str) -> str:
+        """The node on which that uid has a reservation; empty: none."""
+        return self._reserved[uid][0] if uid in self._reserved else ""
 
-    def put(self, pod: str, node: str, requests: Mapping[str, int]) -> None:
-        """The pod of that uid takes this much of that node."""
-        self.remove(pod)
-        self._placed[pod] = node, requests
+    def reserve(self, uid: str, node: str, requests: Mapping[str, int]) -> None:
+        """Reserve this much of a node for that uid, instead of what it had."""
+        self.release(uid)
+        self._reserved[uid] = node, requests
         self._used.setdefault(node, Counter()).update(requests)
 
-    def remove(self, pod: str) -> bool:
-        """The pod takes nothing any more. Whether it did."""
-        if pod not in self._placed:
+    def release(self, uid: str) -> bool:
+        """Release the reservation of that uid. Returns whether it had one."""
+        if uid not in self._reserved:
             return False
-        node, requests = self._placed.pop(pod)
+        node, requests = self._reserved.pop(uid)
         self._used[node].subtract(requests)
         self._first.clear()
         return True
 
-    def place(self, asks: Sequence[tuple[str, Ask]]) -> dict[str, str] | Shortage:
-        """A node for each of these pods (uid, need), or for none of them."""
-        places: dict[str, str] = {}
-        for pod, ask in asks:
-            node = self._find(ask)
+    def place(self, pods: Sequence[tuple[str, PodRequirements]]) -> dict[str, str] | Shortage:
+        """Reserve a node for each of these pods (given by uid), or for none. Returns the nodes by uid."""
+        nodes: dict[str, str] = {}
+        for uid, requirements in pods:
+            node = self._find(requirements)
             if node is None:
-                lacks = self._lacks(ask)
-                for placed in places:
-                    self.remove(placed)
-                return Shortage(len(places), len(self._order), lacks)
-            self.put(pod, node, ask.requests)
-            places[pod] = node
-        return places
+                reasons = Counter(reason for name in self._names for reason in self._reasons_against(name, requirements))
+                for placed in nodes:
+                    self.release(placed)
+                return Shortage(len(nodes), len(self._names), reasons)
+            self.reserve(uid, node, requirements.requests)
+            nodes[uid] = node
+        return nodes
 
-    def _find(self, ask: Ask) -> str | None:
-        """The first node, by name, where the pod fits: nodes fill up one after the other, and whole ones stay free for the greedy."""
-        if ask.node or ask.beside:
-            return next((name for name in self._order if not list(self._lacking(name, ask))), None)
-        for index in range(self._first.get(ask.shape, 0), len(self._order)):
-            name = self._order[index]
-            if not self._short(name, ask) and not refusal(ask, self._nodes[name]):
-                self._first[ask.shape] = index
+    def _find(self, pod: PodRequirements) -> str | None:
+        """The first node, by name, where the pod fits: nodes fill up one by one, so that empty ones stay free for large pods."""
+        if pod.node or pod.same_node_as:
+            return next((name for name in self._names if not list(self._reasons_against(name, pod))), None)
+        for index in range(self._first.get(pod.shape, 0), len(self._names)):
+            name = self._names[index]
+            if not self._short_of(name, pod) and not mismatch(pod, self._nodes[name]):
+                self._first[pod.shape] = index
                 return name
-        self._first[ask.shape] = len(self._order)
+        self._first[pod.shape] = len(self._names)
         return None
 
-    def _short(self, node: str, ask: Ask) -> list[str]:
-        there, used = self._offered[node], self._used.get(node, Counter[str]())
-        return [resource for resource, amount in ask.requests.items() if amount > there.get(resource, 0) - used[resource]]
+    def _short_of(self, node: str, pod: PodRequirements) -> list[str]:
+        capacity, used = self._capacity[node], self._used.get(node, Counter[str]())
+        return [resource for resource, amount in pod.requests.items() if amount > capacity.get(resource, 0) - used[resource]]
 
-    def _lacks(self, ask: Ask) -> Counter[str]:
-        return Counter(lack for name in self._order for lack in self._lacking(name, ask))
-
-    def _lacking(self, node: str, ask: Ask) -> Iterable[str]:
-        if {ask.node, self.where(ask.beside)} - {"", node}:
+    def _reasons_against(self, node: str, pod: PodRequirements) -> Iterable[str]:
+        if {pod.node, self.node_of(pod.same_node_as)} - {"", node}:
             return ["resourceclaim not available on the node"]
-        against = refusal(ask, self._nodes[node])
-        if against:
-            return [against]
-        short = self._short(node, ask)
-        # Devices are looked for last, and on a node that has everything else.
-        usual = [_too(resource) for resource in short if not resource.startswith(DEVICES)]
-        return usual or ["cannot allocate all claims"] * bool(short)
+        if reason := mismatch(pod, self._nodes[node]):
+            return [reason]
+        short_of = self._short_of(node, pod)
+        # kube-scheduler looks for devices only on a node that has everything else.
+        resources = [_insufficient(resource) for resource in short_of if not resource.startswith(DEVICES)]
+        return resources or ["cannot allocate all claims"] * bool(short_of)
 
 
-def _too(resource: str) -> str:
+def _insufficient(resource: str) -> str:
     return "Too many pods" if resource == PODS else f"Insufficient {resource}"

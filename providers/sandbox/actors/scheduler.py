@@ -1,4 +1,4 @@
-"""Scheduler: places gangs whole or not at all, and pods of no gang one by one."""
+"""Scheduler: places gangs as a whole or not at all, and pods of no gang one by one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,231 +8,236 @@ from engine import conditions
 from engine.errors import ClusterError
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from providers.sandbox.actors.agenda import Agenda
-from providers.sandbox.actors.amounts import PODS, requested
-from providers.sandbox.actors.ask import ask_of
-from providers.sandbox.actors.body import Body, Key, by_age, conditions_of, is_deleting, is_finished, key_of, labels_of, status_of, uid_of
-from providers.sandbox.actors.claimed import asks_for_claims, claims_of
-from providers.sandbox.actors.claiming import Claiming, Lacking
-from providers.sandbox.actors.gang import Unit, muster, unit_of
-from providers.sandbox.actors.moments import written
+from providers.sandbox.actors.body import (
+    Body,
+    Key,
+    by_age,
+    condition,
+    conditions_of,
+    is_deleting,
+    is_finished,
+    key_of,
+    labels_of,
+    status_of,
+    uid_of,
+)
+from providers.sandbox.actors.claim_fields import claims_of, uses_claims
+from providers.sandbox.actors.dynamic_resources import ClaimsNotReady, DynamicResources
+from providers.sandbox.actors.gang import SchedulingUnit, gang_pods, unit_of
+from providers.sandbox.actors.options import ActorOptions
+from providers.sandbox.actors.pod_requirements import PODS, requests_of, requirements_of
 from providers.sandbox.actors.pool import Pool, Shortage
-from providers.sandbox.actors.reflector import Reflection, reflect
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.store import Store, run_informers
+from providers.sandbox.actors.work_queue import WorkQueue
 from resources.base.kinds import NODE, POD, PODGANG
 
-GATHERING = 0.1
-"""Seconds in which freed room is gathered before everything that did not fit is tried again."""
+RETRY_DELAY = 0.1
+"""Seconds after resources are freed until all units that did not fit are tried again."""
 PATIENCE = 1.0
-"""Seconds that a gang may lack pods before its pods say so: gangs are created one pod after the other."""
+"""Seconds that a unit may be incomplete until its pods say so: the pods of a gang are created one by one."""
 
 
-async def run(client: Client, clock: Clock, settings: Settings) -> None:
-    """Bind pods that may be scheduled; say of the others what is short."""
-    await Scheduler(client, clock, settings).run()
+async def run(client: Client, clock: Clock, options: ActorOptions) -> None:
+    """Bind pods that can be scheduled; write into the status of the others why they cannot."""
+    await Scheduler(client, clock, options).run()
 
 
 class Scheduler:
-    """What the scheduler knows: pods, nodes, gangs, and what waits for room. All of it can be read anew from the API."""
+    """Knows pods, nodes, gangs and claims, all of it from the API. `None` in the queue stands for all units that did not fit."""
 
-    def __init__(self, client: Client, clock: Clock, settings: Settings) -> None:
-        self._client, self._clock, self._settings = client, clock, settings
-        self._agenda: Agenda[Unit | None] = Agenda(clock)
+    def __init__(self, client: Client, clock: Clock, options: ActorOptions) -> None:
+        self._client, self._clock, self._options = client, clock, options
+        self._queue: WorkQueue[SchedulingUnit | None] = WorkQueue(clock)
         self._pool = Pool()
-        self._pods = Reflection(POD, self._saw_pod)
-        self._nodes = Reflection(NODE, self._saw_node)
-        self._gangs = Reflection(PODGANG, self._saw_gang)
-        self._claiming = Claiming(client, self._pool, self._freed, self._saw_claim)
-        self._users: dict[Key, dict[Key, None]] = {}
-        """Pods that are yet to be placed, by the claims that they need."""
-        self._free: dict[Unit, dict[Key, Body]] = {}
-        self._parked: set[Unit] = set()
-        self._lacking_since: dict[Unit, float] = {}
-        self._posting = anyio.CapacityLimiter(16)
+        self._pods = Store(POD, self._on_pod)
+        self._nodes = Store(NODE, self._on_node)
+        self._gangs = Store(PODGANG, self._on_gang)
+        self._dra = DynamicResources(client, self._pool, self._retry_unschedulable, self._on_claim)
+        self._pods_of_claim: dict[Key, dict[Key, None]] = {}
+        """Unplaced pods by the claims that they use."""
+        self._unplaced: dict[SchedulingUnit, dict[Key, Body]] = {}
+        self._unschedulable: set[SchedulingUnit] = set()
+        self._incomplete_since: dict[SchedulingUnit, float] = {}
+        self._binding_limit = anyio.CapacityLimiter(16)
 
     async def run(self) -> None:
-        """Schedule, for ever."""
+        """Schedule until cancelled."""
         async with anyio.create_task_group() as tasks:
-            followed = (self._pods, self._nodes, self._gangs, *self._claiming.reflections)
-            tasks.start_soon(reflect, self._client, self._clock, *followed)
-            # Room is given out only once it is known what is taken, and by whom.
-            for seen in followed:
-                await seen.synced.wait()
-            tasks.start_soon(self._agenda.work, self._look)
+            stores = (self._pods, self._nodes, self._gangs, *self._dra.stores)
+            tasks.start_soon(run_informers, self._client, self._clock, *stores)
+            # Nothing is placed before it is known what is in use.
+            for store in stores:
+                await store.synced.wait()
+            tasks.start_soon(self._queue.run, self._process)
 
-    def _saw_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
-        self._account(old, new)
-        free = new is not None and self._is_free(new)
-        if old is not None and not (free and new is not None and unit_of(new) == unit_of(old)):
+    def _on_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
+        self._update_pool(old, new)
+        is_unplaced = new is not None and self._is_schedulable(new)
+        if old is not None and not (is_unplaced and new is not None and unit_of(new) == unit_of(old)):
             self._forget(unit_of(old), key)
-        if new is not None and free:
-            self._free.setdefault(unit_of(new), {})[key] = new
+        if new is not None and is_unplaced:
+            self._unplaced.setdefault(unit_of(new), {})[key] = new
             for claim in claims_of(new):
-                self._users.setdefault(claim, {})[key] = None
-            # Our own words in its status are no reason to try again; that its claims have been made is one.
+                self._pods_of_claim.setdefault(claim, {})[key] = None
+            # Status conditions that we wrote are no reason to try again; claims that have been created are.
             if old is None or old["spec"] != new["spec"] or claims_of(old) != claims_of(new):
-                self._agenda.add(unit_of(new))
+                self._queue.add(unit_of(new))
 
-    def _saw_claim(self, key: Key) -> None:
-        """A claim has come, gone, got its devices or lost them: who waits for it is tried again."""
-        for pod in list(self._users.get(key, ())):
-            live = self._pods.get(*pod)
-            if live is None or not self._is_free(live) or key not in claims_of(live):
-                del self._users[key][pod]
+    def _on_claim(self, key: Key) -> None:
+        """A claim was created, deleted, allocated or deallocated: try the pods that use it."""
+        for pod_key in list(self._pods_of_claim.get(key, ())):
+            pod = self._pods.get(*pod_key)
+            if pod is None or not self._is_schedulable(pod) or key not in claims_of(pod):
+                del self._pods_of_claim[key][pod_key]
             else:
-                self._agenda.add(unit_of(live))
-        if not self._users.get(key):
-            self._users.pop(key, None)
+                self._queue.add(unit_of(pod))
+        if not self._pods_of_claim.get(key):
+            self._pods_of_claim.pop(key, None)
 
-    def _freed(self) -> None:
-        """There may be room for what is parked."""
-        self._agenda.later(None, GATHERING)
+    def _retry_unschedulable(self) -> None:
+        self._queue.add_after(None, RETRY_DELAY)
 
-    def _account(self, old: Body | None, new: Body | None) -> None:
-        """Take what a bound pod takes; give back what one had that is gone, or will never run again."""
-        if old is not None and (new is None or uid_of(new) != uid_of(old) or is_finished(new)) and self._pool.remove(uid_of(old)):
-            self._agenda.later(None, GATHERING)
-        if new is not None and not is_finished(new) and (node := new["spec"].get("nodeName")) and self._pool.where(uid_of(new)) != node:
-            self._pool.put(uid_of(new), node, _taken(new))
+    def _update_pool(self, old: Body | None, new: Body | None) -> None:
+        """Release what a pod used that is gone or finished, and reserve what a bound pod uses."""
+        if old is not None and (new is None or uid_of(new) != uid_of(old) or is_finished(new)) and self._pool.release(uid_of(old)):
+            self._retry_unschedulable()
+        if new is not None and not is_finished(new) and (node := new["spec"].get("nodeName")) and self._pool.node_of(uid_of(new)) != node:
+            self._pool.reserve(uid_of(new), node, _requests(new))
 
-    def _forget(self, unit: Unit, key: Key) -> None:
-        if self._free.get(unit, {}).pop(key, None) and not self._free[unit]:
-            del self._free[unit]
-            self._lacking_since.pop(unit, None)
+    def _forget(self, unit: SchedulingUnit, key: Key) -> None:
+        if self._unplaced.get(unit, {}).pop(key, None) and not self._unplaced[unit]:
+            del self._unplaced[unit]
+            self._incomplete_since.pop(unit, None)
 
-    def _saw_node(self, key: Key, old: Body | None, new: Body | None) -> None:
-        if old is None or new is None or _offer(old) != _offer(new):
+    def _on_node(self, key: Key, old: Body | None, new: Body | None) -> None:
+        if old is None or new is None or _scheduling_fields(old) != _scheduling_fields(new):
             self._pool.set_node(key[1], new)
-            self._agenda.later(None, GATHERING)
+            self._retry_unschedulable()
 
-    def _saw_gang(self, key: Key, old: Body | None, new: Body | None) -> None:
-        unit = Unit(*key, alone=False)
-        if unit in self._free:
-            self._agenda.add(unit)
+    def _on_gang(self, key: Key, old: Body | None, new: Body | None) -> None:
+        unit = SchedulingUnit(*key, is_single=False)
+        if unit in self._unplaced:
+            self._queue.add(unit)
 
-    def _is_free(self, pod: Body) -> bool:
-        """Whether the pod may be placed, is not yet, and is ours to place."""
-        spec, served = pod["spec"], self._settings.schedulers
-        ours = not served or spec.get("schedulerName", "default-scheduler") in served
-        open_ = not spec.get("nodeName") and not spec.get("schedulingGates") and not is_deleting(pod) and not is_finished(pod)
-        return ours and open_ and not self._is_placed(pod)
+    def _is_schedulable(self, pod: Body) -> bool:
+        """Whether the pod may be placed now, by this scheduler."""
+        spec, schedulers = pod["spec"], self._options.schedulers
+        is_ours = not schedulers or spec.get("schedulerName", "default-scheduler") in schedulers
+        is_open = not spec.get("nodeName") and not spec.get("schedulingGates") and not is_deleting(pod) and not is_finished(pod)
+        return is_ours and is_open and not self._is_placed(pod)
 
     def _is_placed(self, pod: Body) -> bool:
-        return self._pool.where(uid_of(pod)) != ""
+        return self._pool.node_of(uid_of(pod)) != ""
 
-    async def _look(self, unit: Unit | None) -> float | None:
+    async def _process(self, unit: SchedulingUnit | None) -> float | None:
         if unit is None:
-            self._unpark()
-        elif unit in self._free:
-            return await (self._look_alone(unit) if unit.alone else self._look_gang(unit))
+            for unschedulable in sorted(self._unschedulable & self._unplaced.keys(), key=self._rank):
+                self._queue.add(unschedulable)
+            self._unschedulable.clear()
+        elif unit in self._unplaced:
+            return await (self._schedule_single(unit) if unit.is_single else self._schedule_gang(unit))
         return None
 
-    def _unpark(self) -> None:
-        """Room was freed: try again what did not fit, the oldest of the most important first."""
-        for unit in sorted(self._parked & self._free.keys(), key=self._rank):
-            self._agenda.add(unit)
-        self._parked.clear()
+    def _rank(self, unit: SchedulingUnit) -> tuple[int, tuple[str, str, str]]:
+        """By priority, then by age."""
+        return min((-(pod["spec"].get("priority") or 0), by_age(pod)) for pod in self._unplaced[unit].values())
 
-    def _rank(self, unit: Unit) -> tuple[int, tuple[str, str, str]]:
-        return min((-(pod["spec"].get("priority") or 0), by_age(pod)) for pod in self._free[unit].values())
-
-    async def _look_alone(self, unit: Unit) -> float | None:
-        pods = [pod for pod in self._free[unit].values() if self._is_free(pod)]
-        if lacking := self._lacks_claims(pods):
-            return await self._lack(unit, lacking)
-        self._lacking_since.pop(unit, None)
+    async def _schedule_single(self, unit: SchedulingUnit) -> float | None:
+        pods = [pod for pod in self._unplaced[unit].values() if self._is_schedulable(pod)]
+        if reason := self._claims_not_ready(pods):
+            return await self._postpone(unit, reason)
+        self._incomplete_since.pop(unit, None)
         await self._place_each(unit, pods)
         return None
 
-    async def _look_gang(self, unit: Unit) -> float | None:
+    async def _schedule_gang(self, unit: SchedulingUnit) -> float | None:
         gang = self._gangs.get(unit.namespace, unit.name)
         if gang is None:
-            return await self._lack(unit, f"PodGang {unit.namespace}/{unit.name} is not there")
-        called = muster(gang, self._pods.objects, self._is_placed, self._is_free)
-        if called.missing:
-            return await self._lack(unit, f"gang {unit.namespace}/{unit.name} is incomplete: {called.missing}")
-        if lacking := self._lacks_claims(called.required):
-            return await self._lack(unit, lacking)
-        self._lacking_since.pop(unit, None)
-        if await self._place_all(unit, called.required):
-            await self._place_each(unit, [pod for pod in called.extra if self._is_free(pod)])
+            return await self._postpone(unit, f"PodGang {unit.namespace}/{unit.name} does not exist")
+        pods = gang_pods(gang, self._pods.objects, self._is_placed, self._is_schedulable)
+        if pods.missing:
+            return await self._postpone(unit, f"gang {unit.namespace}/{unit.name} is incomplete: {pods.missing}")
+        if reason := self._claims_not_ready(pods.required):
+            return await self._postpone(unit, reason)
+        self._incomplete_since.pop(unit, None)
+        if await self._place_all(unit, pods.required):
+            await self._place_each(unit, [pod for pod in pods.extra if self._is_schedulable(pod)])
         return None
 
-    async def _lack(self, unit: Unit, message: str) -> float | None:
-        """Nothing to place yet. Say so once it has lasted."""
+    async def _postpone(self, unit: SchedulingUnit, reason: str) -> float | None:
+        """The unit is incomplete. Write the reason into its pods once that has lasted."""
         now = self._clock.monotonic()
-        left = self._lacking_since.setdefault(unit, now) + PATIENCE - now
-        if left > 0:
-            return left
-        await self._say(self._free[unit].values(), message)
+        remaining = self._incomplete_since.setdefault(unit, now) + PATIENCE - now
+        if remaining > 0:
+            return remaining
+        await self._write_reason(self._unplaced[unit].values(), reason)
         return None
 
-    def _lacks_claims(self, pods: Iterable[Body]) -> str:
-        """What of their claims the pods still lack."""
+    def _claims_not_ready(self, pods: Iterable[Body]) -> str:
         try:
             for pod in pods:
-                self._claiming.check(pod)
-        except Lacking as lacking:
-            return str(lacking)
+                self._dra.pre_filter(pod)
+        except ClaimsNotReady as reason:
+            return str(reason)
         return ""
 
-    async def _place_all(self, unit: Unit, pods: Sequence[Body]) -> bool:
-        """Bind all of the pods, or none and say why. Whether they have their places."""
-        found = self._placement(unit, pods)
-        if isinstance(found, str):
-            self._parked.add(unit)
-            await self._say(pods, found)
-            await self._claiming.let_go(pods)
+    async def _place_all(self, unit: SchedulingUnit, pods: Sequence[Body]) -> bool:
+        """Bind all of the pods, or none and write why. Returns whether they were bound."""
+        nodes = self._place(unit, pods)
+        if isinstance(nodes, str):
+            self._unschedulable.add(unit)
+            await self._write_reason(pods, nodes)
+            await self._dra.post_filter(pods)
             return False
-        await self._bind(pods, found)
+        await self._bind(pods, nodes)
         return True
 
-    async def _place_each(self, unit: Unit, pods: Sequence[Body]) -> None:
-        """Bind those of the pods that find a place; say of each other one why it does not."""
-        found = [(pod, self._placement(unit, [pod])) for pod in pods]
-        places = {uid: node for _, places in found if not isinstance(places, str) for uid, node in places.items()}
-        if len(places) < len(pods):
-            self._parked.add(unit)
-        await self._bind([pod for pod in pods if uid_of(pod) in places], places)
-        for pod, why in found:
-            if isinstance(why, str):
-                await self._say([pod], why)
-                await self._claiming.let_go([pod])
+    async def _place_each(self, unit: SchedulingUnit, pods: Sequence[Body]) -> None:
+        """Bind those of the pods that fit; write into each other one why it does not."""
+        placements = [(pod, self._place(unit, [pod])) for pod in pods]
+        nodes = {uid: node for _, placement in placements if not isinstance(placement, str) for uid, node in placement.items()}
+        if len(nodes) < len(pods):
+            self._unschedulable.add(unit)
+        await self._bind([pod for pod in pods if uid_of(pod) in nodes], nodes)
+        for pod, placement in placements:
+            if isinstance(placement, str):
+                await self._write_reason([pod], placement)
+                await self._dra.post_filter([pod])
 
-    def _placement(self, unit: Unit, pods: Sequence[Body]) -> Mapping[str, str] | str:
-        """A node for each of the pods, by uid, taken from now on; or why there is none."""
+    def _place(self, unit: SchedulingUnit, pods: Sequence[Body]) -> Mapping[str, str] | str:
+        """Reserve a node for each of the pods. Returns the nodes by uid, or why there are none."""
         try:
-            found = self._pool.place(self._claiming.asks([(pod, ask_of(pod)) for pod in pods]))
+            nodes = self._pool.place(self._dra.with_devices([(pod, requirements_of(pod)) for pod in pods]))
         except ValueError as error:
-            return f"the resources of the pod cannot be read: {error}"
-        except Lacking as lacking:
-            return str(lacking)
-        if not isinstance(found, Shortage):
-            self._claiming.take(pods, _taken)
-            return found
-        fitting = f" {found.placed} of {len(pods)} pods of gang {unit.namespace}/{unit.name} would fit." if len(pods) > 1 else ""
-        return f"{found}{fitting}"
+            return f"invalid resources: {error}"
+        except ClaimsNotReady as reason:
+            return str(reason)
+        if not isinstance(nodes, Shortage):
+            self._dra.reserve(pods, _requests)
+            return nodes
+        fitting = f" {nodes.placed} of {len(pods)} pods of gang {unit.namespace}/{unit.name} would fit." if len(pods) > 1 else ""
+        return f"{nodes}{fitting}"
 
     async def _bind(self, pods: Sequence[Body], nodes: Mapping[str, str]) -> None:
-        """Bind all at once, when all have their devices. Raises what went wrong last; whoever was not bound gives its place back."""
+        """Bind all at once, after all have their devices. Raises the last error; pods that were not bound are unreserved."""
         errors: list[ClusterError] = []
         try:
             for pod in pods:
-                if asks_for_claims(pod):
-                    await self._claiming.allocate(pod, nodes[uid_of(pod)])
+                if uses_claims(pod):
+                    await self._dra.pre_bind(pod, nodes[uid_of(pod)])
         except ClusterError:
             for pod in pods:
-                self._give_back(pod)
+                self._unreserve(pod)
             raise
 
         async def bind(pod: Body) -> None:
             namespace, name = key_of(pod)
             try:
-                async with self._posting:
+                async with self._binding_limit:
                     await self._client.create(POD, namespace, _binding(pod, nodes[uid_of(pod)]), name=name, subresource="binding")
             except ClusterError as error:
                 errors.append(error)
-                self._give_back(pod)
+                self._unreserve(pod)
 
         async with anyio.create_task_group() as tasks:
             for pod in pods:
@@ -240,40 +245,39 @@ class Scheduler:
         if errors:
             raise errors[-1]
 
-    def _give_back(self, pod: Body) -> None:
-        """The pod was not bound, unless the watch knows better: then only the answer was lost, or somebody else was faster."""
-        seen = self._pods.get(*key_of(pod))
-        if seen is None or not seen["spec"].get("nodeName"):
-            self._claiming.give_back(pod)
-        if (seen is None or not seen["spec"].get("nodeName")) and self._pool.remove(uid_of(pod)):
-            self._agenda.later(None, GATHERING)
+    def _unreserve(self, pod: Body) -> None:
+        """Unless the watch says that the pod is bound: then the answer was lost, or another scheduler was faster."""
+        known = self._pods.get(*key_of(pod))
+        if known is not None and known["spec"].get("nodeName"):
+            return
+        self._dra.unreserve(pod)
+        if self._pool.release(uid_of(pod)):
+            self._retry_unschedulable()
 
-    async def _say(self, pods: Iterable[Body], message: str) -> None:
-        """Tell each of the pods why it is not scheduled, unless it says so already."""
+    async def _write_reason(self, pods: Iterable[Body], message: str) -> None:
+        """Write into the pods why they are not scheduled, unless they say so already."""
         for pod in list(pods):
             old = conditions.find(conditions_of(pod), "PodScheduled") or {}
-            said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-            if any(old.get(name) != value for name, value in said.items()):
-                since = old.get("lastTransitionTime") if old.get("status") == "False" else None
-                said["lastTransitionTime"] = since or written(self._clock.now())
-                patch = {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": [said]}}
-                self._pods.assume(await self._client.patch(POD, *key_of(pod), patch, how="strategic", subresource="status"))
+            new = condition(pod, "PodScheduled", False, "Unschedulable", message, self._clock.now())
+            if not new.items() <= old.items():
+                status = {"status": {"conditions": [new]}}
+                await self._pods.patch(self._client, pod, status, how="strategic", subresource="status", by_uid=True)
 
 
 def _binding(pod: Body, node: str) -> Body:
-    about = {"name": pod["metadata"]["name"], "namespace": pod["metadata"]["namespace"], "uid": uid_of(pod)}
-    return {"apiVersion": "v1", "kind": "Binding", "metadata": about, "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
+    metadata = {"name": pod["metadata"]["name"], "namespace": pod["metadata"]["namespace"], "uid": uid_of(pod)}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
 
 
-def _offer(node: Body) -> tuple[object, ...]:
-    """What of a node placement depends on; heartbeats are not part of it."""
+def _scheduling_fields(node: Body) -> tuple[object, ...]:
+    """The fields of a node that placement depends on; heartbeats are not among them."""
     ready = conditions.find(conditions_of(node), "Ready") or {}
     return node.get("spec"), labels_of(node), status_of(node).get("allocatable"), ready.get("status")
 
 
-def _taken(pod: Body) -> Mapping[str, int]:
-    """What a bound pod takes; at least its place, where its quantities cannot be read."""
+def _requests(pod: Body) -> Mapping[str, int]:
+    """What a bound pod uses; one pod, if its quantities are malformed."""
     try:
-        return requested(pod["spec"])
+        return requests_of(pod["spec"])
     except ValueError:
         return {PODS: 1000}

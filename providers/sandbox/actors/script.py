@@ -1,20 +1,20 @@
-"""Script: what annotations on a pod ask its simulated kubelet to play.
+"""Script: the annotations on a pod that tell its simulated kubelet how to run it.
 
 | annotation                           | value                | meaning                                                                   |
 |--------------------------------------|----------------------|---------------------------------------------------------------------------|
 | `sandbox.grove.io/init-after`        | a duration           | each init container takes that long                                       |
 | `sandbox.grove.io/start-after`       | a duration           | the containers are created that long after the last init container        |
 | `sandbox.grove.io/ready-after`       | a duration           | each container becomes ready that long after its start                    |
-| `sandbox.grove.io/terminate-after`   | a duration           | a deletion is obeyed after that long, or when the grace period ends       |
+| `sandbox.grove.io/terminate-after`   | a duration           | a deleted pod ends after that long, or when its grace period ends         |
 | `sandbox.grove.io/fail`              | `crash[@D]`          | the containers exit with code 1 each time, D after their start            |
-|                                      | `exit:N[@D]`         | the containers exit with code N; `restartPolicy` says what follows        |
+|                                      | `exit:N[@D]`         | the containers exit with code N; `restartPolicy` applies                  |
 |                                      | `evict[@D]`          | the pod is evicted D after its start: phase Failed, reason Evicted        |
-|                                      | `unready[@D]`        | the containers are not ready any more, D after their start                |
+|                                      | `unready[@D]`        | the containers become unready D after their start                         |
 |                                      | `never-ready`        | the same as `unready`                                                     |
 |                                      | `image-pull`         | the images cannot be pulled                                               |
 
-Durations are Go's (`5s`, `1m30s`); pods' times are kept in whole seconds. Annotations are read anew at every look, so adding
-one to a running pod plays it from now on, and removing one ends it. One that cannot be read keeps a pod from starting, and says so.
+Durations are Go's (`5s`, `1m30s`); times in statuses are whole seconds. Annotations can be added to and removed from a running pod.
+One that cannot be parsed keeps the containers from being created, and the error is their waiting message.
 """
 
 import re
@@ -33,48 +33,48 @@ ZERO: Final = timedelta()
 EXIT, EVICT, UNREADY, IMAGE_PULL = "exit", "evict", "unready", "image-pull"
 
 _FAIL: Final = re.compile(r"(crash|exit:(?P<code>\d{1,3})|evict|unready|never-ready|image-pull)(?:@(?P<after>.{1,32}))?")
-_ACTS: Final = {"crash": EXIT, "never-ready": UNREADY}
+_ALIASES: Final = {"crash": EXIT, "never-ready": UNREADY}
 _UNTIMED: Final = frozenset({"never-ready", "image-pull"})
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The annotations, read."""
+    """The parsed annotations."""
 
     init_after: timedelta = ZERO
     start_after: timedelta = ZERO
     ready_after: timedelta = ZERO
     terminate_after: timedelta | None = None
-    act: str = ""
-    """What fails: one of the four words above, or nothing."""
+    failure: str = ""
+    """One of the four failures above; empty: none."""
     after: timedelta = ZERO
     exit_code: int = 1
-    mistake: str = ""
-    """Which annotation cannot be read, and why."""
+    error: str = ""
+    """Which annotation cannot be parsed, and why."""
 
 
 def script_of(pod: Body) -> Script:
-    """What the pod's annotations ask for."""
-    asked = {key: value for key, value in annotations_of(pod).items() if key.startswith(PREFIX)}
-    if not asked:
-        return PLAIN
+    """The script in the pod's annotations."""
+    annotations = {key: value for key, value in annotations_of(pod).items() if key.startswith(PREFIX)}
+    if not annotations:
+        return NO_SCRIPT
     try:
         return Script(
-            init_after=_span(asked, "init-after") or ZERO,
-            start_after=_span(asked, "start-after") or ZERO,
-            ready_after=_span(asked, "ready-after") or ZERO,
-            terminate_after=_span(asked, "terminate-after"),
-            **_failure(asked.get(FAIL)),
+            init_after=_duration(annotations, "init-after") or ZERO,
+            start_after=_duration(annotations, "start-after") or ZERO,
+            ready_after=_duration(annotations, "ready-after") or ZERO,
+            terminate_after=_duration(annotations, "terminate-after"),
+            **_failure(annotations.get(FAIL)),
         )
     except ValueError as error:
-        return Script(mistake=str(error))
+        return Script(error=str(error))
 
 
-PLAIN: Final = Script()
+NO_SCRIPT: Final = Script()
 
 
-def _span(asked: Mapping[str, str], name: str) -> timedelta | None:
-    text = asked.get(PREFIX + name)
+def _duration(annotations: Mapping[str, str], name: str) -> timedelta | None:
+    text = annotations.get(PREFIX + name)
     if text is None:
         return None
     try:
@@ -86,9 +86,9 @@ def _span(asked: Mapping[str, str], name: str) -> timedelta | None:
 def _failure(text: str | None) -> dict[str, Any]:
     if not text:
         return {}
-    found = _FAIL.fullmatch(text)
-    if found is None or (found["after"] and found[1] in _UNTIMED):
+    match = _FAIL.fullmatch(text)
+    if match is None or (match["after"] and match[1] in _UNTIMED):
         raise ValueError(f"{FAIL}: not one of crash[@D], exit:N[@D], evict[@D], unready[@D], never-ready, image-pull")
-    word = found[1].partition(":")[0]
-    after = _span({FAIL: found["after"]}, "fail") if found["after"] else ZERO
-    return {"act": _ACTS.get(word, word), "after": after, "exit_code": min(int(found["code"] or 1), 255)}
+    word = match[1].partition(":")[0]
+    after = _duration({FAIL: match["after"]}, "fail") if match["after"] else ZERO
+    return {"failure": _ALIASES.get(word, word), "after": after, "exit_code": min(int(match["code"] or 1), 255)}

@@ -1,8 +1,9 @@
-"""Tokens: every namespace has its default service account, and the Secrets of service accounts are filled."""
+"""Token: gives every namespace its default service account, and fills the token Secrets of service accounts."""
 
 import base64
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -10,10 +11,10 @@ import anyio
 from engine.errors import AlreadyExists, NotFound
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from providers.sandbox.actors.agenda import Agenda
 from providers.sandbox.actors.body import Body, Key, annotations_of, is_deleting, key_of, uid_of
-from providers.sandbox.actors.reflector import Reflection, reflect
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
+from providers.sandbox.actors.store import Store, delete, run_informers
+from providers.sandbox.actors.work_queue import WorkQueue
 from resources.base.kinds import NAMESPACE, SECRET, SERVICE_ACCOUNT
 
 DEFAULT: Final = "default"
@@ -22,106 +23,96 @@ ACCOUNT: Final = "kubernetes.io/service-account.name"
 ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 
 
-class Errand(NamedTuple):
-    """A namespace whose default account may be missing (no secret named), or a Secret that may want filling."""
+class Item(NamedTuple):
+    """A namespace whose default account may be missing (no secret named), or a Secret whose token may be missing."""
 
     namespace: str
     secret: str = ""
 
 
-async def run(client: Client, clock: Clock, settings: Settings) -> None:
-    """Keep default service accounts there; fill token Secrets, and delete those whose account is gone."""
-    await Tokens(client, clock, settings).run()
+async def run(client: Client, clock: Clock, options: ActorOptions) -> None:
+    """Create default service accounts, fill token Secrets, and delete those whose account is gone."""
+    await TokenController(client, clock, options).run()
 
 
-class Tokens:
-    """What the actor knows: namespaces, accounts and token Secrets. All of it can be read anew from the API."""
+class TokenController:
+    """Knows namespaces, service accounts and token Secrets, all of it from the API."""
 
-    def __init__(self, client: Client, clock: Clock, settings: Settings) -> None:
-        self._client, self._clock, self._settings = client, clock, settings
-        self._agenda: Agenda[Errand] = Agenda(clock)
-        self._namespaces = Reflection(NAMESPACE, lambda key, old, new: self._agenda.add(Errand(key[1])))
-        self._accounts = Reflection(SERVICE_ACCOUNT, self._saw_account)
-        self._secrets = Reflection(SECRET, self._saw_secret)
-        self._of_account: dict[Key, dict[Key, None]] = {}
+    def __init__(self, client: Client, clock: Clock, options: ActorOptions) -> None:
+        self._client, self._clock, self._options = client, clock, options
+        self._queue: WorkQueue[Item] = WorkQueue(clock)
+        self._namespaces = Store(NAMESPACE, lambda key, old, new: self._queue.add(Item(key[1])))
+        self._accounts = Store(SERVICE_ACCOUNT, self._on_account)
+        self._secrets = Store(SECRET, self._on_secret)
+        self._secrets_of: dict[Key, dict[Key, None]] = {}
+        """Token Secrets by their account."""
 
     async def run(self) -> None:
-        """Serve, for ever."""
+        """Run the controller until cancelled."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(reflect, self._client, self._clock, self._namespaces, self._accounts, self._secrets)
-            tasks.start_soon(self._agenda.work, self._look)
+            tasks.start_soon(run_informers, self._client, self._clock, self._namespaces, self._accounts, self._secrets)
+            tasks.start_soon(self._queue.run, self._process)
 
-    def _saw_account(self, key: Key, old: Body | None, new: Body | None) -> None:
+    def _on_account(self, key: Key, old: Body | None, new: Body | None) -> None:
         if key[1] == DEFAULT and new is None:
-            self._agenda.add(Errand(key[0]))
+            self._queue.add(Item(key[0]))
         if old is None or new is None or uid_of(old) != uid_of(new):
-            for secret in self._of_account.get(key, ()):
-                self._agenda.add(Errand(*secret))
+            for secret in self._secrets_of.get(key, ()):
+                self._queue.add(Item(*secret))
 
-    def _saw_secret(self, key: Key, old: Body | None, new: Body | None) -> None:
+    def _on_secret(self, key: Key, old: Body | None, new: Body | None) -> None:
         if old is not None and (account := _account_of(old)):
-            self._of_account.get(account, {}).pop(key, None)
+            self._secrets_of.get(account, {}).pop(key, None)
         if new is not None and (account := _account_of(new)):
-            self._of_account.setdefault(account, {})[key] = None
-            self._agenda.add(Errand(*key))
+            self._secrets_of.setdefault(account, {})[key] = None
+            self._queue.add(Item(*key))
 
-    async def _look(self, errand: Errand) -> None:
-        if not errand.secret:
-            return await self._look_at_namespace(errand.namespace)
-        secret = self._secrets.get(*errand)
+    async def _process(self, item: Item) -> None:
+        if not item.secret:
+            return await self._ensure_default_account(item.namespace)
+        secret = self._secrets.get(*item)
         account_key = _account_of(secret) if secret else None
         if secret is None or account_key is None or is_deleting(secret):
             return
         account = await self._account(account_key)
         if account is None or annotations_of(secret).get(ACCOUNT_UID, uid_of(account)) != uid_of(account):
-            await self._delete(secret)
-        elif lacking := self._lacking(secret, account):
-            await self._fill(secret, account, lacking)
+            await delete(self._client, SECRET, secret)
+        elif missing := self._missing_data(secret, account):
+            patch = {"metadata": {"annotations": {ACCOUNT_UID: uid_of(account)}}, "data": missing}
+            await self._secrets.patch(self._client, secret, patch)
 
-    async def _look_at_namespace(self, name: str) -> None:
+    async def _ensure_default_account(self, name: str) -> None:
         namespace = self._namespaces.get("", name)
         if namespace is None or is_deleting(namespace) or self._accounts.get(name, DEFAULT):
             return
-        try:
-            body = {"apiVersion": SERVICE_ACCOUNT.api_version, "kind": SERVICE_ACCOUNT.name, "metadata": {"name": DEFAULT}}
+        body = {"apiVersion": SERVICE_ACCOUNT.api_version, "kind": SERVICE_ACCOUNT.name, "metadata": {"name": DEFAULT}}
+        with suppress(AlreadyExists, NotFound):
             await self._client.create(SERVICE_ACCOUNT, name, body)
-        except (AlreadyExists, NotFound):
-            return
 
     async def _account(self, key: Key) -> Body | None:
-        """The account; asked for where the watch has not told of it, because a Secret without one is deleted."""
-        if seen := self._accounts.get(*key):
-            return seen
+        """The account. One that is not in the store is read from the server, because the Secret of a missing one is deleted."""
+        if known := self._accounts.get(*key):
+            return known
         try:
             return await self._client.get(SERVICE_ACCOUNT, *key)
         except NotFound:
             return None
 
-    def _lacking(self, secret: Body, account: Body) -> dict[str, str]:
-        namespace, name = key_of(account)
-        data = {"token": _unsigned_token(secret, account), "namespace": namespace, "ca.crt": self._settings.certificate_authority}
-        there = secret.get("data") or {}
-        return {key: base64.b64encode(text.encode()).decode() for key, text in data.items() if text and not there.get(key)}
-
-    async def _fill(self, secret: Body, account: Body, lacking: Mapping[str, str]) -> None:
-        metadata = {"resourceVersion": secret["metadata"]["resourceVersion"], "annotations": {ACCOUNT_UID: uid_of(account)}}
-        self._secrets.assume(await self._client.patch(SECRET, *key_of(secret), {"metadata": metadata, "data": dict(lacking)}))
-
-    async def _delete(self, secret: Body) -> None:
-        try:
-            await self._client.delete(SECRET, *key_of(secret), uid=uid_of(secret))
-        except NotFound:
-            return
+    def _missing_data(self, secret: Body, account: Body) -> dict[str, str]:
+        namespace, _ = key_of(account)
+        data = {"token": _unsigned_token(secret, account), "namespace": namespace, "ca.crt": self._options.certificate_authority}
+        live = secret.get("data") or {}
+        return {key: base64.b64encode(text.encode()).decode() for key, text in data.items() if text and not live.get(key)}
 
 
 def _account_of(secret: Body) -> Key | None:
-    """The service account whose token the Secret holds, if that is what it is for."""
+    """The service account whose token the Secret holds; None if it is no token Secret."""
     name = annotations_of(secret).get(ACCOUNT)
     return (secret["metadata"]["namespace"], name) if secret.get("type") == TOKEN_TYPE and name else None
 
 
 def _unsigned_token(secret: Body, account: Body) -> str:
-    """A token with the claims that the real one would have and no signature: it opens nothing."""
+    """A token with the claims of a real one and without a signature: no server accepts it."""
     namespace, name = key_of(account)
     claims = {
         "iss": "kubernetes/serviceaccount",

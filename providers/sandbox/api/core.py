@@ -1,33 +1,33 @@
-"""Core: what every verb works on — the clock, what is served, and the store."""
+"""Core: the parts that all verbs share: the clock, the served kinds, the store and the admission chain."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from random import Random
 from typing import Any, Literal
 from uuid import UUID
 
+from engine.resource import Body
 from engine.runtime.clock import Clock
-from providers.sandbox.api import faces
+from providers.sandbox.api import conversion
 from providers.sandbox.api.request import Answer, Request, answer
 from providers.sandbox.api.store import Collection, Store, Stored, key_of
 from providers.sandbox.kinds import rule_table
-from providers.sandbox.kinds.rules import Rules, Scene
+from providers.sandbox.kinds.rules import Environment, Rules
 from providers.sandbox.kinds.served import Catalogue, Served
 from providers.sandbox.types import status
 
-Body = Mapping[str, Any]
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 Admission = Callable[[Operation, Request, Body | None, Body | None], tuple[Body | None, tuple[str, ...]]]
-"""A link of the admission chain: from the operation, the request, the new and the old object to the object to go on with (None: as it
-is) and warnings. It refuses by raising `StatusError`."""
+"""A mutating plugin: from the operation, the request, the new and the old object to the changed object (None: unchanged) and warnings.
+It refuses by raising `StatusError`."""
 Validation = Callable[[Operation, Request, Body | None, Body | None], tuple[str, ...]]
-"""A link that comes after the API's own validation and changes nothing: it answers with warnings, or refuses by raising `StatusError`."""
+"""A validating plugin, which runs after the validation of the kind: it returns warnings, or refuses by raising `StatusError`."""
 
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class Core:
-    """The parts that verbs share."""
+    """The state of the API."""
 
     def __init__(
         self, clock: Clock, *, history: int, seed: int | None, admission: tuple[Admission, ...], validation: tuple[Validation, ...]
@@ -40,16 +40,16 @@ class Core:
         self.validation = validation
 
     def now(self, after: float = 0) -> str:
-        """The time as the API writes it, or that of `after` seconds later."""
+        """The time as the API writes it, `after` seconds from now."""
         return (self.clock.now() + timedelta(seconds=after)).strftime(_TIME)
 
     def new_uid(self) -> str:
-        """A uid that nothing else has."""
+        """A new uid."""
         return str(UUID(int=self.random.getrandbits(128), version=4))
 
-    def scene(self) -> Scene:
-        """What rules may look at."""
-        return Scene(self.now(), self.random, self.lookup)
+    def environment(self) -> Environment:
+        """What the rules of a kind need besides the object."""
+        return Environment(self.now(), self.random, self.lookup)
 
     def lookup(self, group: str, plural: str, namespace: str, name: str) -> Body | None:
         """Another object, or None."""
@@ -57,27 +57,27 @@ class Core:
         return None if stored is None else stored.body
 
     def collection(self, request: Request) -> Collection:
-        """The collection that a request is about."""
+        """The collection of the request's kind."""
         return self.store.collection(request.served.resource)
 
     def stored(self, request: Request) -> Stored:
-        """The object that a request names. Raises 404."""
-        found = self.collection(request).objects.get(key_of(request.namespace, request.name))
-        if found is None:
+        """The object that the request names. Raises 404."""
+        stored = self.collection(request).objects.get(key_of(request.namespace, request.name))
+        if stored is None:
             raise status.not_found(request.served.kind, request.name)
-        return found
+        return stored
 
     def admit(self, operation: Operation, request: Request, new: Any, old: Body | None) -> tuple[Any, tuple[str, ...]]:
-        """What the admission chain makes of a write. Raises its refusals."""
+        """The new object after the mutating plugins, and their warnings. Raises their refusals."""
         warnings: tuple[str, ...] = ()
-        for link in self.admission:
-            made, told = link(operation, request, new, old)
-            new, warnings = new if made is None else made, warnings + told
+        for plugin in self.admission:
+            changed, added = plugin(operation, request, new, old)
+            new, warnings = new if changed is None else changed, warnings + added
         return new, warnings
 
     def validate(self, operation: Operation, request: Request, new: Body | None, old: Body | None) -> tuple[str, ...]:
-        """What the links say of a write that is as it will be stored. Raises their refusals."""
-        return tuple(warning for link in self.validation for warning in link(operation, request, new, old))
+        """The warnings of the validating plugins. Raises their refusals."""
+        return tuple(warning for plugin in self.validation for warning in plugin(operation, request, new, old))
 
 
 def rules_of(served: Served) -> Rules:
@@ -85,12 +85,12 @@ def rules_of(served: Served) -> Rules:
     return rule_table.CUSTOM if served.custom else rule_table.RULES.get((served.kind.group, served.kind.name), rule_table.PLAIN)
 
 
-def answer_with(code: int, served: Served, stored: Stored, warnings: tuple[str, ...] = ()) -> Answer:
-    """An answer that shows a stored object in the version that was asked for."""
-    body, encoded = faces.shown(served, stored)
+def stored_answer(code: int, served: Served, stored: Stored, warnings: tuple[str, ...] = ()) -> Answer:
+    """The answer with a stored object, in the version of the request."""
+    body, encoded = conversion.converted(served, stored)
     return Answer(code, body, encoded, warnings)
 
 
-def answer_draft(code: int, served: Served, body: Body, warnings: tuple[str, ...] = ()) -> Answer:
-    """An answer that shows what a dry run would have stored."""
-    return answer(code, faces.face_of(served, body), warnings)
+def draft_answer(code: int, served: Served, body: Body, warnings: tuple[str, ...] = ()) -> Answer:
+    """The answer with an object that has not been stored, or is no longer."""
+    return answer(code, conversion.convert(served, body), warnings)

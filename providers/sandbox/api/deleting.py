@@ -1,52 +1,51 @@
-"""Deleting: at once, after a grace, or when the last finalizer is gone."""
+"""Deleting: at once, after a grace period, or after the last finalizer."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from providers.sandbox.api.core import Core, answer_draft, answer_with, rules_of
+from engine.resource import Body
+from providers.sandbox.api.core import Core, draft_answer, rules_of, stored_answer
 from providers.sandbox.api.request import Answer, Deletion, Request, answer
 from providers.sandbox.api.store import Stored
 from providers.sandbox.kinds import crds, metadata
 from providers.sandbox.kinds.rules import Draft
 from providers.sandbox.types import status
 
-Body = Mapping[str, Any]
 _NAMESPACES = ("", "namespaces")
 
 
 def delete(core: Core, request: Request, deletion: Deletion) -> Answer:
-    """DELETE: a Status when the object is gone, the object while it lingers. Raises 404, 409."""
+    """DELETE: answers with a Status once the object is removed, and with the object until then. Raises 404, 409."""
     live = core.stored(request)
     _check_preconditions(request, live, deletion)
     served = request.served
     _, warnings = core.admit("DELETE", request, None, live.body)
     warnings += core.validate("DELETE", request, None, live.body)
-    doomed = _doomed(core, request, live, deletion)
-    if doomed == live.body:
-        return answer_with(200, served, live, warnings)
+    marked = _marked(core, request, live, deletion)
+    if marked == live.body:
+        return stored_answer(200, served, live, warnings)
     if served.resource == (crds.GROUP, crds.PLURAL) and not request.dry_run:
         return _undefine(core, request, live)
-    if is_finished(doomed):
-        last = doomed if rules_of(served).grace else live.body
-        gone = last if request.dry_run else _bury(core, request, live, last)
+    if is_finished(marked):
+        final = marked if rules_of(served).grace else live.body
+        removed = final if request.dry_run else _remove_after_grace(core, request, live, final)
         if rules_of(served).returns_deleted:
-            return answer_draft(200, served, gone, warnings)
-        return answer(200, _gone(request, live), warnings)
+            return draft_answer(200, served, removed, warnings)
+        return answer(200, _success(request, live), warnings)
     if request.dry_run:
-        return answer_draft(200, served, doomed, warnings)
-    return answer_with(200, served, core.store.write(served.resource, "MODIFIED", doomed), warnings)
+        return draft_answer(200, served, marked, warnings)
+    return stored_answer(200, served, core.store.write(served.resource, "MODIFIED", marked), warnings)
 
 
-def _bury(core: Core, request: Request, live: Stored, last: Body) -> Body:
-    """Remove the object; one that could have had a grace is first seen to have no time left."""
-    if last != live.body:
-        core.store.write(request.served.resource, "MODIFIED", last)
-    return remove(core, request, last).body
+def _remove_after_grace(core: Core, request: Request, live: Stored, final: Body) -> Body:
+    """Remove the object. Watchers of a kind with a grace period see first that its period is zero."""
+    if final != live.body:
+        core.store.write(request.served.resource, "MODIFIED", final)
+    return remove(core, request, final).body
 
 
 def is_finished(body: Body) -> bool:
-    """Whether nothing holds a dying object any more: no finalizer and no grace."""
+    """Whether an object is being deleted and has neither a finalizer nor a grace period left."""
     meta = body["metadata"]
     if "deletionTimestamp" not in meta or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
         return False
@@ -54,7 +53,7 @@ def is_finished(body: Body) -> bool:
 
 
 def remove(core: Core, request: Request, body: Body) -> Stored:
-    """Take the object out of the store, as it last was; the last object of a kind that goes takes its CRD with it."""
+    """Remove the object from the store; with the last object, a CRD that is being deleted is removed too."""
     stored = core.store.write(request.served.resource, "DELETED", body)
     if request.served.custom:
         kind = request.served.kind
@@ -65,23 +64,23 @@ def remove(core: Core, request: Request, body: Body) -> Stored:
 
 
 def _undefine(core: Core, request: Request, live: Stored) -> Answer:
-    """Delete a CRD: its objects go first, and when the last one is gone, so is the kind."""
+    """Delete a CRD: first its objects, and the CRD after the last one."""
     if "deletionTimestamp" in live.metadata:
-        return answer_with(200, request.served, live)
+        return stored_answer(200, request.served, live)
     stored = core.store.write(request.served.resource, "MODIFIED", crds.terminating(live.body, core.now()))
     for served in crds.versions_of(stored.body)[:1]:
         collection = core.store.collection(served.resource)
-        for one in list(collection.objects.values()):
-            delete(core, Request(served, one.metadata.get("namespace", ""), one.metadata["name"]), Deletion())
+        for meta in [each.metadata for each in collection.objects.values()]:
+            delete(core, Request(served, meta.get("namespace", ""), meta["name"]), Deletion())
     undefine_when_empty(core, stored.body)
-    return answer_with(200, request.served, stored)
+    return stored_answer(200, request.served, stored)
 
 
 def undefine_when_empty(core: Core, crd: Body) -> None:
-    """Let a dying CRD go once nothing is left of its kind and nobody else holds it."""
+    """Remove a CRD that is being deleted once it has no objects and no other finalizer."""
     group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
-    left = core.store.collection((group, plural)).objects or crd["metadata"]["finalizers"] != [crds.CLEANUP]
-    if left or core.lookup(crds.GROUP, crds.PLURAL, "", crd["metadata"]["name"]) is None:
+    is_held = core.store.collection((group, plural)).objects or crd["metadata"]["finalizers"] != [crds.CLEANUP]
+    if is_held or core.lookup(crds.GROUP, crds.PLURAL, "", crd["metadata"]["name"]) is None:
         return
     core.store.write((crds.GROUP, crds.PLURAL), "DELETED", crd)
     core.catalogue.replace(group, plural, ())
@@ -89,7 +88,7 @@ def undefine_when_empty(core: Core, crd: Body) -> None:
 
 
 def _check_preconditions(request: Request, live: Stored, deletion: Deletion) -> None:
-    # Here the server speaks of the kind where it speaks of the resource elsewhere.
+    # This message of the server names the kind, not the resource.
     kind, meta = replace(request.served.kind, plural=request.served.kind.name), live.metadata
     if deletion.uid is not None and deletion.uid != meta["uid"]:
         why = (
@@ -105,8 +104,8 @@ def _check_preconditions(request: Request, live: Stored, deletion: Deletion) -> 
         raise status.conflict(kind, request.name, why)
 
 
-def _doomed(core: Core, request: Request, live: Stored, deletion: Deletion) -> Draft:
-    """The object as the deletion leaves it for the moment."""
+def _marked(core: Core, request: Request, live: Stored, deletion: Deletion) -> Draft:
+    """The object with the deletion timestamp, grace period and finalizers of the deletion."""
     rules = rules_of(request.served)
     meta = {**live.metadata}
     _set_finalizers(meta, deletion.propagation or rules.default_propagation, explicit=bool(deletion.propagation))
@@ -119,30 +118,25 @@ def _doomed(core: Core, request: Request, live: Stored, deletion: Deletion) -> D
     elif rules.grace and (deletion.grace is not None) and grace < (meta.get("deletionGracePeriodSeconds") or 0):
         meta["deletionTimestamp"] = core.now(after=grace)
         meta["deletionGracePeriodSeconds"] = grace
-    return _dying({**live.body, "metadata": meta}, request)
-
-
-def _dying(body: Draft, request: Request) -> Draft:
-    """What else the kind says of an object that is on its way out."""
     if request.served.resource == _NAMESPACES:
-        body["metadata"].pop("deletionGracePeriodSeconds", None)
-        body["status"] = {**body["status"], "phase": "Terminating"}
-    return body
+        meta.pop("deletionGracePeriodSeconds", None)
+        return {**live.body, "metadata": meta, "status": {**live.body["status"], "phase": "Terminating"}}
+    return {**live.body, "metadata": meta}
 
 
 def _set_finalizers(meta: Draft, propagation: str, *, explicit: bool) -> None:
-    """Ask the garbage collector for what the propagation means."""
-    wanted = {"Foreground": metadata.FOREGROUND, "Orphan": metadata.ORPHAN}.get(propagation)
+    """Set the finalizer by which the garbage collector carries out the propagation policy."""
+    finalizer = {"Foreground": metadata.FOREGROUND, "Orphan": metadata.ORPHAN}.get(propagation)
     finalizers = list(meta.get("finalizers") or ())
     if explicit or not {metadata.FOREGROUND, metadata.ORPHAN} & set(finalizers):
-        finalizers = [one for one in finalizers if one not in (metadata.FOREGROUND, metadata.ORPHAN)]
-        finalizers += [wanted] if wanted else []
+        finalizers = [each for each in finalizers if each not in (metadata.FOREGROUND, metadata.ORPHAN)]
+        finalizers += [finalizer] if finalizer else []
     meta.pop("finalizers", None)
     if finalizers:
         meta["finalizers"] = finalizers
 
 
-def _gone(request: Request, live: Stored) -> dict[str, Any]:
+def _success(request: Request, live: Stored) -> dict[str, Any]:
     return {
         "kind": "Status",
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Listing: one page of a collection at one revision, and the token that leads to the next page of that same revision."""
+"""Listing: pages of a collection at one revision, and the tokens that continue them."""
 
 import base64
 from bisect import bisect_right
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import orjson
 
 from engine.ids import Kind
-from providers.sandbox.api import faces, selectors
+from providers.sandbox.api import conversion, selectors
 from providers.sandbox.api.core import Core
 from providers.sandbox.api.request import Item, Page, Request, Selection
 from providers.sandbox.api.selectors import Selector
@@ -17,7 +17,7 @@ from providers.sandbox.types import causes, status
 
 
 def list_page(core: Core, request: Request, selection: Selection) -> Page:
-    """One page. Raises 400 for what cannot be parsed, 410 when the token's revision is forgotten, 504 for a revision yet to come."""
+    """One page. Raises 400 for invalid options, 410 for a token whose revision is forgotten, 504 for a future revision."""
     selector = selector_of(request, selection)
     check_options(selection)
     collection = core.collection(request)
@@ -27,8 +27,7 @@ def list_page(core: Core, request: Request, selection: Selection) -> Page:
     else:
         revision, start = _revision(core, selection), ""
         objects, keys = _exact(core, collection, request, selection, revision)
-    narrowed = bool(selector.tests)
-    keys = _named(keys, request, selection) if narrowed else keys
+    keys = _named(keys, request, selection) if selector.tests else keys
     return _page(request.served, objects, keys, start, revision, selector, selection)
 
 
@@ -37,7 +36,7 @@ _MATCHES = ("Exact", "NotOlderThan")
 
 
 def check_options(selection: Selection) -> None:
-    """Raises 400 or 422 for options that contradict each other."""
+    """Raises 400 or 422 for options that contradict one another."""
     if selection.token and selection.revision:
         raise status.bad_request("specifying resource version is not allowed when using continue")
     field = "resourceVersionMatch"
@@ -57,7 +56,7 @@ def selector_of(request: Request, selection: Selection) -> Selector:
 
 
 def _named(keys: list[str], request: Request, selection: Selection) -> list[str]:
-    """A list that asks for one name in one namespace need not look at the others."""
+    """The keys, reduced to one if the field selector is for one name in one namespace."""
     name = selectors.wants_name(selection.fields)
     if not name or (request.served.kind.namespaced and not request.namespace):
         return keys
@@ -70,12 +69,12 @@ def _revision(core: Core, selection: Selection) -> int:
     if selection.revision in ("", "0"):
         return core.store.revision
     try:
-        asked = read_revision(selection.revision)
+        revision = read_revision(selection.revision)
     except status.StatusError as fault:
         raise status.bad_request(f"invalid resource version: {fault.message}") from None
-    if asked > core.store.revision:
-        raise too_large(asked, core.store.revision)
-    return asked if selection.match == "Exact" else core.store.revision
+    if revision > core.store.revision:
+        raise too_large(revision, core.store.revision)
+    return revision if selection.match == "Exact" else core.store.revision
 
 
 def read_revision(text: str) -> int:
@@ -87,10 +86,10 @@ def read_revision(text: str) -> int:
         raise status.StatusError(500, "", message) from None
 
 
-def too_large(asked: int, current: int) -> status.StatusError:
-    """504: that revision is yet to come."""
+def too_large(revision: int, current: int) -> status.StatusError:
+    """504: the revision is in the future."""
     details = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1}
-    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    message = f"Timeout: Too large resource version: {revision}, current: {current}"
     return status.StatusError(504, "Timeout", message, details=details, retry_after=1)
 
 
@@ -128,7 +127,7 @@ def _page(
     while at < len(keys) and len(items) < limit:
         stored = objects[keys[at]]
         if not selector.tests or selector.matches(stored.body):
-            items.append(Item(*faces.shown(served, stored)))
+            items.append(Item(*conversion.converted(served, stored)))
         at += 1
     left = len(keys) - at
     if not left:

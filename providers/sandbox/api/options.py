@@ -1,12 +1,13 @@
-"""Options: the query of a request, read the way an API server reads it."""
+"""Options: the query parameters and DeleteOptions of a request, with the error messages of the server."""
 
 from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import parse_qs
 
 from engine.ids import Kind
-from providers.sandbox.api.request import Deletion, PatchHow, Selection, Strictness
-from providers.sandbox.types import gotext
+from engine.runtime.client import PatchType
+from providers.sandbox.api.request import Deletion, Selection, Strictness
+from providers.sandbox.types import go_format
 from providers.sandbox.types.status import Cause, StatusError, bad_request, invalid
 
 Query = Mapping[str, list[str]]
@@ -17,17 +18,17 @@ _PROPAGATION = ("Foreground", "Background", "Orphan")
 
 
 def parse(query: bytes) -> Query:
-    """The query by name; unknown names are kept and ignored, as everywhere in Kubernetes."""
+    """The values of a query by name."""
     return parse_qs(query.decode("latin-1"), keep_blank_values=True)
 
 
 def text(query: Query, name: str) -> str:
-    """The first value of that name, or nothing."""
+    """The first value of that name, or an empty text."""
     return query.get(name, [""])[0]
 
 
 def flag(query: Query, name: str) -> bool | None:
-    """A boolean; None when it is not there. Raises the 400 of anything else."""
+    """A boolean; None if it is not set. Raises 400 for another value."""
     if name not in query:
         return None
     value = text(query, name)
@@ -37,7 +38,7 @@ def flag(query: Query, name: str) -> bool | None:
 
 
 def number(query: Query, name: str) -> int | None:
-    """An integer; None when it is not there. Raises the 400 of anything else."""
+    """An integer; None if it is not set. Raises 400 for another value."""
     value = text(query, name)
     if not value:
         return None
@@ -53,7 +54,7 @@ def watching(query: Query) -> bool:
 
 
 def selection(query: Query) -> Selection:
-    """What of a collection is asked for."""
+    """The options of a list or watch. Raises 400."""
     timeout = number(query, "timeoutSeconds")
     return Selection(
         labels=text(query, "labelSelector"),
@@ -69,7 +70,7 @@ def selection(query: Query) -> Selection:
 
 
 def dry_run(values: list[str], options: str) -> bool:
-    """Whether nothing is to be stored. Raises the 422 of any value but `All`."""
+    """Whether the request is a dry run. Raises 422 for a value other than `All`."""
     if any(value != "All" for value in values):
         given = " ".join(_quoted(value) for value in values)
         raise _unsupported(options, "dryRun", f"[{given}]", ("All",))
@@ -77,18 +78,18 @@ def dry_run(values: list[str], options: str) -> bool:
 
 
 def validation(query: Query, options: str) -> Strictness:
-    """What unknown fields lead to; Warn unless asked otherwise."""
+    """`fieldValidation`; the default is Warn. Raises 422."""
     value = text(query, "fieldValidation")
     if value and value not in _STRICTNESS:
         raise _unsupported(options, "fieldValidation", _quoted(value), ("", *_STRICTNESS))
     return cast(Strictness, value or "Warn")
 
 
-def check_patch(query: Query, how: PatchHow) -> None:
-    """An apply patch says who applies; `force` belongs to it alone. Raises 422."""
-    if how == "apply" and not text(query, "fieldManager"):
+def check_patch(query: Query, type_: PatchType) -> None:
+    """Raises 422 for an apply patch without a field manager, and for `force` on another patch."""
+    if type_ == "apply" and not text(query, "fieldManager"):
         raise _wrong("PatchOptions", Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
-    if how != "apply" and flag(query, "force") is not None:
+    if type_ != "apply" and flag(query, "force") is not None:
         raise _wrong("PatchOptions", Cause("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force"))
 
 
@@ -103,12 +104,12 @@ _PRECONDITIONS: Mapping[str, tuple[Any, str]] = {"resourceVersion": (str, "strin
 
 
 def check_deletion(body: Mapping[str, Any], path: str = "") -> None:
-    """Every option of a delete has its type. Raises 400."""
+    """Raises 400 for DeleteOptions of a wrong type."""
     _check_types(body, _DELETE_OPTIONS, f"DeleteOptions.{path}")
     _check_types(body.get("preconditions") or {}, _PRECONDITIONS, f"Preconditions.{path}preconditions.")
-    for one in body.get("dryRun") or ():
-        if not isinstance(one, str):
-            raise _mistyped(one, f"DeleteOptions.{path}dryRun", "string")
+    for value in body.get("dryRun") or ():
+        if not isinstance(value, str):
+            raise _mistyped(value, f"DeleteOptions.{path}dryRun", "string")
 
 
 def _check_types(body: Mapping[str, Any], types: Mapping[str, tuple[Any, str]], owner: str) -> None:
@@ -118,12 +119,12 @@ def _check_types(body: Mapping[str, Any], types: Mapping[str, tuple[Any, str]], 
             raise _mistyped(value, f"{owner}{key}", name)
 
 
-def _mistyped(value: Any, field: str, wanted: str) -> StatusError:
-    return bad_request(f"json: cannot unmarshal {gotext.word(value)} into Go struct field {field} of type {wanted}")
+def _mistyped(value: Any, field: str, type_: str) -> StatusError:
+    return bad_request(go_format.unmarshal_fault(value, field, type_))
 
 
 def deletion(query: Query, body: Mapping[str, Any]) -> Deletion:
-    """How to delete, from DeleteOptions or, where they are silent, from the query."""
+    """The options of a delete: from DeleteOptions or, where these do not set them, from the query. Raises 400 or 422."""
     grace = body.get("gracePeriodSeconds")
     if grace is None:
         grace = number(query, "gracePeriodSeconds")

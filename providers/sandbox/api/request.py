@@ -1,4 +1,4 @@
-"""Request and Answer: what is asked of the in-memory API and what it says, without a word of HTTP."""
+"""Requests to the in-memory API and its answers, independent of HTTP."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,15 +9,14 @@ import orjson
 from providers.sandbox.kinds.served import Served
 
 Strictness = Literal["Strict", "Warn", "Ignore"]
-PatchHow = Literal["merge", "json", "strategic", "apply"]
 
-ITSELF = "system:admin"
-"""The user behind what the server does of its own accord, and behind who uses it without HTTP. No token stands for it."""
+SERVER_USER = "system:admin"
+"""The user of the server's own writes, and of clients without HTTP. No token authenticates it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which object or collection, and how a write is to be taken."""
+    """The object or collection, and the options of a write."""
 
     served: Served
     namespace: str = ""
@@ -25,18 +24,18 @@ class Request:
     name: str = ""
     subresource: str = ""
     manager: str = ""
-    """`fieldManager`; empty: the front of the caller's user agent, which the HTTP face fills in."""
+    """`fieldManager`; over HTTP the default is the first part of the user agent."""
     validation: Strictness = "Warn"
-    """What unknown and duplicate fields lead to: an error, a warning, nothing."""
+    """Whether unknown fields are an error, a warning, or ignored."""
     dry_run: bool = False
     force: bool = False
-    """Take fields over from other managers; apply patches only."""
-    user: str = ITSELF
+    """Take fields from other managers; for apply patches only."""
+    user: str = SERVER_USER
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What of a collection a list, a watch or a deletecollection is about."""
+    """The options of a list, a watch or a deletecollection."""
 
     labels: str = ""
     fields: str = ""
@@ -56,7 +55,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """DeleteOptions, read. `grace` in seconds."""
+    """DeleteOptions. `grace` is in seconds."""
 
     grace: int | None = None
     propagation: str = ""
@@ -66,12 +65,12 @@ class Deletion:
 
 
 EVERYTHING = Selection()
-PLAINLY = Deletion()
+DEFAULT_DELETION = Deletion()
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a verb says: the HTTP code, the object (shared: never to be changed), its bytes, and warnings for the Warning header."""
+    """The result of a verb: the HTTP code, the object (shared: must not be changed), its JSON, and texts for the Warning header."""
 
     code: int
     body: Mapping[str, Any]
@@ -80,13 +79,13 @@ class Answer:
 
 
 def answer(code: int, body: Mapping[str, Any], warnings: tuple[str, ...] = ()) -> Answer:
-    """An answer whose bytes are made here."""
+    """An answer, with the JSON of the body."""
     return Answer(code, body, orjson.dumps(body), warnings)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A list: its items (shared bodies with their bytes, in key order) and the metadata of the list."""
+    """A list: its items (shared bodies and their JSON, in key order) and its metadata."""
 
     served: Served
     items: tuple["Item", ...]
@@ -103,10 +102,10 @@ class Page:
         }
 
     def encoded(self) -> bytes:
-        """The whole list, joined from bytes that exist already."""
+        """The JSON of the list, joined from that of its items."""
         kind = self.served.kind
         head = orjson.dumps({"kind": self.served.list_name, "apiVersion": kind.api_version, "metadata": self.metadata()})
-        # In a list of a built-in kind the server leaves out what all items have in common.
+        # Items of a built-in kind have no kind and apiVersion.
         common = b"" if self.served.custom else orjson.dumps({"kind": kind.name, "apiVersion": kind.api_version})[1:-1] + b","
         items = (item.encoded.replace(common, b"", 1) if item.encoded.startswith(common, 1) else item.encoded for item in self.items)
         return b'%b,"items":[%b]}' % (head[:-1], b",".join(items))
@@ -122,7 +121,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One event of a watch. `body` is shared; `encoded` are the bytes of the object alone."""
+    """An event of a watch. `body` is shared; `encoded` is the JSON of the object alone."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
     body: Mapping[str, Any]

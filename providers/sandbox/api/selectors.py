@@ -1,35 +1,35 @@
-"""Selectors: which objects of a collection are meant, by label and by field."""
+"""Selectors: label and field selectors, parsed with the error messages of the server."""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from engine.paths import get
+from engine.resource import Body
 from providers.sandbox.kinds.served import Served
 from providers.sandbox.types import names, status
 
-Body = Mapping[str, Any]
 Test = Callable[[Body], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A conjunction of tests; none: everything matches."""
+    """A conjunction of tests; without tests it matches every object."""
 
     tests: tuple[Test, ...] = ()
 
     def matches(self, body: Body) -> bool:
-        """Whether the object is meant."""
+        """Whether all tests pass."""
         return all(test(body) for test in self.tests)
 
 
 def selector(served: Served, labels: str, fields: str) -> Selector:
-    """Both selectors of a request. Raises the server's 400."""
+    """The label and field selectors of a request as one. Raises 400."""
     return Selector((*_label_tests(labels), *_field_tests(served, fields)))
 
 
 def wants_name(fields: str) -> str:
-    """The one name that a field selector asks for, or empty."""
+    """The name that a field selector requires, if that is all it requires; otherwise empty."""
     match = re.fullmatch(r"metadata\.name==?([^,=!]+)", fields)
     return match[1] if match else ""
 
@@ -40,7 +40,7 @@ _TOKEN = re.compile(r"\s*(?:(?P<punctuation>==|!=|=|\(|\)|,|!|>|<)|(?P<word>[^\s
 
 
 def _label_tests(text: str) -> list[Test]:
-    """Parse `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`."""
+    """The tests of a label selector such as `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`."""
     tokens = _tokens(text)
     tests: list[Test] = []
     while tokens:
@@ -150,7 +150,14 @@ def _unparsable(detail: str) -> status.StatusError:
 
 # --- fields
 
-_EVERY = ("metadata.name", "metadata.namespace")
+_COMMON_FIELDS = ("metadata.name", "metadata.namespace")
+_EVENT_FIELDS = (
+    *(f"involvedObject.{key}" for key in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")),
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+)
 _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "Pod"): (
         "spec.nodeName",
@@ -162,32 +169,8 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
         "status.podIP",
         "status.nominatedNodeName",
     ),
-    ("", "Event"): (
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
-    ),
-    ("events.k8s.io", "Event"): (
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
-    ),
+    ("", "Event"): _EVENT_FIELDS,
+    ("events.k8s.io", "Event"): _EVENT_FIELDS,
     ("", "Namespace"): ("status.phase", "name"),
     ("", "Node"): ("spec.unschedulable",),
     ("", "Secret"): ("type",),
@@ -196,7 +179,7 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("batch", "Job"): ("status.successful",),
     ("resource.k8s.io", "ResourceSlice"): ("spec.nodeName", "spec.driver"),
 }
-_ELSEWHERE = {"source": ("source", "component"), "name": ("metadata", "name")}
+_PATHS = {"source": ("source", "component"), "name": ("metadata", "name")}
 
 
 def _field_tests(served: Served, text: str) -> list[Test]:
@@ -208,9 +191,9 @@ def _field_test(term: str, served: Served) -> Test:
     if match is None:
         raise status.bad_request(f"invalid selector: '{term}'; can't understand '{term}'")
     label, operator, value = match.groups()
-    if label not in (*_EVERY, *_FIELDS.get((served.kind.group, served.kind.name), ()), *served.selectable):
+    if label not in (*_COMMON_FIELDS, *_FIELDS.get((served.kind.group, served.kind.name), ()), *served.selectable):
         raise _unsupported(served, label)
-    path = _ELSEWHERE.get(label, tuple(label.split(".")))
+    path = _PATHS.get(label, tuple(label.split(".")))
     if operator == "!=":
         return lambda body: _text_at(body, path) != value
     return lambda body: _text_at(body, path) == value
@@ -222,11 +205,10 @@ def _unsupported(served: Served, label: str) -> status.StatusError:
     return status.bad_request(f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"')
 
 
-def _text_at(body: Any, path: tuple[str, ...]) -> str:
-    for key in path:
-        body = body.get(key) if isinstance(body, Mapping) else None
-    if isinstance(body, bool):
-        return "true" if body else "false"
-    if body is None:
+def _text_at(body: Body, path: tuple[str, ...]) -> str:
+    value = get(body, path)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
         return "false" if path[-1] in ("unschedulable", "hostNetwork") else ""
-    return str(body)
+    return str(value)

@@ -1,4 +1,4 @@
-"""Store: every object once as an immutable body with its bytes, one growing revision, and a bounded log of changes per collection."""
+"""Store: every object as an immutable body with its JSON, one growing revision, and a bounded log of changes for each collection."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
@@ -8,15 +8,16 @@ from typing import Any, Literal
 import anyio
 import orjson
 
-Body = Mapping[str, Any]
+from engine.resource import Body
+
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 FIRST_REVISION = 100
-"""Above the small numbers that callers make up, so that they read as long forgotten."""
+"""Higher than the small numbers that callers invent, so that these are forgotten revisions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One object as it is kept: shared by every answer, never changed."""
+    """A stored object. Answers share it; it is never changed."""
 
     body: Body
     encoded: bytes
@@ -31,7 +32,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of the log. A deletion's `now` is the last state under the deletion's own revision."""
+    """An entry of the log. For a deletion, `now` is the last state with the revision of the deletion."""
 
     type: ChangeType
     key: str
@@ -40,7 +41,7 @@ class Change:
 
 
 def key_of(namespace: str, name: str) -> str:
-    """Where an object stands in its collection; the order of keys is the order of lists."""
+    """The key of an object in its collection. Lists are in the order of keys."""
     return f"{namespace}/{name}"
 
 
@@ -51,15 +52,15 @@ class Collection:
     objects: dict[str, Stored] = field(default_factory=dict)
     log: list[Change] = field(default_factory=list)
     dropped: int = 0
-    """How many changes the log has forgotten; the position of a change is counted from the very first."""
+    """The number of changes that the log has dropped. Positions count from the first change ever."""
     forgotten: int = FIRST_REVISION
-    """The newest revision from which on the log is not complete."""
+    """The newest revision whose changes the log does not have."""
     closed: bool = False
     _sorted: list[str] | None = None
     _news: anyio.Event | None = None
 
     def keys(self, namespace: str = "") -> list[str]:
-        """Keys in order, of one namespace or of all."""
+        """The sorted keys of one namespace, or of all."""
         if self._sorted is None:
             self._sorted = sorted(self.objects)
         if not namespace:
@@ -67,7 +68,7 @@ class Collection:
         return self._sorted[bisect_left(self._sorted, f"{namespace}/") : bisect_left(self._sorted, f"{namespace}0")]
 
     def put(self, type_: ChangeType, key: str, now: Stored, history: int) -> None:
-        """Take over one change, tell the watchers, and forget the oldest change when the log is long enough."""
+        """Make one change, wake the watchers, and drop old changes once the log is twice as long as `history`."""
         before = self.objects.get(key)
         if type_ == "DELETED":
             del self.objects[key]
@@ -82,7 +83,7 @@ class Collection:
         self._wake()
 
     def close(self) -> None:
-        """The resource is served no more: watchers end."""
+        """End all watches, because the resource is no longer served."""
         self.closed = True
         self._wake()
 
@@ -91,11 +92,11 @@ class Collection:
         return self.dropped + bisect_right(self.log, revision, key=lambda change: change.now.revision)
 
     def since(self, position: int) -> list[Change]:
-        """The changes from a position on; the caller has checked that none of them is forgotten."""
+        """The changes from a position on, none of which may be dropped yet."""
         return self.log[position - self.dropped :]
 
     def as_of(self, revision: int) -> dict[str, Stored]:
-        """The objects as they were at a revision that the log still covers: later changes are undone."""
+        """The objects at an earlier revision that is not forgotten."""
         objects = dict(self.objects)
         for change in reversed(self.since(self.position(revision))):
             if change.before is None:
@@ -105,7 +106,7 @@ class Collection:
         return objects
 
     async def news(self) -> None:
-        """Wait until something has changed."""
+        """Wait for the next change."""
         if self._news is None:
             self._news = anyio.Event()
         await self._news.wait()
@@ -123,7 +124,7 @@ class Collection:
 
 
 class Store:
-    """All collections under one revision."""
+    """All collections, with one revision."""
 
     def __init__(self, history: int) -> None:
         self.history = history
@@ -131,15 +132,15 @@ class Store:
         self._collections: dict[tuple[str, str], Collection] = {}
 
     def collection(self, resource: tuple[str, str]) -> Collection:
-        """The collection of a resource, empty if nothing was ever put there."""
+        """The collection of a resource, which may be empty."""
         return self._collections.setdefault(resource, Collection(forgotten=self.revision))
 
     def collections(self) -> Iterator[tuple[tuple[str, str], Collection]]:
-        """Every collection with the resource it belongs to."""
+        """Every collection and its resource."""
         return iter(list(self._collections.items()))
 
     def write(self, resource: tuple[str, str], type_: ChangeType, body: Body) -> Stored:
-        """Put or remove one object under the next revision, which is written into it."""
+        """Store or remove one object at the next revision. Returns the object with that revision."""
         self.revision += 1
         metadata = {**body["metadata"], "resourceVersion": str(self.revision)}
         stamped = {**body, "metadata": metadata}
@@ -148,6 +149,6 @@ class Store:
         return stored
 
     def drop(self, resource: tuple[str, str]) -> None:
-        """Forget a resource that is served no more; its watchers end."""
+        """Remove the collection of a resource that is no longer served, and end its watches."""
         if (collection := self._collections.pop(resource, None)) is not None:
             collection.close()

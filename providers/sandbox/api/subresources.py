@@ -1,17 +1,16 @@
-"""Subresources that are posted to: a pod is bound to a node or evicted from it, an account is given a token."""
+"""Subresources with POST: binding and eviction of pods, tokens of service accounts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
+from engine.resource import Body
 from providers.sandbox.api import deleting
 from providers.sandbox.api.core import Core
 from providers.sandbox.api.options import check_deletion
 from providers.sandbox.api.request import Answer, Deletion, Request, answer
 from providers.sandbox.apply import managers
-from providers.sandbox.types import causes, fields, gotext, status
+from providers.sandbox.types import causes, fields, go_format, status
 
-Body = Mapping[str, Any]
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 _EVICTED = {
     "type": "DisruptionTarget",
@@ -25,7 +24,7 @@ _TOKEN_VERSION = "authentication.k8s.io/v1"
 
 
 def post(core: Core, request: Request, body: Body) -> Answer:
-    """POST to a subresource. Raises 404 where there is none."""
+    """POST to a subresource. Raises 404 if there is none."""
     handle = _HANDLERS.get((request.served.kind.plural, request.subresource))
     if handle is None or request.subresource not in request.served.subresources:
         raise status.no_such_resource()
@@ -33,13 +32,11 @@ def post(core: Core, request: Request, body: Body) -> Answer:
 
 
 def _bind(core: Core, request: Request, binding: Body) -> Answer:
-    """Put a pod on a node; only once, and not while it is gated."""
+    """Assign a pod to a node. Raises 409 if it has a node, has scheduling gates or is being deleted."""
     live = core.stored(request)
     pod, node = live.body, _part(binding, "target", "Binding.target", "v1.ObjectReference").get("name")
     if node is not None and not isinstance(node, str):
-        raise _mistyped(
-            "Binding", f"json: cannot unmarshal {gotext.word(node)} into Go struct field ObjectReference.target.name of type string"
-        )
+        raise _mistyped("Binding", go_format.unmarshal_fault(node, "ObjectReference.target.name", "string"))
     kind = request.served.kind
     why = ""
     if not node:
@@ -52,7 +49,7 @@ def _bind(core: Core, request: Request, binding: Body) -> Answer:
         why = f"pod {request.name} has non-empty .spec.schedulingGates"
     if why:
         raise status.conflict(replace(kind, plural="pods/binding"), request.name, why)
-    conditions = [one for one in pod["status"].get("conditions") or () if one["type"] != "PodScheduled"]
+    conditions = [condition for condition in pod["status"].get("conditions") or () if condition["type"] != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": core.now()}
     changed = {
         **pod,
@@ -65,7 +62,7 @@ def _bind(core: Core, request: Request, binding: Body) -> Answer:
 
 
 def _evict(core: Core, request: Request, eviction: Body) -> Answer:
-    """Delete a pod, and say in its status why. Disruption budgets have no say: nobody here keeps count for them."""
+    """Delete a pod, with a condition in its status. Disruption budgets are ignored: no controller maintains their status."""
     pod = core.stored(request).body
     options = _part(eviction, "deleteOptions", "Eviction.deleteOptions", "v1.DeleteOptions")
     check_deletion(options, "deleteOptions.")
@@ -77,17 +74,17 @@ def _evict(core: Core, request: Request, eviction: Body) -> Answer:
 
 
 def _token(core: Core, request: Request, body: Body) -> Answer:
-    """A token for a service account: opaque here, because nothing in the sandbox reads it."""
+    """A token of a service account: random text, which the sandbox does not accept as a login."""
     account = core.stored(request)
-    asked = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": _TOKEN_SECONDS, "boundObjectRef": None}
-    wanted = _part(body, "spec", "TokenRequest.spec", "v1.TokenRequestSpec")
-    seconds = wanted.get("expirationSeconds", _TOKEN_SECONDS)
+    defaults = {"audiences": ["https://kubernetes.default.svc"], "boundObjectRef": None}
+    given = _part(body, "spec", "TokenRequest.spec", "v1.TokenRequestSpec")
+    seconds = given.get("expirationSeconds", _TOKEN_SECONDS)
     if isinstance(seconds, bool) or not isinstance(seconds, int) or not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
         raise status.bad_request(f"spec.expirationSeconds: Invalid value: {causes.shown(seconds)}: between 10 minutes and 2^32 seconds")
-    spec = {**asked, **wanted, "expirationSeconds": seconds}
+    spec = {**defaults, **given, "expirationSeconds": seconds}
     manager = managers.Manager(request.manager or "unknown", "Update", _TOKEN_VERSION, "token")
     owned = {manager: fields.of_paths("spec.expirationSeconds")}
-    made = {
+    review = {
         "kind": "TokenRequest",
         "apiVersion": _TOKEN_VERSION,
         "metadata": {
@@ -100,15 +97,15 @@ def _token(core: Core, request: Request, body: Body) -> Answer:
         "spec": spec,
         "status": {"token": f"sandbox.{core.new_uid()}", "expirationTimestamp": core.now(after=float(spec["expirationSeconds"]))},
     }
-    return answer(201, made)
+    return answer(201, review)
 
 
-def _part(body: Body, key: str, field: str, wanted: str) -> Body:
-    """An object within what was posted; empty where it is not there. Raises 400."""
+def _part(body: Body, key: str, field: str, type_: str) -> Body:
+    """The object below a key of the body, or an empty one. Raises 400 for another value."""
     part = body.get(key)
     if not isinstance(part, Mapping | None):
         kind = field.partition(".")[0]
-        raise _mistyped(kind, f"json: cannot unmarshal {gotext.word(part)} into Go struct field {field} of type {wanted}")
+        raise _mistyped(kind, go_format.unmarshal_fault(part, field, type_))
     return part or {}
 
 

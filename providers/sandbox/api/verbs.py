@@ -1,7 +1,7 @@
-"""Api: an in-memory Kubernetes API, verb by verb; it knows nothing of HTTP.
+"""Api: the verbs of an in-memory Kubernetes API, independent of HTTP.
 
-One event loop, no threads, no awaiting: a verb either happens whole or raises `StatusError`. Objects are immutable once
-stored: answers share them, and nobody changes what an answer holds.
+No verb awaits: it either takes effect completely or raises `StatusError`. Stored objects are immutable and shared by answers, which
+must not be changed.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,24 +9,26 @@ from dataclasses import replace
 from typing import Any
 
 from engine.ids import Kind
+from engine.paths import merge_patch
+from engine.resource import Body
+from engine.runtime.client import PatchType
 from engine.runtime.clock import Clock
-from providers.sandbox.api import creating, deleting, faces, listing, scale, subresources, updating
+from providers.sandbox.api import conversion, creating, deleting, listing, scale, subresources, updating
 from providers.sandbox.api.core import Admission, Core, Validation
-from providers.sandbox.api.request import EVERYTHING, PLAINLY, Answer, Deletion, Item, Page, PatchHow, Request, Selection, answer
+from providers.sandbox.api.request import DEFAULT_DELETION, EVERYTHING, Answer, Deletion, Item, Page, Request, Selection, answer
 from providers.sandbox.api.store import Stored
 from providers.sandbox.api.watching import Watch
 from providers.sandbox.apply import patches, strategic
 from providers.sandbox.kinds.served import Catalogue, no_such_subresource
 from providers.sandbox.types import causes, status
 
-Body = Mapping[str, Any]
 _LONGEST_MANAGER = 128
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 class Api:
-    """The whole API. `history` is how many events of each resource watches and paged lists can look back; `seed` fixes uids and
-    generated names; before every write `admission` is asked in turn, and `validation` about what has come of that."""
+    """The whole API. `history`: how many changes of each resource are kept for watches and paged lists; `seed`: makes uids and generated
+    names reproducible; `admission` and `validation`: the plugins that every write passes."""
 
     def __init__(
         self,
@@ -44,12 +46,12 @@ class Api:
 
     @property
     def clock(self) -> Clock:
-        """The clock that times are told by."""
+        """The clock of all times in objects."""
         return self.core.clock
 
     @property
     def catalogue(self) -> Catalogue:
-        """What is served."""
+        """The served kinds."""
         return self.core.catalogue
 
     @property
@@ -68,7 +70,7 @@ class Api:
         """GET one object or its subresource (status, scale)."""
         self._check_subresource(request)
         stored = self.core.stored(request)
-        body, encoded = faces.shown(request.served, stored)
+        body, encoded = conversion.converted(request.served, stored)
         if request.subresource == "scale":
             return answer(200, scale.shown(request.served, body))
         return Answer(200, body, encoded)
@@ -85,26 +87,26 @@ class Api:
             return self._scaled(request, lambda _: body)
         return updating.put(self.core, request, body)
 
-    def patch(self, request: Request, body: Any, how: PatchHow) -> Answer:
+    def patch(self, request: Request, body: Any, type_: PatchType) -> Answer:
         """PATCH an object or a subresource; 201 where an apply patch creates."""
         _check_manager(request, "PatchOptions")
         self._check_subresource(request)
-        if how == "strategic" and request.served.custom:
+        if type_ == "strategic" and request.served.custom:
             accepted = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
             message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
             raise status.unsupported_media_type(message)
         if request.subresource == "scale":
-            return self._scaled(request, lambda shown: _patched(request, shown, body, how))
-        if how == "apply":
+            return self._scaled(request, lambda current: _patched(request, current, body, type_))
+        if type_ == "apply":
             return updating.apply(self.core, request, body)
-        return updating.change(self.core, request, lambda live: _patched(request, live, body, how))
+        return updating.change(self.core, request, lambda live: _patched(request, live, body, type_))
 
-    def delete(self, request: Request, deletion: Deletion = PLAINLY) -> Answer:
-        """DELETE one object: 200 with a Status (or the object, for some kinds) when it is gone, the object while it lingers."""
+    def delete(self, request: Request, deletion: Deletion = DEFAULT_DELETION) -> Answer:
+        """DELETE one object: a Status (of some kinds, the object) once it is removed, the object while it is being deleted."""
         return deleting.delete(self.core, request, deletion)
 
-    def delete_collection(self, request: Request, selection: Selection = EVERYTHING, deletion: Deletion = PLAINLY) -> Page:
-        """DELETE every object that the selection picks; the page holds them."""
+    def delete_collection(self, request: Request, selection: Selection = EVERYTHING, deletion: Deletion = DEFAULT_DELETION) -> Page:
+        """DELETE the selected objects. Returns them."""
         page = self.list(request, selection)
         items = tuple(self._delete_item(request, item, deletion) for item in page.items)
         return Page(request.served, items, self.revision if items else page.revision)
@@ -112,20 +114,19 @@ class Api:
     def watch(self, request: Request, selection: Selection = EVERYTHING) -> Watch:
         """A stream of events: `async with api.watch(...) as watch: async for event in watch: ...`.
 
-        Refusals that the server answers with an HTTP code raise here; those inside the stream come as an `ERROR` event.
+        Raises refusals that have an HTTP code; a refusal within the stream is an `ERROR` event.
         """
         return watch(self.core, request, selection)
 
     def _delete_item(self, request: Request, item: Item, deletion: Deletion) -> Item:
         metadata = item.body["metadata"]
-        one = replace(request, namespace=metadata.get("namespace", ""), name=metadata["name"])
-        deleting.delete(self.core, one, deletion)
+        deleting.delete(self.core, replace(request, namespace=metadata.get("namespace", ""), name=metadata["name"]), deletion)
         return item
 
-    def _scaled(self, request: Request, make: Callable[[Body], Any]) -> Answer:
-        shown = scale.shown(request.served, faces.shown(request.served, self.core.stored(request))[0])
-        wanted = make(shown)
-        done = updating.change(self.core, request, lambda _: scale.changed(self.core, request, wanted))
+    def _scaled(self, request: Request, edit: Callable[[Body], Any]) -> Answer:
+        current = scale.shown(request.served, conversion.converted(request.served, self.core.stored(request))[0])
+        edited = edit(current)
+        done = updating.change(self.core, request, lambda _: scale.changed(self.core, request, edited))
         return answer(done.code, scale.shown(request.served, done.body), done.warnings)
 
     def _check_subresource(self, request: Request) -> None:
@@ -134,27 +135,27 @@ class Api:
 
 
 def _check_manager(request: Request, options: str) -> None:
-    """Raises 422 for a manager's name that is too long to remember."""
+    """Raises 422 for a field manager whose name is too long."""
     if len(request.manager.encode()) > _LONGEST_MANAGER:
-        found = [causes.too_long("fieldManager", _LONGEST_MANAGER)]
-        raise status.invalid(Kind("meta.k8s.io", "v1", options, ""), "", found)
+        fault = causes.too_long("fieldManager", _LONGEST_MANAGER)
+        raise status.invalid(Kind("meta.k8s.io", "v1", options, ""), "", [fault])
 
 
-def _patched(request: Request, live: Body, patch: Any, how: PatchHow) -> Any:
-    """The live body after a patch. Raises 400 or 422 where the patch makes no sense."""
-    if how == "json":
+def _patched(request: Request, live: Body, patch: Any, type_: PatchType) -> Any:
+    """The live body after a patch. Raises 400 or 422 for a patch that cannot be applied."""
+    if type_ == "json":
         try:
             return patches.patched(live, patch)
         except patches.PatchFault as fault:
             message = "the server rejected our request due to an error in our request"
             raise status.StatusError(422, "Invalid", message, details={}) from fault
     if not isinstance(patch, Mapping):
-        raise patches.undecoded(patch, "map[string]interface {}", **({"prefix": ""} if how == "strategic" else {}))
-    return patches.merged(live, patch) if how == "merge" else strategic.merged(live, patch, request.served.shape)
+        raise patches.undecoded(patch, "map[string]interface {}", **({"prefix": ""} if type_ == "strategic" else {}))
+    return merge_patch(live, patch) if type_ == "merge" else strategic.merged(live, patch, request.served.shape)
 
 
 def watch(core: Core, request: Request, selection: Selection) -> Watch:
-    """Open a watch at the revision that the selection names: none or 0 begins with the objects that are there."""
+    """A watch from the revision of the selection on; without one, or at 0, it begins with the existing objects."""
     selector = listing.selector_of(request, selection)
     listing.check_options(selection)
     collection = core.collection(request)
@@ -166,7 +167,7 @@ def watch(core: Core, request: Request, selection: Selection) -> Watch:
         collection,
         selector,
         request.namespace,
-        lambda stored: faces.shown(served, stored),
+        lambda stored: conversion.converted(served, stored),
         served.kind.api_version,
         served.kind.name,
         since=max(since, collection.forgotten),
@@ -177,5 +178,5 @@ def watch(core: Core, request: Request, selection: Selection) -> Watch:
         stream.fail(status.expired(f"too old resource version: {since} ({collection.forgotten})"))
     elif from_start and selection.initial_events is not False:
         present: list[Stored] = [collection.objects[key] for key in collection.keys(request.namespace)]
-        stream.begin_with([one for one in present if selector.matches(one.body)], mark=selection.initial_events is True)
+        stream.begin_with([stored for stored in present if selector.matches(stored.body)], mark=selection.initial_events is True)
     return stream

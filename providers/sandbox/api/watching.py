@@ -1,4 +1,4 @@
-"""Watch: a stream of events of one collection, from a revision on."""
+"""Watch: the events of one collection from a revision on."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,13 +13,13 @@ from providers.sandbox.api.store import Change, Collection, Store, Stored
 from providers.sandbox.types import status
 
 BOOKMARK_EVERY = 60.0
-"""Seconds of quiet after which a watch that asked for bookmarks gets one."""
+"""Seconds without an event after which a watch with bookmarks gets one."""
 
 
 class Watch:
-    """An asynchronous iterator of `WatchEvent`; ends after its timeout, or when its kind is served no more.
+    """An asynchronous iterator of `WatchEvent`. It ends after its timeout, or when its kind is no longer served.
 
-    Its timeout and its bookmarks go by real seconds, as the connection does that it is meant for, whatever clock the world has.
+    Timeout and bookmarks are in real seconds, whatever clock the API has, because they serve a network connection.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Watch:
         collection: Collection,
         selector: Selector,
         namespace: str,
-        face: Callable[[Stored], tuple[Mapping[str, Any], bytes]],
+        convert: Callable[[Stored], tuple[Mapping[str, Any], bytes]],
         api_version: str,
         kind: str,
         *,
@@ -40,7 +40,7 @@ class Watch:
         self._collection = collection
         self._selector = selector
         self._prefix = f"{namespace}/" if namespace else ""
-        self._face = face
+        self._convert = convert
         self._type = {"kind": kind, "apiVersion": api_version}
         self._ready: deque[WatchEvent] = deque()
         self._position = collection.position(since)
@@ -49,13 +49,13 @@ class Watch:
         self._done = False
 
     def begin_with(self, objects: list[Stored], *, mark: bool) -> None:
-        """Tell of these objects first; with `mark`, a bookmark then says that the beginning is over."""
+        """Begin with an event for each of these objects, and with `mark` a bookmark behind them."""
         self._ready.extend(self._event("ADDED", stored) for stored in objects)
         if mark:
             self._ready.append(self.bookmark(initial=True))
 
     def fail(self, error: status.StatusError) -> None:
-        """Say that this cannot be watched, and end."""
+        """End with an `ERROR` event."""
         self._ready.append(WatchEvent("ERROR", error.body, orjson.dumps(error.body)))
         self._done = True
 
@@ -80,20 +80,20 @@ class Watch:
         self._ready.clear()
 
     def pending(self) -> list[WatchEvent]:
-        """Every event that is there already, without waiting."""
+        """The events that can be had without waiting."""
         self._collect()
         events = list(self._ready)
         self._ready.clear()
         return events
 
     def bookmark(self, *, initial: bool = False) -> WatchEvent:
-        """How far the stream has come."""
+        """A bookmark at the current revision."""
         annotations = {"annotations": {"k8s.io/initial-events-end": "true"}} if initial else {}
         body = {**self._type, "metadata": {"resourceVersion": str(self._store.revision), **annotations}}
         return WatchEvent("BOOKMARK", body, orjson.dumps(body))
 
     async def _wait(self) -> None:
-        """Until something changed, or it is time for a bookmark, or for the end."""
+        """Wait for a change, for the next bookmark, or for the timeout."""
         span = BOOKMARK_EVERY if self._bookmarks else None
         left = None if self._ends is None else max(0.0, self._ends - anyio.current_time())
         shortest = min((s for s in (span, left) if s is not None), default=None)
@@ -114,25 +114,25 @@ class Watch:
         changes = self._collection.since(self._position)
         self._position += len(changes)
         for change in changes:
-            if change.key.startswith(self._prefix) and (event := self._seen(change)) is not None:
+            if change.key.startswith(self._prefix) and (event := self._event_of(change)) is not None:
                 self._ready.append(event)
 
-    def _seen(self, change: Change) -> WatchEvent | None:
-        """The change as this watcher sees it: an object that leaves the selection is deleted, one that enters it is added."""
+    def _event_of(self, change: Change) -> WatchEvent | None:
+        """The event of a change: an object that no longer matches the selector is deleted, one that matches now is added."""
         was = change.before is not None and self._selector.matches(change.before.body)
         if change.type == "DELETED":
             return self._event("DELETED", change.now) if was else None
         if self._selector.matches(change.now.body):
             return self._event("MODIFIED" if was else "ADDED", change.now)
-        return self._event("DELETED", _parting(change)) if was else None
+        return self._event("DELETED", _last_match(change)) if was else None
 
     def _event(self, type_: Any, stored: Stored) -> WatchEvent:
-        body, encoded = self._face(stored)
+        body, encoded = self._convert(stored)
         return WatchEvent(type_, body, encoded)
 
 
-def _parting(change: Change) -> Stored:
-    """The object as it last matched, under the revision at which it ceased to."""
+def _last_match(change: Change) -> Stored:
+    """The object as it last matched, with the revision at which it ceased to."""
     assert change.before is not None
     metadata = {**change.before.metadata, "resourceVersion": str(change.now.revision)}
     body = {**change.before.body, "metadata": metadata}

@@ -1,24 +1,21 @@
-"""Webhooks: our admission rules in front of the API, in the places, under the names and in the words of a real server's webhooks."""
+"""Webhooks: the engine's admission rules as plugins of the API, with the names and messages of webhooks on a real server."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from engine.ids import ResourceId
 from engine.observed import Live, live
+from engine.resource import Body
 from providers.sandbox.api.core import Operation
-from providers.sandbox.api.request import ITSELF, Request
+from providers.sandbox.api.request import SERVER_USER, Request
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.types.status import StatusError
 from resources.admission.admit import admit
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Decision
-from resources.admission.request import Request as Question
+from resources.admission.request import Request as AdmissionRequest
 from resources.admission.review import refusal
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
 from resources.ports.configuration import Configuration
-
-Body = Mapping[str, Any]
 
 MUTATED = frozenset({(PODCLIQUESET.group, PODCLIQUESET.name)})
 VALIDATED = {
@@ -29,69 +26,69 @@ AUTHORIZER = "authorizer.webhooks.grove.io"
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """How the operator whose webhooks these are is configured."""
+class Webhooks:
+    """The configuration of the operator whose webhooks these are."""
 
-    setup: Configuration
+    configuration: Configuration
     protection: Protection = Protection()
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
-    """`resources.admission.request.Neighbourhood` of everything that the API holds."""
+class StoredReferences:
+    """The objects of the API, as the references of admission rules."""
 
     api: Api
 
     def find(self, id: ResourceId) -> Live | None:
-        """That object, if it is there."""
+        """The object, or None."""
         of_kind = (served for served in self.api.catalogue if (served.kind.group, served.kind.name) == (id.group, id.kind))
-        found = (self.api.core.lookup(*served.resource, id.namespace, id.name) for served in of_kind)
-        return next((live(body) for body in found if body is not None), None)
+        bodies = (self.api.core.lookup(*served.resource, id.namespace, id.name) for served in of_kind)
+        return next((live(body) for body in bodies if body is not None), None)
 
     def knows(self, kind: str) -> bool:
-        """Everything: what is not here is nowhere."""
+        """Always: an object that the API does not have does not exist."""
         return True
 
 
-def install(api: Api, rules: Rules) -> None:
-    """Ask the rules before every write from now on: once to fill in what is missing, and once, of what comes of it, whether it may be."""
-    around = Present(api)
-    # What the server does of its own accord, and its actors with it, is no stranger's doing.
-    protection = replace(rules.protection, exempt=rules.protection.exempt | {ITSELF})
+def install(api: Api, webhooks: Webhooks) -> None:
+    """Let every write pass the rules: first for defaults, and after the validation of the kind for issues."""
+    references = StoredReferences(api)
+    # The server's own writes and those of the actors are not subject to the protection of managed objects.
+    protection = replace(webhooks.protection, exempt=webhooks.protection.exempt | {SERVER_USER})
 
-    def filled(operation: Operation, request: Request, new: Body | None, old: Body | None) -> tuple[Body | None, tuple[str, ...]]:
-        if new is None or request.subresource or _sort(request) not in MUTATED:
+    def defaulted(operation: Operation, request: Request, new: Body | None, old: Body | None) -> tuple[Body | None, tuple[str, ...]]:
+        if new is None or request.subresource or _group_kind(request) not in MUTATED:
             return None, ()
-        body = admit(_question(operation, request, new, old), rules.setup, around).body
-        # The draft is written on: what rules hand out is shared.
+        body = admit(_admission_request(operation, request, new, old), webhooks.configuration, references).body
+        # A copy of the metadata, because the server changes it in place.
         return (None if body is None else {**body, "metadata": {**body["metadata"]}}), ()
 
-    def judged(operation: Operation, request: Request, new: Body | None, old: Body | None) -> tuple[str, ...]:
-        if request.subresource or not (protection.enabled or (_sort(request) in VALIDATED and new is not None)):
+    def validated(operation: Operation, request: Request, new: Body | None, old: Body | None) -> tuple[str, ...]:
+        if request.subresource or not (protection.enabled or (_group_kind(request) in VALIDATED and new is not None)):
             return ()
-        question = _question(operation, request, new, old)
-        decision = admit(question, rules.setup, around, protection)
+        admission_request = _admission_request(operation, request, new, old)
+        decision = admit(admission_request, webhooks.configuration, references, protection)
         if not decision.allowed:
-            raise _denied(_sort(request), question.id, decision)
+            raise _denied(_group_kind(request), admission_request.id, decision)
         return decision.warnings
 
-    api.core.admission += (filled,)
-    api.core.validation += (judged,)
+    api.core.admission += (defaulted,)
+    api.core.validation += (validated,)
 
 
-def _sort(request: Request) -> tuple[str, str]:
+def _group_kind(request: Request) -> tuple[str, str]:
     return request.served.kind.group, request.served.kind.name
 
 
-def _question(operation: Operation, request: Request, new: Body | None, old: Body | None) -> Question:
+def _admission_request(operation: Operation, request: Request, new: Body | None, old: Body | None) -> AdmissionRequest:
     metadata = (new or old or {}).get("metadata") or {}
     id = request.served.kind.id(request.namespace, request.name or metadata.get("name", ""))
-    return Question(Act(operation), id, new, old, request.user, request.subresource)
+    return AdmissionRequest(Act(operation), id, new, old, request.user, request.subresource)
 
 
-def _denied(sort: tuple[str, str], id: ResourceId, decision: Decision) -> StatusError:
-    """The webhook's own Status, with the server's word that it was the webhook's."""
-    said = refusal(id, decision)
-    webhook = AUTHORIZER if decision.denial else VALIDATED.get(sort, AUTHORIZER)
-    message = f'admission webhook "{webhook}" denied the request: {said["message"]}'
-    return StatusError(said["code"], said["reason"], message, details=said["details"], warnings=decision.warnings)
+def _denied(group_kind: tuple[str, str], id: ResourceId, decision: Decision) -> StatusError:
+    """The webhook's Status, with the name of the webhook in the message."""
+    body = refusal(id, decision)
+    webhook = AUTHORIZER if decision.denial else VALIDATED.get(group_kind, AUTHORIZER)
+    message = f'admission webhook "{webhook}" denied the request: {body["message"]}'
+    return StatusError(body["code"], body["reason"], message, details=body["details"], warnings=decision.warnings)

@@ -1,1 +1,1 @@
-"""Apply: JSON, merge and strategic patches, server-side apply, and who owns which field."""
+"""Apply: JSON and strategic merge patches, server-side apply, and field managers."""

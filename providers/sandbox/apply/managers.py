@@ -1,19 +1,17 @@
-"""Managers: who owns which fields of an object, kept in `metadata.managedFields` as the server keeps it."""
+"""Managers: the owners of fields, as `metadata.managedFields` records them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import orjson
 
+from engine.resource import Body
 from providers.sandbox.types import fields, status, typed
 from providers.sandbox.types.fields import Fields
 from providers.sandbox.types.shapes import Shape
 
-Body = Mapping[str, Any]
-
 MOST_UPDATERS = 10
-"""More entries of ordinary writes than this are folded into one of `ancient-changes`."""
+"""Entries of ordinary writes; the oldest beyond this number are merged into one of `ancient-changes`."""
 _STRIPPED = fields.of_paths(
     "apiVersion",
     "kind",
@@ -33,7 +31,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Manager(NamedTuple):
-    """Who wrote, and by which sort of write."""
+    """The key of an entry: the name of the manager, and the type of write."""
 
     name: str
     operation: str
@@ -43,27 +41,28 @@ class Manager(NamedTuple):
 
 @dataclass(slots=True)
 class Managed:
-    """The entries of one object while a write is worked out."""
+    """The entries of one object, which a write changes."""
 
     sets: dict[Manager, Fields] = field(default_factory=dict)
     times: dict[Manager, str] = field(default_factory=dict)
 
     def entries(self) -> list[dict[str, Any]]:
-        """`managedFields` as it is written: appliers first, then by time and name."""
+        """The value of `managedFields`: appliers first, then by time and name."""
         order = sorted(self.sets, key=lambda m: (m.operation, self.times.get(m, ""), m.name, m.subresource, m.api_version))
         return [_entry(manager, self.times.get(manager), self.sets[manager]) for manager in order]
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
-    """One write's point of view: its shape and version, who writes, at what time, and which fields this way of writing never owns."""
+class ManagedWrite:
+    """What field management needs to know of one write."""
 
     shape: Shape
     manager: Manager
-    now: str
-    nothing: Body
+    time: str
+    empty: Body
     """An object of the kind before it is created."""
     ignored: Fields = field(default_factory=dict)
+    """Fields that this type of write never owns."""
 
 
 def _entry(manager: Manager, time: str | None, owned: Fields) -> dict[str, Any]:
@@ -78,8 +77,8 @@ def _entry(manager: Manager, time: str | None, owned: Fields) -> dict[str, Any]:
     }
 
 
-def sent(entries: Any) -> Managed | None:
-    """Entries that a client sends along; None where the server can make nothing of them and goes on as if there were none."""
+def from_client(entries: Any) -> Managed | None:
+    """The entries that a client has sent; None for invalid ones, which the server ignores."""
     if not entries or any(entry.get("operation") not in _OPERATIONS or entry.get("fieldsType") != "FieldsV1" for entry in entries):
         return None
     try:
@@ -89,7 +88,7 @@ def sent(entries: Any) -> Managed | None:
 
 
 def read(entries: Any) -> Managed:
-    """Entries as an object holds them."""
+    """The entries of a stored object."""
     managed = Managed()
     for entry in entries or ():
         manager = Manager(entry.get("manager", ""), entry.get("operation", ""), entry.get("apiVersion", ""), entry.get("subresource", ""))
@@ -99,74 +98,77 @@ def read(entries: Any) -> Managed:
     return managed
 
 
-def updated(live: Body, new: Body, writer: Writer) -> dict[str, Any]:
-    """`new` with managedFields after an ordinary write: what it changed is the writer's alone, what it removed is nobody's."""
-    given = new["metadata"].get("managedFields")
-    if given is not None and (not given or given == [{}]):
+def updated(live: Body, new: Body, write: ManagedWrite) -> dict[str, Any]:
+    """`new` with managedFields after an ordinary write: its manager becomes the only owner of what it has changed.
+
+    A client that sends an empty list resets the managers.
+    """
+    entries = new["metadata"].get("managedFields")
+    if entries is not None and (not entries or entries == [{}]):
         return _with_entries(new, None)
-    managed = sent(given) or read(live["metadata"].get("managedFields"))
+    managed = from_client(entries) or read(live["metadata"].get("managedFields"))
     bare = _with_entries(new, None)
     if not managed.sets and live["metadata"].get("uid"):
-        # Whoever has thrown the managers away does without them, until somebody applies.
+        # After a reset there are no managers until the next apply.
         return bare
     try:
-        comparison = typed.compare(_with_entries(live, None), bare, writer.shape).filtered(writer.ignored)
+        comparison = typed.compare(_with_entries(live, None), bare, write.shape).filtered(write.ignored)
     except typed.SchemaFault:
-        # What does not fit its schema has no fields to own; validation will say what is wrong with it.
+        # An object that does not fit its schema has no fields; validation refuses it.
         return bare
     changed = fields.union(comparison.added, comparison.modified)
     _take_over(managed, None, changed, comparison.removed)
-    ours = fields.difference(changed, _STRIPPED)
-    if ours:
-        managed.sets[writer.manager] = fields.union(ours, managed.sets.get(writer.manager, {}))
-        managed.times[writer.manager] = writer.now
-    _cap(managed, writer.manager.api_version)
+    owned = fields.difference(changed, _STRIPPED)
+    if owned:
+        managed.sets[write.manager] = fields.union(owned, managed.sets.get(write.manager, {}))
+        managed.times[write.manager] = write.time
+    _cap(managed, write.manager.api_version)
     return _with_entries(bare, managed.entries())
 
 
-def applied(live: Body, config: Body, writer: Writer, *, force: bool) -> dict[str, Any]:
-    """The live object after an apply patch, managedFields included.
+def applied(live: Body, config: Body, write: ManagedWrite, *, force: bool) -> dict[str, Any]:
+    """The live object after an apply patch, with managedFields.
 
-    Raises the 409 of a conflict with other managers, or `SchemaFault` when the configuration does not fit the shape.
+    Raises 409 for a conflict with other managers, and `SchemaFault` for a configuration that does not fit the shape.
     """
     if live["metadata"].get("uid") and not live["metadata"].get("managedFields"):
-        before = Manager("before-first-apply", "Update", writer.manager.api_version)
-        live = updated(writer.nothing, live, replace(writer, manager=before))
+        before = Manager("before-first-apply", "Update", write.manager.api_version)
+        live = updated(write.empty, live, replace(write, manager=before))
     bare = _with_entries(live, None)
     try:
-        return _apply(bare, config, read(live["metadata"].get("managedFields")), writer, force)
+        return _apply(bare, config, read(live["metadata"].get("managedFields")), write, force)
     except _Disputed as disputed:
-        allowed = _applied_by_kubectl(bare, writer)
+        allowed = _applied_by_kubectl(bare, write)
         rest = {manager: left for manager, owned in disputed.fields.items() if (left := fields.difference(owned, allowed))}
         if rest:
             raise _conflict(rest) from None
-    return _apply(bare, config, read(live["metadata"].get("managedFields")), writer, force=True)
+    return _apply(bare, config, read(live["metadata"].get("managedFields")), write, force=True)
 
 
-def told_to_kubectl(body: Body, config: Body, writer: Writer) -> Body:
-    """The body with the annotation brought up to date by which kubectl's client-side apply remembers what it applied."""
+def with_last_applied(body: Body, config: Body, write: ManagedWrite) -> Body:
+    """The body with kubectl's annotation `last-applied-configuration` updated, if kubectl applies and the annotation exists."""
     annotations = (body.get("metadata") or {}).get("annotations") or {}
-    if writer.manager.name != "kubectl" or writer.manager.subresource or _LAST_APPLIED not in annotations:
+    if write.manager.name != "kubectl" or write.manager.subresource or _LAST_APPLIED not in annotations:
         return body
     text = orjson.dumps(config, option=orjson.OPT_SORT_KEYS).decode() + "\n"
     return {**body, "metadata": {**body["metadata"], "annotations": {**annotations, _LAST_APPLIED: text}}}
 
 
 class _Disputed(Exception):
-    """Fields that others own and that the apply would change."""
+    """The fields of other managers that the apply would change."""
 
     def __init__(self, disputed: dict[Manager, Fields]) -> None:
         super().__init__()
         self.fields = disputed
 
 
-def _apply(live: Body, config: Body, managed: Managed, writer: Writer, force: bool) -> dict[str, Any]:
-    shape, manager = writer.shape, writer.manager
+def _apply(live: Body, config: Body, managed: Managed, write: ManagedWrite, force: bool) -> dict[str, Any]:
+    shape, manager = write.shape, write.manager
     last = managed.sets.get(manager)
     merged = typed.merge(live, config, shape)
-    managed.sets[manager] = fields.without(typed.field_set(config, shape), writer.ignored)
+    managed.sets[manager] = fields.without(typed.field_set(config, shape), write.ignored)
     merged = _pruned(merged, managed, last, shape)
-    comparison = typed.compare(live, merged, shape).filtered(writer.ignored)
+    comparison = typed.compare(live, merged, shape).filtered(write.ignored)
     changed = fields.union(comparison.added, comparison.modified)
     disputed = _take_over(managed, manager, changed, comparison.removed, refuse=not force)
     if disputed:
@@ -178,14 +180,14 @@ def _apply(live: Body, config: Body, managed: Managed, writer: Writer, force: bo
         else:
             del managed.sets[manager]
     if merged != live:
-        managed.times[manager] = writer.now
+        managed.times[manager] = write.time
     return _with_entries(merged, managed.entries())
 
 
 def _take_over(
     managed: Managed, applier: Manager | None, changed: Fields, removed: Fields, *, refuse: bool = False
 ) -> dict[Manager, Fields]:
-    """Take changed and removed fields from all other managers; with `refuse`, only say whose they are."""
+    """Take changed and removed fields from all other managers; with `refuse`, return the changed ones and take nothing."""
     disputed = {}
     for manager, owned in managed.sets.items():
         if manager != applier and (overlap := fields.intersection(owned, changed)):
@@ -204,22 +206,22 @@ def _take_over(
 
 
 def _pruned(merged: Any, managed: Managed, last: Fields | None, shape: Shape) -> Any:
-    """Without the fields that the applier named last time, names no more, and nobody else owns."""
+    """The body without the fields of the applier's last configuration that are neither in the new one nor owned by another manager."""
     if not last:
         return merged
     named_last = fields.with_named(last, shape)
     pruned = typed.remove(merged, named_last, shape)
     owned: Fields = {}
-    for one in managed.sets.values():
-        owned = fields.union(owned, one)
+    for other in managed.sets.values():
+        owned = fields.union(owned, other)
     present = fields.with_named(typed.field_set(merged, shape), shape)
 
-    def still(body: Any) -> Fields:
+    def remaining(body: Any) -> Fields:
         return fields.with_named(typed.field_set(body, shape), shape)
 
-    kept = fields.union(still(pruned), fields.with_named(owned, shape))
+    kept = fields.union(remaining(pruned), fields.with_named(owned, shape))
     pruned = typed.remove(merged, fields.difference(present, kept), shape)
-    dangling = fields.intersection(fields.difference(present, still(pruned)), named_last)
+    dangling = fields.intersection(fields.difference(present, remaining(pruned)), named_last)
     return typed.remove(merged, dangling, shape)
 
 
@@ -231,7 +233,7 @@ def _with_entries(body: Body, entries: list[dict[str, Any]] | None) -> dict[str,
 
 
 def _cap(managed: Managed, api_version: str) -> None:
-    """Fold the oldest entries of ordinary writes into one."""
+    """Merge the oldest entries of ordinary writes into one."""
     updaters = [manager for manager in managed.sets if manager.operation == "Update"]
     updaters.sort(key=lambda m: (managed.times.get(m, ""), m.name))
     surplus = len(updaters) - MOST_UPDATERS
@@ -247,13 +249,13 @@ def _cap(managed: Managed, api_version: str) -> None:
 # --- conflicts
 
 
-def _applied_by_kubectl(live: Body, writer: Writer) -> Fields:
-    """What kubectl's client-side apply has set and nobody has changed since: kubectl may take it over without a conflict."""
-    config = _parsed((live["metadata"].get("annotations") or {}).get(_LAST_APPLIED)) if writer.manager.name == "kubectl" else None
-    if config is None or config.get("apiVersion") != writer.manager.api_version:
+def _applied_by_kubectl(live: Body, write: ManagedWrite) -> Fields:
+    """The fields that kubectl's client-side apply has set and that are unchanged: kubectl takes them over without a conflict."""
+    config = _parsed((live["metadata"].get("annotations") or {}).get(_LAST_APPLIED)) if write.manager.name == "kubectl" else None
+    if config is None or config.get("apiVersion") != write.manager.api_version:
         return {}
-    allowed = typed.field_set(config, writer.shape)
-    comparison = typed.compare(config, live, writer.shape)
+    allowed = typed.field_set(config, write.shape)
+    comparison = typed.compare(config, live, write.shape)
     for part in (comparison.modified, comparison.added, comparison.removed):
         allowed = fields.difference(allowed, part)
     return allowed
@@ -274,13 +276,15 @@ def _described(manager: Manager) -> str:
 
 def _conflict(disputed: dict[Manager, Fields]) -> status.StatusError:
     """The 409 that lists every disputed field and its manager."""
-    found = [(_described(manager), fields.dotted(path)) for manager in sorted(disputed) for path in fields.paths(disputed[manager])]
-    causes = [{"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": where} for who, where in found]
-    if len(found) == 1:
-        text = f"1 conflict: conflict with {found[0][0]}: {found[0][1]}"
+    conflicts = [(_described(manager), fields.dotted(path)) for manager in sorted(disputed) for path in fields.paths(disputed[manager])]
+    causes = [{"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": path} for manager, path in conflicts]
+    if len(conflicts) == 1:
+        text = f"1 conflict: conflict with {conflicts[0][0]}: {conflicts[0][1]}"
     else:
         grouped: dict[str, list[str]] = {}
-        for who, where in found:
-            grouped.setdefault(who, []).append(f"\n- {where}")
-        text = f"{len(found)} conflicts: " + "\n".join(f"conflicts with {who}:{''.join(where)}" for who, where in grouped.items())
+        for manager, path in conflicts:
+            grouped.setdefault(manager, []).append(f"\n- {path}")
+        text = f"{len(conflicts)} conflicts: " + "\n".join(
+            f"conflicts with {manager}:{''.join(paths)}" for manager, paths in grouped.items()
+        )
     return status.StatusError(409, "Conflict", f"Apply failed with {text}", details={"causes": causes})

@@ -1,11 +1,11 @@
-"""Strategic merge patch: a merge patch that knows which lists are merged by key, and the directives that steer it."""
+"""Strategic merge patches: merge patches that merge some lists by key, and have directives."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
-from providers.sandbox.types import gotext, status
+from providers.sandbox.types import go_format, status
 from providers.sandbox.types.shapes import Shape
 
 _PATCH = "$patch"
@@ -15,7 +15,7 @@ _DELETE = "$deleteFromPrimitiveList/"
 
 
 def merged(body: Any, patch: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
-    """The body after the patch. Raises the 500 that the server has for a directive or an item that makes no sense."""
+    """The body after the patch. Raises 500, like the server, for an unknown directive and for an item without its merge key."""
     return _merge_map(body if isinstance(body, Mapping) else {}, patch, shape)
 
 
@@ -26,7 +26,7 @@ def _merge_map(original: Mapping[str, Any], patch: Mapping[str, Any], shape: Sha
     if directive == "delete":
         return {}
     if directive is not None and directive != "merge":
-        raise status.StatusError(500, "", f"unknown patch type: {directive} in map: {_go_map(patch)}")
+        raise status.StatusError(500, "", f"unknown patch type: {directive} in map: {go_format.plain(patch)}")
     result = dict(original)
     if patch.get(_RETAIN) is not None:
         retained = _listed(patch, _RETAIN)
@@ -40,17 +40,17 @@ def _merge_map(original: Mapping[str, Any], patch: Mapping[str, Any], shape: Sha
 
 
 def _listed(patch: Mapping[str, Any], directive: str) -> list[Any]:
-    """The list that a directive holds. Raises 400 for anything else, or the 500 that the server has for an order."""
+    """The list of a directive. Raises 400 where it is no list, or 500, like the server, if it is one of order."""
     value = patch.get(directive)
     if isinstance(value, list | None):
         return value or []
     if directive.startswith(_ORDER):
-        raise status.StatusError(500, "", f"expected a []interface {{}}, but received a {gotext.type_of(value)}")
+        raise status.StatusError(500, "", f"expected a []interface {{}}, but received a {go_format.go_type(value)}")
     raise status.bad_request(f"invalid patch format of {'retainKeys' if directive == _RETAIN else 'primitive list'}")
 
 
 def _bare_directive(result: dict[str, Any], key: str, patch: Mapping[str, Any], shape: Shape) -> None:
-    """A directive about a list that the patch itself does not hold."""
+    """Apply a directive for a list that the patch does not contain."""
     for prefix in (_ORDER, _DELETE):
         name = key.removeprefix(prefix)
         if name == key or name in patch or not isinstance(result.get(name), list):
@@ -92,8 +92,8 @@ def _merge_list(original: list[Any], patch: list[Any], shape: Shape) -> list[Any
 def _merge_item(items: list[Any], item: Any, shape: Shape) -> None:
     key = shape.merge_key or ""
     if not isinstance(item, Mapping) or key not in item:
-        raise status.StatusError(500, "", f"map: {_go_map(item)} does not contain declared merge key: {key}")
-    at = next((i for i, one in enumerate(items) if one.get(key) == item[key]), None)
+        raise status.StatusError(500, "", f"map: {go_format.plain(item)} does not contain declared merge key: {key}")
+    at = next((i for i, other in enumerate(items) if other.get(key) == item[key]), None)
     if item.get(_PATCH) == "delete":
         if at is not None:
             del items[at]
@@ -103,22 +103,16 @@ def _merge_item(items: list[Any], item: Any, shape: Shape) -> None:
         items[at] = _merge_map(items[at], item, shape.item)
 
 
-def _go_map(item: Any) -> str:
-    if not isinstance(item, Mapping):
-        return str(item)
-    return "map[" + " ".join(f"{key}:{item[key]}" for key in sorted(item)) + "]"
-
-
 def _ordered(merged_list: list[Any], server: list[Any], order: Any, shape: Shape) -> list[Any]:
-    """Items in the order that the patch names; those it does not name stay behind the one that they followed."""
+    """The items in the order of the patch; those it does not name stay behind the item that they followed."""
 
     def name(item: Any) -> bytes:
         return orjson.dumps(item.get(shape.merge_key) if shape.merge_key and isinstance(item, Mapping) else item)
 
-    wanted = [name(item) for item in order]
+    order_names = [name(item) for item in order]
     by_name = {name(item): item for item in merged_list}
-    named = [by_name[one] for one in wanted if one in by_name]
-    only_server = [item for item in merged_list if name(item) not in wanted]
+    named = [by_name[each] for each in order_names if each in by_name]
+    only_server = [item for item in merged_list if name(item) not in order_names]
     places = {name(item): at for at, item in enumerate(server)}
     result: list[Any] = []
     while named or only_server:

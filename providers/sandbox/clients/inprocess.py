@@ -1,27 +1,26 @@
-"""InProcessClient: the sandbox's API as an engine's `Client`, without HTTP in between.
+"""InProcessClient: the engine's `Client` for the in-memory API, without HTTP.
 
-Answers share their objects with the store: look, don't touch. What is sent is copied, so the caller may go on with it.
+Returned objects are shared with the store and must not be changed. Objects that are sent are copied.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
 import orjson
 
-from engine import errors
 from engine.ids import Kind
 from engine.runtime.client import Body, Listing, PatchType
+from providers.kubernetes.errors import error_of_status
 from providers.sandbox.api.request import Deletion, Request, Selection
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.kinds.served import Served
-from providers.sandbox.types import status
 from providers.sandbox.types.status import StatusError
 
 
 class InProcessClient:
-    """A `Client` straight on an `Api`. Writes are made in the name of `field_manager`."""
+    """A `Client` of an `Api`. `field_manager` is the manager of its writes."""
 
     def __init__(self, api: Api, field_manager: str = "engine") -> None:
         self._api = api
@@ -34,16 +33,18 @@ class InProcessClient:
         return Listing([_object(item.body) for item in page.items], page.revision)
 
     async def watch(
-        self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = ""
+        self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = "", on_open: Callable[[], None] | None = None
     ) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
-        """Events after revision `since`. Raises `Expired` when that is forgotten."""
+        """The events after revision `since`. Raises `Expired` if that is forgotten."""
         selection = Selection(labels=labels, fields=fields, revision=since)
         with _translated():
             watch = self._api.watch(self._request(kind, namespace), selection)
         async with watch:
+            if on_open is not None:
+                on_open()
             async for event in watch:
                 if event.type == "ERROR":
-                    raise _failure(event.body)
+                    raise error_of_status(event.body)
                 yield event.type, _object(event.body)
 
     async def get(self, kind: Kind, namespace: str, name: str, *, subresource: str = "") -> dict[str, Any]:
@@ -67,7 +68,7 @@ class InProcessClient:
     async def patch(
         self, kind: Kind, namespace: str, name: str, body: Any, *, how: PatchType = "merge", subresource: str = "", force: bool = False
     ) -> dict[str, Any]:
-        """PATCH of the given sort."""
+        """PATCH of the given type."""
         request = replace(self._request(kind, namespace, name, subresource), force=force)
         with _translated():
             return _object(self._api.patch(request, _copied(body), how).body)
@@ -81,7 +82,7 @@ class InProcessClient:
             return _object(self._api.delete(self._request(kind, namespace, name), deletion).body)
 
     async def kinds(self) -> Sequence[Kind]:
-        """What is served, each kind once, in its preferred version."""
+        """The served kinds, each once, in its preferred version."""
         return [served.kind for served in self._api.catalogue if served.preferred]
 
     def _request(self, kind: Kind, namespace: str, name: str = "", subresource: str = "") -> Request:
@@ -94,11 +95,7 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except StatusError as refusal:
-        raise status.as_cluster_error(refusal) from None
-
-
-def _failure(body: Mapping[str, Any]) -> errors.ClusterError:
-    return status.as_cluster_error(StatusError(body["code"], body["reason"], body["message"]))
+        raise error_of_status(refusal.body, refusal.code, str(refusal.retry_after or "")) from None
 
 
 def _object(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,5 +103,5 @@ def _object(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _copied(body: Any) -> Any:
-    """What a wire would make of the body; a tuple becomes a list, a mapping of any sort a dict."""
+    """The body as it would arrive over HTTP: tuples are lists, and every mapping is a dict."""
     return orjson.loads(orjson.dumps(body, default=dict))

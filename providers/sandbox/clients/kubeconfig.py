@@ -1,4 +1,4 @@
-"""Kubeconfig: the file that lets kubectl, and everybody else, find the sandbox and in."""
+"""Kubeconfig: the file with which kubectl and other clients connect to the sandbox."""
 
 import base64
 import json
@@ -12,16 +12,16 @@ CONTEXT = "sandbox"
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user, and the token that lets them in."""
+    """A user and their token."""
 
     user: str
     token: str = field(repr=False)
 
 
 def write(path: Path, *, server: str, authority: bytes, logins: Mapping[str, Login]) -> None:
-    """Write a kubeconfig with a context for each login, the first the current one, that only its owner can read.
+    """Write a kubeconfig that only its owner can read, with a context for each login; the first is the current one.
 
-    Whoever reads the path meanwhile sees the old file or the new one, whole.
+    The file is replaced atomically.
     """
     cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
     document = {
@@ -34,9 +34,9 @@ def write(path: Path, *, server: str, authority: bytes, logins: Mapping[str, Log
             {"name": name, "context": {"cluster": CONTEXT, "user": login.user, "namespace": "default"}} for name, login in logins.items()
         ],
     }
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
         file.write("\n")
-    draft.replace(path)
+    temporary.replace(path)

@@ -1,4 +1,4 @@
-"""Controller: makes what a ComputeDomain needs, and takes it down the moment the domain is being deleted, whoever still uses it."""
+"""Controller: creates what a ComputeDomain needs, and deletes it as soon as the domain is being deleted, whether used or not."""
 
 from typing import Final, NamedTuple
 
@@ -7,122 +7,119 @@ import anyio
 from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from providers.sandbox.actors.agenda import Agenda
-from providers.sandbox.actors.body import Body, Key, is_deleting, key_of, labels_of, status_of, uid_of
-from providers.sandbox.actors.settings import Driver
-from providers.sandbox.driver.facts import Facts, OfDomains
-from providers.sandbox.driver.lookup import one_of_domain
+from providers.sandbox.actors.body import Body, Key, finalizers_of, is_deleting, key_of, labels_of, status_of, uid_of
+from providers.sandbox.actors.options import DriverOptions
+from providers.sandbox.actors.work_queue import WorkQueue
+from providers.sandbox.driver.cache import Cache, DomainStore
+from providers.sandbox.driver.cleanup import StaleObjectCleanup
 from providers.sandbox.driver.objects import daemon_set, daemon_template, workload_template
-from providers.sandbox.driver.rounds import Rounds
-from providers.sandbox.driver.status import Statuses, overall
-from providers.sandbox.driver.sweeps import Sweeps
+from providers.sandbox.driver.periodic import PeriodicTask
+from providers.sandbox.driver.status import StatusWriters, overall_status
 from providers.sandbox.driver.teardown import Teardown
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON, DAEMON_SET, DOMAIN, WORKLOAD
 from resources.base.kinds import RESOURCE_CLAIM_TEMPLATE
 
-FIRST, LAST = 0.005, 1000.0
-"""Seconds before a domain is looked at, and before it is looked at again: at first, and at most."""
+FIRST_RETRY, LAST_RETRY = 0.005, 1000.0
+"""Seconds until an item is retried, at first and at most. A new item waits for the first."""
 RESYNC: Final = 600.0
-"""Seconds after which everything is looked at again, whether anything was heard of it or not."""
+"""Seconds between two times at which all domains are processed, changed or not."""
 RESTART: Final = 10.0
-"""Seconds until a controller that has crashed is up again."""
+"""Seconds until a controller that has crashed runs again."""
 
 
 class Item(NamedTuple):
-    """One thing that was heard of a domain. Each is worked off by itself, however many there are, and retried by itself."""
+    """One revision of a domain. Each is processed, and retried, by itself."""
 
     key: Key
     revision: str
 
 
 class Controller:
-    """The chain of work for a domain, and the controller's rounds."""
+    """The driver's controller, with the writers of statuses and the cleanup of stale objects."""
 
-    def __init__(self, client: Client, clock: Clock, settings: Driver, facts: Facts) -> None:
-        self._client, self._clock, self._settings, self._facts = client, clock, settings, facts
-        self._agenda: Agenda[Item] = Agenda(clock, first=FIRST, last=LAST)
-        self._resync = Rounds(clock, RESYNC, self._enqueue_all)
-        self._statuses = Statuses(client, clock, facts)
-        self._sweeps = Sweeps(client, clock, facts)
-        self._teardown = Teardown(client, facts)
-        facts.domains.tell(self._saw_domain)
-        facts.daemon_sets.tell(self._saw_made)
-        facts.templates.tell(self._saw_made)
-        facts.nodes.tell(self._saw_node)
+    def __init__(self, client: Client, clock: Clock, options: DriverOptions, cache: Cache) -> None:
+        self._client, self._clock, self._options, self._cache = client, clock, options, cache
+        self._queue: WorkQueue[Item] = WorkQueue(clock, first_retry=FIRST_RETRY, last_retry=LAST_RETRY)
+        self._resync = PeriodicTask(clock, RESYNC, self._enqueue_all)
+        self._statuses = StatusWriters(client, clock, cache)
+        self._cleanup = StaleObjectCleanup(client, clock, cache)
+        self._teardown = Teardown(client, cache)
+        cache.domains.subscribe(self._on_domain)
+        cache.daemon_sets.subscribe(self._on_child)
+        cache.templates.subscribe(self._on_child)
+        cache.nodes.subscribe(self._on_node)
 
     async def run(self) -> None:
-        """Control, for ever."""
+        """Run the controller until cancelled."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._work)
-            tasks.start_soon(self._resync.go)
+            tasks.start_soon(self._run_queue)
+            tasks.start_soon(self._resync.run)
             tasks.start_soon(self._statuses.run)
-            tasks.start_soon(self._sweeps.run)
+            tasks.start_soon(self._cleanup.run)
 
-    async def _work(self) -> None:
-        # One worker: what one item has made, the next one finds.
-        await self._agenda.work(self._look, workers=1)
+    async def _run_queue(self) -> None:
+        # One worker: an item must find what the item before it has created.
+        await self._queue.run(self._process, workers=1)
 
-    def _saw_domain(self, key: Key, old: Body | None, new: Body | None) -> None:
+    def _on_domain(self, key: Key, old: Body | None, new: Body | None) -> None:
         if new is not None:
             self._enqueue(new)
 
-    def _saw_made(self, key: Key, old: Body | None, new: Body | None) -> None:
-        """Nobody watches what was made go away; that is found in the next resync."""
+    def _on_child(self, key: Key, old: Body | None, new: Body | None) -> None:
+        """The driver does not watch its children's deletion; the next resync finds it."""
         if new is None:
-            self._resync.note()
+            self._resync.request()
 
-    def _saw_node(self, key: Key, old: Body | None, new: Body | None) -> None:
-        """Nor that a node is put into a domain that is being taken down."""
-        label = labels_of(new).get(DOMAIN) if new is not None else None
-        if label is not None and (domain := self._facts.domain(label)) is not None and is_deleting(domain):
-            self._resync.note()
+    def _on_node(self, key: Key, old: Body | None, new: Body | None) -> None:
+        """Nor does it watch that a node joins a domain that is being deleted."""
+        uid = labels_of(new).get(DOMAIN) if new is not None else None
+        if uid is not None and (domain := self._cache.domain(uid)) is not None and is_deleting(domain):
+            self._resync.request()
 
     def _enqueue(self, domain: Body) -> None:
-        self._agenda.later(Item(key_of(domain), domain["metadata"]["resourceVersion"]), FIRST)
+        self._queue.add_after(Item(key_of(domain), domain["metadata"]["resourceVersion"]), FIRST_RETRY)
 
     async def _enqueue_all(self) -> None:
-        for domain in self._facts.domains.objects.values():
+        for domain in self._cache.domains.objects.values():
             self._enqueue(domain)
 
-    async def _look(self, item: Item) -> float | None:
+    async def _process(self, item: Item) -> float | None:
         if self._crashes():
             return RESTART
-        domain = self._facts.domains.get(*item.key)
+        domain = self._cache.domains.get(*item.key)
         if domain is None:
             return None
         if is_deleting(domain):
-            await self._teardown.go_on(domain)
+            await self._teardown.advance(domain)
         else:
-            await self._serve(domain)
+            await self._set_up(domain)
         return None
 
     def _crashes(self) -> bool:
-        """A domain without a spec is more than the controller can bear; as long as there is one, it does nothing for anybody."""
-        return any(not (one.get("spec") or {}).get("channel") and not is_deleting(one) for one in self._facts.domains.objects.values())
+        """A domain without a spec makes the controller panic, so as long as there is one, no domain is processed."""
+        domains = self._cache.domains.objects.values()
+        return any(not (domain.get("spec") or {}).get("channel") and not is_deleting(domain) for domain in domains)
 
-    async def _serve(self, domain: Body) -> None:
-        """Finalizer first, then the daemons', then the workload's; a step that fails keeps the later ones from being tried."""
-        domain = await self._finalized(domain)
-        self._sweeps.note_labels()
-        facts = self._facts
-        await self._have(facts.templates, domain, RESOURCE_CLAIM_TEMPLATE, daemon_template(domain, self._settings), DAEMON)
-        await self._have(facts.daemon_sets, domain, DAEMON_SET, daemon_set(domain, self._settings), "")
-        await self._have(facts.templates, domain, RESOURCE_CLAIM_TEMPLATE, workload_template(domain), WORKLOAD)
-        await self._statuses.write(domain, overall(domain, status_of(domain).get("nodes") or ()))
+    async def _set_up(self, domain: Body) -> None:
+        """The finalizer first, then the daemons' objects, then the workload's. A step that fails ends the attempt."""
+        domain = await self._add_finalizer(domain)
+        self._cleanup.request_labels()
+        cache = self._cache
+        await self._ensure(cache.templates, domain, RESOURCE_CLAIM_TEMPLATE, daemon_template(domain, self._options), DAEMON)
+        await self._ensure(cache.daemon_sets, domain, DAEMON_SET, daemon_set(domain, self._options), "")
+        await self._ensure(cache.templates, domain, RESOURCE_CLAIM_TEMPLATE, workload_template(domain), WORKLOAD)
+        await self._statuses.write(domain, overall_status(domain, status_of(domain).get("nodes") or ()))
 
-    async def _finalized(self, domain: Body) -> Body:
-        metadata = domain["metadata"]
-        finalizers = metadata.get("finalizers") or []
+    async def _add_finalizer(self, domain: Body) -> Body:
+        finalizers = finalizers_of(domain)
         if DOMAIN in finalizers:
             return domain
-        wanted = {**domain, "metadata": {**metadata, "finalizers": [*finalizers, DOMAIN]}}
-        made = await self._client.replace(COMPUTE_DOMAIN, *key_of(domain), wanted)
-        self._facts.domains.assume(made)
-        return made
+        desired = {**domain, "metadata": {**domain["metadata"], "finalizers": [*finalizers, DOMAIN]}}
+        answer = await self._client.replace(COMPUTE_DOMAIN, *key_of(domain), desired)
+        self._cache.domains.assume(answer)
+        return answer
 
-    async def _have(self, seen: OfDomains, domain: Body, kind: Kind, wanted: Body, target: str) -> None:
-        """Make it unless there is one by label. One that has its name and not its label is in the way, and is never adopted."""
-        found = one_of_domain(seen, uid_of(domain), target)
-        if found is None:
-            made = await self._client.create(kind, wanted["metadata"]["namespace"], wanted)
-            seen.saw("ADDED", made)
+    async def _ensure(self, store: DomainStore, domain: Body, kind: Kind, desired: Body, target: str) -> None:
+        """Create it unless there is one by label. An object of its name without the label makes this fail; it is never adopted."""
+        if store.the_one(uid_of(domain), target) is None:
+            store.apply("ADDED", await self._client.create(kind, desired["metadata"]["namespace"], desired))

@@ -1,10 +1,10 @@
-"""Objects: what the controller makes for a domain: labelled with its uid, kept by the driver's finalizer, and owned by nobody."""
+"""Objects: what the controller creates for a domain: labelled with its uid, with the driver's finalizer, and without an owner."""
 
 from typing import Any, Final
 
 from providers.sandbox.actors.body import Body, uid_of
+from providers.sandbox.actors.options import DriverOptions
 from providers.sandbox.actors.script import PREFIX
-from providers.sandbox.actors.settings import Driver
 from providers.sandbox.installation.kinds import (
     ACCOUNT,
     CHANNEL_CLASS,
@@ -30,14 +30,14 @@ def daemon_name(domain: Body) -> str:
     return f"computedomain-daemon-{uid_of(domain)}"
 
 
-def daemon_template(domain: Body, settings: Driver) -> dict[str, Any]:
+def daemon_template(domain: Body, options: DriverOptions) -> dict[str, Any]:
     """The claim template of the domain's daemons, in the driver's namespace."""
     config = {"kind": DAEMON_CONFIG, "domainID": uid_of(domain)}
-    return _template(domain, settings.namespace, daemon_name(domain), DAEMON, "daemon", DAEMON_CLASS, config)
+    return _template(domain, options.namespace, daemon_name(domain), DAEMON, "daemon", DAEMON_CLASS, config)
 
 
 def workload_template(domain: Body) -> dict[str, Any]:
-    """The claim template of the domain's workload, beside the domain, under the name that the domain says."""
+    """The claim template of the domain's workload, in the domain's namespace, with the name that its spec gives."""
     channel = domain["spec"]["channel"]
     mode = channel.get("allocationMode") or "Single"
     config = {"kind": CHANNEL_CONFIG, "domainID": uid_of(domain), "allocationMode": mode}
@@ -62,8 +62,8 @@ def _template(
     }
 
 
-def daemon_set(domain: Body, settings: Driver) -> dict[str, Any]:
-    """The DaemonSet whose pods follow the label on the nodes."""
+def daemon_set(domain: Body, options: DriverOptions) -> dict[str, Any]:
+    """The DaemonSet, whose pods run on the nodes that carry the domain's label."""
     labels = {DOMAIN: uid_of(domain)}
     container = {"name": CLAIM, "image": IMAGE, "resources": {"claims": [{"name": CLAIM}]}}
     spec = {
@@ -73,12 +73,12 @@ def daemon_set(domain: Body, settings: Driver) -> dict[str, Any]:
         "containers": [container],
         "resourceClaims": [{"name": CLAIM, "resourceClaimTemplateName": daemon_name(domain)}],
     }
-    # A simulated kubelet has no probes to run: how long the start takes is played by script.
-    script = {f"{PREFIX}ready-after": f"{settings.imex_start:g}s"} if settings.imex_start else {}
+    # A simulated kubelet runs no probes: an annotation says how long the start takes.
+    script = {f"{PREFIX}ready-after": f"{options.imex_start:g}s"} if options.imex_start else {}
     return {
         "apiVersion": DAEMON_SET.api_version,
         "kind": DAEMON_SET.name,
-        "metadata": {"name": daemon_name(domain), "namespace": settings.namespace, "labels": labels, "finalizers": [DOMAIN]},
+        "metadata": {"name": daemon_name(domain), "namespace": options.namespace, "labels": labels, "finalizers": [DOMAIN]},
         "spec": {
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels, "annotations": script}, "spec": spec},

@@ -1,6 +1,6 @@
-"""NVIDIA's DRA driver for ComputeDomains, played: its controller, its plugins on the nodes, and the daemons that they call for.
+"""Process: NVIDIA's DRA driver for ComputeDomains, simulated: its controller, its kubelet plugins, and its daemons.
 
-They share what they see of the cluster and nothing else: what one has done, the others find in the API.
+The parts share a cache and nothing else: what one does, the others see in the API.
 """
 
 from collections.abc import Callable
@@ -10,39 +10,39 @@ import anyio
 
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
+from providers.sandbox.driver.cache import Cache
 from providers.sandbox.driver.controller import Controller
-from providers.sandbox.driver.daemon_sets import DaemonSets
+from providers.sandbox.driver.daemon_sets import DaemonSetController
 from providers.sandbox.driver.daemons import Daemons
-from providers.sandbox.driver.facts import Facts
 from providers.sandbox.driver.plugins import Plugins
-from providers.sandbox.driver.publishing import Publishing
+from providers.sandbox.driver.publisher import Publisher
 
 
 class Part(Protocol):
     """One of the driver's processes."""
 
     async def run(self) -> None:
-        """Play, for ever."""
+        """Run until cancelled."""
         ...
 
 
-async def run(client: Client, clock: Clock, settings: Settings) -> None:
-    """Serve ComputeDomains, for ever."""
-    driver = settings.driver
-    facts = Facts(driver.namespace)
-    publishing = Publishing(client, clock, driver, facts)
-    makers: dict[str, Callable[[], Part]] = {
-        "controller": lambda: Controller(client, clock, driver, facts),
-        "daemonSets": lambda: DaemonSets(client, clock, driver, facts),
-        "daemons": lambda: Daemons(client, clock, driver, facts),
-        "plugins": lambda: Plugins(client, clock, settings, facts),
+async def run(client: Client, clock: Clock, options: ActorOptions) -> None:
+    """Run the driver until cancelled."""
+    driver = options.driver
+    cache = Cache(driver.namespace)
+    publisher = Publisher(client, clock, driver, cache)
+    constructors: dict[str, Callable[[], Part]] = {
+        "controller": lambda: Controller(client, clock, driver, cache),
+        "daemonSets": lambda: DaemonSetController(client, clock, driver, cache),
+        "daemons": lambda: Daemons(client, clock, driver, cache),
+        "plugins": lambda: Plugins(client, clock, options, cache),
     }
-    parts = [make() for name, make in makers.items() if name in driver.parts]
+    parts = [construct() for name, construct in constructors.items() if name in driver.parts]
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(facts.follow, client, clock)
-        tasks.start_soon(publishing.run)
-        # Who is missing can only be said once everything has been listed.
-        await facts.synced()
+        tasks.start_soon(cache.run, client, clock)
+        tasks.start_soon(publisher.run)
+        # What is missing is known only after everything has been listed.
+        await cache.synced()
         for part in parts:
             tasks.start_soon(part.run)

@@ -1,91 +1,77 @@
-"""Teardown: what happens to a domain that is being deleted, in passes, at once, and without a look at pods or at others' finalizers."""
+"""Teardown: deletes what belongs to a domain that is being deleted, without regard to pods that use it or to finalizers of others."""
+
+from contextlib import suppress
 
 from engine.errors import NotFound
 from engine.ids import Kind
 from engine.runtime.client import Client
-from providers.sandbox.actors.body import Body, is_deleting, key_of, uid_of
-from providers.sandbox.actors.reflector import Reflection
-from providers.sandbox.driver.facts import Facts, NotYet, OfDomains
-from providers.sandbox.driver.lookup import one_of_domain
+from providers.sandbox.actors.body import Body, finalizers_of, is_deleting, key_of, uid_of
+from providers.sandbox.actors.store import Store, delete
+from providers.sandbox.driver.cache import Cache, DomainStore, RetryLater
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON, DOMAIN, WORKLOAD
-from resources.base.kinds import NODE
 
 
 class Teardown:
-    """One pass does what can be done now; what it then finds still there makes it fail, and the next one goes on."""
+    """Each attempt does what can be done now, fails if objects are left, and is retried."""
 
-    def __init__(self, client: Client, facts: Facts) -> None:
-        self._client, self._facts = client, facts
+    def __init__(self, client: Client, cache: Cache) -> None:
+        self._client, self._cache = client, cache
 
-    async def go_on(self, domain: Body) -> None:
-        """A pass. Raises `NotYet` unless it was the last."""
-        uid, facts, client = uid_of(domain), self._facts, self._client
-        templates, daemon_sets = facts.templates, facts.daemon_sets
-        if (workload := one_of_domain(templates, uid, WORKLOAD)) is not None:
-            await delete(client, templates.kind, workload)
+    async def advance(self, domain: Body) -> None:
+        """One attempt. Raises `RetryLater` unless it was the last."""
+        uid, client = uid_of(domain), self._client
+        templates, daemon_sets = self._cache.templates, self._cache.daemon_sets
+        if (workload := templates.the_one(uid, WORKLOAD)) is not None:
+            await delete_once(client, templates.kind, workload)
         await self._delete_daemons(uid)
-        await self._take_labels(uid)
-        await self._release(templates, uid, WORKLOAD)
-        self._assert_gone(templates, uid, WORKLOAD)
-        await self._release(templates, uid, DAEMON)
-        await self._release(daemon_sets, uid, "")
-        self._assert_gone(templates, uid, DAEMON)
-        self._assert_gone(daemon_sets, uid, "")
-        await release(client, COMPUTE_DOMAIN, domain)
+        for node in self._cache.nodes.of(uid):
+            await remove_label(client, self._cache.nodes, node)
+        await self._remove_finalizer(templates, uid, WORKLOAD)
+        self._require_gone(templates, uid, WORKLOAD)
+        await self._remove_finalizer(templates, uid, DAEMON)
+        await self._remove_finalizer(daemon_sets, uid)
+        self._require_gone(templates, uid, DAEMON)
+        self._require_gone(daemon_sets, uid)
+        await remove_finalizer(client, COMPUTE_DOMAIN, domain)
 
     async def _delete_daemons(self, uid: str) -> None:
-        """The template goes with the DaemonSet; without one it stays, and what comes after this waits for it for ever."""
-        daemon_set = one_of_domain(self._facts.daemon_sets, uid, "")
+        """Without a DaemonSet its template is not deleted, and the teardown never ends: this is what the driver does."""
+        daemon_set = self._cache.daemon_sets.the_one(uid)
         if daemon_set is None:
             return
-        if (template := one_of_domain(self._facts.templates, uid, DAEMON)) is not None:
-            await delete(self._client, self._facts.templates.kind, template)
-        await delete(self._client, self._facts.daemon_sets.kind, daemon_set)
+        if (template := self._cache.templates.the_one(uid, DAEMON)) is not None:
+            await delete_once(self._client, self._cache.templates.kind, template)
+        await delete_once(self._client, self._cache.daemon_sets.kind, daemon_set)
 
-    async def _take_labels(self, uid: str) -> None:
-        for node in self._facts.nodes.of(uid):
-            await unlabel(self._client, self._facts.nodes, node)
-
-    async def _release(self, seen: OfDomains, uid: str, target: str) -> None:
-        found = one_of_domain(seen, uid, target)
-        if found is None:
+    async def _remove_finalizer(self, store: DomainStore, uid: str, target: str = "") -> None:
+        body = store.the_one(uid, target)
+        if body is None:
             return
-        if not is_deleting(found):
-            raise NotYet(f"attempting to remove finalizer before {seen.kind.name} marked for deletion")
-        await release(self._client, seen.kind, found)
+        if not is_deleting(body):
+            raise RetryLater(f"attempting to remove finalizer before {store.kind.name} marked for deletion")
+        await remove_finalizer(self._client, store.kind, body)
 
-    def _assert_gone(self, seen: OfDomains, uid: str, target: str) -> None:
-        if one_of_domain(seen, uid, target) is not None:
-            raise NotYet(f"{seen.kind.name} still exists")
+    def _require_gone(self, store: DomainStore, uid: str, target: str = "") -> None:
+        if store.the_one(uid, target) is not None:
+            raise RetryLater(f"{store.kind.name} still exists")
 
 
-async def delete(client: Client, kind: Kind, body: Body) -> None:
-    """Ask for its deletion, once."""
-    if is_deleting(body):
+async def delete_once(client: Client, kind: Kind, body: Body) -> None:
+    """Delete the object unless it is being deleted already."""
+    if not is_deleting(body):
+        await delete(client, kind, body, propagation="Background")
+
+
+async def remove_finalizer(client: Client, kind: Kind, body: Body) -> None:
+    """Remove the driver's finalizer."""
+    if DOMAIN not in finalizers_of(body):
         return
-    try:
-        await client.delete(kind, *key_of(body), uid=uid_of(body), propagation="Background")
-    except NotFound:
-        return
+    finalizers = [finalizer for finalizer in finalizers_of(body) if finalizer != DOMAIN]
+    with suppress(NotFound):
+        await client.replace(kind, *key_of(body), {**body, "metadata": {**body["metadata"], "finalizers": finalizers}})
 
 
-async def release(client: Client, kind: Kind, body: Body) -> None:
-    """Take the driver's finalizer off, and no other."""
-    metadata = body["metadata"]
-    finalizers = metadata.get("finalizers") or []
-    if DOMAIN not in finalizers:
-        return
-    kept = [one for one in finalizers if one != DOMAIN]
-    try:
-        await client.replace(kind, *key_of(body), {**body, "metadata": {**metadata, "finalizers": kept}})
-    except NotFound:
-        return
-
-
-async def unlabel(client: Client, nodes: Reflection, node: Body) -> None:
-    """The node is in no domain any more."""
-    metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "labels": {DOMAIN: None}}
-    try:
-        nodes.assume(await client.patch(NODE, *key_of(node), {"metadata": metadata}))
-    except NotFound:
-        return
+async def remove_label(client: Client, nodes: Store, node: Body) -> None:
+    """Remove the node from its domain."""
+    with suppress(NotFound):
+        await nodes.patch(client, node, {"metadata": {"labels": {DOMAIN: None}}})

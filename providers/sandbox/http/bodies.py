@@ -1,4 +1,4 @@
-"""Bodies: what a client sent, read from JSON, YAML or (a little) protobuf."""
+"""Bodies: request bodies, read from JSON, YAML or (for a few kinds) protobuf."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import yaml
 
-from providers.sandbox.api.request import PatchHow
+from engine.runtime.client import PatchType
 from providers.sandbox.http import protobuf
 from providers.sandbox.http.negotiation import MEDIA_TYPES
 from providers.sandbox.types.status import StatusError, bad_request, unsupported_media_type
@@ -16,7 +16,7 @@ LIMIT = 3 * 1024 * 1024
 
 _JSON = ("application/json", "")
 _YAML = "application/yaml"
-_PATCHES: dict[str, PatchHow] = {
+_PATCHES: dict[str, PatchType] = {
     "application/json-patch+json": "json",
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
@@ -25,7 +25,7 @@ _PATCHES: dict[str, PatchHow] = {
 
 
 def too_large() -> StatusError:
-    """413: the body is beyond the limit."""
+    """413: the body is larger than the limit."""
     return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LIMIT}", details={})
 
 
@@ -46,8 +46,8 @@ def read_object(content_type: str, data: bytes, kind: str) -> dict[str, Any]:
     return document
 
 
-def read_patch(content_type: str, data: bytes) -> tuple[PatchHow, Any]:
-    """What sort of patch was sent, and the patch. Raises 415 and 400."""
+def read_patch(content_type: str, data: bytes) -> tuple[PatchType, Any]:
+    """The type of the patch that was sent, and the patch. Raises 415 and 400."""
     how = _PATCHES.get(_media(content_type))
     if how is None:
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
@@ -58,7 +58,7 @@ def read_patch(content_type: str, data: bytes) -> tuple[PatchHow, Any]:
 
 
 def read_options(content_type: str, data: bytes) -> Mapping[str, Any]:
-    """The DeleteOptions that came with a delete; none are empty ones."""
+    """The DeleteOptions in the body of a delete; empty where there is no body."""
     return read_object(content_type, data, "DeleteOptions") if data.strip() else {}
 
 
@@ -67,7 +67,7 @@ def _media(content_type: str) -> str:
 
 
 def _load(data: bytes, is_yaml: bool) -> Any:
-    """Raises `ValueError` with one line of explanation."""
+    """The parsed body. Raises `ValueError` with one line of explanation."""
     if is_yaml and not data.lstrip().startswith(b"{"):
         return _load_yaml(data)
     if not data.strip():
@@ -76,7 +76,7 @@ def _load(data: bytes, is_yaml: bool) -> Any:
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """YAML as far as JSON goes: times stay text, and aliases, with which few bytes become many, are refused."""
+    """YAML restricted to JSON's types: times stay text, and aliases, by which few bytes become many, are refused."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]

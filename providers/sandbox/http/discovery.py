@@ -1,20 +1,12 @@
-"""Discovery: what is served, told in the aggregated form and in the older one, group by group."""
+"""Discovery: what is served, in the aggregated form and in the older one, group by group."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from engine.ids import Kind
+from providers.sandbox.http.reviews import ACCESS_REVIEW
 from providers.sandbox.kinds.served import Catalogue, Served, verbs_of
 
 AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
-REVIEWS = (
-    Kind("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False),
-    Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False),
-    Kind("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False),
-    Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False),
-)
-"""Kinds that are questions: they are answered and never stored."""
 
 VERSION = {
     "major": "1",
@@ -46,7 +38,7 @@ _SUB_VERBS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def aggregated(catalogue: Catalogue, core: bool) -> dict[str, Any]:
+def aggregated(catalogue: Catalogue, *, core: bool) -> dict[str, Any]:
     """The `APIGroupDiscoveryList` of the core group, or of all others."""
     groups = [
         {
@@ -63,29 +55,29 @@ def aggregated(catalogue: Catalogue, core: bool) -> dict[str, Any]:
 
 
 def versions() -> dict[str, Any]:
-    """The older answer of `/api`."""
+    """The document of `/api` in the older form."""
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
 
 
 def group_list(catalogue: Catalogue) -> dict[str, Any]:
-    """The older answer of `/apis`."""
+    """The document of `/apis` in the older form."""
     groups = [_group(name, of_group) for name, of_group in _groups(catalogue).items() if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
 def group(catalogue: Catalogue, name: str) -> dict[str, Any] | None:
-    """The older answer of `/apis/GROUP`; None for a group that is not served."""
+    """The document of `/apis/GROUP`; None for a group that is not served."""
     of_group = _groups(catalogue).get(name)
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, of_group)} if name and of_group else None
 
 
 def serves(catalogue: Catalogue, group_name: str) -> bool:
     """Whether anything is served in that group."""
-    return any(kind.group == group_name for kind in REVIEWS) or any(served.kind.group == group_name for served in catalogue)
+    return group_name == ACCESS_REVIEW.group or any(served.kind.group == group_name for served in catalogue)
 
 
 def resource_list(catalogue: Catalogue, group_name: str, version: str) -> dict[str, Any] | None:
-    """The older answer of `/api/v1` and `/apis/GROUP/VERSION`; None for a version that is not served."""
+    """The document of `/api/v1` or `/apis/GROUP/VERSION`; None for a version that is not served."""
     members = _groups(catalogue).get(group_name, {}).get(version)
     if members is None:
         return None
@@ -95,7 +87,7 @@ def resource_list(catalogue: Catalogue, group_name: str, version: str) -> dict[s
 
 
 def root(catalogue: Catalogue) -> dict[str, Any]:
-    """The paths that there are: the answer of `/`."""
+    """The document of `/`: all paths."""
     served = _groups(catalogue)
     groups = [f"/apis/{name}" for name in served if name]
     below = [f"/apis/{name}/{version}" for name, of_group in served.items() if name for version in of_group]
@@ -105,18 +97,17 @@ def root(catalogue: Catalogue) -> dict[str, Any]:
 
 def _groups(catalogue: Catalogue) -> dict[str, dict[str, list[Served]]]:
     """Group, then version (the preferred one first), then kinds in the order of the catalogue."""
-    found: dict[str, dict[str, list[Served]]] = {}
-    for each in sorted((*catalogue, *(_question(kind) for kind in REVIEWS)), key=lambda each: (each.kind.group, not each.preferred)):
-        found.setdefault(each.kind.group, {}).setdefault(each.kind.version, []).append(each)
-    return found
+    groups: dict[str, dict[str, list[Served]]] = {}
+    for served in sorted((*catalogue, _REVIEW), key=lambda served: (served.kind.group, not served.preferred)):
+        groups.setdefault(served.kind.group, {}).setdefault(served.kind.version, []).append(served)
+    return groups
 
 
-def _question(kind: Kind) -> Served:
-    return Served(kind, singular=kind.name.lower(), list_name="")
+_REVIEW = Served(ACCESS_REVIEW, singular=ACCESS_REVIEW.name.lower(), list_name="")
 
 
 def _verbs(served: Served) -> list[str]:
-    return ["create"] if served.kind in REVIEWS else list(verbs_of(served))
+    return ["create"] if served is _REVIEW else list(verbs_of(served))
 
 
 def _entry(served: Served) -> dict[str, Any]:

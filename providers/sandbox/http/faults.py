@@ -1,13 +1,10 @@
-"""Faults: what a test asks to go wrong, and how often; the HTTP face makes it so."""
+"""Faults: failures that a test injects into requests and watches, each a given number of times."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-import msgspec
-
-from providers.sandbox.http.access import ANY, Act
-from providers.sandbox.types.status import StatusError, bad_request
+from providers.sandbox.http.access import ANY, Action
+from providers.sandbox.types.status import StatusError
 
 How = Literal["answer", "cut", "slow", "drop", "expire"]
 _REASONS = {
@@ -25,23 +22,23 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that goes wrong with requests, or with the events of watches, that match.
+class InjectedFault:
+    """A failure of the requests, or of the events of watches, that match it.
 
-    `answer`: refuse with `code`; `cut`: close the connection without a word; `slow`: take `seconds` of the sandbox's clock.
-    With `committed` the write happens first, and only the answer is lost: the case that makes retries dangerous.
-    `drop`: leave events of a watch out; `expire`: end a watch with the 410 of a forgotten revision (verb `watch` in both).
+    `answer`: refuse with `code`; `cut`: close the connection without an answer; `slow`: wait `seconds` of the sandbox's clock.
+    With `committed` the write is made first, and only the answer is lost: the case that makes retries dangerous.
+    `drop`: leave an event of a watch out; `expire`: end a watch with the 410 of a forgotten revision (verb `watch` in both).
     """
 
     how: How
     verb: str = ANY
     resource: str = ANY
-    """`pods`, `pods/status`, or a star."""
+    """`pods`, `pods/status`, or `*`."""
     name: str = ANY
     times: int = 1
-    """How many requests (or events) it strikes before it is spent."""
+    """How many matching requests (or events) fail."""
     skip: int = 0
-    """How many that match it lets pass first."""
+    """How many matching ones pass first."""
     committed: bool = False
     code: int = 500
     reason: str = ""
@@ -51,71 +48,53 @@ class Fault:
     """Whole seconds for the `Retry-After` header."""
     seconds: float = 0.0
 
-    def strikes(self, act: Act, name: str) -> bool:
-        """Whether it is about that act on the object of that name."""
-        pairs = ((self.verb, act.verb), (self.resource, act.target), (self.name, name))
-        return all(rule in (ANY, asked) for rule, asked in pairs)
+    def matches(self, action: Action, name: str) -> bool:
+        """Whether the fault is meant for that action on the object of that name."""
+        pairs = ((self.verb, action.verb), (self.resource, action.target), (self.name, name))
+        return all(pattern in (ANY, value) for pattern, value in pairs)
 
     def status(self) -> StatusError:
-        """What an `answer` says."""
+        """The refusal of an `answer`."""
+        reason = self.reason or _REASONS.get(self.code, "InternalError")
         message = self.message or f"injected fault: {self.code}"
-        return StatusError(
-            self.code, self.reason or _REASONS.get(self.code, "InternalError"), message, details={}, retry_after=self.retry_after
-        )
+        return StatusError(self.code, reason, message, details={}, retry_after=self.retry_after)
 
 
 @dataclass(slots=True)
-class _Armed:
-    fault: Fault
+class _Pending:
+    fault: InjectedFault
     passed: int = 0
-    struck: int = 0
+    taken: int = 0
 
 
-class Faults:
-    """The faults in wait, oldest first; each request meets at most one."""
+class FaultInjector:
+    """The faults that are still to happen, oldest first. A request gets one of them at most."""
 
     def __init__(self) -> None:
-        self._armed: list[_Armed] = []
+        self._pending: list[_Pending] = []
 
-    def inject(self, *faults: Fault) -> None:
-        """Let these go wrong from now on."""
-        self._armed += (_Armed(fault) for fault in faults)
+    def inject(self, *faults: InjectedFault) -> None:
+        """Add faults."""
+        self._pending += (_Pending(fault) for fault in faults)
 
     def clear(self) -> None:
-        """Nothing goes wrong any more."""
-        self._armed = []
+        """Remove all faults."""
+        self._pending = []
 
     @property
-    def waiting(self) -> tuple[Fault, ...]:
-        """Those that are not spent yet."""
-        return tuple(armed.fault for armed in self._armed)
+    def pending(self) -> tuple[InjectedFault, ...]:
+        """The faults that have not happened as often as they are meant to."""
+        return tuple(pending.fault for pending in self._pending)
 
-    def take(self, act: Act, name: str, how: tuple[How, ...]) -> Fault | None:
-        """The first fault of those kinds that strikes this act; taking it counts as one time."""
-        for armed in self._armed:
-            if armed.fault.how in how and armed.fault.strikes(act, name) and not _lets_pass(armed):
-                armed.struck += 1
-                self._armed = [each for each in self._armed if each.struck < each.fault.times]
-                return armed.fault
+    def take(self, action: Action, name: str, how: tuple[How, ...]) -> InjectedFault | None:
+        """The first fault of those kinds that matches the action, counted as having happened once more."""
+        for pending in self._pending:
+            if pending.fault.how not in how or not pending.fault.matches(action, name):
+                continue
+            if pending.passed < pending.fault.skip:
+                pending.passed += 1
+                continue
+            pending.taken += 1
+            self._pending = [each for each in self._pending if each.taken < each.fault.times]
+            return pending.fault
         return None
-
-
-def _lets_pass(armed: _Armed) -> bool:
-    armed.passed += 1
-    return armed.passed <= armed.fault.skip
-
-
-def read(document: Any) -> Fault:
-    """A fault from its JSON form: an object with the fields of `Fault`. Raises the 400 of anything else."""
-    known = {field.name for field in fields(Fault)}
-    if not isinstance(document, Mapping) or not set(document) <= known:
-        raise bad_request(f"a fault is an object with no other fields than {', '.join(sorted(known))}")
-    try:
-        return msgspec.convert(document, Fault)
-    except msgspec.ValidationError as error:
-        raise bad_request(f"not a fault: {error}") from error
-
-
-def written(fault: Fault) -> dict[str, Any]:
-    """A fault in its JSON form."""
-    return asdict(fault)

@@ -1,4 +1,4 @@
-"""Negotiation: in which of its shapes a client wants the answer."""
+"""Negotiation: the form of the answer that an `Accept` header asks for."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _SHAPES: dict[tuple[str, str, str], Shape] = {
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How to answer: a shape, in JSON or YAML."""
+    """The form of an answer: a shape, in JSON or YAML."""
 
     shape: Shape = "plain"
     yaml: bool = False
@@ -29,9 +29,9 @@ class Form:
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str) -> Form:
-    """The first form of an `Accept` header that we can give. Raises 406 when there is none: we write no protobuf."""
-    for media, wanted in _choices(accept):
-        shape = _SHAPES.get((wanted.get("as", ""), wanted.get("g", ""), wanted.get("v", "")))
+    """The first form of an `Accept` header that the sandbox can write. Raises 406 when there is none, as for protobuf alone."""
+    for media, parameters in _choices(accept):
+        shape = _SHAPES.get((parameters.get("as", ""), parameters.get("g", ""), parameters.get("v", "")))
         if media in _MEDIA and shape:
             return Form(shape, yaml=media == "application/yaml")
     raise not_acceptable(f"only the following media types are accepted: {MEDIA_TYPES}")
@@ -39,22 +39,22 @@ def negotiate(accept: str) -> Form:
 
 @lru_cache(maxsize=256)
 def wants_aggregated(accept: str) -> bool:
-    """Whether a discovery client understands the aggregated form, and says so before it says plain JSON."""
-    for media, wanted in _choices(accept):
-        if (wanted.get("as"), wanted.get("g"), wanted.get("v")) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"):
+    """Whether a client prefers the aggregated form of discovery to plain JSON."""
+    for media, parameters in _choices(accept):
+        if (parameters.get("as"), parameters.get("g"), parameters.get("v")) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"):
             return True
-        if media == "application/json" and "as" not in wanted:
+        if media == "application/json" and "as" not in parameters:
             return False
     return False
 
 
 def not_acceptable(message: str) -> StatusError:
-    """406: an answer in that form cannot be had."""
+    """406: the answer cannot be written in the form that is asked for."""
     return StatusError(406, "NotAcceptable", message)
 
 
 def _choices(accept: str) -> Iterator[tuple[str, dict[str, str]]]:
     for choice in accept.split(",") if accept.strip() else ("*/*",):
-        media, *parameters = (part.strip() for part in choice.split(";"))
-        pairs = (part.partition("=") for part in parameters)
+        media, *rest = (part.strip() for part in choice.split(";"))
+        pairs = (part.partition("=") for part in rest)
         yield media, {key: value for key, _, value in pairs}

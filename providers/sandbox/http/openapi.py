@@ -1,4 +1,4 @@
-"""OpenAPI v3: the schemas of everything served, one document for each group and version."""
+"""OpenAPI v3: the schemas of all served kinds, one document for each group and version."""
 
 import hashlib
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ _PARAMETERS = [
 
 
 class OpenApi:
-    """The documents of a catalogue, made when first asked for and again once the catalogue has changed."""
+    """The documents of a catalogue, made on demand and again after the catalogue has changed."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -51,7 +51,7 @@ class OpenApi:
         self._documents: dict[str, bytes] = {}
 
     def index(self) -> dict[str, Any]:
-        """The answer of `/openapi/v3`: where each document is, with a hash that changes when it does."""
+        """The document of `/openapi/v3`: the URL of each document, with a hash of its content."""
         return {"paths": {path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={_hash(text)}"} for path, text in self._all().items()}}
 
     def document(self, path: str) -> bytes | None:
@@ -141,7 +141,7 @@ def _schema(shape: Shape, schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reference(shape: Shape, schemas: dict[str, Any]) -> dict[str, Any]:
-    """A pointer to a named type, whose schema is written down the first time."""
+    """A reference to a named type, whose schema is added to `schemas` if it is not there."""
     name = f"io.k8s.{shape.name}"
     if name not in schemas:
         schemas[name] = {}  # types refer to themselves
@@ -168,15 +168,15 @@ def _list_type(shape: Shape) -> dict[str, Any]:
 
 
 def _paths(served: Served) -> dict[str, Any]:
-    """Only what clients look for: that the verbs exist, of which kind they are, and that writes take `fieldValidation`."""
+    """Only what clients look for: the verbs, their kind, and that writes take `fieldValidation`."""
     kind = served.kind
     namespaced = "/namespaces/{namespace}" if kind.namespaced else ""
     collection = f"/{_path(kind.group, kind.version)}{namespaced}/{kind.plural}"
-    one = f"{collection}/{{name}}"
-    found = {collection: _operations(kind, {"get": "list", "post": "post"}), one: _operations(kind, dict.fromkeys(_VERBS, ""))}
+    item = f"{collection}/{{name}}"
+    paths = {collection: _operations(kind, {"get": "list", "post": "post"}), item: _operations(kind, dict.fromkeys(_VERBS, ""))}
     for subresource in served.subresources:
-        found[f"{one}/{subresource}"] = _operations(kind, {"get": "get", "patch": "patch", "put": "put"})
-    return found
+        paths[f"{item}/{subresource}"] = _operations(kind, {"get": "get", "patch": "patch", "put": "put"})
+    return paths
 
 
 _VERBS = ("get", "put", "patch", "delete")

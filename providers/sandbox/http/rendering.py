@@ -1,4 +1,4 @@
-"""Rendering: what the API says, in the form that the client asked for."""
+"""Rendering: answers of the API as HTTP responses, in the form that the client asked for."""
 
 import datetime
 from collections.abc import Iterable, Mapping
@@ -12,8 +12,7 @@ from starlette.responses import Response
 from providers.sandbox.api.request import Answer, Page, WatchEvent
 from providers.sandbox.http.negotiation import Form, not_acceptable
 from providers.sandbox.kinds.served import Served
-from providers.sandbox.tables.builtin_columns import BUILTIN
-from providers.sandbox.tables.columns import PLAIN, Column, declared
+from providers.sandbox.tables.columns import Column, of_builtin, of_custom
 from providers.sandbox.tables.table import partial, table
 from providers.sandbox.types.status import StatusError
 
@@ -22,20 +21,20 @@ _YAML = "application/yaml"
 
 
 def document(body: Any, code: int = 200, *, yaml_: bool = False, media_type: str = JSON) -> Response:
-    """Any document as JSON or YAML."""
+    """A response with the document as JSON or YAML."""
     if yaml_:
         return Response(yaml.safe_dump(body, sort_keys=True), code, media_type=_YAML)
     return Response(orjson.dumps(body), code, media_type=media_type)
 
 
 def refusal(error: StatusError) -> Response:
-    """A Status with its code, and `Retry-After` where there is one."""
+    """The response of a refusal: its Status and code, `Retry-After` and warnings."""
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else None
     return _warned(Response(orjson.dumps(error.body), error.code, headers, JSON), error.warnings)
 
 
 def one(answer: Answer, served: Served, form: Form, include: str, now: datetime.datetime) -> Response:
-    """The answer to a verb on one object. A Status stays a Status, whatever was asked for."""
+    """The response of a verb on one object. A Status is a Status in every form."""
     body: Mapping[str, Any] = answer.body
     if form.shape == "plain" or body.get("kind") == "Status":
         response = document(body, answer.code, yaml_=True) if form.yaml else Response(answer.encoded, answer.code, media_type=JSON)
@@ -56,7 +55,7 @@ def _warned(response: Response, warnings: Iterable[str]) -> Response:
 
 
 def many(page: Page, form: Form, include: str, now: datetime.datetime) -> Response:
-    """The answer to a list."""
+    """The response of a list."""
     if form.shape == "plain" and not form.yaml:
         return Response(page.encoded(), media_type=JSON)
     bodies = [item.body for item in page.items]
@@ -72,12 +71,12 @@ def many(page: Page, form: Form, include: str, now: datetime.datetime) -> Respon
 
 
 def _named(body: Mapping[str, Any], served: Served) -> dict[str, Any]:
-    """The object with its kind, which the items of a list leave out and the rows of a Table do not."""
+    """The object with its kind, which items of a list do not have and rows of a Table do."""
     return {"kind": served.kind.name, "apiVersion": served.kind.api_version, **body}
 
 
-class Frames:
-    """The events of one watch as lines; only the first Table of a stream carries its headings."""
+class EventEncoder:
+    """Writes the events of one watch as lines. Only the first Table of a stream has column definitions."""
 
     def __init__(self, served: Served, form: Form, include: str) -> None:
         if form.yaml or form.shape == "PartialObjectMetadataList":
@@ -86,7 +85,7 @@ class Frames:
         self._headed = True
 
     def line(self, event: WatchEvent, now: datetime.datetime) -> bytes:
-        """One event, and the line feed that ends it."""
+        """The line of one event, with its line feed."""
         return b'{"type":"%b","object":%b}\n' % (event.type.encode(), self._object(event, now))
 
     def _object(self, event: WatchEvent, now: datetime.datetime) -> bytes:
@@ -103,21 +102,21 @@ class Frames:
 
 
 def columns(served: Served, body: Mapping[str, Any] | None = None) -> tuple[Column, ...]:
-    """The columns of a kind; an answer of another kind than its resource's, such as a Scale, has its own."""
+    """The columns of a kind. An answer of another kind than its resource, such as a Scale, has the columns of that kind."""
     if body is None or body.get("kind", served.kind.name) == served.kind.name:
         return _columns(served)
-    return BUILTIN.get((body.get("apiVersion", "").rpartition("/")[0], body["kind"]), PLAIN)
+    return of_builtin(body.get("apiVersion", "").rpartition("/")[0], body["kind"])
 
 
 @lru_cache(maxsize=512)
 def _columns(served: Served) -> tuple[Column, ...]:
     if not served.custom:
-        return BUILTIN.get((served.kind.group, served.kind.name), PLAIN)
+        return of_builtin(served.kind.group, served.kind.name)
     try:
-        return declared(served.columns)
+        return of_custom(served.columns)
     except ValueError:
-        # A CRD may declare a path that is none; its objects are still printed.
-        return declared(())
+        # A CRD may declare an invalid path; its objects are printed without its columns.
+        return of_custom(())
 
 
 def _nothing(body: Mapping[str, Any], now: datetime.datetime) -> None:
@@ -125,7 +124,7 @@ def _nothing(body: Mapping[str, Any], now: datetime.datetime) -> None:
 
 
 def _quoted(text: str) -> str:
-    """A quoted-string of HTTP: one line, whatever the text holds."""
+    """The text as a quoted-string of HTTP, in which only printable ASCII may stand."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(_printable(escaped)) + '"'
 

@@ -1,60 +1,26 @@
-"""Reviews: questions about oneself and what one may do, answered and never stored."""
+"""Access reviews: the question whether a user may do something. It is answered and never stored."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from providers.sandbox.http.access import ANY, Access, Act, Identity
-from providers.sandbox.http.discovery import REVIEWS
-from providers.sandbox.http.routes import Route
+from engine.ids import Kind
+from providers.sandbox.http.access import Access, Action, Identity
 
-Review = Callable[[Mapping[str, Any], Identity, Access], dict[str, Any]]
+ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
 
-
-def review_of(route: Route) -> Review | None:
-    """How the question at that address is answered; None where there is no such question."""
-    return _REVIEWS.get((route.group, route.version, route.plural))
+_ATTRIBUTES = ("verb", "group", "resource", "subresource", "namespace", "name")
 
 
-def _who_am_i(body: Mapping[str, Any], identity: Identity, access: Access) -> dict[str, Any]:
-    return {"status": {"userInfo": {"username": identity.name, "uid": identity.name, "groups": list(identity.groups)}}}
-
-
-def _may_i(body: Mapping[str, Any], identity: Identity, access: Access) -> dict[str, Any]:
-    return {"spec": body.get("spec", {}), "status": _verdict(access, identity.name, _asked(body.get("spec") or {}))}
-
-
-def _may_they(body: Mapping[str, Any], identity: Identity, access: Access) -> dict[str, Any]:
+def reviewed(body: Mapping[str, Any], identity: Identity, access: Access) -> dict[str, Any]:
+    """The SelfSubjectAccessReview with its verdict on what `spec` describes."""
     spec = body.get("spec") or {}
-    return {"spec": spec, "status": _verdict(access, str(spec.get("user", "")), _asked(spec))}
+    head = {key: body[key] for key in ("kind", "apiVersion") if key in body}
+    verdict = {"allowed": True} if access.allows(identity.name, _action(spec)) else {"allowed": False, "reason": "denied by the sandbox"}
+    return {**head, "metadata": {}, "spec": spec, "status": verdict}
 
 
-def _what_may_i(body: Mapping[str, Any], identity: Identity, access: Access) -> dict[str, Any]:
-    """Everything: single denials cannot be told in rules that only grant, so a list with denials calls itself incomplete."""
-    denied = any(denial.user in (ANY, identity.name) for denial in access.denials)
-    everything = {
-        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-        "incomplete": denied,
-    }
-    return {"spec": body.get("spec", {}), "status": everything}
-
-
-def _asked(spec: Mapping[str, Any]) -> Act:
-    resource, path = spec.get("resourceAttributes") or {}, spec.get("nonResourceAttributes") or {}
+def _action(spec: Mapping[str, Any]) -> Action:
+    attributes, path = spec.get("resourceAttributes") or {}, spec.get("nonResourceAttributes") or {}
     if path:
-        return Act(verb=path.get("verb", ""), path=path.get("path", "/"))
-    names = ("verb", "group", "resource", "subresource", "namespace", "name")
-    return Act(**{name: str(resource.get(name, "")) for name in names})
-
-
-def _verdict(access: Access, user: str, act: Act) -> dict[str, Any]:
-    return {"allowed": True} if access.allows(user, act) else {"allowed": False, "reason": "denied by the sandbox's configuration"}
-
-
-_BY_KIND: Mapping[str, Review] = {
-    "SelfSubjectReview": _who_am_i,
-    "SelfSubjectAccessReview": _may_i,
-    "SelfSubjectRulesReview": _what_may_i,
-    "SubjectAccessReview": _may_they,
-}
-_REVIEWS = {(kind.group, kind.version, kind.plural): _BY_KIND[kind.name] for kind in REVIEWS}
+        return Action(verb=path.get("verb", ""), path=path.get("path", "/"))
+    return Action(**{name: str(attributes.get(name, "")) for name in _ATTRIBUTES})

@@ -1,4 +1,4 @@
-"""Routes: which resource a path names."""
+"""Routes: the resource that a path names."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Server: a world on a loopback port, for as long as somebody holds it open."""
+"""Server: serves a backend on a loopback port."""
 
 import asyncio
 import socket
@@ -14,16 +14,16 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from providers.sandbox.http.apiserver import application
+from providers.sandbox.http.backend import Backend
 from providers.sandbox.http.streams import ABORT
 from providers.sandbox.http.tls import LOOPBACK
-from providers.sandbox.http.world import World
 
 _IDLE_SECONDS = 600
-_FAREWELL_TURNS = 20
+_CLOSING_TURNS = 20
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP, lending the application the means to drop the connection."""
+    """uvicorn's HTTP protocol, with an extension by which the application can drop the connection."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -31,13 +31,13 @@ class _Protocol(HttpToolsProtocol):
 
 
 @asynccontextmanager
-async def listening(world: World, tls: ssl.SSLContext, *, port: int = 0) -> AsyncIterator[int]:
-    """Serve the world on 127.0.0.1 while the block runs; gives the port. Raises `OSError` when it is taken.
+async def listening(backend: Backend, tls: ssl.SSLContext, *, port: int = 0) -> AsyncIterator[int]:
+    """Serve on 127.0.0.1 while the block runs, and give the port. Raises `OSError` when it is taken.
 
-    Only uvicorn's protocol is used, not its `Server`: that one takes over the signals and the end of the process.
+    Only uvicorn's protocol is used: its `Server` would handle the signals and the end of the process.
     """
     config = uvicorn.Config(
-        application(world),
+        application(backend),
         lifespan="off",
         ws="none",
         proxy_headers=False,
@@ -55,25 +55,25 @@ async def listening(world: World, tls: ssl.SSLContext, *, port: int = 0) -> Asyn
     finally:
         listener.close()
         with anyio.CancelScope(shield=True):
-            await _part(world, state)
+            await _close(backend, state)
 
 
 def _bound(port: int) -> socket.socket:
-    # The protocol is named because asyncio asks for it before it turns Nagle off; else each answer waits 40 ms for an acknowledgement.
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # asyncio turns Nagle off only where the protocol is TCP by name; with Nagle each answer waits 40 ms for an acknowledgement.
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((LOOPBACK, port))
+        bound.bind((LOOPBACK, port))
     except OSError:
-        made.close()
+        bound.close()
         raise
-    return made
+    return bound
 
 
-async def _part(world: World, state: ServerState) -> None:
-    """End the watches in good order, give their last bytes a moment to leave, then drop what is still there."""
-    world.hang_up()
-    for _ in range(_FAREWELL_TURNS):
+async def _close(backend: Backend, state: ServerState) -> None:
+    """End the watches, let their last bytes be sent, and then drop the connections that are left."""
+    backend.close_watches()
+    for _ in range(_CLOSING_TURNS):
         await anyio.lowlevel.checkpoint()
     for task in list(state.tasks):
         task.cancel()

@@ -1,4 +1,4 @@
-"""Serving one request about a resource: may they, what do they send, what does the API say, and what goes wrong on purpose."""
+"""Serving: one request about a resource, from authorization to the response, with the faults that tests inject."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from providers.sandbox.api import options
 from providers.sandbox.api.request import Answer, Page, Request
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.http import bodies, rendering
-from providers.sandbox.http.access import Act, Identity
-from providers.sandbox.http.faults import Fault
+from providers.sandbox.http.access import Action, Identity
+from providers.sandbox.http.backend import Backend
+from providers.sandbox.http.faults import InjectedFault
 from providers.sandbox.http.negotiation import Form, negotiate
-from providers.sandbox.http.reviews import review_of
+from providers.sandbox.http.reviews import ACCESS_REVIEW, reviewed
 from providers.sandbox.http.routes import Route
-from providers.sandbox.http.streams import Stream
-from providers.sandbox.http.world import World
+from providers.sandbox.http.streams import WatchResponse
 from providers.sandbox.kinds.served import Served, no_such_subresource, verbs_of
 from providers.sandbox.types.status import method_not_allowed, no_such_resource
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One HTTP request, read."""
+    """An HTTP request about a resource."""
 
     method: str
     route: Route
@@ -36,12 +36,12 @@ class Call:
 
     @property
     def form(self) -> Form:
-        """The form of the answer that the client wants."""
+        """The form of the answer that the client asks for. Raises 406."""
         return negotiate(self.accept)
 
     @property
     def include(self) -> str:
-        """How much of each object the rows of a Table carry."""
+        """How much of each object the rows of a Table contain (`includeObject`)."""
         return options.text(self.query, "includeObject")
 
 
@@ -54,80 +54,77 @@ _VERBS = {
     ("DELETE", True): "delete",
     ("DELETE", False): "deletecollection",
 }
+"""The verb of a method, by whether the path names an object."""
 _SUBRESOURCE_VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
 _OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 _SUB_KINDS = {"binding": "Binding", "eviction": "Eviction", "token": "TokenRequest", "scale": "Scale"}
 
 
-async def serve(world: World, call: Call) -> Response:
-    """Answer one call. Raises `StatusError` for every refusal."""
-    act = _act(call)
-    world.access.check(call.identity, act)
-    if review := review_of(call.route):
-        return _reviewed(world, call, act, review)
-    served = world.api.catalogue.find(call.route.group, call.route.version, call.route.plural)
-    _must_make_sense(call.route, act, served)
+async def serve(backend: Backend, call: Call) -> Response:
+    """The response to a call. Raises `StatusError` for every refusal, `ConnectionCut` for an injected fault."""
+    action = _action(call)
+    backend.access.check(call.identity, action)
+    if (call.route.group, call.route.version, call.route.plural) == (ACCESS_REVIEW.group, ACCESS_REVIEW.version, ACCESS_REVIEW.plural):
+        return _review(backend, call, action)
+    served = backend.api.catalogue.find(call.route.group, call.route.version, call.route.plural)
+    _check_route(call.route, action, served)
     form = call.form
-    payload = _READ.get(act.verb, _nothing)(call, served)
-    name = act.name or _name_in(payload)
-    request = _request(call, act, served, payload)
-    if act.verb == "watch":
-        return await _watched(world, call, act, request)
-    fault = world.faults.take(act, name, ("answer", "cut", "slow"))
+    payload = _READ.get(action.verb, _nothing)(call, served)
+    request = _request(call, action, served, payload)
+    if action.verb == "watch":
+        return await _watch(backend, call, action, request)
+    fault = backend.faults.take(action, action.name or _name_in(payload), ("answer", "cut", "slow"))
     if fault and not fault.committed:
-        await _strike(world, fault)
-    said = _DO[act.verb](world.api, request, payload, call.query)
+        await _fail(backend, fault)
+    answer = _DO[action.verb](backend.api, request, payload, call.query)
     if fault and fault.committed:
-        await _strike(world, fault)
-    now = world.clock.now()
-    if isinstance(said, Page):
-        return rendering.many(said, form, call.include, now)
-    return rendering.one(said, served, form, call.include, now)
+        await _fail(backend, fault)
+    now = backend.clock.now()
+    if isinstance(answer, Page):
+        return rendering.many(answer, form, call.include, now)
+    return rendering.one(answer, served, form, call.include, now)
 
 
-class CutShort(Exception):
-    """A fault asks for the connection to be cut instead of an answer."""
+class ConnectionCut(Exception):
+    """An injected fault drops the connection instead of an answer."""
 
 
-async def _strike(world: World, fault: Fault) -> None:
+async def _fail(backend: Backend, fault: InjectedFault) -> None:
     if fault.how == "slow":
-        await world.clock.sleep(fault.seconds)
+        await backend.clock.sleep(fault.seconds)
     elif fault.how == "cut":
-        raise CutShort
+        raise ConnectionCut
     else:
         raise fault.status()
 
 
-def _act(call: Call) -> Act:
+def _action(call: Call) -> Action:
     route = call.route
-    if route.subresource:
-        verb = _SUBRESOURCE_VERBS.get(call.method)
-    else:
-        verb = _VERBS.get((call.method, bool(route.name)))
+    verb = _SUBRESOURCE_VERBS.get(call.method) if route.subresource else _VERBS.get((call.method, bool(route.name)))
     if verb is None:
         raise method_not_allowed()
     if verb == "list" and options.watching(call.query):
         verb = "watch"
     namespace = route.name if (route.group, route.plural) == ("", "namespaces") else route.namespace
-    return Act(verb, route.group, route.plural, route.subresource, namespace, route.name)
+    return Action(verb, route.group, route.plural, route.subresource, namespace, route.name)
 
 
-def _must_make_sense(route: Route, act: Act, served: Served) -> None:
-    """A namespace where the kind has one and nowhere else, a subresource that exists, a verb that the kind knows."""
-    if served.kind.namespaced and not route.namespace and act.verb in ("create", "deletecollection"):
+def _check_route(route: Route, action: Action, served: Served) -> None:
+    """Raises 404 or 405 unless the namespace fits the kind's scope, the subresource exists and the kind has the verb."""
+    if served.kind.namespaced and not route.namespace and action.verb in ("create", "deletecollection"):
         raise method_not_allowed()
     if served.kind.namespaced != bool(route.namespace) and not (served.kind.namespaced and not route.name):
         raise no_such_resource()
     if route.subresource and route.subresource not in served.subresources:
         raise no_such_subresource(served, route.name)
-    if not route.subresource and act.verb not in verbs_of(served):
+    if not route.subresource and action.verb not in verbs_of(served):
         raise method_not_allowed()
 
 
-def _request(call: Call, act: Act, served: Served, payload: Any) -> Request:
+def _request(call: Call, action: Action, served: Served, payload: Any) -> Request:
     route, query = call.route, call.query
-    kind_of_options = _OPTIONS.get(act.verb, "DeleteOptions")
-    dry = [*query.get("dryRun", []), *(payload.get("dryRun") or [] if act.verb.startswith("delete") else [])]
+    kind_of_options = _OPTIONS.get(action.verb, "DeleteOptions")
+    dry_run = [*query.get("dryRun", []), *(payload.get("dryRun") or [] if action.verb.startswith("delete") else [])]
     return Request(
         served,
         namespace=route.namespace,
@@ -135,14 +132,14 @@ def _request(call: Call, act: Act, served: Served, payload: Any) -> Request:
         subresource=route.subresource,
         manager=options.text(query, "fieldManager") or call.agent.partition("/")[0],
         validation=options.validation(query, kind_of_options),
-        dry_run=options.dry_run(dry, kind_of_options),
+        dry_run=options.dry_run(dry_run, kind_of_options),
         force=bool(options.flag(query, "force")),
         user=call.identity.name,
     )
 
 
 def _name_in(payload: Any) -> str:
-    """The name that a create gives its object."""
+    """The name of the object that a create sends."""
     metadata = payload.get("metadata") if isinstance(payload, Mapping) else None
     return str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
 
@@ -156,15 +153,15 @@ def _read_object(call: Call, served: Served) -> Any:
 
 
 def _read_patch(call: Call, served: Served) -> Any:
-    how, patch = bodies.read_patch(call.content_type, call.data)
-    options.check_patch(call.query, how)
-    return how, patch
+    patch_type, patch = bodies.read_patch(call.content_type, call.data)
+    options.check_patch(call.query, patch_type)
+    return patch_type, patch
 
 
 def _read_options(call: Call, served: Served) -> Any:
-    given = bodies.read_options(call.content_type, call.data)
-    options.check_deletion(given)
-    return given
+    delete_options = bodies.read_options(call.content_type, call.data)
+    options.check_deletion(delete_options)
+    return delete_options
 
 
 _READ: Mapping[str, Callable[[Call, Served], Any]] = {
@@ -174,7 +171,7 @@ _READ: Mapping[str, Callable[[Call, Served], Any]] = {
     "delete": _read_options,
     "deletecollection": _read_options,
 }
-"""What the body of each verb is."""
+"""How the body of each verb is read."""
 
 _DO: Mapping[str, Callable[[Api, Request, Any, options.Query], Answer | Page]] = {
     "get": lambda api, request, payload, query: api.get(request),
@@ -189,17 +186,16 @@ _DO: Mapping[str, Callable[[Api, Request, Any, options.Query], Answer | Page]] =
 }
 
 
-async def _watched(world: World, call: Call, act: Act, request: Request) -> Response:
-    fault = world.faults.take(act, act.name, ("answer", "slow"))
+async def _watch(backend: Backend, call: Call, action: Action, request: Request) -> Response:
+    fault = backend.faults.take(action, action.name, ("answer", "slow"))
     if fault:
-        await _strike(world, fault)
-    frames = rendering.Frames(request.served, call.form, call.include)
-    return Stream(world, world.api.watch(request, options.selection(call.query)), frames, act)
+        await _fail(backend, fault)
+    encoder = rendering.EventEncoder(request.served, call.form, call.include)
+    return WatchResponse(backend, backend.api.watch(request, options.selection(call.query)), encoder, action)
 
 
-def _reviewed(world: World, call: Call, act: Act, review: Any) -> Response:
-    if act.verb != "create":
+def _review(backend: Backend, call: Call, action: Action) -> Response:
+    if action.verb != "create":
         raise method_not_allowed()
-    body = bodies.read_object(call.content_type, call.data, "Review")
-    head = {name: body[name] for name in ("kind", "apiVersion") if name in body}
-    return rendering.document({**head, "metadata": {}, **review(body, call.identity, world.access)}, 201)
+    body = bodies.read_object(call.content_type, call.data, ACCESS_REVIEW.name)
+    return rendering.document(reviewed(body, call.identity, backend.access), 201)

@@ -1,4 +1,4 @@
-"""TLS: a certificate authority that lives as long as its sandbox; kubectl sends tokens to nothing less."""
+"""TLS: a certificate authority and a server certificate for one sandbox. kubectl sends no token without TLS."""
 
 import datetime
 import ipaddress
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-# Valid on any machine, whatever its clock says: the key dies with the process.
+# Valid whatever the clock of the machine says; the key is lost when the process ends.
 _FROM = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 _UNTIL = datetime.datetime(2099, 1, 1, tzinfo=datetime.UTC)
 
@@ -20,25 +20,25 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """What the server shows (`chain`, `key`) and what its clients are told to trust (`authority`); all in PEM."""
+class ServerIdentity:
+    """The certificate (`chain`) and `key` of the server, and the `authority` that clients trust; all in PEM."""
 
     authority: bytes
     chain: bytes
     key: bytes = field(repr=False)
 
     def context(self) -> ssl.SSLContext:
-        """The server's side of TLS. The key touches the disk only in a private file that is gone when this returns."""
-        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        """The TLS context of the server. The key is on disk only while this runs, in a private file."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with tempfile.NamedTemporaryFile(suffix=".pem") as file:
             file.write(self.key + self.chain)
             file.flush()
-            made.load_cert_chain(Path(file.name))
-        return made
+            context.load_cert_chain(Path(file.name))
+        return context
 
 
-def loopback_identity() -> Identity:
-    """A fresh authority and a certificate of it for this machine's loopback address."""
+def loopback_identity() -> ServerIdentity:
+    """A new authority, and a certificate that it has signed for the loopback address."""
     authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority_name, server_name = _named("engine sandbox authority"), _named("engine sandbox")
     authority = (
@@ -59,7 +59,7 @@ def loopback_identity() -> Identity:
     )
     pem = serialization.Encoding.PEM
     key = server_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return Identity(authority.public_bytes(pem), server.public_bytes(pem), key)
+    return ServerIdentity(authority.public_bytes(pem), server.public_bytes(pem), key)
 
 
 def _named(text: str) -> x509.Name:
@@ -80,14 +80,5 @@ def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePri
 
 
 def _usage(signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only", "decipher_only")
+    return x509.KeyUsage(digital_signature=not signs, key_cert_sign=signs, crl_sign=signs, **dict.fromkeys(unused, False))

@@ -1,1 +1,1 @@
-"""Installation: what installing NVIDIA's DRA driver puts into a cluster."""
+"""Installation: the objects that the installation of NVIDIA's DRA driver creates."""

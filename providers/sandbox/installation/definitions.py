@@ -1,4 +1,4 @@
-"""Definitions: the driver's CustomResourceDefinitions, in the shape in which it installs them."""
+"""Definitions: the driver's CustomResourceDefinitions, as it installs them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -15,15 +15,15 @@ _READY: Final[Schema] = {"type": "string", "default": "NotReady", "enum": ["Read
 
 
 def definitions() -> tuple[Mapping[str, Any], ...]:
-    """ComputeDomain and ComputeDomainClique; without short names, categories or columns."""
+    """The definitions of ComputeDomain and ComputeDomainClique, without short names, categories or columns."""
     domain = _object({"spec": _SPEC, "status": _STATUS}, ())
     clique = _object({"daemons": _nodes("nodeName")}, ())
     return _definition(COMPUTE_DOMAIN, domain), _definition(CLIQUE, clique)
 
 
 def _definition(kind: Kind, schema: Schema) -> Mapping[str, Any]:
-    described = {**schema, "properties": {"apiVersion": _TEXT, "kind": _TEXT, "metadata": {"type": "object"}, **schema["properties"]}}
-    version = {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": described}}
+    complete = {**schema, "properties": {"apiVersion": _TEXT, "kind": _TEXT, "metadata": {"type": "object"}, **schema["properties"]}}
+    version = {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": complete}}
     names = {"kind": kind.name, "listKind": f"{kind.name}List", "plural": kind.plural, "singular": kind.name.lower()}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -43,7 +43,7 @@ def _object(properties: Mapping[str, Schema], required: Iterable[str], **more: A
 
 
 def _nodes(key: str) -> Schema:
-    """Daemons, one for each node; `key` is the field that holds its name."""
+    """A list of daemons, one for each node; `key` is the field that holds the node's name."""
     fields = {key: _TEXT, "ipAddress": _TEXT, "cliqueID": _TEXT, "index": {"type": "integer"}, "status": _READY}
     items = _object(fields, ("cliqueID", "ipAddress", key))
     return {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}

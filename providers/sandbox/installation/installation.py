@@ -1,4 +1,4 @@
-"""Installation: what is there once the driver has been installed, before anybody uses it."""
+"""Installation: the objects that exist when the driver has been installed, before any domain is created."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -27,7 +27,7 @@ _DAEMONS: Final = f"device.driver == '{DRIVER}' && {_ATTRIBUTES}.type == 'daemon
 
 
 def installation(namespace: str = NAMESPACE_OF_DRIVER, nodes: Iterable[str] = ()) -> Iterable[tuple[Kind, Body]]:
-    """Everything, in the order in which it can be created; the devices of these nodes last."""
+    """All objects in the order in which they can be created; the ResourceSlices of these nodes last."""
     for definition in definitions():
         yield CRD, definition
     yield NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
@@ -39,7 +39,7 @@ def installation(namespace: str = NAMESPACE_OF_DRIVER, nodes: Iterable[str] = ()
 
 
 def controller(namespace: str = NAMESPACE_OF_DRIVER) -> Body:
-    """The Deployment that stands for the driver's controller where no other controller would take it up and run pods for it."""
+    """The Deployment of the driver's controller, for clusters in which no Deployment controller would create pods for it."""
     template = {"metadata": {"labels": CONTROLLER_LABELS}, "spec": {"containers": [{"name": CONTROLLER, "image": f"sandbox/{CONTROLLER}"}]}}
     return {
         "apiVersion": "apps/v1",
@@ -60,7 +60,7 @@ def slice_name(node: str) -> str:
 
 
 def slice_of(node: str, uid: str = "") -> Body:
-    """The devices of a node: one channel and one daemon. Its slice goes with it where its uid is known."""
+    """The ResourceSlice of a node: one channel and one daemon. It is owned by the node if the node's uid is given."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": True}
     metadata = {"name": slice_name(node)} | ({"ownerReferences": [owner]} if uid else {})
     spec = {

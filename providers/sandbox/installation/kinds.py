@@ -1,4 +1,4 @@
-"""Kinds and keys of the driver, and the built-in kinds that only it touches."""
+"""Kinds, labels and names of the driver, and the built-in kinds that only it uses."""
 
 from typing import Final
 
@@ -15,14 +15,14 @@ RESOURCE_SLICE: Final = Kind("resource.k8s.io", "v1", "ResourceSlice", "resource
 
 DRIVER: Final = "compute-domain.nvidia.com"
 DOMAIN: Final = "resource.nvidia.com/computeDomain"
-"""A label whose value is the uid of a domain, on everything that serves it and on the nodes that are in it; and the driver's finalizer."""
+"""The label with the uid of a domain, on its children and on the nodes in it; also the name of the driver's finalizer."""
 TARGET: Final = DOMAIN + "Target"
-"""A label on claim templates: whom they are for."""
+"""The label of claim templates that says for which pods they are."""
 DAEMON, WORKLOAD = "Daemon", "Workload"
 CLIQUE_ID: Final = DOMAIN + ".cliqueID"
-"""A label on daemons' pods and on cliques."""
+"""The label of daemons' pods and of cliques with the NVLink clique."""
 FABRIC: Final = "nvidia.com/gpu.clique"
-"""A label on nodes: the NVLink clique that the node is in. Without it a node has no fabric."""
+"""The label of nodes with their NVLink clique. A node without it has no fabric."""
 
 CHANNEL_CLASS: Final = "compute-domain-default-channel.nvidia.com"
 DAEMON_CLASS: Final = "compute-domain-daemon.nvidia.com"

@@ -1,32 +1,36 @@
-"""Containers: the defaults and rules of what a pod template holds, wherever it stands."""
+"""Containers: the defaults and faults of pod specs, in pods and in templates."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from engine.resource import Body
 from providers.sandbox.kinds import metadata
+from providers.sandbox.kinds.rules import Draft, fill
 from providers.sandbox.types import causes, names
 from providers.sandbox.types.status import Cause
 
-Body = Mapping[str, Any]
-Draft = dict[str, Any]
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _FILE_MODE = 0o644
 _TOKEN_SECONDS = 3600
 
 
-def default_template(template: Draft) -> None:
-    """Fill in a pod template as the server does."""
-    default_spec(template["spec"])
+_SPEC = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+    "securityContext": {},
+}
+_CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_FIELD_REFERENCE = {"apiVersion": "v1"}
 
 
 def default_spec(spec: Draft) -> None:
-    """Fill in a pod spec as the server does."""
-    spec.setdefault("restartPolicy", "Always")
-    if spec.setdefault("terminationGracePeriodSeconds", 30) < 0:
+    """Fill in the defaults of a pod spec."""
+    fill(spec, _SPEC)
+    if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("schedulerName", "default-scheduler")
-    spec.setdefault("securityContext", {})
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for volume in spec.get("volumes") or ():
@@ -46,13 +50,12 @@ def _all_containers(spec: Body) -> Iterator[Draft]:
 def _default_container(container: Draft) -> None:
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = "Always" if _is_latest(container.get("image", "")) else "IfNotPresent"
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
+    fill(container, _CONTAINER)
     for port in container.get("ports") or ():
-        port.setdefault("protocol", "TCP")
+        fill(port, {"protocol": "TCP"})
     for variable in container.get("env") or ():
-        if field := (variable.get("valueFrom") or {}).get("fieldRef"):
-            field["apiVersion"] = field.get("apiVersion") or "v1"
+        if reference := (variable.get("valueFrom") or {}).get("fieldRef"):
+            fill(reference, _FIELD_REFERENCE)
     for key in _PROBES:
         if probe := container.get(key):
             _default_probe(probe)
@@ -66,41 +69,39 @@ def _default_container(container: Draft) -> None:
 
 
 def _is_latest(image: str) -> bool:
-    last = image.rpartition("/")[2]
-    return "@" not in last and (":" not in last or last.endswith(":latest"))
+    name = image.rpartition("/")[2]
+    return "@" not in name and (":" not in name or name.endswith(":latest"))
 
 
 def _default_probe(probe: Draft) -> None:
-    for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
-        if not probe.get(key):
-            probe[key] = value
+    for key, value in _PROBE.items():
+        probe[key] = probe.get(key) or value
     _default_http(probe)
     if (grpc := probe.get("grpc")) is not None:
-        grpc.setdefault("service", "")
+        fill(grpc, {"service": ""})
 
 
 def _default_http(handler: Draft) -> None:
     if http := handler.get("httpGet"):
-        http["path"] = http.get("path") or "/"
-        http["scheme"] = http.get("scheme") or "HTTP"
+        fill(http, {"path": "/", "scheme": "HTTP"})
 
 
 def _default_volume(volume: Draft) -> None:
     if set(volume) == {"name"}:
         volume["emptyDir"] = {}
     for source in ("secret", "configMap", "downwardAPI", "projected"):
-        if (chosen := volume.get(source)) is not None:
-            chosen.setdefault("defaultMode", _FILE_MODE)
-    if (host := volume.get("hostPath")) is not None:
-        host.setdefault("type", "")
-    parts = (volume.get("projected") or {}).get("sources") or ()
-    for part in parts:
-        if token := part.get("serviceAccountToken"):
-            token.setdefault("expirationSeconds", _TOKEN_SECONDS)
-    for downward in (volume.get("downwardAPI"), *(part.get("downwardAPI") for part in parts)):
+        if volume.get(source) is not None:
+            fill(volume[source], {"defaultMode": _FILE_MODE})
+    if volume.get("hostPath") is not None:
+        fill(volume["hostPath"], {"type": ""})
+    sources = (volume.get("projected") or {}).get("sources") or ()
+    for source in sources:
+        if token := source.get("serviceAccountToken"):
+            fill(token, {"expirationSeconds": _TOKEN_SECONDS})
+    for downward in (volume.get("downwardAPI"), *(source.get("downwardAPI") for source in sources)):
         for item in (downward or {}).get("items") or ():
-            if field := item.get("fieldRef"):
-                field["apiVersion"] = field.get("apiVersion") or "v1"
+            if reference := item.get("fieldRef"):
+                fill(reference, _FIELD_REFERENCE)
 
 
 # --- validation
@@ -111,21 +112,21 @@ _PULLS = ("Always", "IfNotPresent", "Never")
 
 
 def spec_faults(spec: Body, path: str) -> list[Cause]:
-    """What is wrong with a pod spec."""
-    found = _volume_faults(spec.get("volumes") or (), f"{path}.volumes")
+    """The faults of a pod spec."""
+    faults = _volume_faults(spec.get("volumes") or (), f"{path}.volumes")
     if not spec.get("containers"):
-        found.append(causes.required(f"{path}.containers"))
+        faults.append(causes.required(f"{path}.containers"))
     volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
     for key in ("containers", "initContainers"):
-        seen: set[str] = set()
+        used: set[str] = set()
         for at, container in enumerate(spec.get(key) or ()):
-            found += _container_faults(container, f"{path}.{key}[{at}]", seen, volumes)
+            faults += _container_faults(container, f"{path}.{key}[{at}]", used, volumes)
     if (restart := spec.get("restartPolicy")) not in _RESTARTS:
-        found.append(causes.unsupported(f"{path}.restartPolicy", restart, _RESTARTS))
+        faults.append(causes.unsupported(f"{path}.restartPolicy", restart, _RESTARTS))
     if (dns := spec.get("dnsPolicy")) not in _DNS:
-        found.append(causes.unsupported(f"{path}.dnsPolicy", dns, _DNS))
-    found += metadata.label_faults(spec.get("nodeSelector"), f"{path}.nodeSelector")
-    return found + _named_faults(spec, path)
+        faults.append(causes.unsupported(f"{path}.dnsPolicy", dns, _DNS))
+    faults += metadata.label_faults(spec.get("nodeSelector"), f"{path}.nodeSelector")
+    return faults + _named_faults(spec, path)
 
 
 _NAMED: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
@@ -137,55 +138,45 @@ _NAMED: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
 
 
 def _named_faults(spec: Body, path: str) -> list[Cause]:
-    found = [causes.invalid(f"{path}.{key}", spec[key], fault) for key, check in _NAMED if spec.get(key) for fault in check(spec[key])]
-    seen: set[str] = set()
-    for at, gate in enumerate(spec.get("schedulingGates") or ()):
+    faults = [causes.invalid(f"{path}.{key}", spec[key], fault) for key, check in _NAMED if spec.get(key) for fault in check(spec[key])]
+    gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
+    for at, gate in enumerate(gates):
         where = f"{path}.schedulingGates[{at}]"
-        found += [causes.invalid(where, gate["name"], fault) for fault in names.qualified_faults(gate["name"])]
-        if gate["name"] in seen:
-            found.append(causes.duplicate(where, gate["name"]))
-        seen.add(gate["name"])
-    return found
+        faults += [causes.invalid(where, gate, fault) for fault in names.qualified_faults(gate)]
+        if gate in gates[:at]:
+            faults.append(causes.duplicate(where, gate))
+    return faults
 
 
 def _volume_faults(volumes: Any, path: str) -> list[Cause]:
-    found: list[Cause] = []
-    seen: set[str] = set()
-    for at, volume in enumerate(volumes):
-        name = volume.get("name", "")
-        if not name:
-            found.append(causes.required(f"{path}[{at}].name"))
-        else:
-            found += [causes.invalid(f"{path}[{at}].name", name, fault) for fault in names.label_faults(name)]
-        if name in seen:
-            found.append(causes.duplicate(f"{path}[{at}].name", name))
-        seen.add(name)
-    return found
+    used: set[str] = set()
+    return [cause for at, volume in enumerate(volumes) for cause in _name_faults(volume.get("name", ""), f"{path}[{at}].name", used)]
 
 
-def _container_faults(container: Body, path: str, seen: set[str], volumes: set[Any]) -> list[Cause]:
-    found: list[Cause] = []
-    name = container.get("name", "")
-    if not name:
-        found.append(causes.required(f"{path}.name"))
-    else:
-        found += [causes.invalid(f"{path}.name", name, fault) for fault in names.label_faults(name)]
-    if name in seen:
-        found.append(causes.duplicate(f"{path}.name", name))
-    seen.add(name)
+def _name_faults(name: str, path: str, used: set[str]) -> list[Cause]:
+    """The faults of a name in a list in which every name is a label and unique; the name is added to `used`."""
+    faults = [causes.invalid(path, name, fault) for fault in names.label_faults(name)] if name else [causes.required(path)]
+    if name in used:
+        faults.append(causes.duplicate(path, name))
+    used.add(name)
+    return faults
+
+
+def _container_faults(container: Body, path: str, used: set[str], volumes: set[Any]) -> list[Cause]:
+    faults = _name_faults(container.get("name", ""), f"{path}.name", used)
     if not container.get("image"):
-        found.append(causes.required(f"{path}.image"))
+        faults.append(causes.required(f"{path}.image"))
     for at, port in enumerate(container.get("ports") or ()):
         if not 0 < port.get("containerPort", 0) < 65536:
             where = f"{path}.ports[{at}].containerPort"
             number = port.get("containerPort", 0)
-            found.append(causes.required(where) if not number else causes.invalid(where, number, "must be between 1 and 65535, inclusive"))
+            faults.append(causes.required(where) if not number else causes.invalid(where, number, "must be between 1 and 65535, inclusive"))
     for at, variable in enumerate(container.get("env") or ()):
         if not variable.get("name"):
-            found.append(causes.required(f"{path}.env[{at}].name"))
+            faults.append(causes.required(f"{path}.env[{at}].name"))
     for at, mount in enumerate(container.get("volumeMounts") or ()):
         if mount.get("name") not in volumes:
-            found.append(causes.not_found(f"{path}.volumeMounts[{at}].name", mount.get("name")))
+            faults.append(causes.not_found(f"{path}.volumeMounts[{at}].name", mount.get("name")))
     if (pull := container.get("imagePullPolicy")) not in _PULLS:
-        found.append(causes.unsupported(f"{path}.imagePullPolicy", pull, _PULLS))
-    return found
+        faults.append(causes.unsupported(f"{path}.imagePullPolicy", pull, _PULLS))
+    return faults

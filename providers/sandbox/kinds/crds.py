@@ -1,14 +1,14 @@
-"""CRDs: what a CustomResourceDefinition makes the API serve, and what the API says about it in return."""
+"""CRDs: the rules of CustomResourceDefinitions, and the kinds that they make the API serve."""
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import orjson
 
 from engine.ids import Kind
-from providers.sandbox.kinds.rules import Rules, Scene
+from engine.paths import get
+from engine.resource import Body
+from providers.sandbox.kinds.rules import Draft, Environment, Rules, keep_spec
 from providers.sandbox.kinds.served import ScalePaths, Served
 from providers.sandbox.types import causes, structural
 from providers.sandbox.types.schema import Validator
@@ -16,8 +16,6 @@ from providers.sandbox.types.shapes import Shape
 from providers.sandbox.types.status import Cause
 from providers.sandbox.types.transitions import transitions
 
-Body = Mapping[str, Any]
-Draft = dict[str, Any]
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 
 
@@ -30,7 +28,7 @@ def _default(crd: Draft) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
 
 
-def _create(crd: Draft, _: Scene) -> None:
+def _create(crd: Draft, _: Environment) -> None:
     stored = [version["name"] for version in crd["spec"].get("versions") or () if version.get("storage")]
     crd["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
 
@@ -52,54 +50,50 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def established(crd: Body, now: str) -> Body:
-    """The status of a CRD whose kinds are served: nobody else could object to its names here."""
-    conditions = crd["status"].get("conditions") or [{**one, "lastTransitionTime": now} for one in (_ACCEPTED, _ESTABLISHED)]
+    """The status of a CRD whose kinds are served."""
+    conditions = crd["status"].get("conditions") or [{**each, "lastTransitionTime": now} for each in (_ACCEPTED, _ESTABLISHED)]
     return {**crd["status"], "conditions": conditions, "acceptedNames": dict(crd["spec"]["names"])}
 
 
 def terminating(crd: Body, now: str) -> Draft:
-    """A CRD that waits for its objects to go."""
+    """A CRD that is being deleted and still has objects."""
     finalizers = [*(crd["metadata"].get("finalizers") or ()), CLEANUP]
     conditions = [*(crd["status"].get("conditions") or ()), {**_TERMINATING, "lastTransitionTime": now}]
     metadata = {**crd["metadata"], "finalizers": finalizers, "deletionTimestamp": now}
     return {**crd, "metadata": metadata, "status": {**crd["status"], "conditions": conditions}}
 
 
-def _update(crd: Draft, old: Body, _: Scene) -> None:
+def _update(crd: Draft, old: Body, _: Environment) -> None:
     stored = list(old["status"].get("storedVersions") or ())
     stored += [version["name"] for version in crd["spec"]["versions"] if version.get("storage") and version["name"] not in stored]
     crd["status"] = {**old["status"], "storedVersions": stored}
 
 
-def _update_status(crd: Draft, old: Body, _: Scene) -> None:
-    crd["spec"] = old["spec"]
-
-
 def _validate(crd: Body) -> list[Cause]:
     spec, names = crd["spec"], crd["spec"]["names"]
-    found: list[Cause] = []
-    # Once it is there, a change of the plural is what is wrong, not the name.
+    faults: list[Cause] = []
+    # Of an existing CRD the server reports the change of the plural, not the name.
     expected = f"{names.get('plural')}.{spec.get('group')}"
     if crd["metadata"].get("name") != expected and not crd["metadata"].get("resourceVersion"):
-        found.append(causes.invalid("metadata.name", crd["metadata"].get("name"), 'must be spec.names.plural+"."+spec.group'))
+        faults.append(causes.invalid("metadata.name", crd["metadata"].get("name"), 'must be spec.names.plural+"."+spec.group'))
     if spec.get("scope") not in ("Cluster", "Namespaced"):
-        found.append(causes.unsupported("spec.scope", spec.get("scope"), ("Cluster", "Namespaced")))
+        faults.append(causes.unsupported("spec.scope", spec.get("scope"), ("Cluster", "Namespaced")))
     versions = spec.get("versions") or ()
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        found.append(causes.invalid("spec.versions", versions, "must have exactly one version marked as storage version"))
-    found += [causes.required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)]
+        faults.append(causes.invalid("spec.versions", versions, "must have exactly one version marked as storage version"))
+    faults += [causes.required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)]
     for at, version in enumerate(versions):
         path = f"spec.versions[{at}].schema.openAPIV3Schema"
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if not schema:
-            found.append(causes.required(path, "schemas are required"))
+            faults.append(causes.required(path, "schemas are required"))
         elif fault := _schema_fault(schema):
-            found.append(causes.invalid(path, schema, fault))
-    return found
+            faults.append(causes.invalid(path, schema, fault))
+    return faults
 
 
 def _schema_fault(schema: Body) -> str:
-    """Why nothing can be judged by the schema; a real server says it field by field."""
+    """Why the schema cannot be compiled; a real server reports it field by field."""
     try:
         _compiled(orjson.dumps(schema))
     except ValueError as error:
@@ -108,25 +102,15 @@ def _schema_fault(schema: Body) -> str:
 
 
 def _change_faults(new: Body, old: Body) -> list[Cause]:
-    found = []
-    for path in (("group",), ("names", "plural"), ("names", "kind"), ("scope",)):
-        now, before = _at(new["spec"], path), _at(old["spec"], path)
-        if now != before:
-            found.append(causes.invalid(f"spec.{'.'.join(path)}", now, causes.IMMUTABLE))
-    return found
-
-
-def _at(body: Any, path: tuple[str, ...]) -> Any:
-    for key in path:
-        body = body.get(key)
-    return body
+    paths = (("spec", "group"), ("spec", "names", "plural"), ("spec", "names", "kind"), ("spec", "scope"))
+    return [cause for path in paths for cause in causes.changed(".".join(path), get(new, path), get(old, path))]
 
 
 CRD = Rules(
     default=_default,
     create=_create,
     update=_update,
-    status=_update_status,
+    status=keep_spec,
     validate=_validate,
     validate_change=_change_faults,
     generation=("spec",),
@@ -135,7 +119,7 @@ CRD = Rules(
 
 
 def versions_of(crd: Body) -> tuple[Served, ...]:
-    """Everything that a CRD makes the API serve, one entry per served version."""
+    """The kinds that a CRD makes the API serve: one for each served version."""
     served = [version for version in crd["spec"]["versions"] if version.get("served")]
     preferred = max(served, key=lambda version: _priority(version["name"]), default=None)
     return tuple(_served(crd["spec"], version, preferred is version) for version in served)
@@ -174,14 +158,14 @@ def _served(spec: Body, version: Body, preferred: bool) -> Served:
 
 @lru_cache(maxsize=32)
 def _compiled(schema: bytes) -> tuple[Shape, Validator]:
-    """What a schema comes to. Kept, because the same few are defined again and again."""
+    """The shape and the validator of a schema. Cached, because tests define the same few again and again."""
     text = orjson.loads(schema)
     shape = structural.root_shape(text)
     return shape, Validator(text, shape)
 
 
 def _priority(version: str) -> tuple[int, int, int]:
-    """How Kubernetes ranks versions: stable before beta before alpha, then the higher number."""
+    """The rank of a version: stable before beta before alpha, then by number."""
     match = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
     if match is None:
         return (0, 0, 0)

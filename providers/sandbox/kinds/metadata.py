@@ -1,12 +1,12 @@
-"""Metadata: what the server fills in, keeps, and refuses in `metadata`, whatever the kind."""
+"""Metadata: what the server validates in the `metadata` of every kind."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from engine.resource import Body
 from providers.sandbox.types import causes, names
 from providers.sandbox.types.status import Cause
 
-Body = Mapping[str, Any]
 NameFaults = Callable[[str], list[str]]
 
 FOREGROUND = "foregroundDeletion"
@@ -16,81 +16,84 @@ _MOST_ANNOTATION_BYTES = 256 * 1024
 
 
 def faults(body: Body, name_faults: NameFaults, *, namespaced: bool, lenient: bool = False) -> list[Cause]:
-    """Everything that is wrong with the metadata of an object; `lenient`: a finalizer need not be qualified by a domain."""
+    """The faults of the metadata of an object; with `lenient` a finalizer needs no domain."""
     metadata = body["metadata"]
-    found: list[Cause] = []
+    result: list[Cause] = []
     if base := metadata.get("generateName"):
-        found += [causes.invalid("metadata.generateName", base, fault) for fault in name_faults(base.rstrip("-.") or base)]
+        result += [causes.invalid("metadata.generateName", base, fault) for fault in name_faults(base.rstrip("-.") or base)]
     if not metadata.get("name"):
-        found.append(causes.required("metadata.name", "name or generateName is required"))
+        result.append(causes.required("metadata.name", "name or generateName is required"))
     else:
-        found += [causes.invalid("metadata.name", metadata["name"], fault) for fault in name_faults(metadata["name"])]
+        result += [causes.invalid("metadata.name", metadata["name"], fault) for fault in name_faults(metadata["name"])]
     if not namespaced and metadata.get("namespace"):
-        found.append(causes.forbidden("metadata.namespace", "not allowed on this type"))
-    return found + label_faults(metadata.get("labels"), "metadata.labels") + _annotation_faults(metadata) + _other_faults(metadata, lenient)
+        result.append(causes.forbidden("metadata.namespace", "not allowed on this type"))
+    return (
+        result + label_faults(metadata.get("labels"), "metadata.labels") + _annotation_faults(metadata) + _other_faults(metadata, lenient)
+    )
 
 
 def label_faults(labels: Any, path: str) -> list[Cause]:
-    """What is wrong with a map of labels."""
-    found: list[Cause] = []
+    """The faults of a map of labels."""
+    result: list[Cause] = []
     for key, value in (labels or {}).items():
-        found += [causes.invalid(path, key, fault) for fault in names.qualified_faults(key)]
-        found += [causes.invalid(path, value, fault) for fault in names.value_faults(value)]
-    return found
+        result += [causes.invalid(path, key, fault) for fault in names.qualified_faults(key)]
+        result += [causes.invalid(path, value, fault) for fault in names.value_faults(value)]
+    return result
 
 
 def _annotation_faults(metadata: Body) -> list[Cause]:
-    found: list[Cause] = []
+    result: list[Cause] = []
     size = 0
     for key, value in (metadata.get("annotations") or {}).items():
-        found += [causes.invalid("metadata.annotations", key, fault) for fault in names.qualified_faults(key.lower())]
+        result += [causes.invalid("metadata.annotations", key, fault) for fault in names.qualified_faults(key.lower())]
         size += len(key.encode()) + len(value.encode())
     if size > _MOST_ANNOTATION_BYTES:
-        found.append(causes.too_long("metadata.annotations", _MOST_ANNOTATION_BYTES))
-    return found
+        result.append(causes.too_long("metadata.annotations", _MOST_ANNOTATION_BYTES))
+    return result
 
 
 def _other_faults(metadata: Body, lenient: bool) -> list[Cause]:
-    found = _owner_faults(metadata.get("ownerReferences") or ())
+    result = _owner_faults(metadata.get("ownerReferences") or ())
     for at, finalizer in enumerate(metadata.get("finalizers") or ()):
         path = f"metadata.finalizers[{at}]"
-        found += [causes.invalid("metadata.finalizers", finalizer, fault) for fault in names.qualified_faults(finalizer)]
+        result += [causes.invalid("metadata.finalizers", finalizer, fault) for fault in names.qualified_faults(finalizer)]
         if not lenient and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-            found.append(causes.invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified"))
+            result.append(causes.invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified"))
     if {FOREGROUND, ORPHAN} <= set(metadata.get("finalizers") or ()):
         both = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
-        found.append(causes.invalid("metadata.finalizers", metadata["finalizers"], both))
-    return found
+        result.append(causes.invalid("metadata.finalizers", metadata["finalizers"], both))
+    return result
 
 
 def warnings(new: Body, old: Body | None) -> tuple[str, ...]:
-    """What to tell the writer of a custom object about finalizers that anybody else might use as well."""
+    """The warnings for finalizers without a domain that a write adds to a custom object."""
     before = (old or {}).get("metadata", {}).get("finalizers") or ()
-    added = (one for one in new["metadata"].get("finalizers") or () if one not in before)
+    added = (finalizer for finalizer in new["metadata"].get("finalizers") or () if finalizer not in before)
     advice = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
-    return tuple(f'metadata.finalizers: "{one}": {advice}' for one in added if "/" not in one and one not in _STANDARD_FINALIZERS)
+    undomained = (finalizer for finalizer in added if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS)
+    return tuple(f'metadata.finalizers: "{finalizer}": {advice}' for finalizer in undomained)
 
 
 def _owner_faults(owners: Sequence[Body]) -> list[Cause]:
-    found: list[Cause] = []
+    result: list[Cause] = []
     path = "metadata.ownerReferences"
     for owner in owners:
         _, _, version = owner.get("apiVersion", "").rpartition("/")
         if not version:
-            found.append(causes.invalid(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
+            result.append(causes.invalid(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
         for key in ("kind", "name", "uid"):
             if not owner.get(key):
-                found.append(causes.invalid(f"{path}.{key}", "", "must not be empty"))
+                result.append(causes.invalid(f"{path}.{key}", "", "must not be empty"))
     controllers = [f"{owner.get('kind')}/{owner.get('name')}" for owner in owners if owner.get("controller")]
     for second in controllers[1:]:
         both = f"{controllers[0]} and {second}"
         detail = f'Only one reference can have Controller set to true. Found "true" in references for {both}'
-        found.append(causes.invalid(path, [_owner_in_order(owner) for owner in owners], detail))
-    return found
+        result.append(causes.invalid(path, [_owner_in_order(owner) for owner in owners], detail))
+    return result
 
 
 def _owner_in_order(owner: Body) -> dict[str, Any]:
-    """The reference as the server prints it."""
+    """The reference with its fields in the order in which the server prints them."""
     order = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
     return {key: owner[key] for key in order if key in owner}
 
@@ -99,17 +102,14 @@ _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", 
 
 
 def change_faults(new: Body, old: Body) -> list[Cause]:
-    """What an update may not do to the metadata."""
+    """The changes of metadata that an update may not make."""
     now, before = new["metadata"], old["metadata"]
-    found = [
-        causes.invalid(f"metadata.{key}", now.get(key), causes.IMMUTABLE)
-        for key in _FIXED
-        if now.get(key) != before.get(key) and (now.get(key) or before.get(key))
-    ]
+    present = [key for key in _FIXED if now.get(key) or before.get(key)]
+    result = [cause for key in present for cause in causes.changed(f"metadata.{key}", now.get(key), before.get(key))]
     if "deletionTimestamp" in before:
         added = sorted(set(now.get("finalizers") or ()) - set(before.get("finalizers") or ()))
         if added:
-            listed = ", ".join(f'"{one}"' for one in added)
+            listed = ", ".join(f'"{finalizer}"' for finalizer in added)
             detail = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
-            found.append(causes.forbidden("metadata.finalizers", detail))
-    return found
+            result.append(causes.forbidden("metadata.finalizers", detail))
+    return result

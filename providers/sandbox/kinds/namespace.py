@@ -1,13 +1,9 @@
-"""Namespaces: their label, their own finalizer, and their phases."""
+"""Namespaces: their name label, their finalizer in the spec, and their phase."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from providers.sandbox.kinds.rules import Rules, Scene
+from engine.resource import Body
+from providers.sandbox.kinds.rules import Draft, Environment, Rules, keep_spec
 from providers.sandbox.types import names
 
-Body = Mapping[str, Any]
-Draft = dict[str, Any]
 _NAME = "kubernetes.io/metadata.name"
 
 
@@ -16,25 +12,21 @@ def _default(namespace: Draft) -> None:
         namespace["metadata"].setdefault("labels", {})[_NAME] = name
 
 
-def _create(namespace: Draft, _: Scene) -> None:
+def _create(namespace: Draft, _: Environment) -> None:
     finalizers = namespace["spec"].get("finalizers") or []
     namespace["spec"] = {"finalizers": finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]}
     namespace["status"] = {"phase": "Active"}
 
 
-def _update(namespace: Draft, old: Body, _: Scene) -> None:
+def _update(namespace: Draft, old: Body, _: Environment) -> None:
     namespace["spec"] = old["spec"]
     namespace["status"] = old["status"]
-
-
-def _update_status(namespace: Draft, old: Body, _: Scene) -> None:
-    namespace["spec"] = old["spec"]
 
 
 NAMESPACE = Rules(
     default=_default,
     create=_create,
     update=_update,
-    status=_update_status,
+    status=keep_spec,
     name_faults=names.label_faults,
 )

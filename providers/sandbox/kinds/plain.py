@@ -1,53 +1,40 @@
-"""Plain kinds: a default or two, and nothing else that is their own."""
+"""Plain kinds: those that have only a few defaults or faults of their own."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from providers.sandbox.kinds.rules import Rules
+from engine.resource import Body
+from providers.sandbox.kinds.rules import Draft, Rules, fill
 from providers.sandbox.types import causes
 from providers.sandbox.types.status import Cause
 
-Body = Mapping[str, Any]
-Draft = dict[str, Any]
+_MATCH = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
 
 
 def _default_policy(policy: Draft) -> None:
     spec = policy["spec"]
-    spec.setdefault("failurePolicy", "Fail")
-    _default_match(spec.get("matchConstraints") or {})
-
-
-def _default_match(match: Draft) -> None:
-    match.setdefault("matchPolicy", "Equivalent")
-    match.setdefault("namespaceSelector", {})
-    match.setdefault("objectSelector", {})
-    for rule in match.get("resourceRules") or ():
-        rule.setdefault("scope", "*")
+    fill(spec, {"failurePolicy": "Fail"})
+    constraints = spec.get("matchConstraints") or {}
+    fill(constraints, _MATCH)
+    for rule in constraints.get("resourceRules") or ():
+        fill(rule, {"scope": "*"})
 
 
 def _default_webhooks(configuration: Draft) -> None:
     for webhook in configuration.get("webhooks") or ():
-        webhook.setdefault("failurePolicy", "Fail")
-        webhook.setdefault("timeoutSeconds", 10)
-        webhook.setdefault("matchPolicy", "Equivalent")
-        webhook.setdefault("namespaceSelector", {})
-        webhook.setdefault("objectSelector", {})
+        fill(webhook, {"failurePolicy": "Fail", "timeoutSeconds": 10, **_MATCH})
         if configuration["kind"].startswith("Mutating"):
-            webhook.setdefault("reinvocationPolicy", "Never")
+            fill(webhook, {"reinvocationPolicy": "Never"})
         for rule in webhook.get("rules") or ():
-            rule.setdefault("scope", "*")
+            fill(rule, {"scope": "*"})
         if (service := webhook["clientConfig"].get("service")) is not None:
-            service.setdefault("port", 443)
+            fill(service, {"port": 443})
 
 
-def _default_endpoints(piece: Draft) -> None:
-    for port in piece.get("ports") or ():
-        port.setdefault("name", "")
-        port.setdefault("protocol", "TCP")
+def _default_endpoints(endpoint_slice: Draft) -> None:
+    for port in endpoint_slice.get("ports") or ():
+        fill(port, {"name": "", "protocol": "TCP"})
 
 
 def _default_priority(priority: Draft) -> None:
-    priority.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    fill(priority, {"preemptionPolicy": "PreemptLowerPriority"})
 
 
 def _default_claim(claim: Draft) -> None:
@@ -60,18 +47,18 @@ def _default_claim_template(template: Draft) -> None:
 
 def _default_requests(spec: Draft) -> None:
     for request in (spec.get("devices") or {}).get("requests") or ():
-        for wanted in (request.get("exactly"), *(request.get("firstAvailable") or ())):
-            if wanted is not None:
-                wanted.setdefault("allocationMode", "ExactCount")
-                if wanted["allocationMode"] == "ExactCount":
-                    wanted["count"] = wanted.get("count") or 1
+        for alternative in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+            if alternative is not None:
+                fill(alternative, {"allocationMode": "ExactCount"})
+                if alternative["allocationMode"] == "ExactCount":
+                    alternative["count"] = alternative.get("count") or 1
 
 
 def _default_node(node: Draft) -> None:
-    """What nobody has set aside can be given out."""
-    state = node["status"]
-    if state.get("capacity") is not None:
-        state.setdefault("allocatable", dict(state["capacity"]))
+    """Everything in a node can be allocated unless its status says otherwise."""
+    status = node["status"]
+    if status.get("capacity") is not None:
+        status.setdefault("allocatable", dict(status["capacity"]))
 
 
 def _lease_faults(lease: Body) -> list[Cause]:
@@ -82,8 +69,8 @@ def _lease_faults(lease: Body) -> list[Cause]:
 
 
 def _claim_change_faults(new: Body, old: Body) -> list[Cause]:
-    # A real server shows its internal struct here; we show what was asked for.
-    return [] if new["spec"] == old["spec"] else [causes.invalid("spec", new["spec"], causes.IMMUTABLE)]
+    # A real server quotes its internal struct here; the sandbox quotes the spec.
+    return causes.changed("spec", new["spec"], old["spec"])
 
 
 LEASE = Rules(validate=_lease_faults, creates_on_put=True, unconditional=False)

@@ -1,16 +1,14 @@
-"""Pods: what the server adds to them, what may never change in them, and how long they linger when deleted."""
+"""Pods: what the server adds to them, which fields cannot change, and their grace period."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from engine.ids import Kind
+from engine.resource import Body
 from providers.sandbox.kinds import containers
-from providers.sandbox.kinds.rules import Rules, Scene
+from providers.sandbox.kinds.rules import Draft, Environment, Rules, fill, keep_spec, keep_status
 from providers.sandbox.types import causes, names, quantity, status
 from providers.sandbox.types.status import Cause
-
-Body = Mapping[str, Any]
-Draft = dict[str, Any]
 
 _POD = Kind("", "v1", "Pod", "pods")
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -26,12 +24,11 @@ _GATED = {
 
 
 def _default(pod: Draft) -> None:
-    spec = pod["spec"]
-    containers.default_spec(spec)
-    spec.setdefault("enableServiceLinks", True)
+    containers.default_spec(pod["spec"])
+    fill(pod["spec"], {"enableServiceLinks": True})
 
 
-def _admit(pod: Draft, scene: Scene) -> None:
+def _admit(pod: Draft, scene: Environment) -> None:
     _admit_service_account(pod, scene)
     tolerations = pod["spec"].setdefault("tolerations", [])
     for taint in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
@@ -43,8 +40,8 @@ def _tolerates(toleration: Body, taint: str) -> bool:
     return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in ("", "NoExecute")
 
 
-def _admit_service_account(pod: Draft, scene: Scene) -> None:
-    """Give the pod an account that exists, and the volume that holds its token."""
+def _admit_service_account(pod: Draft, scene: Environment) -> None:
+    """Set the service account, which must exist, and mount its token."""
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]
     name = spec.get("serviceAccountName") or "default"
     spec["serviceAccountName"] = spec["serviceAccount"] = name
@@ -54,12 +51,11 @@ def _admit_service_account(pod: Draft, scene: Scene) -> None:
         raise status.forbidden(_POD, pod["metadata"].get("name", ""), why)
     if account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
         spec["imagePullSecrets"] = list(account["imagePullSecrets"])
-    wanted = spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True))
-    if wanted:
+    if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
         _mount_token(spec, scene)
 
 
-def _mount_token(spec: Draft, scene: Scene) -> None:
+def _mount_token(spec: Draft, scene: Environment) -> None:
     name = ""
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         mounts = container.setdefault("volumeMounts", [])
@@ -80,34 +76,31 @@ def _token_volume(name: str) -> Draft:
     return {"name": name, "projected": {"sources": sources, "defaultMode": 0o644}}
 
 
-def _create(pod: Draft, scene: Scene) -> None:
-    pod["status"] = {"phase": "Pending", "qosClass": _quality(pod["spec"])}
+def _create(pod: Draft, scene: Environment) -> None:
+    pod["status"] = {"phase": "Pending", "qosClass": _qos_class(pod["spec"])}
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = [{**_GATED, "lastTransitionTime": scene.now}]
 
 
-def _quality(spec: Body) -> str:
-    """Guaranteed: every container is held to what it asks for; BestEffort: none asks for anything; else Burstable."""
-    guaranteed, asked = True, False
+def _qos_class(spec: Body) -> str:
+    """Guaranteed: all limits equal the requests; BestEffort: there are neither; otherwise Burstable."""
+    guaranteed, requested = True, False
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         resources = container.get("resources") or {}
-        limits, requests = _weighed(resources.get("limits")), _weighed(resources.get("requests"))
-        asked = asked or bool(limits or requests)
+        limits, requests = _computed(resources.get("limits")), _computed(resources.get("requests"))
+        requested = requested or bool(limits or requests)
         guaranteed = guaranteed and set(limits) == {"cpu", "memory"} and requests == limits
-    return "BestEffort" if not asked else "Guaranteed" if guaranteed else "Burstable"
+    return "BestEffort" if not requested else "Guaranteed" if guaranteed else "Burstable"
 
 
-def _weighed(amounts: Body | None) -> dict[str, Any]:
-    counted = {key: quantity.value(amount) for key, amount in (amounts or {}).items() if key in ("cpu", "memory")}
-    return {key: amount for key, amount in counted.items() if amount > 0}
+def _computed(amounts: Body | None) -> dict[str, Any]:
+    """The amounts of CPU and memory, without zeros."""
+    numbers = {key: quantity.value(amount) for key, amount in (amounts or {}).items() if key in ("cpu", "memory")}
+    return {key: number for key, number in numbers.items() if number > 0}
 
 
-def _update(pod: Draft, old: Body, _: Scene) -> None:
-    pod["status"] = old["status"]
-
-
-def _update_status(pod: Draft, old: Body, _: Scene) -> None:
-    pod["spec"] = old["spec"]
+def _update_status(pod: Draft, old: Body, environment: Environment) -> None:
+    keep_spec(pod, old, environment)
     pod["metadata"].pop("ownerReferences", None)
     if owners := old["metadata"].get("ownerReferences"):
         pod["metadata"]["ownerReferences"] = owners
@@ -129,15 +122,15 @@ def _change_faults(new: Body, old: Body) -> list[Cause]:
     spec, before = new["spec"], old["spec"]
     if spec == before:
         return []
-    found = [*_gate_faults(spec, before), *_toleration_faults(spec, before)]
+    faults = [*_gate_faults(spec, before), *_toleration_faults(spec, before)]
     gated = bool(before.get("schedulingGates"))
     if _fixed(spec, gated) != _fixed(before, gated):
-        found.append(causes.forbidden("spec", f"{_REFUSAL}\n{_difference(_fixed(before, gated), _fixed(spec, gated))}"))
-    return found
+        faults.append(causes.forbidden("spec", f"{_REFUSAL}\n{_difference(_fixed(before, gated), _fixed(spec, gated))}"))
+    return faults
 
 
 def _fixed(spec: Body, gated: bool) -> dict[str, Any]:
-    """The part of a spec that no update may change; a gated pod may still be steered to other nodes."""
+    """The part of a spec that no update may change; in a gated pod, node selector and affinity may change too."""
     free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"} | ({"nodeSelector", "affinity"} if gated else set())
     fixed = {key: value for key, value in spec.items() if key not in free}
     for key in ("containers", "initContainers"):
@@ -147,7 +140,7 @@ def _fixed(spec: Body, gated: bool) -> dict[str, Any]:
 
 
 def _difference(old: Body, new: Body) -> str:
-    """Where they differ. A real server shows Go's own notation here, which nobody should parse; we name the fields."""
+    """The fields that differ. A real server prints Go's own notation of the difference instead."""
     return ", ".join(sorted(key for key in {*old, *new} if old.get(key) != new.get(key)))
 
 
@@ -161,26 +154,26 @@ def _gate_faults(spec: Body, before: Body) -> Iterable[Cause]:
 
 
 def _toleration_faults(spec: Body, before: Body) -> Iterable[Cause]:
-    kept = [{k: v for k, v in one.items() if k != "tolerationSeconds"} for one in spec.get("tolerations") or ()]
-    for one in before.get("tolerations") or ():
-        if {k: v for k, v in one.items() if k != "tolerationSeconds"} not in kept:
+    kept = [{**toleration, "tolerationSeconds": None} for toleration in spec.get("tolerations") or ()]
+    for toleration in before.get("tolerations") or ():
+        if {**toleration, "tolerationSeconds": None} not in kept:
             yield causes.forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
             return
 
 
-def _grace(pod: Body, asked: int | None) -> int:
-    """A pod that no kubelet has in hand dies at once; the others get the time they asked for."""
+def _grace(pod: Body, given: int | None) -> int:
+    """Seconds: none for a pod without a node or that has ended, otherwise those of DeleteOptions or of the spec."""
     if not pod["spec"].get("nodeName") or pod["status"].get("phase") in ("Failed", "Succeeded"):
         return 0
     own = pod["spec"].get("terminationGracePeriodSeconds", 30)
-    return max(asked, 0) if asked is not None else max(int(own), 0)
+    return max(int(own) if given is None else given, 0)
 
 
 POD = Rules(
     default=_default,
     admit=_admit,
     create=_create,
-    update=_update,
+    update=keep_status,
     status=_update_status,
     validate=_validate,
     validate_change=_change_faults,

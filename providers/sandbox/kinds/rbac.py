@@ -1,14 +1,10 @@
-"""Roles and bindings: rules that say something, and a binding that never points elsewhere."""
+"""Roles and their bindings."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from providers.sandbox.kinds.rules import Rules
+from engine.resource import Body
+from providers.sandbox.kinds.rules import Draft, Rules
 from providers.sandbox.types import causes, names
 from providers.sandbox.types.status import Cause
 
-Body = Mapping[str, Any]
-Draft = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"
 
 
@@ -20,31 +16,31 @@ def _default_binding(binding: Draft) -> None:
 
 
 def _role_faults(role: Body) -> list[Cause]:
-    found: list[Cause] = []
+    faults: list[Cause] = []
     for at, rule in enumerate(role.get("rules") or ()):
         path = f"rules[{at}]"
         if not rule.get("verbs"):
-            found.append(causes.required(f"{path}.verbs", "verbs must contain at least one value"))
+            faults.append(causes.required(f"{path}.verbs", "verbs must contain at least one value"))
         if rule.get("nonResourceURLs"):
             continue
         if not rule.get("apiGroups"):
-            found.append(causes.required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+            faults.append(causes.required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
         if not rule.get("resources"):
-            found.append(causes.required(f"{path}.resources", "resource rules must supply at least one resource"))
-    return found
+            faults.append(causes.required(f"{path}.resources", "resource rules must supply at least one resource"))
+    return faults
 
 
 def _binding_faults(binding: Body) -> list[Cause]:
     reference = binding["roleRef"]
-    found: list[Cause] = []
+    faults: list[Cause] = []
     if reference.get("apiGroup") != _GROUP:
-        found.append(causes.unsupported("roleRef.apiGroup", reference.get("apiGroup"), (_GROUP,)))
+        faults.append(causes.unsupported("roleRef.apiGroup", reference.get("apiGroup"), (_GROUP,)))
     kinds = ("Role", "ClusterRole") if binding["kind"] == "RoleBinding" else ("ClusterRole",)
     if reference.get("kind") not in kinds:
-        found.append(causes.unsupported("roleRef.kind", reference.get("kind"), kinds))
+        faults.append(causes.unsupported("roleRef.kind", reference.get("kind"), kinds))
     if not reference.get("name"):
-        found.append(causes.required("roleRef.name"))
-    return found
+        faults.append(causes.required("roleRef.name"))
+    return faults
 
 
 def _binding_change_faults(new: Body, old: Body) -> list[Cause]:

@@ -13,7 +13,7 @@ from providers.sandbox.kinds.workload import CRON_JOB, DAEMON_SET, DEPLOYMENT, J
 
 PLAIN = Rules()
 CUSTOM = Rules(generation=(), unconditional=False)
-"""Custom objects: a generation for every change outside metadata and status."""
+"""The rules of custom objects."""
 
 RULES: dict[tuple[str, str], Rules] = {
     ("", "ConfigMap"): CONFIG_MAP,

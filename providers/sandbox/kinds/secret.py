@@ -1,16 +1,13 @@
-"""Secrets, config maps and service accounts: things that hold data, and may be told to hold it for ever."""
+"""Secrets, ConfigMaps and ServiceAccounts."""
 
 import base64
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from providers.sandbox.kinds.rules import Rules
+from engine.resource import Body
+from providers.sandbox.kinds.rules import Draft, Rules
 from providers.sandbox.types import causes
 from providers.sandbox.types.status import Cause
 
-Body = Mapping[str, Any]
-Draft = dict[str, Any]
 _ACCOUNT = "kubernetes.io/service-account.name"
 _KEY = r"[-._a-zA-Z0-9]+"
 _KEY_FAULT = (
@@ -28,36 +25,35 @@ def _default_secret(secret: Draft) -> None:
 
 
 def _secret_faults(secret: Body) -> list[Cause]:
-    found = _key_faults(secret, ("data",))
+    faults = _key_faults(secret, ("data",))
     annotations = secret["metadata"].get("annotations") or {}
     if secret["type"] == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT):
-        found.append(causes.required(f"metadata.annotations[{_ACCOUNT}]"))
-    return found
+        faults.append(causes.required(f"metadata.annotations[{_ACCOUNT}]"))
+    return faults
 
 
 def _key_faults(body: Body, parts: tuple[str, ...]) -> list[Cause]:
-    found: list[Cause] = []
+    faults: list[Cause] = []
     size = 0
     for part in parts:
         for key, value in (body.get(part) or {}).items():
             size += len(value)
             if not re.fullmatch(_KEY, key):
-                found.append(causes.invalid(f"{part}[{key}]", key, _KEY_FAULT))
+                faults.append(causes.invalid(f"{part}[{key}]", key, _KEY_FAULT))
     if size > _MOST_BYTES:
-        found.append(causes.too_long("data", _MOST_BYTES))
-    return found
+        faults.append(causes.too_long("data", _MOST_BYTES))
+    return faults
 
 
 def _secret_change_faults(new: Body, old: Body) -> list[Cause]:
-    found = [causes.invalid("type", new["type"], causes.IMMUTABLE)] if new["type"] != old["type"] else []
-    return found + _immutable_faults(new, old, ("data",))
+    return causes.changed("type", new["type"], old["type"]) + _immutable_faults(new, old, ("data",))
 
 
 def _immutable_faults(new: Body, old: Body, parts: tuple[str, ...]) -> list[Cause]:
     if not old.get("immutable"):
         return []
-    found = [] if new.get("immutable") else [causes.forbidden("immutable", _IMMUTABLE)]
-    return found + [causes.forbidden(part, _IMMUTABLE) for part in parts if new.get(part) != old.get(part)]
+    faults = [] if new.get("immutable") else [causes.forbidden("immutable", _IMMUTABLE)]
+    return faults + [causes.forbidden(part, _IMMUTABLE) for part in parts if new.get(part) != old.get(part)]
 
 
 def _config_map_faults(config: Body) -> list[Cause]:

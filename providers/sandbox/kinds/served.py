@@ -1,4 +1,4 @@
-"""Served: the kinds that the sandbox serves, those that every cluster has and those that CRDs add."""
+"""Served: the kinds that the sandbox serves: the built-in ones, and those of CRDs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from providers.sandbox.types.transitions import Transition
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where a kind keeps what the scale subresource shows; paths as a CRD writes them (`.spec.replicas`)."""
+    """The fields behind the scale subresource, as a CRD writes them (`.spec.replicas`)."""
 
     replicas: str = ".spec.replicas"
     observed: str = ".status.replicas"
@@ -38,19 +38,19 @@ class Served:
     columns: tuple[Mapping[str, Any], ...] = ()
     """`additionalPrinterColumns` of a custom kind."""
     preferred: bool = True
-    """Whether this version is the one that discovery prefers."""
+    """Whether discovery prefers this version."""
     selectable: tuple[str, ...] = ()
-    """Fields of a custom kind that field selectors may name."""
+    """The fields of a custom kind that field selectors may name."""
     validator: Validator | None = None
     """The compiled schema of a custom kind."""
     transitions: tuple[Transition, ...] = ()
-    """What of a custom kind may not change."""
+    """The fields of a custom kind that may not change."""
     stored_as: tuple[str, str] = ("", "")
-    """Group and plural under which objects are kept: kinds that are two faces of one object share them."""
+    """Group and plural of the collection, where it is shared with another kind (both kinds of Event)."""
 
     @property
     def resource(self) -> tuple[str, str]:
-        """Where the objects are kept: all versions of a kind are one collection."""
+        """Group and plural of the collection, which all versions of a kind share."""
         return self.stored_as if self.stored_as[1] else (self.kind.group, self.kind.plural)
 
 
@@ -58,14 +58,14 @@ COLLECTION_VERBS = ("create", "delete", "deletecollection", "get", "list", "patc
 
 
 def verbs_of(served: Served) -> tuple[str, ...]:
-    """What may be done to the kind, as discovery states it."""
+    """The verbs of the kind, as discovery lists them."""
     if (served.kind.group, served.kind.plural) == ("", "namespaces"):
         return tuple(verb for verb in COLLECTION_VERBS if verb != "deletecollection")
     return COLLECTION_VERBS
 
 
 def no_such_subresource(served: Served, name: str) -> status.StatusError:
-    """The 404 of a subresource that a kind does not have: of custom objects the server says that they are not there."""
+    """404: the kind has no such subresource. For a custom kind the server reports the object instead."""
     return status.not_found(served.kind, name) if served.custom else status.no_such_resource()
 
 
@@ -112,7 +112,7 @@ resource.k8s.io/v1 ResourceClaimTemplate resourceclaimtemplates n
 resource.k8s.io/v1 ResourceSlice resourceslices -
 scheduling.k8s.io/v1 PriorityClass priorityclasses - pc
 """
-# Names that two groups use: the second is told apart in the table.
+# Two groups have a type of these names; the table of shapes has the group in front of the second.
 _SHAPES = {("events.k8s.io", "Event"): "events.Event", ("resource.k8s.io", "ResourceClaim"): "resource.ResourceClaim"}
 
 
@@ -121,12 +121,12 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def builtin_kinds() -> tuple[Kind, ...]:
-    """The kinds that need no CRD, by name alone."""
+    """The built-in kinds."""
     return tuple(_kind(row.split()) for row in _TABLE.strip().splitlines())
 
 
 def builtins() -> tuple[Served, ...]:
-    """The kinds that need no CRD."""
+    """The built-in kinds, with their shapes."""
     return tuple(_builtin(row.split()) for row in _TABLE.strip().splitlines())
 
 
@@ -153,25 +153,25 @@ def _builtin(row: list[str]) -> Served:
 
 
 class Catalogue:
-    """All served kinds; CRDs come and go."""
+    """All served kinds, by group, version and plural. CRDs add and remove kinds."""
 
     def __init__(self) -> None:
         self._served: dict[tuple[str, str, str], Served] = {_address(served): served for served in builtins()}
         self.revision = 0
-        """Grows whenever what is served changes; whoever caches discovery or OpenAPI compares it."""
+        """Grows with every change; the key of caches."""
 
     def __iter__(self) -> Iterator[Served]:
         return iter(self._served.values())
 
     def find(self, group: str, version: str, plural: str) -> Served:
-        """The kind at that address. Raises the 404 of an unknown resource."""
+        """The kind. Raises 404 for an unknown resource."""
         served = self._served.get((group, version, plural))
         if served is None:
             raise status.no_such_resource()
         return served
 
     def replace(self, group: str, plural: str, versions: tuple[Served, ...]) -> None:
-        """Serve exactly those versions of a custom resource from now on (none: it is gone)."""
+        """Serve exactly those versions of a custom kind; none removes it."""
         self._served = {k: v for k, v in self._served.items() if (k[0], k[2]) != (group, plural)}
         self._served |= {_address(served): served for served in versions}
         self.revision += 1

@@ -1,31 +1,26 @@
-"""Services: addresses and ports; only what a headless service needs is allotted for good."""
+"""Services: their addresses, which are random numbers, and their ports."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from engine.resource import Body
 from providers.sandbox.kinds import metadata
-from providers.sandbox.kinds.rules import Rules, Scene
+from providers.sandbox.kinds.rules import Draft, Environment, Rules, fill, keep_spec
 from providers.sandbox.types import causes, names
 from providers.sandbox.types.status import Cause
 
-Body = Mapping[str, Any]
-Draft = dict[str, Any]
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 
 
 def _default(service: Draft) -> None:
     spec = service["spec"]
-    spec.setdefault("sessionAffinity", "None")
-    spec.setdefault("type", "ClusterIP")
+    fill(spec, {"sessionAffinity": "None", "type": "ClusterIP"})
     for port in spec.get("ports") or ():
-        port.setdefault("protocol", "TCP")
+        fill(port, {"protocol": "TCP"})
         if port.get("targetPort") in (None, 0, ""):
             port["targetPort"] = port["port"]
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
 
 
-def _create(service: Draft, scene: Scene) -> None:
+def _create(service: Draft, scene: Environment) -> None:
     spec = service["spec"]
     service["status"] = {"loadBalancer": {}}
     if spec["type"] == "ExternalName":
@@ -37,7 +32,7 @@ def _create(service: Draft, scene: Scene) -> None:
     spec.setdefault("ipFamilyPolicy", "SingleStack")
 
 
-def _update(service: Draft, old: Body, _: Scene) -> None:
+def _update(service: Draft, old: Body, _: Environment) -> None:
     service["status"] = old["status"]
     spec, before = service["spec"], old["spec"]
     if spec["type"] == before["type"]:
@@ -46,36 +41,30 @@ def _update(service: Draft, old: Body, _: Scene) -> None:
                 spec[key] = before[key]
 
 
-def _update_status(service: Draft, old: Body, _: Scene) -> None:
-    service["spec"] = old["spec"]
-
-
 def _validate(service: Body) -> list[Cause]:
     spec = service["spec"]
-    found: list[Cause] = []
+    faults: list[Cause] = []
     headless = spec.get("clusterIP") == "None"
     if not spec.get("ports") and not headless and spec["type"] != "ExternalName":
-        found.append(causes.required("spec.ports"))
+        faults.append(causes.required("spec.ports"))
     if spec["type"] not in _TYPES:
-        found.append(causes.unsupported("spec.type", spec["type"], _TYPES))
+        faults.append(causes.unsupported("spec.type", spec["type"], _TYPES))
     if spec["sessionAffinity"] not in ("ClientIP", "None"):
-        found.append(causes.unsupported("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None")))
-    found += metadata.label_faults(spec.get("selector"), "spec.selector")
+        faults.append(causes.unsupported("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None")))
+    faults += metadata.label_faults(spec.get("selector"), "spec.selector")
     for at, port in enumerate(spec.get("ports") or ()):
         if not 0 < port.get("port", 0) < 65536:
-            found.append(causes.invalid(f"spec.ports[{at}].port", port.get("port", 0), "must be between 1 and 65535, inclusive"))
+            faults.append(causes.invalid(f"spec.ports[{at}].port", port.get("port", 0), "must be between 1 and 65535, inclusive"))
         if len(spec["ports"]) > 1 and not port.get("name"):
-            found.append(causes.required(f"spec.ports[{at}].name"))
-    return found
+            faults.append(causes.required(f"spec.ports[{at}].name"))
+    return faults
 
 
 def _change_faults(new: Body, old: Body) -> list[Cause]:
     before, now = old["spec"].get("clusterIP"), new["spec"].get("clusterIP")
     if before and now != before and new["spec"]["type"] == old["spec"]["type"] != "ExternalName":
         shown = new["spec"].get("clusterIPs")
-        return [
-            causes.invalid("spec.clusterIPs[0]", shown, "may not change once set"),
-        ]
+        return [causes.invalid("spec.clusterIPs[0]", shown, "may not change once set")]
     return []
 
 
@@ -83,7 +72,7 @@ SERVICE = Rules(
     default=_default,
     create=_create,
     update=_update,
-    status=_update_status,
+    status=keep_spec,
     validate=_validate,
     validate_change=_change_faults,
     name_faults=names.service_faults,

@@ -1,9 +1,22 @@
-"""Ages: a span of time in the two or three characters that fit a column."""
+"""Ages: a span of time in the two to six characters that fit a column."""
 
 import datetime
 from typing import Any
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
+
+# A span below the limit is written in whole units, followed by the remainder in smaller ones where these are named.
+_STEPS = (
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * _YEAR, _DAY, "d", 0, ""),
+    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+    (float("inf"), _YEAR, "y", 0, ""),
+)
 
 
 def human(seconds: float) -> str:
@@ -11,37 +24,16 @@ def human(seconds: float) -> str:
     span = int(seconds)
     if span < 0:
         return "0s" if span >= -1 else "<invalid>"
-    if span < 2 * _MINUTE:
-        return f"{span}s"
-    if span < 10 * _MINUTE:
-        return _two(span, _MINUTE, "m", 1, "s")
-    if span < 3 * _HOUR:
-        return f"{span // _MINUTE}m"
-    if span < 8 * _HOUR:
-        return _two(span, _HOUR, "h", _MINUTE, "m")
-    if span < 2 * _DAY:
-        return f"{span // _HOUR}h"
-    if span < 8 * _DAY:
-        return _two(span, _DAY, "d", _HOUR, "h")
-    if span < 2 * _YEAR:
-        return f"{span // _DAY}d"
-    if span < 8 * _YEAR:
-        return _two(span, _YEAR, "y", _DAY, "d")
-    return f"{span // _YEAR}y"
-
-
-def _two(span: int, unit: int, mark: str, rest: int, rest_mark: str) -> str:
-    small = span % unit // rest
-    return f"{span // unit}{mark}{small}{rest_mark}" if small else f"{span // unit}{mark}"
+    unit, mark, rest, rest_mark = next(step[1:] for step in _STEPS if span < step[0])
+    remainder = span % unit // rest if rest else 0
+    return f"{span // unit}{mark}" + (f"{remainder}{rest_mark}" if remainder else "")
 
 
 def moment(text: Any) -> datetime.datetime | None:
     """The time that an RFC 3339 text names, or None for anything else."""
-    if not isinstance(text, str):
-        return None
     try:
         parsed = datetime.datetime.fromisoformat(text)
-    except ValueError:
+    except (TypeError, ValueError):
         return None
     return parsed if parsed.tzinfo else None
 

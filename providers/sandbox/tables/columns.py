@@ -1,21 +1,26 @@
-"""Columns: what kubectl prints of an object; here those that a CRD declares, and those of a kind that declares none."""
+"""Columns: what kubectl prints of an object. Those of built-in kinds are read from `columns.yaml`, the others from a CRD."""
 
 import datetime
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
-from providers.sandbox.tables import ages, jsonpath
+import yaml
 
-Body = Mapping[str, Any]
+from engine.resource import Body
+from providers.sandbox.tables import ages, jsonpath
+from providers.sandbox.tables.cells import FORMATTERS, TIMED_FORMATTERS
+
 Cell = Callable[[Body, datetime.datetime], Any]
 """The value of a column for an object at a time; None prints as `<none>`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a Table: its heading, its OpenAPI type and format, and how its cell is read off an object."""
+    """One column of a Table: its heading, its OpenAPI type and format, and how its cell is read from an object."""
 
     name: str
     cell: Cell
@@ -26,36 +31,57 @@ class Column:
     description: str = ""
 
 
-def name(body: Body, now: datetime.datetime) -> str:
-    """The object's own name."""
-    return str(body["metadata"].get("name", ""))
+@lru_cache(maxsize=256)
+def of_builtin(group: str, kind: str) -> tuple[Column, ...]:
+    """The columns of a built-in kind, whatever its version."""
+    document = _document()
+    columns = document["kinds"].get(f"{kind}.{group}" if group else kind, ["Name", "Created At"])
+    return tuple(_builtin({"name": each, **document["shared"][each]} if isinstance(each, str) else each) for each in columns)
 
 
-def age(body: Body, now: datetime.datetime) -> str:
-    """How long the object exists."""
-    return ages.since(body["metadata"].get("creationTimestamp"), now)
+@cache
+def _document() -> Mapping[str, Any]:
+    document: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text(encoding="utf-8"))
+    return document
 
 
-NAME = Column("Name", name, format="name", description="Name must be unique within a namespace.")
-AGE = Column("Age", age, description="The time since this object was created.")
-CREATED_AT = Column("Created At", lambda body, now: body["metadata"].get("creationTimestamp"), type="date")
-
-PLAIN = (NAME, CREATED_AT)
-"""What the API server prints of a built-in kind for which nobody wrote columns."""
+def _builtin(column: Mapping[str, Any]) -> Column:
+    shown = {key: column[key] for key in ("type", "format", "priority", "description") if key in column}
+    return Column(column["name"], _builtin_cell(column), **shown)
 
 
-def declared(printer_columns: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
-    """The columns of a custom resource from its `additionalPrinterColumns`; with none declared, its name and age."""
+def _builtin_cell(column: Mapping[str, Any]) -> Cell:
+    given = column.get("path", "$")
+    paths = [jsonpath.parse(path) for path in ([given] if isinstance(given, str) else given)]
+    formatter, separator, default = column.get("as", "value"), column.get("join"), column.get("default", "")
+
+    def cell(body: Body, now: datetime.datetime) -> Any:
+        if separator is not None:
+            return separator.join(str(value) for value in paths[0].findall(body))
+        value = next((value for path in paths if (value := _first(path, body)) not in (None, "")), None)
+        if value is None:
+            return default
+        text = TIMED_FORMATTERS[formatter](value, now) if formatter in TIMED_FORMATTERS else FORMATTERS[formatter](value)
+        return default if text == "" else text
+
+    return cell
+
+
+def of_custom(printer_columns: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+    """The columns of a custom kind from its `additionalPrinterColumns`; with none declared, its name and age.
+
+    Raises `ValueError` for a column whose `jsonPath` is none.
+    """
+    name = of_builtin("", "")[0]
     if not printer_columns:
-        return (NAME, Column("Age", _dated(jsonpath.parse(".metadata.creationTimestamp")), type="date"))
-    return (NAME, *(_declared(column) for column in printer_columns))
+        return name, Column("Age", _custom_cell("date", ".metadata.creationTimestamp"), type="date")
+    return name, *(_custom(column) for column in printer_columns)
 
 
-def _declared(column: Mapping[str, Any]) -> Column:
-    path = jsonpath.parse(column["jsonPath"])
+def _custom(column: Mapping[str, Any]) -> Column:
     return Column(
         column["name"],
-        _CELLS.get(column["type"], _text)(path),
+        _custom_cell(column["type"], column["jsonPath"]),
         type=column["type"],
         format=column.get("format", ""),
         priority=column.get("priority", 0),
@@ -63,54 +89,26 @@ def _declared(column: Mapping[str, Any]) -> Column:
     )
 
 
-def _first(path: jsonpath.JsonPath, body: Body) -> Any:
-    return next(path.find(body), None)
+def _custom_cell(type_: str, path: str) -> Cell:
+    parsed = jsonpath.parse(path)
+    return lambda body, now: _converted(_first(parsed, body), type_, now)
 
 
-def _text(path: jsonpath.JsonPath) -> Cell:
-    def cell(body: Body, now: datetime.datetime) -> Any:
-        value = _first(path, body)
-        return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
-
-    return cell
+def _first(path: jsonpath.Path, body: Body) -> Any:
+    match = path.match(body)
+    return None if match is None else match.obj
 
 
-def _integer(path: jsonpath.JsonPath) -> Cell:
-    def cell(body: Body, now: datetime.datetime) -> Any:
-        value = _first(path, body)
-        return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-    return cell
-
-
-def _number(path: jsonpath.JsonPath) -> Cell:
-    def cell(body: Body, now: datetime.datetime) -> Any:
-        value = _first(path, body)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-    return cell
-
-
-def _boolean(path: jsonpath.JsonPath) -> Cell:
-    def cell(body: Body, now: datetime.datetime) -> Any:
-        value = _first(path, body)
-        return value if isinstance(value, bool) else None
-
-    return cell
-
-
-def _dated(path: jsonpath.JsonPath) -> Cell:
-    def cell(body: Body, now: datetime.datetime) -> Any:
-        value = _first(path, body)
-        return ages.since(value, now) if isinstance(value, str) else None
-
-    return cell
-
-
-_CELLS: dict[str, Callable[[jsonpath.JsonPath], Cell]] = {
-    "string": _text,
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "date": _dated,
-}
+def _converted(value: Any, type_: str, now: datetime.datetime) -> Any:
+    """The value as a column of that type shows it; None where it is of another type."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    match type_:
+        case "integer":
+            return int(value) if is_number else None
+        case "number":
+            return value if is_number else None
+        case "boolean":
+            return value if isinstance(value, bool) else None
+        case "date":
+            return ages.since(value, now) if isinstance(value, str) else None
+    return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)

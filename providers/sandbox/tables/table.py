@@ -1,10 +1,11 @@
-"""Tables: a list of objects the way kubectl prints it."""
+"""Tables: objects as `meta.k8s.io/v1` Tables, which kubectl prints."""
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from providers.sandbox.tables.columns import Body, Column
+from engine.resource import Body
+from providers.sandbox.tables.columns import Column
 
 _PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 
@@ -18,7 +19,7 @@ def table(
     include: str = "",
     headed: bool = True,
 ) -> dict[str, Any]:
-    """A `meta.k8s.io/v1` Table. `include` is the query's `includeObject`; a watch heads only its first table."""
+    """The Table of the objects. `include` is the `includeObject` of the query; without `headed` there are no column definitions."""
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
@@ -29,7 +30,7 @@ def table(
 
 
 def partial(body: Body) -> dict[str, Any]:
-    """An object's metadata alone."""
+    """The PartialObjectMetadata of an object."""
     return {**_PARTIAL, "metadata": body["metadata"]}
 
 

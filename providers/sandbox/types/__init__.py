@@ -1,1 +1,1 @@
-"""Types: what API objects consist of: shapes, schemas, quantities, times, names, and the errors that name their fields."""
+"""Types: shapes and schemas of API objects, their quantities, times and names, and errors that name their fields."""

@@ -1,6 +1,6 @@
-"""Causes: the sorts of fault a field can have, in the server's words."""
+"""Causes: one function for each reason for which the server refuses a field, in its words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -9,21 +9,12 @@ from providers.sandbox.types.status import Cause
 
 
 def shown(value: Any) -> str:
-    """A value as the server quotes it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return orjson.dumps(value).decode()
-        case Mapping() | list() | tuple():
-            return orjson.dumps(value).decode()
-    return str(value)
+    """A value as the server quotes it: in JSON."""
+    return str(value) if isinstance(value, float) else orjson.dumps(value).decode()
 
 
 def required(field: str, detail: str = "") -> Cause:
-    """A field must be there."""
+    """A field that must be set is missing."""
     return Cause("FieldValueRequired", f"Required value: {detail}" if detail else "Required value", field)
 
 
@@ -33,13 +24,13 @@ def invalid(field: str, value: Any, detail: str) -> Cause:
 
 
 def unsupported(field: str, value: Any, supported: Sequence[str]) -> Cause:
-    """A value is not one of those that exist."""
+    """A value is not one of the supported ones."""
     listed = ", ".join(orjson.dumps(choice).decode() for choice in supported)
     return Cause("FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {listed}", field)
 
 
 def duplicate(field: str, value: Any) -> Cause:
-    """A value is there twice."""
+    """A value is in a list twice."""
     return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", field)
 
 
@@ -49,7 +40,7 @@ def forbidden(field: str, detail: str) -> Cause:
 
 
 def not_found(field: str, value: Any) -> Cause:
-    """A value names something that does not exist."""
+    """A value refers to something that does not exist."""
     return Cause("FieldValueNotFound", f"Not found: {shown(value)}", field)
 
 
@@ -63,4 +54,6 @@ def too_many(field: str, count: int, limit: int) -> Cause:
     return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} items", field)
 
 
-IMMUTABLE = "field is immutable"
+def changed(field: str, new: Any, old: Any) -> list[Cause]:
+    """The cause for an immutable field, if its value has changed."""
+    return [] if new == old else [invalid(field, new, "field is immutable")]

@@ -1,6 +1,6 @@
-"""Field sets: which fields of an object somebody owns, in the very form in which `fieldsV1` writes them.
+"""Field sets: sets of field paths, such as those that a manager owns, in the form of `fieldsV1`.
 
-A set is a trie of dicts, never changed once made. A step is `f:name` (a field), `k:{…}` (a list item by its keys) or `v:…` (a member
+A set is a trie of dicts and is never changed. A step is `f:name` (a field), `k:{…}` (a list item by its keys) or `v:…` (a member
 of a set). Below the root, an empty dict is a member of the set and a filled one is a member only if it holds `.`; an empty root is
 the empty set.
 """
@@ -19,7 +19,7 @@ EMPTY: Fields = {}
 
 
 def read(value: Any) -> Fields:
-    """A set as somebody else wrote it. Raises `ValueError` for what is none; steps of sorts that are to come are left out."""
+    """A set that a client has sent, without steps of an unknown type. Raises `ValueError` for anything that is no set."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -30,24 +30,24 @@ def read(value: Any) -> Fields:
 def _is_known(step: str) -> bool:
     if step[1:2] != ":":
         raise ValueError(f"{step!r} is no step")
-    sort = _SORTS.get(step[0])
-    if sort is not None and not isinstance(orjson.loads(step[2:]), sort):
-        raise ValueError(f"{step!r} leads nowhere")
-    return sort is not None or step[0] == "f"
+    type_ = _TYPES.get(step[0])
+    if type_ is not None and not isinstance(orjson.loads(step[2:]), type_):
+        raise ValueError(f"{step!r} is no step of its type")
+    return type_ is not None or step[0] == "f"
 
 
-_SORTS: Mapping[str, type] = {"k": Mapping, "v": object, "i": int}
+_TYPES: Mapping[str, type] = {"k": Mapping, "v": object, "i": int}
 
 
 def node(member: bool, children: Fields) -> Fields | None:
-    """A node of the trie, or None when nothing is left of it."""
+    """A node of the trie, or None if it is no member and has no children."""
     if not children:
         return {} if member else None
     return {_SELF: {}, **children} if member else children
 
 
 def is_member(fields: Fields) -> bool:
-    """Whether the node itself, not only something below it, belongs to the set."""
+    """Whether the node itself belongs to the set, not only nodes below it."""
     return not fields or _SELF in fields
 
 
@@ -56,7 +56,7 @@ def _children(fields: Fields) -> Fields:
 
 
 def union(left: Fields, right: Fields) -> Fields:
-    """Everything in either."""
+    """The members of either set."""
     if not left or not right:
         return left or right
     result = {step: _joined(left[step], right[step]) if step in left else below for step, below in right.items() if step != _SELF}
@@ -72,7 +72,7 @@ def _joined(left: Fields, right: Fields) -> Fields:
 
 
 def difference(left: Fields, right: Fields) -> Fields:
-    """What is in the left but not, as exactly that path, in the right."""
+    """The members of the left set that are no members of the right one."""
     if not left or not right:
         return left
     result: Fields = {}
@@ -88,7 +88,7 @@ def difference(left: Fields, right: Fields) -> Fields:
 
 
 def without(left: Fields, right: Fields) -> Fields:
-    """What is in the left but neither in the right nor below a member of it."""
+    """The members of the left set that are neither members of the right one nor below one."""
     result: Fields = {}
     for step, below in left.items():
         other = right.get(step)
@@ -102,7 +102,7 @@ def without(left: Fields, right: Fields) -> Fields:
 
 
 def intersection(left: Fields, right: Fields) -> Fields:
-    """What is in both, as exactly that path."""
+    """The members of both sets."""
     result: Fields = {}
     for step, below in left.items():
         other = right.get(step)
@@ -115,7 +115,7 @@ def intersection(left: Fields, right: Fields) -> Fields:
 
 
 def with_named(fields: Fields, shape: Shape) -> Fields:
-    """The set with every declared field on the way to a member made a member too."""
+    """The set, in which every declared field above a member is a member too."""
     result: Fields = {}
     for step, below in fields.items():
         if step == _SELF:
@@ -130,12 +130,12 @@ def with_named(fields: Fields, shape: Shape) -> Fields:
 
 
 def below_step(shape: Shape, step: str) -> Shape:
-    """The shape of what a step leads to."""
+    """The shape of the value that a step leads to."""
     return shape.child(step[2:]) if step.startswith("f:") else shape.item
 
 
 def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
-    """Every member; at each level those that are there before those that are below."""
+    """The paths of all members; at each level its own members before those below."""
     steps = sorted(_children(fields).items())
     yield from ((*prefix, step) for step, below in steps if is_member(below))
     for step, below in steps:
@@ -143,7 +143,7 @@ def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
 
 
 def of_paths(*members: str) -> Fields:
-    """A set written down: `of_paths("status", "metadata.labels")`."""
+    """The set of these paths: `of_paths("status", "metadata.labels")`."""
     result: Fields = {}
     for member in members:
         single: Fields = {}
@@ -154,7 +154,7 @@ def of_paths(*members: str) -> Fields:
 
 
 def dotted(path: Path) -> str:
-    """A path as conflicts print it: `.spec.containers[name="c"].image`."""
+    """A path as conflict messages print it: `.spec.containers[name="c"].image`."""
     text = ""
     for step in path:
         if step.startswith("f:"):

@@ -1,7 +1,7 @@
-"""Names: what Kubernetes accepts as names, label keys and values, and how it says no."""
+"""Names: the validation of names, label keys and label values, with the messages of the server."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 from resources.schema.formats import example
@@ -15,16 +15,14 @@ SERVICE = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
 
-Check = Callable[[str], str | None]
-
 
 def generated(base: str, random: Random) -> str:
-    """A name that begins with `base` and ends in five letters that spell no words."""
+    """A name of `base` and five random letters and digits, as `generateName` makes it."""
     return base[:_LONGEST_BASE] + "".join(random.choice(_SUFFIX_LETTERS) for _ in range(5))
 
 
 def service_faults(name: str) -> list[str]:
-    """What is wrong with the name of a Service."""
+    """The faults of the name of a Service."""
     faults = []
     if len(name) > 63:
         faults.append("must be no more than 63 characters")
@@ -37,7 +35,7 @@ def service_faults(name: str) -> list[str]:
 
 
 def path_faults(name: str) -> list[str]:
-    """What is wrong with a name that only has to fit into a URL (roles and their bindings)."""
+    """The faults of a name that only has to fit into a URL (roles and their bindings)."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{sign}'" for sign in "/%" if sign in name]

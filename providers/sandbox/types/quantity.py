@@ -1,61 +1,45 @@
-"""Quantities: Kubernetes' numbers with a suffix, in the one form in which the server writes each of them."""
+"""Quantities: numbers with a suffix, and the canonical form in which the server stores each of them."""
 
-import re
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 
-_SYNTAX = re.compile(r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?")
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+from engine.quantity import amount
+
+_DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 FAULT = r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
 def value(text: str) -> Decimal:
-    """The number that is meant. Raises `ValueError` with the server's words."""
-    match = _SYNTAX.fullmatch(text)
-    if match is None:
+    """The number that a quantity stands for. Raises `ValueError` with the server's message."""
+    number = amount(text)
+    if number is None:
         raise ValueError(FAULT)
-    number, suffix = Decimal(match["number"]), match["suffix"] or ""
-    if suffix in _BINARY:
-        return number * (1 << _BINARY[suffix])
-    if suffix in _DECIMAL:
-        return number.scaleb(_DECIMAL[suffix])
-    return number.scaleb(int(suffix[1:]))
+    return number
 
 
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str:
-    """The form in which the server writes it: `0.5` is `500m`, `1024Mi` is `1Gi`, `1e3` keeps its exponent. Raises `ValueError`."""
+    """The stored form: `500m` for `0.5`, `1Gi` for `1024Mi`; `1e3` keeps its exponent. Raises `ValueError` with the server's message."""
     number = value(text)
-    match = _SYNTAX.fullmatch(text)
-    suffix = (match["suffix"] if match else "") or ""
-    if suffix in _BINARY:
-        return _binary(number)
-    if suffix[:1] in ("e", "E") and len(suffix) > 1:
-        return _scaled(number, exponent=True)
-    return _scaled(number, exponent=False)
+    if text[-2:] in _BINARY and number == number.to_integral_value() and abs(number) >= 1024:
+        return _binary(int(number))
+    # A suffix is the last letter; only in an exponent do digits follow it.
+    return _decimal(number, exponent="e" in text.lower() and text[-1].isdigit())
 
 
-def _binary(number: Decimal) -> str:
-    if number != number.to_integral_value() or abs(number) < 1024:
-        # Binary suffixes have no fractions of one: such a number is written in decimal.
-        return _scaled(number, exponent=False)
-    whole, chosen = int(number), ""
-    for suffix, bits in _BINARY.items():
-        if whole % (1 << bits) == 0:
-            chosen = suffix
-    return f"{whole >> _BINARY[chosen]}{chosen}" if chosen else str(whole)
+def _binary(number: int) -> str:
+    suffix, bits = max((each for each in {"": 0, **_BINARY}.items() if number % (1 << each[1]) == 0), key=lambda each: each[1])
+    return f"{number >> bits}{suffix}"
 
 
-def _scaled(number: Decimal, *, exponent: bool) -> str:
+def _decimal(number: Decimal, *, exponent: bool) -> str:
     if number == 0:
         return "0"
-    nano = int(number.scaleb(9).to_integral_value(rounding=ROUND_CEILING))
-    power = -9
-    while nano % 1000 == 0 and power < 18:
-        nano //= 1000
+    scaled, power = int(number.scaleb(9).to_integral_value(rounding=ROUND_CEILING)), -9
+    while scaled % 1000 == 0 and power < 18:
+        scaled //= 1000
         power += 3
-    if exponent:
-        return f"{nano}e{power}" if power else str(nano)
-    return f"{nano}{next(suffix for suffix, p in _DECIMAL.items() if p == power)}"
+    suffix = (f"e{power}" if power else "") if exponent else _DECIMAL[power]
+    return f"{scaled}{suffix}"

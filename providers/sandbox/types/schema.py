@@ -1,7 +1,7 @@
-"""Schema: whether a custom object fits its CRD's schema, and if not, why, in the server's words.
+"""Schema: validation of custom objects against their CRD's schema, with the messages of the server.
 
-jsonschema-rs judges; only a refused object is looked at a second time to word the faults. CEL rules (`x-kubernetes-validations`) are
-accepted in a CRD and not evaluated, but for those that forbid a change (`transitions.py`).
+jsonschema-rs validates; the messages are made for invalid objects only. CEL rules (`x-kubernetes-validations`) are accepted in a CRD and
+not evaluated, except those that forbid a change (`transitions.py`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
-from providers.sandbox.types import causes, gotime
+from providers.sandbox.types import causes, go_time
 from providers.sandbox.types.shapes import ABSENT, Shape
 from providers.sandbox.types.status import Cause
 from providers.sandbox.types.typed import SchemaFault, item_step
@@ -32,23 +32,23 @@ class Validator:
         self._counted = _counted(shape)
         self.has_rules = _has_rules(schema)
         """Whether there are CEL rules."""
-        self._compiled = jsonschema_rs.Draft7Validator(_draft7(schema), validate_formats=True, formats=gotime.FORMATS)
+        self._compiled = jsonschema_rs.Draft7Validator(_draft7(schema), validate_formats=True, formats=go_time.FORMATS)
 
     def faults(self, body: Mapping[str, Any], old: Mapping[str, Any] | None = None, *, status_alone: bool = False) -> list[Cause]:
-        """Everything that is wrong with the object, or with its status alone; metadata is judged elsewhere.
+        """The faults of the object without its metadata, or of its status alone.
 
-        What was as wrong in `old` is borne: a definition may have become stricter since.
+        Values that are unchanged from `old` are not validated again: the schema may have become stricter since.
         """
         bare = {key: value for key, value in body.items() if key != "metadata"}
-        found: list[Cause] = []
+        result: list[Cause] = []
         if not self._compiled.is_valid(bare):
             errors = self._compiled.iter_errors(bare)
             relevant = (error for error in errors if not status_alone or error.instance_path[:1] == ["status"])
-            fresh = (error for error in relevant if old is None or not _is_as_it_was(error.instance_path, bare, old, self._shape))
-            found = [cause for error in fresh for cause in _causes(error, self._schema, status_alone)]
+            changed = (error for error in relevant if old is None or not _is_unchanged(error.instance_path, bare, old, self._shape))
+            result = [cause for error in changed for cause in _causes(error, self._schema, status_alone)]
         if old is None or not any(_duplicates(old, self._shape, "", self._counted)):
-            found += _duplicates(bare, self._shape, "", self._counted)
-        return found
+            result += _duplicates(bare, self._shape, "", self._counted)
+        return result
 
 
 _UNCHECKED = causes.invalid(
@@ -59,13 +59,13 @@ _UNCHECKED = causes.invalid(
 _BLOCKING = {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
 
 
-def unchecked(found: Sequence[Cause]) -> list[Cause]:
-    """What is said of CEL rules where faults of these sorts keep them from being looked at; of others they are looked at beside."""
-    return [_UNCHECKED] if any(cause.reason in _BLOCKING for cause in found) else []
+def unchecked(result: Sequence[Cause]) -> list[Cause]:
+    """The cause that reports that CEL rules were not evaluated, if one of the faults prevents that."""
+    return [_UNCHECKED] if any(cause.reason in _BLOCKING for cause in result) else []
 
 
-def _is_as_it_was(path: Sequence[str | int], new: Any, old: Any, shape: Shape) -> bool:
-    """Whether the value at the path, or anything that holds it, is what it was. Items of a list are compared where they have keys."""
+def _is_unchanged(path: Sequence[str | int], new: Any, old: Any, shape: Shape) -> bool:
+    """Whether the value at the path, or a value that contains it, is unchanged. Items of a list are compared if they have keys."""
     for step in path:
         if _same(new, old):
             return True
@@ -73,7 +73,7 @@ def _is_as_it_was(path: Sequence[str | int], new: Any, old: Any, shape: Shape) -
             new, old, shape = new[step], old.get(step), shape.child(step)
         elif isinstance(step, int) and isinstance(old, list) and shape.keys:
             new = new[step]
-            # An item that is null is not as it was only because there was none.
+            # ABSENT: an item that is null has changed if there was none before.
             old = next((item for item in old if _keys(item, shape) == _keys(new, shape)), ABSENT)
             shape = shape.item
         else:
@@ -81,9 +81,9 @@ def _is_as_it_was(path: Sequence[str | int], new: Any, old: Any, shape: Shape) -
     return _same(new, old)
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON, to which `true` is no number."""
-    return other is not ABSENT and orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(other, option=orjson.OPT_SORT_KEYS)
+def _same(value: Any, other: Any) -> bool:
+    """Equal as JSON, in which `true` is no number."""
+    return other is not ABSENT and orjson.dumps(value, option=orjson.OPT_SORT_KEYS) == orjson.dumps(other, option=orjson.OPT_SORT_KEYS)
 
 
 def _keys(item: Any, shape: Shape) -> Any:
@@ -91,14 +91,14 @@ def _keys(item: Any, shape: Shape) -> Any:
 
 
 def _has_rules(schema: Any) -> bool:
-    """Whether CEL rules stand anywhere in the schema."""
+    """Whether there are CEL rules anywhere in the schema."""
     if isinstance(schema, Mapping):
         return "x-kubernetes-validations" in schema or any(_has_rules(sub) for sub in schema.values())
     return isinstance(schema, list) and any(_has_rules(sub) for sub in schema)
 
 
 def _draft7(schema: Any) -> Any:
-    """The same schema in JSON Schema's own words: `nullable`, exclusive bounds and integers-or-strings are OpenAPI's or Kubernetes'."""
+    """The schema as JSON Schema draft 7, translated from the extensions of OpenAPI and Kubernetes."""
     result = {key: schema[key] for key in _KEPT if key in schema}
     if schema.get("format") not in _FORMATS:
         result.pop("format", None)
@@ -140,14 +140,14 @@ def _field(path: Sequence[str | int]) -> str:
 
 
 def _causes(error: jsonschema_rs.ValidationError, schema: Schema, status_alone: bool) -> Iterator[Cause]:
-    """One finding of the compiled schema, as the server says it: of alternatives, also what is wrong with the first."""
+    """The causes of one error of the compiled schema; for alternatives also those of the first one."""
     if error.kind.name not in _COMBINED:
         yield _worded(error, schema, status_alone)
         return
     alternatives: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context", None) or []
     valid = sum(not failures for failures in alternatives)
-    detail = _COMBINED[error.kind.name].format(found=f"{valid} valid alternatives" if valid else "none valid")
-    # So the server puts it: about no field, without a value, and with the path in quotes.
+    detail = _COMBINED[error.kind.name].format(result=f"{valid} valid alternatives" if valid else "none valid")
+    # The server reports it for no field, without a value, and with the path in quotes.
     yield causes.invalid("<nil>", "", f'"{_spoken(error, status_alone)}" {detail}')
     if alternatives and not valid:
         yield from (_worded(failure, schema, status_alone) for failure in alternatives[0])
@@ -161,29 +161,30 @@ _COMBINED = {
 
 
 def _spoken(error: jsonschema_rs.ValidationError, status_alone: bool) -> str:
-    """The field in the server's sentence. A status that comes alone is spoken of without its own name."""
+    """The field in the server's message. Of a status that is written alone the server leaves `status` out."""
     field = _field(error.instance_path)
     return field.removeprefix("status.") if status_alone else field
 
 
 def _worded(error: jsonschema_rs.ValidationError, schema: Schema, status_alone: bool) -> Cause:
-    """One finding about one value, as the server says it."""
-    field, value, word = _field(error.instance_path), error.instance, error.kind.name
+    """The cause of an error of one value."""
+    field, word = _field(error.instance_path), error.kind.name
+    value: Any = error.instance
     spoken = _spoken(error, status_alone)
     limit = getattr(error.kind, "value", None)
     if word == "required":
         return causes.required(_field([*error.instance_path, str(limit)]))
     if word == "type":
-        wanted = sorted(one for one in getattr(error.kind, "types", ()) if one != "null")
-        return _wrong_type(field, spoken, value, wanted, _format(schema, error.schema_path))
+        expected = sorted(type_ for type_ in getattr(error.kind, "types", ()) if type_ != "null")
+        return _wrong_type(field, spoken, value, expected, _format(schema, error.schema_path))
     if word == "enum":
-        return causes.unsupported(field, value, [one for one in getattr(error.kind, "options", ()) if one is not None])
+        return causes.unsupported(field, value, [option for option in getattr(error.kind, "options", ()) if option is not None])
     if word == "maxLength":
         return causes.too_long(field, int(str(limit)))
     if word in ("maxItems", "maxProperties"):
-        return causes.too_many(field, _size(value), int(str(limit)))
+        return causes.too_many(field, len(value), int(str(limit)))
     if word in ("minItems", "minProperties"):
-        value = _size(value)
+        value = len(value)
     if word == "format":
         quoted = causes.shown(value)
         return Cause("FieldValueTypeInvalid", f"Invalid value: {quoted}: {spoken} in body must be of type {limit}: {quoted}", field)
@@ -222,16 +223,14 @@ def _format(schema: Any, path: Sequence[str | int]) -> str:
     return form if form in _FORMATS else ""
 
 
-def _wrong_type(field: str, spoken: str, value: Any, wanted: Sequence[str], form: str) -> Cause:
+def _wrong_type(field: str, spoken: str, value: Any, expected: Sequence[str], form: str) -> Cause:
     word = next((word for type_, word in _WORDS if isinstance(value, type_)), "null")
     if form and value is not None and not isinstance(value, str | list):
-        # Where there is a format the server speaks of that, and not of the type.
-        word, wanted = _FORM_OF.get(word, ""), (form,)
-    return Cause("FieldValueTypeInvalid", f'Invalid value: "{word}": {spoken} in body must be of type {",".join(wanted)}: "{word}"', field)
-
-
-def _size(value: Any) -> int:
-    return len(value)
+        # If there is a format, the server reports that instead of the type.
+        word, expected = _FORM_OF.get(word, ""), (form,)
+    return Cause(
+        "FieldValueTypeInvalid", f'Invalid value: "{word}": {spoken} in body must be of type {",".join(expected)}: "{word}"', field
+    )
 
 
 def _plain(limit: Any) -> str:
@@ -239,14 +238,14 @@ def _plain(limit: Any) -> str:
 
 
 def _counted(shape: Shape) -> frozenset[Shape]:
-    """The shapes in which something may be there twice: sets, lists by keys, and whatever holds one."""
+    """The shapes in which there can be duplicates: sets, lists by keys, and shapes that contain one."""
     below = [inner for inner in (*shape.fields.values(), shape.values, shape.items) if inner is not None]
-    found = frozenset().union(*(_counted(inner) for inner in below if not inner.name))
-    return found | {shape} if found or shape.is_set or shape.keys else found
+    result = frozenset().union(*(_counted(inner) for inner in below if not inner.name))
+    return result | {shape} if result or shape.is_set or shape.keys else result
 
 
 def _duplicates(value: Any, shape: Shape, path: str, counted: frozenset[Shape]) -> Iterator[Cause]:
-    """Items that a set or a list by keys holds twice."""
+    """The items that are in a set or a list by keys twice."""
     if shape not in counted:
         return
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Shape: what a value may look like, and how its parts are owned and merged.
+"""Shapes: the types of API objects, with the rules by which their parts are owned and merged.
 
 Built-in types are read from `shapes.txt`, one type a line (recorded by tests/contract/record_shapes.py from a real server):
 
@@ -24,7 +24,7 @@ ABSENT: Any = object()
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """One node of a type. Mutable only while it is being built, because types refer to themselves."""
+    """One node of a type. It changes only while it is built, because types refer to themselves."""
 
     type: str
     """`object`, `array`, `string`, `boolean`, `integer`, `number`, `any`, `quantity`, `int-or-string`, `time`, `bytes`."""
@@ -43,12 +43,12 @@ class Shape:
     """`!` always written, `^` always written and null where absent, `?` kept when zero, empty: dropped when zero."""
     default: Any = ABSENT
     defaults: dict[str, Any] = field(default_factory=dict)
-    """Those of the fields, in a custom kind."""
+    """The defaults of the fields, in a custom kind."""
     open: bool = False
     """Unknown fields are kept."""
     nullable: bool = False
     embedded: bool = False
-    """Holds a whole object with apiVersion, kind and metadata."""
+    """A whole object with apiVersion, kind and metadata."""
 
     def child(self, key: str) -> "Shape":
         """The shape below a key of an object."""
@@ -78,7 +78,7 @@ _LETTERS = {
 
 
 class _Table:
-    """The parsed table: types are built when first asked for, then filled, so that circles close."""
+    """The parsed table. A type is stored before its fields are built, because types refer to themselves."""
 
     def __init__(self, text: str) -> None:
         self.rows = dict(line.split(":", 1) for line in text.splitlines())

@@ -1,34 +1,32 @@
-"""StatusError: a refusal of the API, carrying the Status body that a real API server would send."""
+"""StatusError: a refusal of the API, with the Status that a real API server sends."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from engine import errors
 from engine.ids import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One field that is wrong: `reason` is Kubernetes' word for the sort of fault, `field` the path as users write it."""
+    """A fault of one field: `reason` is the machine-readable one of Kubernetes, `field` the path as users write it."""
 
     reason: str
     message: str
     field: str
 
     def __str__(self) -> str:
-        """The sentence that the Status message quotes."""
+        """The text in the message of the Status."""
         return f"{self.field}: {self.message}" if self.field else self.message
 
     def body(self) -> dict[str, str]:
-        """The cause as `details.causes` holds it."""
+        """The cause as an entry of `details.causes`."""
         return {"reason": self.reason, "message": self.message, "field": self.field}
 
 
 class StatusError(Exception):
-    """The API refuses; `body` is the whole Status, `code` its HTTP code, `retry_after` whole seconds and `warnings` texts for the
-    headers of those names."""
+    """A refusal. `body` is the Status, `code` its HTTP code; `retry_after` (whole seconds) and `warnings` become headers."""
 
     def __init__(
         self,
@@ -61,7 +59,7 @@ class StatusError(Exception):
 
 @contextmanager
 def warned(warnings: tuple[str, ...]) -> Iterator[None]:
-    """What was to be warned about is told with a refusal as well."""
+    """Add the warnings to a refusal that the block raises."""
     try:
         yield
     except StatusError as error:
@@ -70,7 +68,7 @@ def warned(warnings: tuple[str, ...]) -> Iterator[None]:
 
 
 def details_of(kind: Kind, name: str, **more: Any) -> dict[str, Any]:
-    """The `details` that point at one object of a resource."""
+    """The `details` of a Status about one object."""
     return {
         **({"name": name} if name else {}),
         **({"group": kind.group} if kind.group else {}),
@@ -85,7 +83,7 @@ def resource_text(kind: Kind) -> str:
 
 
 def not_found(kind: Kind, name: str) -> StatusError:
-    """404: no object of that name."""
+    """404: there is no such object."""
     return StatusError(404, "NotFound", f'{resource_text(kind)} "{name}" not found', details=details_of(kind, name))
 
 
@@ -95,7 +93,7 @@ def no_such_resource() -> StatusError:
 
 
 def already_exists(kind: Kind, name: str, *, dying: bool = False) -> StatusError:
-    """409: the name is taken, be it by an object on its way out."""
+    """409: the name is taken; with `dying`, by an object that is being deleted."""
     message = f'{"object is being deleted: " if dying else ""}{resource_text(kind)} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, details=details_of(kind, name))
 
@@ -104,21 +102,21 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 
 def conflict(kind: Kind, name: str, why: str = MODIFIED) -> StatusError:
-    """409: the object is not the one that the caller judged."""
+    """409: the object has changed since the caller read it."""
     return StatusError(
         409, "Conflict", f'Operation cannot be fulfilled on {resource_text(kind)} "{name}": {why}', details=details_of(kind, name)
     )
 
 
 def forbidden(kind: Kind, name: str, why: str, causes: Sequence[Cause] = ()) -> StatusError:
-    """403: admission says no."""
+    """403: admission refuses."""
     more = {"causes": [cause.body() for cause in causes]} if causes else {}
     subject = f'{resource_text(kind)} "{name}"' if name else resource_text(kind)
     return StatusError(403, "Forbidden", f"{subject} is forbidden: {why}", details=details_of(kind, name, **more))
 
 
 def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> StatusError:
-    """422: fields are wrong, each with its cause, in one message."""
+    """422: fields are invalid; the message lists all causes."""
     subject = f"{kind.name}.{kind.group}" if kind.group else kind.name
     texts = list(dict.fromkeys(str(cause) for cause in causes))
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -132,12 +130,12 @@ def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> StatusError:
 
 
 def bad_request(message: str) -> StatusError:
-    """400: what was sent cannot be read."""
+    """400: the request cannot be read."""
     return StatusError(400, "BadRequest", message)
 
 
 def expired(message: str, *, metadata: Mapping[str, Any] | None = None) -> StatusError:
-    """410: the revision asked for is forgotten."""
+    """410: the requested revision is no longer known."""
     return StatusError(410, "Expired", message, metadata=metadata)
 
 
@@ -147,32 +145,5 @@ def method_not_allowed() -> StatusError:
 
 
 def unsupported_media_type(message: str) -> StatusError:
-    """415: a body or patch of a sort that this resource does not take."""
+    """415: a body or patch of a type that the resource does not take."""
     return StatusError(415, "UnsupportedMediaType", message)
-
-
-_SITUATIONS: dict[str, type[errors.ClusterError]] = {
-    "AlreadyExists": errors.AlreadyExists,
-    "Conflict": errors.Conflict,
-    "Expired": errors.Expired,
-    "Gone": errors.Expired,
-}
-_CODES: dict[int, type[errors.ClusterError]] = {
-    400: errors.Invalid,
-    401: errors.Unauthorized,
-    403: errors.Forbidden,
-    404: errors.NotFound,
-    405: errors.Invalid,
-    409: errors.Conflict,
-    410: errors.Expired,
-    413: errors.Invalid,
-    415: errors.Invalid,
-    422: errors.Invalid,
-    429: errors.Throttled,
-}
-
-
-def as_cluster_error(error: StatusError) -> errors.ClusterError:
-    """The same refusal as the engine's clients speak of it."""
-    situation = _SITUATIONS.get(error.reason) or _CODES.get(error.code, errors.ServerFault)
-    return situation(error.message, status=error.body, retry_after=None if error.retry_after is None else float(error.retry_after))

@@ -1,4 +1,4 @@
-"""Structural schemas: what a CRD's schema makes of a custom object — a shape, pruned of unknown fields, with its defaults."""
+"""Structural schemas: the shape that a CRD's schema describes, and the pruning and defaulting of custom objects by it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ def root_shape(schema: Schema) -> Shape:
 
 
 def shape_of(schema: Schema) -> Shape:
-    """The shape that a schema describes. Lists are atomic unless the schema says otherwise."""
+    """The shape of a schema. Lists are atomic unless the schema says otherwise."""
     kind = schema.get("type", "")
     if schema.get("x-kubernetes-int-or-string"):
         kind = "int-or-string"
@@ -50,11 +50,11 @@ def shape_of(schema: Schema) -> Shape:
 
 
 _PLAIN = frozenset({str, int, float, bool})
-"""Values in which there is nothing to look for; most are of these."""
+"""Scalars, which are skipped: most values are."""
 
 
 def pruned(value: Any, shape: Shape, unknown: list[str], path: str = "") -> Any:
-    """The value without fields that its schema does not know; their paths are added to `unknown`. Shares what it keeps whole."""
+    """The value without the fields that its schema does not declare; their paths are added to `unknown`. Unchanged parts are shared."""
     if isinstance(value, Mapping):
         return _pruned_map(value, shape, unknown, path)
     if isinstance(value, list) and shape.items is not None:
@@ -64,7 +64,7 @@ def pruned(value: Any, shape: Shape, unknown: list[str], path: str = "") -> Any:
 
 
 def _pruned_map(value: Mapping[str, Any], shape: Shape, unknown: list[str], path: str) -> Any:
-    # An object in place of something else is not known either, field by field.
+    # Where the schema declares no object, every field is unknown.
     if shape.type == "any" or (shape.open and not shape.fields and shape.values is None):
         return value
     kept: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def _pruned_map(value: Mapping[str, Any], shape: Shape, unknown: list[str], path
             unknown.append(f"{path}.{key}" if path else key)
             changed = True
             continue
-        # A path below metadata is the reader's concern: that is a built-in type.
+        # Metadata is a built-in type and has been decoded before.
         if child is None or item.__class__ in _PLAIN or (key == "metadata" and not path):
             kept[key] = item
             continue
@@ -86,8 +86,8 @@ def _pruned_map(value: Mapping[str, Any], shape: Shape, unknown: list[str], path
 
 
 def defaulted(value: Any, shape: Shape, *, applied: bool = False) -> Any:
-    """The value with every default that its schema states. Nulls that may not be are taken as absent, unless they have been applied: such
-    a null is kept, and validation says what is wrong with it."""
+    """The value with the defaults of its schema. A null that is not allowed counts as absent; with `applied` it is kept, and validation
+    refuses it."""
     if isinstance(value, Mapping):
         return _defaulted_map(value, shape, applied)
     if isinstance(value, list) and shape.items is not None:

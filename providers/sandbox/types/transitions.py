@@ -1,25 +1,25 @@
-"""Transitions: what of a custom object may not change. Of CEL, the one rule `self == oldSelf` is understood.
+"""Transitions: the fields of a custom object that may not change. Of CEL only the rule `self == oldSelf` is evaluated.
 
-As in a real server a rule holds only where there was a value before and is one now: what is added or taken away as a whole passes.
+As in a real server, a field may still be added or removed: the rule compares two values.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
+from engine.paths import get
+from engine.resource import Body
 from providers.sandbox.types.status import Cause
-
-Body = Mapping[str, Any]
 
 
 class Transition(NamedTuple):
-    """A field that must stay as it is, and the words for who changes it."""
+    """A field that may not change, and the message for a change."""
 
     path: tuple[str, ...]
     message: str
 
 
 def transitions(schema: Body, path: tuple[str, ...] = ()) -> Iterator[Transition]:
-    """Every such field of a schema; those inside lists and maps of any keys are left out."""
+    """The fields of a schema that may not change; those in lists and in maps of any keys are left out."""
     for rule in schema.get("x-kubernetes-validations") or ():
         if "".join(str(rule.get("rule", "")).split()) == "self==oldSelf":
             yield Transition(path, str(rule.get("message") or f"failed rule: {rule['rule']}"))
@@ -27,17 +27,11 @@ def transitions(schema: Body, path: tuple[str, ...] = ()) -> Iterator[Transition
         yield from transitions(field, (*path, name))
 
 
-def transition_faults(found: tuple[Transition, ...], new: Body, old: Body) -> list[Cause]:
-    """What has changed and must not."""
-    pairs = [(one, _at(new, one.path), _at(old, one.path)) for one in found]
+def transition_faults(fixed: tuple[Transition, ...], new: Body, old: Body) -> list[Cause]:
+    """The fields that have changed although they may not."""
+    values = [(field, get(new, field.path), get(old, field.path)) for field in fixed]
     return [
-        Cause("FieldValueInvalid", f"Invalid value: {one.message}", ".".join(one.path) or "<nil>")
-        for one, now, before in pairs
+        Cause("FieldValueInvalid", f"Invalid value: {field.message}", ".".join(field.path) or "<nil>")
+        for field, now, before in values
         if now is not None and before is not None and now != before
     ]
-
-
-def _at(body: Any, path: tuple[str, ...]) -> Any:
-    for name in path:
-        body = body.get(name) if isinstance(body, Mapping) else None
-    return body

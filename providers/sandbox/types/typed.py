@@ -1,6 +1,6 @@
-"""Typed values: what server-side apply does with two bodies of one shape: name their fields, compare, merge, and take fields out.
+"""Typed values: the operations of server-side apply on bodies of one shape: field sets, comparison, merge, removal of fields.
 
-Absent is not null here: `ABSENT` stands for a side that has nothing at a place. Bodies are shared, never changed.
+Absent differs from null: `ABSENT` is the value of a side that does not have a field. Bodies are shared and never changed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from providers.sandbox.types import fields, gotext
+from providers.sandbox.types import fields, go_format
 from providers.sandbox.types.fields import Fields
 from providers.sandbox.types.shapes import ABSENT, Shape
 
@@ -19,7 +19,7 @@ class SchemaFault(Exception):
 
 
 def _form(value: Any, shape: Shape) -> str:
-    """`map`, `list` or `leaf`: how the value is walked."""
+    """`map`, `list` or `leaf`: how the value is traversed."""
     if isinstance(value, Mapping):
         return "leaf" if shape.atomic and shape.type == "object" else "map"
     if isinstance(value, list):
@@ -27,8 +27,8 @@ def _form(value: Any, shape: Shape) -> str:
     return "leaf"
 
 
-def _walked(left: Any, right: Any, shape: Shape) -> str:
-    """How two sides are walked together; null and absent take the other side's form, and two empty sides are one leaf."""
+def _common_form(left: Any, right: Any, shape: Shape) -> str:
+    """How two sides are traversed together. Null and absent take the form of the other side; two empty sides are a leaf."""
     empties = [not value for value in (left, right) if isinstance(value, Mapping | list)]
     if not empties or all(empties):
         return "leaf"
@@ -55,14 +55,14 @@ def item_step(item: Any, shape: Shape) -> str:
 
 
 def _key_default(shape: Shape) -> Any:
-    """What a key is taken to be where it is left out: its default, or the zero of a field that is always written."""
+    """The value of a key that is left out: its default, or the zero value of a field that is always written."""
     if shape.default is not ABSENT or shape.presence != "!":
         return shape.default
     return "" if shape.type == "string" else 0
 
 
 def _steps(items: Any, shape: Shape) -> dict[str, Any]:
-    """Items by their steps; of several that are the same, the first."""
+    """The items by their steps; of duplicates the first."""
     steps: dict[str, Any] = {}
     for item in items or ():
         steps.setdefault(item_step(item, shape), item)
@@ -70,7 +70,7 @@ def _steps(items: Any, shape: Shape) -> dict[str, Any]:
 
 
 def check(value: Any, shape: Shape) -> None:
-    """Refuse what an apply patch may not hold: undeclared fields, lists with two items of one key. Raises `SchemaFault` with all of it."""
+    """Raises `SchemaFault` with all faults of an apply patch: undeclared fields, wrong types, lists with two items of one key."""
     if faults := list(_faults(value, shape, "")):
         raise SchemaFault(faults[0] if len(faults) == 1 else "\n  ".join(("errors:", *faults)))
 
@@ -83,12 +83,12 @@ def _faults(value: Any, shape: Shape, path: str) -> Iterator[str]:
             else:
                 yield from _faults(item, shape.child(key), f"{path}.{key}")
     elif isinstance(value, list) and shape.type == "array":
-        seen: set[str] = set()
+        steps: set[str] = set()
         for i, item in enumerate(value):
             where = f"{path}[{i}]"
             if not shape.atomic:
                 try:
-                    where, seen = _checked_item(item, shape, path, i, seen)
+                    where, steps = _checked_item(item, shape, path, i, steps)
                 except SchemaFault as fault:
                     yield str(fault)
                     continue
@@ -97,42 +97,42 @@ def _faults(value: Any, shape: Shape, path: str) -> Iterator[str]:
         yield f"{path}: expected {expected}"
 
 
-def _checked_item(item: Any, shape: Shape, path: str, index: int, seen: set[str]) -> tuple[str, set[str]]:
+def _checked_item(item: Any, shape: Shape, path: str, index: int, steps: set[str]) -> tuple[str, set[str]]:
     try:
         step = item_step(item, shape)
     except SchemaFault as fault:
         raise SchemaFault(f"{path}: element {index}: {fault}") from None
     where = f"{path}{fields.dotted((step,))}"
-    if step in seen:
+    if step in steps:
         raise SchemaFault(f"{path}: duplicate entries for key {fields.dotted((step,))}")
-    return where, seen | {step}
+    return where, steps | {step}
 
 
 def _mismatch(value: Any, shape: Shape) -> str:
-    """What was expected and what there is, if they differ: each type tells it in another notation of Go's."""
+    """The expected type and the value, if they do not fit. The server prints each type in another notation of Go."""
     match shape.type:
         case "object":
-            return "" if isinstance(value, Mapping) else f"map, got &{{{gotext.plain(value)}}}"
+            return "" if isinstance(value, Mapping) else f"map, got &{{{go_format.plain(value)}}}"
         case "array":
-            return "" if isinstance(value, list) else f"list, got &{{{gotext.plain(value)}}}"
+            return "" if isinstance(value, list) else f"list, got &{{{go_format.plain(value)}}}"
         case "boolean":
-            return "" if isinstance(value, bool) else f"boolean, got &{{{gotext.plain(value)}}}"
+            return "" if isinstance(value, bool) else f"boolean, got &{{{go_format.plain(value)}}}"
         case "integer" | "number":
             number = isinstance(value, int | float) and not isinstance(value, bool)
-            return "" if number else f"numeric (int or float), got {gotext.type_of(value)}"
+            return "" if number else f"numeric (int or float), got {go_format.go_type(value)}"
         case "string" | "bytes":
-            return "" if isinstance(value, str) else f"string, got &value.valueUnstructured{{Value:{gotext.syntax(value)}}}"
+            return "" if isinstance(value, str) else f"string, got &value.valueUnstructured{{Value:{go_format.go_syntax(value)}}}"
     return ""
 
 
 def field_set(value: Any, shape: Shape) -> Fields:
-    """The fields that a configuration names, as an applier owns them."""
+    """The fields of a configuration, which its applier owns."""
     made = _named(value, shape)
     return made if isinstance(made, dict) else {}
 
 
 def _named(value: Any, shape: Shape) -> Fields | None:
-    """The set below one place; None: the place itself is the member."""
+    """The set below a value; None: the value itself is the member."""
     match _form(value, shape):
         case "map":
             result: Fields = {}
@@ -149,7 +149,7 @@ def _named(value: Any, shape: Shape) -> Fields | None:
 
 @dataclass(slots=True)
 class Comparison:
-    """What became of fields between two bodies."""
+    """The fields that differ between two bodies."""
 
     added: Fields
     removed: Fields
@@ -161,7 +161,7 @@ class Comparison:
 
 
 def compare(old: Any, new: Any, shape: Shape) -> Comparison:
-    """Every field added, removed or modified."""
+    """The fields that were added, removed or modified."""
     result = Comparison({}, {}, {})
     for key in _either(old, new):
         _compare_at(f"f:{key}", old.get(key, ABSENT), new.get(key, ABSENT), shape.child(key), result)
@@ -176,16 +176,16 @@ def _compare_at(step: str, old: Any, new: Any, shape: Shape, into: Comparison) -
     if old is new:
         return
     below = Comparison({}, {}, {})
-    walked = _walked(old, new, shape)
-    if walked == "map":
+    form = _common_form(old, new, shape)
+    if form == "map":
         left, right = _mapping(old), _mapping(new)
         for key in _either(left, right):
             _compare_at(f"f:{key}", left.get(key, ABSENT), right.get(key, ABSENT), shape.child(key), below)
-    elif walked == "list":
+    elif form == "list":
         left, right = _steps(_items(old), shape), _steps(_items(new), shape)
         for item in _either(left, right):
             _compare_at(item, left.get(item, ABSENT), right.get(item, ABSENT), shape.item, below)
-    changed = walked == "leaf" and old is not ABSENT and new is not ABSENT and not _same(old, new)
+    changed = form == "leaf" and old is not ABSENT and new is not ABSENT and not _same(old, new)
     for itself, inner, target in (
         (old is ABSENT, below.added, into.added),
         (new is ABSENT, below.removed, into.removed),
@@ -208,12 +208,12 @@ def _items(value: Any) -> list[Any]:
 
 
 def merge(live: Any, config: Any, shape: Shape) -> Any:
-    """The live body with everything that the configuration says."""
+    """The live body with the configuration merged into it."""
     if config is ABSENT:
         return live
     if live is ABSENT and not isinstance(config, Mapping | list):
         return config
-    match _walked(live, config, shape):
+    match _common_form(live, config, shape):
         case "map":
             left, right = _mapping(live), _mapping(config)
             return {key: merge(left.get(key, ABSENT), right.get(key, ABSENT), shape.child(key)) for key in _either(left, right)}
@@ -223,22 +223,22 @@ def merge(live: Any, config: Any, shape: Shape) -> Any:
 
 
 def _merge_list(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
-    """Items of both sides; shared ones in the configuration's order, the live side's own ones where they stood between them."""
+    """The items of both sides: shared ones in the order of the configuration, the others of the live side at their places between them."""
     left, right = _steps(live, shape), _steps(config, shape)
     shared = [step for step in right if step in left]
-    ours, theirs = list(left), list(right)
+    live_steps, config_steps = list(left), list(right)
     merged: dict[str, Any] = {}
     i = j = 0
-    while i < len(ours) or j < len(theirs):
-        if i < len(ours) and ours[i] in merged:
+    while i < len(live_steps) or j < len(config_steps):
+        if i < len(live_steps) and live_steps[i] in merged:
             i += 1
-        elif i < len(ours) and ours[i] not in right:
-            merged[ours[i]] = left[ours[i]]
+        elif i < len(live_steps) and live_steps[i] not in right:
+            merged[live_steps[i]] = left[live_steps[i]]
             i += 1
-        elif i < len(ours) and j < len(theirs) and ours[i] != theirs[j] and shared and shared[0] != ours[i]:
+        elif i < len(live_steps) and j < len(config_steps) and live_steps[i] != config_steps[j] and shared and shared[0] != live_steps[i]:
             i += 1
-        elif j < len(theirs):
-            step = theirs[j]
+        elif j < len(config_steps):
+            step = config_steps[j]
             merged[step] = merge(left.get(step, ABSENT), right[step], shape.item)
             shared = shared[1:] if shared and shared[0] == step else shared
             j += 1
@@ -247,15 +247,15 @@ def _merge_list(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
     return list(merged.values())
 
 
-def remove(value: Any, gone: Fields, shape: Shape) -> Any:
-    """The body without the members of a set; what becomes empty by that is null, as the server has it."""
-    if not gone or not value:
+def remove(value: Any, removed: Fields, shape: Shape) -> Any:
+    """The body without the members of a set. What becomes empty by that is null, as in the server."""
+    if not removed or not value:
         return value
     match _form(value, shape):
         case "map":
             kept = {}
             for key, item in value.items():
-                below = gone.get(f"f:{key}")
+                below = removed.get(f"f:{key}")
                 if below is None:
                     kept[key] = item
                 elif not fields.is_member(below):
@@ -264,7 +264,7 @@ def remove(value: Any, gone: Fields, shape: Shape) -> Any:
         case "list":
             items = []
             for item in value:
-                below = gone.get(item_step(item, shape))
+                below = removed.get(item_step(item, shape))
                 if below is None:
                     items.append(item)
                 elif not fields.is_member(below):

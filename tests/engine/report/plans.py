@@ -1,4 +1,4 @@
-"""Plans made by hand, for reports to be written of."""
+"""Handmade plans for tests of reports."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ ROOT = ResourceId("grove.io", "PodCliqueSet", "default", "simple")
 
 
 def pod(name: str) -> ResourceId:
-    """A pod of the root's namespace."""
+    """A pod in the root's namespace."""
     return ResourceId("", "Pod", "default", name)
 
 
-def operation(verb: Verb, id: ResourceId, why: str = "it is asked for", cause: Cause = Cause.INTENT, **rest: Any) -> Operation:
+def operation(verb: Verb, id: ResourceId, why: str = "its template has changed", cause: Cause = Cause.INTENT, **rest: Any) -> Operation:
     """An operation with a reason."""
     return Operation(verb, id, why, cause, **rest)
 
@@ -27,12 +27,12 @@ def patch(id: ResourceId, *changes: Change, why: str = "the template changed") -
 
 
 def change(path: str, old: Any, new: Any, cause: Cause = Cause.INTENT) -> Change:
-    """A line of a diff; the path in dots."""
+    """A changed field; the path in dots."""
     return Change(tuple(path.split(".")), old, new, cause)
 
 
 def replica_of(root: ResourceId, child: ResourceId) -> str:
-    """The part that a name such as `simple-3-worker` speaks of."""
+    """The part of a child, read from a name such as `simple-3-worker`."""
     rest = child.name.removeprefix(root.name).split("-")
     return f"replica {rest[1]}" if len(rest) > 1 and rest[1].isdecimal() else ""
 

@@ -1,4 +1,4 @@
-"""A cluster of dictionaries: it keeps what it is told, remembers in which order, and fails when asked to."""
+"""Fakes: a provider over a dictionary that records its calls and fails on demand, and builders of operations and plans."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -20,11 +20,9 @@ from engine.verb import Verb
 ROOT = Kind("example.io", "v1", "Root", "roots", status=True)
 LEAF = Kind("example.io", "v1", "Leaf", "leaves", status=True)
 SCOPE = Scope((ROOT,), (LEAF,), "app=ours")
-LOST = "lost"
-"""A failure that happens after the write: only the answer does not arrive."""
 
 
-class Shelf:
+class FakeProvider:
     """A `Provider` over a dictionary."""
 
     def __init__(self, *bodies: Body) -> None:
@@ -32,49 +30,52 @@ class Shelf:
         self.revision = 0
         self.started: list[str] = []
         self.writes: Counter[Verb] = Counter()
-        self.unseeing: list[ClusterError] = []
-        """What the next looks answer with."""
+        self.observe_errors: list[ClusterError] = []
+        """What the next observations raise, one after the other."""
         self.ended: list[str] = []
-        self.looked: list[ResourceId] = []
+        self.got: list[ResourceId] = []
+        """The objects that were read one by one."""
+        self.get_errors: dict[ResourceId, ClusterError] = {}
+        """Object -> what reading it raises."""
         self.events: list[Event] = []
         self.incomplete: dict[str, str] = {}
         self.failing: dict[str, list[Exception]] = defaultdict(list)
-        """Key of an operation -> what its next calls answer with."""
-        self.losing: dict[str, ClusterError] = {}
-        """Key of an operation -> what it answers with after it has been done."""
+        """Key of an operation -> what its next calls raise."""
+        self.lost_answers: dict[str, ClusterError] = {}
+        """Key of an operation -> what its next call raises after it has been done."""
         self.gates: dict[str, anyio.Event] = {}
-        """Key of an operation -> what it waits for before it answers."""
+        """Key of an operation -> the event it waits for before it answers."""
         self.on_call: Callable[[str], None] = lambda key: None
-        self.under_way = 0
-        self.most_under_way = 0
+        self.in_progress = 0
+        self.most_in_progress = 0
         for body in bodies:
             self.put(body)
 
     def put(self, body: Body) -> dict[str, Any]:
-        """Have this object, however it came here."""
+        """Store an object, as another writer would."""
         self.revision += 1
-        seen = live(body)
-        before = self.objects.get(seen.id, {}).get("metadata", {})
+        id = live(body).id
+        before = self.objects.get(id, {}).get("metadata", {})
         uid = before.get("uid") or f"uid-{self.revision}"
         metadata = {"uid": uid, "generation": 1, **body["metadata"], "resourceVersion": str(self.revision)}
-        self.objects[seen.id] = {**body, "metadata": metadata}
-        return self.objects[seen.id]
+        self.objects[id] = {**body, "metadata": metadata}
+        return self.objects[id]
 
     async def observe(self, scope: Scope) -> Observation:
-        """All there is, but for the kinds that cannot be seen."""
-        if self.unseeing:
-            raise self.unseeing.pop(0)
-        seen = [live(body) for body in self.objects.values()]
-        roots = [one for one in seen if one.id.kind == ROOT.name]
-        children = [one for one in seen if one.id.kind != ROOT.name and one.id.kind not in self.incomplete]
+        """All objects, without the kinds that are incomplete."""
+        if self.observe_errors:
+            raise self.observe_errors.pop(0)
+        lives = [live(body) for body in self.objects.values()]
+        roots = [each for each in lives if each.id.kind == ROOT.name]
+        children = [each for each in lives if each.id.kind != ROOT.name and each.id.kind not in self.incomplete]
         return Observation(roots, children, dict(self.incomplete))
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
-        """Do it, or fail as asked."""
+        """Do it, or raise what was prepared for it."""
         self.started.append(operation.key)
         self.writes[operation.verb] += 1
-        self.under_way += 1
-        self.most_under_way = max(self.most_under_way, self.under_way)
+        self.in_progress += 1
+        self.most_in_progress = max(self.most_in_progress, self.in_progress)
         try:
             self.on_call(operation.key)
             await anyio.lowlevel.checkpoint()
@@ -83,32 +84,34 @@ class Shelf:
             if failures := self.failing.get(operation.key):
                 raise failures.pop(0)
             done = self._do(operation, uids)
-            if lost := self.losing.pop(operation.key, None):
+            if lost := self.lost_answers.pop(operation.key, None):
                 raise lost
             return done
         finally:
-            self.under_way -= 1
+            self.in_progress -= 1
             self.ended.append(operation.key)
 
     def _do(self, operation: Operation, uids: Mapping[ResourceId, str]) -> dict[str, Any] | None:
-        there = self.objects.get(operation.id)
+        existing = self.objects.get(operation.id)
         if operation.verb is Verb.CREATE:
-            if there:
+            if existing:
                 raise AlreadyExists(f"{operation.id} already exists")
             owners = [_owner(reference, uids) for reference in operation.owners]
             return self.put({**operation.body, "metadata": {**operation.body["metadata"], "ownerReferences": owners}})
         if operation.verb is Verb.DELETE:
             self.objects.pop(operation.id, None)
             return None
-        if not there:
+        if not existing:
             raise NotFound(f"{operation.id} not found")
-        if operation.expect.revision not in ("", there["metadata"]["resourceVersion"]):
+        if operation.expect.revision not in ("", existing["metadata"]["resourceVersion"]):
             raise Conflict(f"{operation.id} has changed")
-        return self.put(merge_patch(there, operation.body))
+        return self.put(merge_patch(existing, operation.body))
 
-    async def look(self, id: ResourceId) -> Live | None:
-        """That object."""
-        self.looked.append(id)
+    async def get(self, id: ResourceId) -> Live | None:
+        """The object, or None."""
+        self.got.append(id)
+        if error := self.get_errors.get(id):
+            raise error
         return live(self.objects[id]) if id in self.objects else None
 
     async def record(self, event: Event) -> None:
@@ -116,7 +119,7 @@ class Shelf:
         self.events.append(event)
 
     async def serves(self, kind: Kind) -> bool:
-        """All of it."""
+        """Yes."""
         return True
 
 
@@ -143,18 +146,18 @@ def root(name: str = "root") -> ResourceId:
 
 
 def create(name: str, *after: str, owner: ResourceId | str | None = None) -> Operation:
-    """Make a leaf, after others are made; `owner` is a name (of a leaf made by the same plan) or the uid of the root as `uid-…`."""
+    """Create a leaf after other leaves. `owner`: the id of a leaf that the same plan creates, or the uid of the root."""
     references: tuple[BoundOwner, ...] = ()
     if isinstance(owner, ResourceId):
         references = (BoundOwner(Owner(owner, LEAF.api_version), Unknown(owner)),)
     elif owner:
         references = (BoundOwner(Owner(root(), ROOT.api_version), owner),)
     edges = frozenset(operation_key(Verb.CREATE, leaf(each)) for each in after)
-    return Operation(Verb.CREATE, leaf(name), "wanted", Cause.INTENT, body(LEAF, name), references, after=edges)
+    return Operation(Verb.CREATE, leaf(name), "missing", Cause.INTENT, body(LEAF, name), references, after=edges)
 
 
 def change(verb: Verb, id: ResourceId, fields: Body, *, revision: str = "", after: Iterable[str] = ()) -> Operation:
-    """Patch, or write the status of, an object."""
+    """Change an object, or its status."""
     return Operation(verb, id, "differs", Cause.DRIFT, fields, expect=Expect(revision=revision), after=frozenset(after))
 
 

@@ -1,4 +1,4 @@
-"""A stage: an orchard, a clock that is turned by hand, and somebody who ripens leaves."""
+"""A stage: a fake provider, a virtual clock, a lease and an engine with the toy blueprint."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, cast
@@ -8,42 +8,41 @@ import anyio
 from engine.runtime.client import Client
 from engine.runtime.lease import Lease
 from engine.runtime.passes import Engine
-from engine.runtime.session import Report, sync
+from engine.runtime.session import SyncReport, sync
 from providers.sandbox.clock import VirtualClock
-from tests.engine.runtime.fakes import SCOPE, Shelf
+from tests.engine.runtime.fakes import SCOPE, FakeProvider
 from tests.engine.runtime.leases import Leases
-from tests.engine.runtime.orchard import Orchard, ripen
+from tests.engine.runtime.toy import Toy, make_ready
 
 
 class Stage:
-    """A shelf, a clock, and somebody who ripens leaves."""
+    """Everything that a session or a loop needs, and a background task that makes leaves ready."""
 
     def __init__(self, *bodies: dict[str, Any]) -> None:
-        self.shelf = Shelf(*bodies)
+        self.provider = FakeProvider(*bodies)
         self.clock = VirtualClock()
         self.leases = Leases()
-        self.engine = Engine(self.shelf, self.clock, SCOPE, (Orchard(),), None)
+        self.engine = Engine(self.provider, self.clock, SCOPE, (Toy(),), None)
         self.lease = Lease(cast(Client, self.leases), self.clock, "default", "engine", "us")
-        self.reports: list[Report] = []
-        self.ripening: Callable[[], Coroutine[Any, Any, None]] = lambda: ripen(self.shelf, self.clock)
+        self.background: Callable[[], Coroutine[Any, Any, None]] = lambda: make_ready(self.provider, self.clock)
 
-    async def sync(self, **options: Any) -> Report:
-        """Run a session to its end, as fast as the clock can be turned."""
+    async def sync(self, **options: Any) -> SyncReport:
+        """Run a session to its end in virtual time."""
         return await self.play(lambda: sync(self.engine, self.lease, **options))
 
-    async def play(self, session: Callable[[], Awaitable[Report]]) -> Report:
-        """Run this session to its end."""
-        reports: list[Report] = []
+    async def play(self, session: Callable[[], Awaitable[SyncReport]]) -> SyncReport:
+        """Run this session to its end in virtual time, beside the background task."""
+        reports: list[SyncReport] = []
 
-        async def note() -> None:
+        async def run() -> None:
             reports.append(await session())
 
         async with anyio.create_task_group() as group:
-            group.start_soon(self.ripening)
-            group.start_soon(note)
+            group.start_soon(self.background)
+            group.start_soon(run)
             await self.clock.run_until(lambda: bool(reports))
             group.cancel_scope.cancel()
         return reports[0]
 
     async def never(self) -> None:
-        """Nothing ripens."""
+        """A background task in which no leaf becomes ready."""

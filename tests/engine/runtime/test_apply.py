@@ -1,4 +1,4 @@
-"""Apply: what a plan's edges promise, and what becomes of each answer."""
+"""Apply: operations follow the edges of their plan, and each answer of the server becomes a result."""
 
 from collections.abc import Sequence
 
@@ -10,24 +10,25 @@ from hypothesis import strategies as st
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Throttled, Unreachable
 from engine.operation import Operation
 from engine.plan import Plan
+from engine.resource import NOW
 from engine.result import Outcome, Result
-from engine.runtime.apply import ATTEMPTS, SILENCE, apply
+from engine.runtime.apply import ATTEMPTS, MAX_UNANSWERED, apply
 from engine.verb import Verb
 from providers.sandbox.clock import VirtualClock
-from tests.engine.runtime.fakes import LEAF, ROOT, Shelf, body, change, create, leaf, plan, root
+from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body, change, create, leaf, plan, root
 
 pytestmark = pytest.mark.anyio
 
 
-async def outcomes(shelf: Shelf, *plans: Plan, concurrency: int = 24) -> dict[str, Outcome]:
-    """How each object's operation ended."""
-    results = await apply(plans, shelf, VirtualClock(), concurrency=concurrency)
+async def outcomes(provider: FakeProvider, *plans: Plan, concurrency: int = 24) -> dict[str, Outcome]:
+    """Name of the object -> the outcome of its operation."""
+    results = await apply(plans, provider, VirtualClock(), concurrency=concurrency)
     return {result.operation.id.name: result.outcome for result in results}
 
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[list[Operation], dict[str, set[str]]]:
-    """Creates with edges to earlier ones, in any order, and the edges by name."""
+    """Creates with edges to earlier ones, shuffled; and the edges by name."""
     count = draw(st.integers(1, 12))
     names = [f"leaf-{number}" for number in range(count)]
     edges = {name: set(draw(st.lists(st.sampled_from(names[:place]), max_size=3))) if place else set() for place, name in enumerate(names)}
@@ -36,48 +37,48 @@ def graphs(draw: st.DrawFn) -> tuple[list[Operation], dict[str, set[str]]]:
 
 
 @given(graphs(), st.integers(1, 5))
-def test_every_operation_begins_after_the_end_of_what_it_comes_after(
+def test_every_operation_starts_after_the_end_of_those_in_its_after(
     drawn: tuple[Sequence[Operation], dict[str, set[str]]], concurrency: int
 ) -> None:
     operations, edges = drawn
-    shelf = Shelf()
+    provider = FakeProvider()
     order: list[str] = []
-    shelf.on_call = lambda key: order.append(f"begin {key.rpartition('/')[2]}")
+    provider.on_call = lambda key: order.append(f"start {key.rpartition('/')[2]}")
 
-    def note(result: Result) -> None:
+    def record(result: Result) -> None:
         order.append(f"end {result.operation.id.name}")
 
-    async def walk() -> list[Result]:
-        return await apply([plan(*operations)], shelf, VirtualClock(), concurrency=concurrency, on_result=note)
+    async def run() -> list[Result]:
+        return await apply([plan(*operations)], provider, VirtualClock(), concurrency=concurrency, on_result=record)
 
-    results = anyio.run(walk)
+    results = anyio.run(run)
 
     assert {result.outcome for result in results} == {Outcome.DONE}
     assert len(results) == len(operations)
-    assert shelf.most_under_way <= concurrency
+    assert provider.most_in_progress <= concurrency
     for name, before in edges.items():
-        assert all(order.index(f"end {each}") < order.index(f"begin {name}") for each in before)
+        assert all(order.index(f"end {each}") < order.index(f"start {name}") for each in before)
 
 
-async def test_an_operation_begins_as_soon_as_its_own_dependencies_are_done() -> None:
-    shelf = Shelf()
+async def test_an_operation_starts_as_soon_as_its_own_dependencies_are_done() -> None:
+    provider = FakeProvider()
     slow = create("slow")
-    shelf.gates[slow.key] = anyio.Event()
-    shelf.on_call = lambda key: shelf.gates[slow.key].set() if "after-fast" in key else None
+    provider.gates[slow.key] = anyio.Event()
+    provider.on_call = lambda key: provider.gates[slow.key].set() if "after-fast" in key else None
 
     with anyio.fail_after(5):
-        done = await outcomes(shelf, plan(slow, create("fast"), create("after-fast", "fast")))
+        ended = await outcomes(provider, plan(slow, create("fast"), create("after-fast", "fast")))
 
-    assert set(done.values()) == {Outcome.DONE}
+    assert set(ended.values()) == {Outcome.DONE}
 
 
-async def test_what_comes_after_a_failure_is_skipped_and_the_rest_goes_on() -> None:
-    shelf = Shelf()
+async def test_dependents_of_a_failed_operation_are_skipped_and_the_others_are_done() -> None:
+    provider = FakeProvider()
     failing = create("failing")
-    shelf.failing[failing.key] = [Invalid("spec.size: must be positive")]
+    provider.failing[failing.key] = [Invalid("spec.size: must be positive")]
 
     results = await apply(
-        [plan(failing, create("child", "failing"), create("grandchild", "child", "other"), create("other"))], shelf, VirtualClock()
+        [plan(failing, create("child", "failing"), create("grandchild", "child", "other"), create("other"))], provider, VirtualClock()
     )
 
     by_name = {result.operation.id.name: result for result in results}
@@ -92,63 +93,63 @@ async def test_what_comes_after_a_failure_is_skipped_and_the_rest_goes_on() -> N
 
 
 async def test_a_forbidden_operation_fails_alone() -> None:
-    shelf = Shelf()
-    shelf.failing[create("secret").key] = [Forbidden("may not create")]
+    provider = FakeProvider()
+    provider.failing[create("secret").key] = [Forbidden("may not create")]
 
-    done = await outcomes(shelf, plan(create("secret")), plan(create("plain"), name="other"))
+    ended = await outcomes(provider, plan(create("secret")), plan(create("plain"), name="other"))
 
-    assert done == {"secret": Outcome.FAILED, "plain": Outcome.DONE}
+    assert ended == {"secret": Outcome.FAILED, "plain": Outcome.DONE}
 
 
-async def test_the_uid_of_an_owner_made_by_the_plan_reaches_its_children() -> None:
-    shelf = Shelf()
+async def test_children_get_the_uid_of_an_owner_that_the_same_plan_creates() -> None:
+    provider = FakeProvider()
 
-    await outcomes(shelf, plan(create("parent"), create("child", "parent", owner=leaf("parent"))))
+    await outcomes(provider, plan(create("parent"), create("child", "parent", owner=leaf("parent"))))
 
-    owner = shelf.objects[leaf("child")]["metadata"]["ownerReferences"][0]
-    assert owner["uid"] == shelf.objects[leaf("parent")]["metadata"]["uid"]
+    owner = provider.objects[leaf("child")]["metadata"]["ownerReferences"][0]
+    assert owner["uid"] == provider.objects[leaf("parent")]["metadata"]["uid"]
 
 
 async def test_thousands_of_operations_share_a_few_workers() -> None:
-    shelf = Shelf()
+    provider = FakeProvider()
 
-    done = await outcomes(shelf, plan(*(create(f"leaf-{number}") for number in range(4500))), concurrency=24)
+    ended = await outcomes(provider, plan(*(create(f"leaf-{number}") for number in range(4500))), concurrency=24)
 
-    assert len(done) == 4500
-    assert shelf.most_under_way == 24
-
-
-async def test_an_empty_plan_calls_nobody() -> None:
-    shelf = Shelf()
-
-    assert await outcomes(shelf, plan()) == {}
-    assert shelf.started == []
+    assert len(ended) == 4500
+    assert provider.most_in_progress == 24
 
 
-@pytest.mark.parametrize("error", [Unreachable("cut"), ServerFault("etcd is away"), AlreadyExists("there")])
+async def test_an_empty_plan_sends_nothing() -> None:
+    provider = FakeProvider()
+
+    assert await outcomes(provider, plan()) == {}
+    assert provider.started == []
+
+
+@pytest.mark.parametrize("error", [Unreachable("no answer"), ServerFault("etcd is down"), AlreadyExists("exists")])
 async def test_a_create_whose_answer_was_lost_is_done(error: ClusterError) -> None:
-    shelf = Shelf(body(ROOT, "root"))
-    made = create("leaf", owner=shelf.objects[root()]["metadata"]["uid"])
-    shelf.losing[made.key] = error
+    provider = FakeProvider(body(ROOT, "root"))
+    operation = create("leaf", owner=provider.objects[root()]["metadata"]["uid"])
+    provider.lost_answers[operation.key] = error
 
-    results = await apply([plan(made, create("next", "leaf"))], shelf, VirtualClock())
+    results = await apply([plan(operation, create("next", "leaf"))], provider, VirtualClock())
 
     assert [result.outcome for result in results] == [Outcome.DONE, Outcome.DONE]
     assert results[0].live is not None
-    assert results[0].live["metadata"]["uid"] == shelf.objects[leaf("leaf")]["metadata"]["uid"]
-    assert shelf.started.count(made.key) == 1
+    assert results[0].live["metadata"]["uid"] == provider.objects[leaf("leaf")]["metadata"]["uid"]
+    assert provider.started.count(operation.key) == 1
 
 
-async def test_a_create_that_did_not_happen_has_failed() -> None:
-    shelf = Shelf()
-    shelf.failing[create("leaf").key] = [ServerFault("etcd is away")]
+async def test_a_create_without_an_object_afterwards_has_failed() -> None:
+    provider = FakeProvider()
+    provider.failing[create("leaf").key] = [ServerFault("etcd is down")]
 
-    assert await outcomes(shelf, plan(create("leaf"))) == {"leaf": Outcome.FAILED}
-    assert shelf.looked == [leaf("leaf")]
+    assert await outcomes(provider, plan(create("leaf"))) == {"leaf": Outcome.FAILED}
+    assert provider.got == [leaf("leaf")]
 
 
 @pytest.mark.parametrize(
-    ("there", "holder"),
+    ("existing", "message"),
     [
         ({"labels": {"app": "theirs"}, "owner": "uid-1"}, "belongs to Root/root"),
         ({"labels": {"app": "ours"}, "owner": "uid-of-another"}, "belongs to Root/root"),
@@ -156,128 +157,161 @@ async def test_a_create_that_did_not_happen_has_failed() -> None:
         ({"labels": {"app": "ours"}, "owner": "uid-1", "deleting": True}, "still being deleted"),
     ],
 )
-async def test_a_name_held_by_another_is_told_and_handed_back(there: dict[str, object], holder: str) -> None:
-    held = body(LEAF, "leaf", labels=there["labels"])  # type: ignore[arg-type]
-    if there["owner"]:
-        held["metadata"]["ownerReferences"] = [{"kind": "Root", "name": "root", "uid": there["owner"], "controller": True}]
-    if there.get("deleting"):
-        held["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    shelf = Shelf(body(ROOT, "root"), held)
+async def test_a_taken_name_is_a_conflict_with_the_existing_object(existing: dict[str, object], message: str) -> None:
+    taken = body(LEAF, "leaf", labels=existing["labels"])  # type: ignore[arg-type]
+    if existing["owner"]:
+        taken["metadata"]["ownerReferences"] = [{"kind": "Root", "name": "root", "uid": existing["owner"], "controller": True}]
+    if existing.get("deleting"):
+        taken["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    provider = FakeProvider(body(ROOT, "root"), taken)
 
-    result = (await apply([plan(create("leaf", owner="uid-1"))], shelf, VirtualClock()))[0]
+    result = (await apply([plan(create("leaf", owner="uid-1"))], provider, VirtualClock()))[0]
 
     assert result.outcome is Outcome.CONFLICT
-    assert holder in str(result.error)
-    assert result.live == shelf.objects[leaf("leaf")]
+    assert message in str(result.error)
+    assert result.live == provider.objects[leaf("leaf")]
 
 
 @pytest.mark.parametrize("error", [Conflict("changed"), NotFound("gone")])
-async def test_a_patch_of_what_has_changed_or_gone_asks_for_another_look(error: ClusterError) -> None:
-    shelf = Shelf(body(LEAF, "leaf"))
+async def test_a_patch_of_an_object_that_changed_or_is_gone_is_a_conflict(error: ClusterError) -> None:
+    provider = FakeProvider(body(LEAF, "leaf"))
     patch = change(Verb.PATCH, leaf("leaf"), {"spec": {"size": 2}})
-    shelf.failing[patch.key] = [error]
+    provider.failing[patch.key] = [error]
 
-    assert await outcomes(shelf, plan(patch)) == {"leaf": Outcome.CONFLICT}
+    assert await outcomes(provider, plan(patch)) == {"leaf": Outcome.CONFLICT}
 
 
-async def test_a_release_whose_test_fails_asks_for_another_look() -> None:
-    shelf = Shelf(body(LEAF, "leaf"))
+async def test_a_release_whose_test_fails_is_a_conflict() -> None:
+    provider = FakeProvider(body(LEAF, "leaf"))
     release = change(Verb.RELEASE, leaf("leaf"), {"finalizers": ["ours"], "of": ["ours"]})
-    shelf.failing[release.key] = [Invalid("the server rejected our request due to an error in our request")]
+    provider.failing[release.key] = [Invalid("the server rejected our request due to an error in our request")]
 
-    assert await outcomes(shelf, plan(release)) == {"leaf": Outcome.CONFLICT}
+    assert await outcomes(provider, plan(release)) == {"leaf": Outcome.CONFLICT}
 
 
-async def test_a_throttled_call_is_made_again_when_the_server_says() -> None:
-    shelf, clock = Shelf(), VirtualClock()
-    shelf.failing[create("leaf").key] = [Throttled("busy", retry_after=7), Throttled("busy", retry_after=7)]
+async def test_a_throttled_call_is_sent_again_no_earlier_than_the_server_says() -> None:
+    provider, clock = FakeProvider(), VirtualClock()
+    provider.failing[create("leaf").key] = [Throttled("busy", retry_after=7), Throttled("busy", retry_after=7)]
     results: list[Result] = []
 
     async with anyio.create_task_group() as group:
-        group.start_soon(lambda: apply([plan(create("leaf"))], shelf, clock, on_result=results.append))
+        group.start_soon(lambda: apply([plan(create("leaf"))], provider, clock, on_result=results.append))
         await clock.advance(13.9)
         before = len(results)
-        await clock.advance(0.2)
+        await clock.advance(3)
 
     assert (before, [result.outcome for result in results]) == (0, [Outcome.DONE])
 
 
-async def test_a_server_that_throttles_for_ever_is_given_up() -> None:
-    shelf, clock = Shelf(), VirtualClock()
-    shelf.failing[create("leaf").key] = [Throttled("busy", retry_after=10_000) for _ in range(ATTEMPTS)]
+async def test_an_operation_that_is_always_throttled_fails() -> None:
+    provider, clock = FakeProvider(), VirtualClock()
+    provider.failing[create("leaf").key] = [Throttled("busy", retry_after=10_000) for _ in range(ATTEMPTS)]
     results: list[Result] = []
 
     async with anyio.create_task_group() as group:
-        group.start_soon(lambda: apply([plan(create("leaf"))], shelf, clock, on_result=results.append))
+        group.start_soon(lambda: apply([plan(create("leaf"))], provider, clock, on_result=results.append))
         await clock.advance(300)
 
     assert [result.outcome for result in results] == [Outcome.FAILED]
 
 
-async def test_a_server_that_has_gone_away_is_not_asked_thousands_of_times() -> None:
-    shelf = Shelf()
+async def test_a_server_that_does_not_answer_is_not_called_thousands_of_times() -> None:
+    provider = FakeProvider()
     creates = [create(f"leaf-{number}") for number in range(1000)]
     for each in creates:
-        shelf.failing[each.key] = [Unreachable("refused")]
+        provider.failing[each.key] = [Unreachable("refused")]
 
-    done = await outcomes(shelf, plan(*creates), concurrency=4)
+    ended = await outcomes(provider, plan(*creates), concurrency=4)
 
-    assert len(shelf.started) < SILENCE + 4
-    assert list(done.values()).count(Outcome.SKIPPED) == 1000 - len(shelf.started)
+    assert len(provider.started) < MAX_UNANSWERED + 4
+    assert list(ended.values()).count(Outcome.SKIPPED) == 1000 - len(provider.started)
 
 
-async def test_nothing_is_written_once_we_may_no_longer() -> None:
-    shelf = Shelf()
+async def test_nothing_is_written_after_the_lease_is_lost() -> None:
+    provider = FakeProvider()
 
     results = await apply(
-        [plan(*(create(f"leaf-{number}") for number in range(5)))], shelf, VirtualClock(), concurrency=1, may=lambda: len(shelf.started) < 2
+        [plan(*(create(f"leaf-{number}") for number in range(5)))],
+        provider,
+        VirtualClock(),
+        concurrency=1,
+        may_write=lambda: len(provider.started) < 2,
     )
 
     assert [result.outcome for result in results] == [Outcome.DONE, Outcome.DONE] + [Outcome.SKIPPED] * 3
 
 
-async def test_when_stopped_calls_under_way_end_and_no_other_begins() -> None:
-    shelf = Shelf()
+async def test_when_cancelled_calls_in_progress_end_and_no_other_starts() -> None:
+    provider = FakeProvider()
     first = create("leaf-0")
-    shelf.gates[first.key] = anyio.Event()
+    provider.gates[first.key] = anyio.Event()
     results: list[Result] = []
     scope = anyio.CancelScope()
 
-    async def walk() -> None:
+    async def run() -> None:
         with scope:
-            await apply([plan(first, create("leaf-1"))], shelf, VirtualClock(), concurrency=1, on_result=results.append)
+            await apply([plan(first, create("leaf-1"))], provider, VirtualClock(), concurrency=1, on_result=results.append)
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
-            group.start_soon(walk)
+            group.start_soon(run)
             await anyio.wait_all_tasks_blocked()
             scope.cancel()
             await anyio.wait_all_tasks_blocked()
-            shelf.gates[first.key].set()
+            provider.gates[first.key].set()
 
     assert scope.cancelled_caught
     assert [(result.operation.id.name, result.outcome) for result in results] == [("leaf-0", Outcome.DONE)]
-    assert shelf.started == [first.key]
+    assert provider.started == [first.key]
 
 
-async def test_when_stopped_a_call_that_does_not_end_in_time_is_cut_and_said_to_be_uncertain() -> None:
-    shelf = Shelf()
-    shelf.gates[create("leaf").key] = anyio.Event()
+async def test_when_cancelled_a_throttled_operation_is_reported_as_interrupted() -> None:
+    provider, clock, results = FakeProvider(), VirtualClock(), list[Result]()
+    provider.failing[create("leaf").key] = [Throttled("busy", retry_after=20)]
+    scope = anyio.CancelScope()
+
+    async def run() -> None:
+        with scope:
+            await apply([plan(create("leaf"), create("next", "leaf"))], provider, clock, on_result=results.append)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await clock.advance(1)
+        scope.cancel()
+
+    assert [(result.operation.id.name, result.outcome, str(result.error)) for result in results] == [
+        ("leaf", Outcome.FAILED, "interrupted before it was sent again: busy")
+    ]
+
+
+async def test_a_status_is_sent_with_the_time_of_sending_and_its_result_keeps_the_marker() -> None:
+    provider, clock = FakeProvider(body(LEAF, "leaf")), VirtualClock()
+    status = change(Verb.STATUS, leaf("leaf"), {"status": {"conditions": [{"since": NOW}]}})
+
+    (result,) = await apply([plan(status)], provider, clock)
+
+    assert provider.objects[leaf("leaf")]["status"] == {"conditions": [{"since": clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")}]}
+    assert result.operation is status
+
+
+async def test_when_cancelled_a_call_that_does_not_end_in_time_is_reported_as_uncertain() -> None:
+    provider = FakeProvider()
+    provider.gates[create("leaf").key] = anyio.Event()
     results: list[Result] = []
 
     with anyio.CancelScope() as scope:
-        shelf.on_call = lambda key: scope.cancel()
-        await apply([plan(create("leaf"))], shelf, VirtualClock(), grace=0, on_result=results.append)
+        provider.on_call = lambda key: scope.cancel()
+        await apply([plan(create("leaf"))], provider, VirtualClock(), grace=0, on_result=results.append)
 
     assert [result.outcome for result in results] == [Outcome.FAILED]
     assert "may have happened" in str(results[0].error)
 
 
-async def test_a_bug_is_no_outcome_and_stops_the_walk() -> None:
-    shelf = Shelf()
-    shelf.failing[create("leaf").key] = [KeyError("a bug")]
+async def test_a_defect_is_no_outcome_and_ends_apply() -> None:
+    provider = FakeProvider()
+    provider.failing[create("leaf").key] = [KeyError("a defect")]
 
     with pytest.raises(ExceptionGroup) as caught:
-        await outcomes(shelf, plan(create("leaf")))
+        await outcomes(provider, plan(create("leaf")))
 
     assert caught.group_contains(KeyError)

@@ -1,7 +1,9 @@
-"""FailedCalls: what is remembered of calls that failed, and what is not claimed of those that nobody has made."""
+"""FailedCalls: failed calls are remembered, and nothing is claimed of calls that were not tried."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from engine.errors import EngineError, Forbidden, ServerFault
 from engine.failure import FailedCall
@@ -29,40 +31,40 @@ def skipped(operation: Operation) -> Result:
     return Result(operation, Outcome.SKIPPED, error=EngineError("comes after"))
 
 
-def after(*passes: tuple[Plan, Iterable[Result]], unclear: frozenset[str] = frozenset()) -> tuple[FailedCall, ...] | None:
-    """What is known of the root after these passes, a minute apart."""
+def after(*passes: tuple[Plan, Iterable[Result]], incomplete: frozenset[str] = frozenset()) -> tuple[FailedCall, ...] | None:
+    """The failed calls of the root after these passes, a minute apart; None: unknown."""
     failed_calls = FailedCalls()
-    for number, (made, results) in enumerate(passes):
-        failed_calls.note([made], list(results), FIRST + timedelta(minutes=number), unclear)
+    for number, (plan_of_pass, results) in enumerate(passes):
+        failed_calls.note([plan_of_pass], list(results), FIRST + timedelta(minutes=number), incomplete)
     return failed_calls.known.get(root())
 
 
-def told(failed_calls: tuple[FailedCall, ...] | None) -> list[tuple[str, str | None, datetime]]:
-    """FailedCalls, spelled out."""
+def entries(failed_calls: tuple[FailedCall, ...] | None) -> list[tuple[str, str | None, datetime]]:
+    """Name, error and time of each failed call."""
     assert failed_calls is not None
-    return [(one.id.name, str(one.error) if one.error else None, one.since) for one in failed_calls]
+    return [(call.id.name, str(call.error) if call.error else None, call.since) for call in failed_calls]
 
 
 def test_before_the_first_pass_nothing_is_known() -> None:
     assert FailedCalls().known == {}
 
 
-def test_a_clean_pass_leaves_no_trouble() -> None:
+def test_after_a_pass_without_failures_there_are_no_failed_calls() -> None:
     assert after((plan(A), [done(A)])) == ()
     assert after((plan(), [])) == ()
 
 
-def test_what_failed_is_remembered_and_what_came_after_it_is_not_known() -> None:
-    assert told(after((plan(A, B), [failed(A), skipped(B)]))) == [("a", "no", FIRST), ("b", None, FIRST)]
+def test_a_failure_is_remembered_and_its_dependents_are_marked_as_not_tried() -> None:
+    assert entries(after((plan(A, B), [failed(A), skipped(B)]))) == [("a", "no", FIRST), ("b", None, FIRST)]
 
 
-def test_one_failure_does_not_hide_another() -> None:
+def test_two_failures_are_both_remembered() -> None:
     other = create("c")
 
-    assert told(after((plan(A, other), [failed(A), failed(other, "neither")]))) == [("a", "no", FIRST), ("c", "neither", FIRST)]
+    assert entries(after((plan(A, other), [failed(A), failed(other, "neither")]))) == [("a", "no", FIRST), ("c", "neither", FIRST)]
 
 
-def test_the_same_situation_is_the_same_trouble_however_its_text_counts() -> None:
+def test_the_same_type_of_error_is_the_same_failed_call_whatever_its_message() -> None:
     failed_calls = FailedCalls()
     failed_calls.note([plan(A)], [failed(A, "took 7.1 s")], FIRST)
     before = failed_calls.known[root()]
@@ -72,45 +74,47 @@ def test_the_same_situation_is_the_same_trouble_however_its_text_counts() -> Non
     assert failed_calls.known[root()] is before
 
 
-def test_another_situation_is_another_trouble() -> None:
+def test_another_type_of_error_is_another_failed_call() -> None:
     again = create("a")
-    fault = Result(again, Outcome.FAILED, error=ServerFault("etcd is away"))
+    fault = Result(again, Outcome.FAILED, error=ServerFault("etcd is down"))
 
-    assert told(after((plan(A), [failed(A)]), (plan(again), [fault]))) == [("a", "etcd is away", LATER)]
+    assert entries(after((plan(A), [failed(A)]), (plan(again), [fault]))) == [("a", "etcd is down", LATER)]
 
 
-def test_what_is_done_in_the_end_or_no_longer_planned_is_no_trouble() -> None:
+def test_a_call_that_is_done_later_or_no_longer_planned_is_removed() -> None:
     again = create("a")
 
     assert after((plan(A), [failed(A)]), (plan(again), [done(again)])) == ()
     assert after((plan(A), [failed(A)]), (plan(), [])) == ()
 
 
-def test_what_has_not_been_tried_again_is_as_it_was() -> None:
+def test_a_call_that_was_not_tried_again_stays_as_it_is() -> None:
     again = create("a")
 
-    assert told(after((plan(A), [failed(A)]), (plan(again), []))) == [("a", "no", FIRST)]
+    assert entries(after((plan(A), [failed(A)]), (plan(again), []))) == [("a", "no", FIRST)]
 
 
-def test_a_change_that_does_not_last_counts_as_failed_whatever_the_server_said() -> None:
-    assert told(after((plan(A), [done(A), failed(A, "undone each time")]))) == [("a", "undone each time", FIRST)]
+def test_a_change_that_is_always_reverted_counts_as_failed_although_the_server_accepted_it() -> None:
+    assert entries(after((plan(A), [done(A), failed(A, "undone each time")]))) == [("a", "undone each time", FIRST)]
 
 
-def test_a_state_that_cannot_be_written_is_no_trouble() -> None:
-    state = change(Verb.STATUS, root(), {"status": {}})
+def test_a_failed_status_write_is_not_remembered() -> None:
+    status = change(Verb.STATUS, root(), {"status": {}})
 
-    assert after((plan(state), [failed(state)])) == ()
-
-
-def test_a_plan_that_nobody_would_carry_out_teaches_nothing() -> None:
-    assert after((Plan(root(), problems=("nonsense",)), [])) is None
+    assert after((plan(status), [failed(status)])) == ()
 
 
-def test_without_having_seen_everything_nobody_claims_that_all_is_well() -> None:
-    assert after((plan(A), [done(A)]), unclear=frozenset({"Root"})) is None
+@pytest.mark.parametrize("unusable", [Plan(root(), problems=("nonsense",)), Plan(root(), error=KeyError("a defect"))])
+def test_a_plan_that_is_not_executed_changes_nothing(unusable: Plan) -> None:
+    assert after((unusable, [])) is None
+    assert entries(after((plan(A), [failed(A)]), (unusable, []))) == [("a", "no", FIRST)]
 
 
-def test_a_root_that_is_gone_is_forgotten() -> None:
+def test_after_an_incomplete_observation_it_is_not_claimed_that_no_call_fails() -> None:
+    assert after((plan(A), [done(A)]), incomplete=frozenset({"Root"})) is None
+
+
+def test_a_root_that_no_longer_exists_is_forgotten() -> None:
     failed_calls = FailedCalls()
     failed_calls.note([plan(A)], [failed(A)], FIRST)
     failed_calls.note([plan(name="other")], [], LATER)

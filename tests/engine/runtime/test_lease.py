@@ -1,4 +1,4 @@
-"""Lease: never two who may write, and never nobody for longer than needed."""
+"""Lease: never two leaders at a time, and never none for longer than needed."""
 
 import os
 import subprocess
@@ -15,19 +15,22 @@ from engine.runtime.client import Client
 from engine.runtime.identity import identify, is_gone
 from engine.runtime.lease import Durations, Leadership, Lease, held
 from providers.sandbox.clock import VirtualClock
+from resources.base import kinds
+from resources.install.permissions import permissions
+from resources.ports.configuration import Configuration
 from tests.engine.runtime.leases import Leases, record
 
 pytestmark = pytest.mark.anyio
 
 
 class Candidate:
-    """Somebody who wants to lead, and leads until told to stop."""
+    """A process that competes for the lease, and holds it until it is stopped."""
 
     def __init__(self, leases: Leases, clock: VirtualClock, name: str, patience: float | None = None) -> None:
         self.lease = Lease(cast(Client, leases), clock, "default", "engine", name)
         self.patience = patience
         self.leadership: Leadership | None = None
-        self.led = 0
+        self.times_led = 0
         self.waited_for: list[str] = []
         self.outcome: Exception | None = None
         self.stop = anyio.Event()
@@ -39,13 +42,13 @@ class Candidate:
     def has_ended(self) -> bool:
         return self.outcome is not None
 
-    def is_sure(self) -> bool:
-        return self.leadership is not None and self.leadership.sure()
+    def may_write(self) -> bool:
+        return self.leadership is not None and self.leadership.may_write()
 
     async def run(self) -> None:
         try:
             async with held(self.lease, patience=self.patience, on_wait=self.waited_for.append) as self.leadership:
-                self.led += 1
+                self.times_led += 1
                 try:
                     await self.stop.wait()
                 finally:
@@ -54,10 +57,10 @@ class Candidate:
             self.outcome = error
 
 
-class SleepyClock(VirtualClock):
-    """A clock of a process that can be paused: time goes on, and nobody is woken."""
+class SuspendedClock(VirtualClock):
+    """The clock of a process that can be suspended: time passes, and no task runs."""
 
-    def doze(self, seconds: float) -> None:
+    def suspend(self, seconds: float) -> None:
         self._elapsed += seconds
 
 
@@ -82,16 +85,16 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-async def test_the_first_to_come_leads_at_once_with_two_requests(leases: Leases, clock: VirtualClock) -> None:
+async def test_the_first_candidate_leads_at_once_after_two_requests(leases: Leases, clock: VirtualClock) -> None:
     first = Candidate(leases, clock, "first")
 
     async with running(first):
         await clock.advance(0)
         assert first.leads()
-        assert leases.requests == ["list", "create"]
+        assert leases.requests == ["get", "create"]
 
 
-async def test_holding_costs_one_request_per_retry_period(leases: Leases, clock: VirtualClock) -> None:
+async def test_holding_the_lease_takes_one_request_per_retry_period(leases: Leases, clock: VirtualClock) -> None:
     async with running(Candidate(leases, clock, "first")):
         await clock.advance(60)
 
@@ -99,7 +102,7 @@ async def test_holding_costs_one_request_per_retry_period(leases: Leases, clock:
         assert 26 <= len(leases.requests) - 2 <= 34
 
 
-async def test_a_lease_given_back_is_free_for_the_next_one(leases: Leases, clock: VirtualClock) -> None:
+async def test_a_released_lease_is_free_for_the_next_candidate(leases: Leases, clock: VirtualClock) -> None:
     first, second = Candidate(leases, clock, "first"), Candidate(leases, clock, "second")
 
     async with running(first):
@@ -111,10 +114,10 @@ async def test_a_lease_given_back_is_free_for_the_next_one(leases: Leases, clock
         await clock.advance(0)
         assert second.leads()
 
-    assert leases.refused == 0
+    assert leases.conflicts == 0
 
 
-async def test_whoever_is_cancelled_gives_the_lease_back(leases: Leases, clock: VirtualClock) -> None:
+async def test_a_cancelled_leader_releases_the_lease(leases: Leases, clock: VirtualClock) -> None:
     async with running(Candidate(leases, clock, "first")):
         await clock.advance(5)
         assert leases.holder == "first"
@@ -122,7 +125,7 @@ async def test_whoever_is_cancelled_gives_the_lease_back(leases: Leases, clock: 
     assert leases.holder == ""
 
 
-async def test_a_one_shot_waits_one_lease_duration_and_then_names_the_holder(leases: Leases, clock: VirtualClock) -> None:
+async def test_a_sync_waits_one_lease_duration_and_then_names_the_holder(leases: Leases, clock: VirtualClock) -> None:
     first, second = Candidate(leases, clock, "first"), Candidate(leases, clock, "second", patience=15)
 
     async with running(first, second):
@@ -135,7 +138,7 @@ async def test_a_one_shot_waits_one_lease_duration_and_then_names_the_holder(lea
         assert second.waited_for == ["first"]
 
 
-async def test_a_one_shot_takes_the_lease_of_a_holder_that_was_killed(leases: Leases, clock: VirtualClock) -> None:
+async def test_a_sync_takes_over_the_lease_of_a_holder_that_was_killed(leases: Leases, clock: VirtualClock) -> None:
     leases.keep(record("killed", clock))
     second = Candidate(leases, clock, "second", patience=15)
 
@@ -149,8 +152,8 @@ async def test_a_one_shot_takes_the_lease_of_a_holder_that_was_killed(leases: Le
         assert leases.lease["spec"]["leaseTransitions"] == 4
 
 
-async def test_a_one_shot_killed_on_this_machine_keeps_nobody_waiting(leases: Leases, clock: VirtualClock) -> None:
-    leases.keep(record(identity_of_the_dead(), clock))
+async def test_the_lease_of_a_process_that_was_killed_on_this_machine_is_taken_over_at_once(leases: Leases, clock: VirtualClock) -> None:
+    leases.keep(record(identity_of_an_ended_process(), clock))
     second = Candidate(leases, clock, "second", patience=15)
 
     async with running(second):
@@ -159,7 +162,7 @@ async def test_a_one_shot_killed_on_this_machine_keeps_nobody_waiting(leases: Le
         assert second.leads()
 
 
-async def test_a_clock_that_is_wrong_elsewhere_does_not_matter(leases: Leases, clock: VirtualClock) -> None:
+async def test_the_clock_of_another_machine_does_not_matter(leases: Leases, clock: VirtualClock) -> None:
     elsewhere = record("elsewhere", clock)
     elsewhere["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
     leases.keep(elsewhere)
@@ -171,7 +174,7 @@ async def test_a_clock_that_is_wrong_elsewhere_does_not_matter(leases: Leases, c
         assert not second.leads()
 
 
-async def test_who_cannot_renew_gives_up_before_anybody_may_take_over(leases: Leases, clock: VirtualClock) -> None:
+async def test_a_leader_that_cannot_renew_stops_before_anybody_takes_over(leases: Leases, clock: VirtualClock) -> None:
     first, second = Candidate(leases, clock, "first"), Candidate(leases, clock, "second")
 
     async with running(first):
@@ -187,37 +190,36 @@ async def test_who_cannot_renew_gives_up_before_anybody_may_take_over(leases: Le
             assert second.leads()
 
 
-async def test_after_a_pause_who_led_before_is_not_sure_even_before_it_has_noticed(leases: Leases) -> None:
-    """The process slept, and somebody else has taken over: its own tasks have not run yet, and must not write."""
-    clock = SleepyClock()
+async def test_after_a_suspension_a_former_leader_may_not_write_even_before_its_tasks_run(leases: Leases) -> None:
+    clock = SuspendedClock()
     first = Candidate(leases, clock, "first")
 
     async with running(first):
         await clock.advance(1)
-        assert first.is_sure()
-        clock.doze(60)
+        assert first.may_write()
+        clock.suspend(60)
         leases.keep(record("second", clock))
 
-        assert not first.is_sure()
+        assert not first.may_write()
         await clock.advance(0)
         assert isinstance(first.outcome, LeaseLost)
         assert leases.holder == "second"
 
 
-async def test_a_pause_that_nobody_used_costs_nothing(leases: Leases) -> None:
-    clock = SleepyClock()
+async def test_after_a_suspension_a_leader_continues_if_nobody_took_over(leases: Leases) -> None:
+    clock = SuspendedClock()
     first = Candidate(leases, clock, "first")
 
     async with running(first):
         await clock.advance(1)
-        clock.doze(60)
+        clock.suspend(60)
         await clock.advance(0)
 
-        assert first.is_sure()
-        assert first.led == 1
+        assert first.may_write()
+        assert first.times_led == 1
 
 
-async def test_a_lease_taken_by_another_is_noticed_at_the_next_renewal(leases: Leases, clock: VirtualClock) -> None:
+async def test_a_takeover_is_noticed_at_the_next_renewal(leases: Leases, clock: VirtualClock) -> None:
     first = Candidate(leases, clock, "first")
 
     async with running(first):
@@ -229,7 +231,7 @@ async def test_a_lease_taken_by_another_is_noticed_at_the_next_renewal(leases: L
         assert leases.holder == "usurper"
 
 
-async def test_a_label_put_on_the_lease_or_a_lost_answer_is_no_loss(leases: Leases, clock: VirtualClock) -> None:
+async def test_a_label_on_the_lease_or_a_lost_answer_does_not_end_leadership(leases: Leases, clock: VirtualClock) -> None:
     first = Candidate(leases, clock, "first")
 
     async with running(first):
@@ -237,29 +239,29 @@ async def test_a_label_put_on_the_lease_or_a_lost_answer_is_no_loss(leases: Leas
         assert leases.lease
         leases.keep(leases.lease)
         await clock.advance(5)
-        leases.answers_lost = 1
+        leases.lost_answers = 1
         await clock.advance(60)
 
         assert first.leads()
-        assert first.led == 1
+        assert first.times_led == 1
 
 
-async def test_of_many_that_come_at_once_one_leads(leases: Leases, clock: VirtualClock) -> None:
-    crowd = [Candidate(leases, clock, f"candidate-{number}") for number in range(5)]
+async def test_of_many_candidates_at_once_one_leads(leases: Leases, clock: VirtualClock) -> None:
+    candidates = [Candidate(leases, clock, f"candidate-{number}") for number in range(5)]
 
-    async with running(*crowd):
+    async with running(*candidates):
         for _ in range(100):
             await clock.advance(0.2)
-            assert sum(each.leads() for each in crowd) == 1
-        leader = next(each for each in crowd if each.leads())
+            assert sum(each.leads() for each in candidates) == 1
+        leader = next(each for each in candidates if each.leads())
         leader.stop.set()
         await clock.advance(3)
 
-        assert sum(each.leads() for each in crowd) == 1
+        assert sum(each.leads() for each in candidates) == 1
         assert not leader.leads()
 
 
-async def test_what_is_forbidden_is_said_at_once(leases: Leases, clock: VirtualClock) -> None:
+async def test_a_forbidden_lease_is_reported_at_once(leases: Leases, clock: VirtualClock) -> None:
     leases.forbidden = True
     first = Candidate(leases, clock, "first", patience=15)
 
@@ -269,8 +271,8 @@ async def test_what_is_forbidden_is_said_at_once(leases: Leases, clock: VirtualC
         assert isinstance(first.outcome, Forbidden)
 
 
-async def test_a_server_that_does_not_answer_at_all_is_said_at_once(leases: Leases, clock: VirtualClock) -> None:
-    leases.away = True
+async def test_a_server_that_has_never_answered_is_reported_at_once(leases: Leases, clock: VirtualClock) -> None:
+    leases.unreachable = True
     first = Candidate(leases, clock, "first", patience=15)
 
     async with running(first):
@@ -279,22 +281,31 @@ async def test_a_server_that_does_not_answer_at_all_is_said_at_once(leases: Leas
         assert isinstance(first.outcome, Unreachable)
 
 
-async def test_a_server_that_goes_away_while_we_wait_is_waited_for(leases: Leases, clock: VirtualClock) -> None:
+async def test_a_candidate_keeps_waiting_while_the_server_is_unreachable(leases: Leases, clock: VirtualClock) -> None:
     leases.keep(record("killed", clock))
     second = Candidate(leases, clock, "second")
 
     async with running(second):
         await clock.advance(5)
-        leases.away = True
+        leases.unreachable = True
         await clock.advance(5)
-        leases.away = False
+        leases.unreachable = False
         await clock.advance(6)
 
         assert second.leads()
         assert second.waited_for == ["killed"]
 
 
-async def test_an_error_in_the_block_comes_out_as_it_is_and_the_lease_is_given_back(leases: Leases, clock: VirtualClock) -> None:
+async def test_a_leader_uses_exactly_the_verbs_that_preflight_asks_for(leases: Leases, clock: VirtualClock) -> None:
+    (permission,) = (each for each in permissions((), Configuration({}, ""), "default") if each.kind == kinds.LEASE)
+
+    async with running(Candidate(leases, clock, "first")):
+        await clock.advance(30)
+
+    assert set(permission.verbs) == {"update" if request == "replace" else request for request in leases.requests}
+
+
+async def test_an_error_in_the_block_is_raised_as_it_is_and_the_lease_is_released(leases: Leases, clock: VirtualClock) -> None:
     lease = Lease(cast(Client, leases), clock, "default", "engine", "first")
 
     with pytest.raises(ZeroDivisionError):
@@ -304,7 +315,7 @@ async def test_an_error_in_the_block_comes_out_as_it_is_and_the_lease_is_given_b
     assert leases.holder == ""
 
 
-async def test_the_name_of_a_holder_does_not_steer_a_terminal(leases: Leases, clock: VirtualClock) -> None:
+async def test_control_characters_in_the_name_of_a_holder_are_escaped(leases: Leases, clock: VirtualClock) -> None:
     leases.keep(record("\x1b[2Jnobody", clock) | {"kind": "Lease"})
     first, second = Candidate(leases, clock, "first", patience=1), Candidate(leases, clock, "second", patience=1)
 
@@ -315,13 +326,13 @@ async def test_the_name_of_a_holder_does_not_steer_a_terminal(leases: Leases, cl
 
 
 @pytest.mark.parametrize("durations", [(10, 10, 2), (15, 2, 2), (15, 10, 0)])
-def test_durations_that_would_let_two_lead_are_refused(durations: tuple[float, float, float]) -> None:
+def test_durations_that_would_allow_two_leaders_are_refused(durations: tuple[float, float, float]) -> None:
     with pytest.raises(InputError, match="must be greater"):
         Durations(*durations)
 
 
-def test_a_process_is_gone_only_if_it_ran_here_and_has_ended() -> None:
-    gone = identity_of_the_dead()
+def test_a_process_is_gone_only_if_it_ran_on_this_machine_and_has_ended() -> None:
+    gone = identity_of_an_ended_process()
     host, pid, machine, token = gone.rsplit("_", 3)
 
     assert is_gone(gone)
@@ -333,14 +344,14 @@ def test_a_process_is_gone_only_if_it_ran_here_and_has_ended() -> None:
 @pytest.mark.parametrize(
     "name", ["", "x", "a_b_c_d", "host_0_m_t", "host_-1_m_t", "host_²_m_t", "host_99999999999999999999999_m_t", "____"]
 )
-def test_a_name_that_says_nothing_counts_as_alive(name: str) -> None:
+def test_an_identity_of_another_format_counts_as_alive(name: str) -> None:
     _, _, machine, _ = identify().rsplit("_", 3)
 
     assert not is_gone(name)
     assert not is_gone(name.replace("_m_", f"_{machine}_"))
 
 
-def identity_of_the_dead() -> str:
+def identity_of_an_ended_process() -> str:
     """The identity of a process of this machine that has ended."""
     script = "from engine.runtime.identity import identify; print(identify())"
     return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""Loop: it goes on, whatever happens to a pass; it writes only as the leader; it stops when told."""
+"""Loop: failed passes do not end it, it writes only as the leader, and it stops in order."""
 
 import io
 import json
@@ -10,23 +10,25 @@ import anyio
 import pytest
 
 from engine.errors import Forbidden, ServerFault, Unreachable
+from engine.runtime.lease import DISABLED, Lease
 from engine.runtime.logs import logger
 from engine.runtime.loop import run
 from engine.runtime.passes import Engine
 from engine.verb import Verb
 from tests.engine.runtime.fakes import ROOT, SCOPE, create, leaf, root
 from tests.engine.runtime.leases import record
-from tests.engine.runtime.orchard import Orchard, tree
 from tests.engine.runtime.stage import Stage
+from tests.engine.runtime.toy import Toy, root_body
 
 pytestmark = pytest.mark.anyio
 
 
 class Running:
-    """A loop on a stage, and what it logs."""
+    """A loop on a stage, and its log."""
 
-    def __init__(self, stage: Stage, interval: float) -> None:
+    def __init__(self, stage: Stage, interval: float, lease: Lease | None) -> None:
         self.stage = stage
+        self.lease = lease
         self.interval = interval
         self.stop = anyio.CancelScope()
         self.stream = io.StringIO()
@@ -34,7 +36,7 @@ class Running:
 
     async def run(self) -> None:
         log = logger(self.stream, format="json", verbose=True)
-        await run(self.stage.engine, self.stage.lease, log, interval=self.interval, stop=self.stop)
+        await run(self.stage.engine, self.lease, log, interval=self.interval, stop=self.stop)
         self.ended.set()
 
     def events(self, event: str) -> list[dict[str, Any]]:
@@ -43,10 +45,10 @@ class Running:
 
 
 @asynccontextmanager
-async def running(stage: Stage, interval: float = 60.0) -> AsyncIterator[Running]:
-    loop = Running(stage, interval)
+async def running(stage: Stage, interval: float = 60.0, *, with_lease: bool = True) -> AsyncIterator[Running]:
+    loop = Running(stage, interval, stage.lease if with_lease else None)
     async with anyio.create_task_group() as group:
-        group.start_soon(stage.ripening)
+        group.start_soon(stage.background)
         group.start_soon(loop.run)
         yield loop
         loop.stop.cancel()
@@ -55,60 +57,60 @@ async def running(stage: Stage, interval: float = 60.0) -> AsyncIterator[Running
         group.cancel_scope.cancel()
 
 
-async def test_a_change_is_followed_within_the_interval_and_then_to_its_end() -> None:
-    stage = Stage(tree(leaves=1))
+async def test_a_change_is_noticed_within_the_interval_and_then_handled_completely() -> None:
+    stage = Stage(root_body(leaves=1))
 
     async with running(stage) as loop:
         await stage.clock.advance(30)
-        assert stage.shelf.objects[root()]["status"]["ripe"] == 1
-        stage.shelf.put({**stage.shelf.objects[root()], "spec": {"leaves": 3}})
+        assert stage.provider.objects[root()]["status"]["ready"] == 1
+        stage.provider.put({**stage.provider.objects[root()], "spec": {"leaves": 3}})
         await stage.clock.advance(80)
 
-        assert stage.shelf.objects[root()]["status"]["ripe"] == 3
+        assert stage.provider.objects[root()]["status"]["ready"] == 3
         assert loop.events("pass failed") == []
 
 
-async def test_a_settled_cluster_is_looked_at_once_per_interval_and_never_written_to() -> None:
-    stage = Stage(tree(leaves=1))
+async def test_a_settled_cluster_is_listed_once_per_interval_and_never_written_to() -> None:
+    stage = Stage(root_body(leaves=1))
 
     async with running(stage, interval=30) as loop:
         await stage.clock.advance(120)
-        stage.shelf.writes.clear()
+        stage.provider.writes.clear()
         before = len(loop.events("planned"))
         await stage.clock.advance(300)
 
         assert len(loop.events("planned")) - before == 10
-        assert stage.shelf.writes.total() == 0
+        assert stage.provider.writes.total() == 0
 
 
-async def test_no_failure_of_a_pass_ends_the_loop() -> None:
-    stage = Stage(tree(leaves=1))
-    stage.shelf.unseeing = [Unreachable("refused"), ServerFault("500"), KeyError("a bug")]  # type: ignore[list-item]
+async def test_a_failed_pass_does_not_end_the_loop() -> None:
+    stage = Stage(root_body(leaves=1))
+    stage.provider.observe_errors = [Unreachable("refused"), ServerFault("500"), KeyError("a defect")]  # type: ignore[list-item]
 
     async with running(stage) as loop:
         await stage.clock.advance(60)
 
-        assert [line["again_in"] for line in loop.events("pass failed")] == [2, 4, 8]
+        assert [line["retry_in"] for line in loop.events("pass failed")] == [2, 4, 8]
         assert "KeyError" in loop.events("pass failed")[-1]["exception"]
         assert "exception" not in loop.events("pass failed")[0]
-        assert stage.shelf.objects[root()]["status"]["ripe"] == 1
+        assert stage.provider.objects[root()]["status"]["ready"] == 1
 
 
-async def test_what_was_refused_is_tried_again_every_interval() -> None:
-    stage = Stage(tree(leaves=1))
+async def test_a_rejected_operation_is_sent_again_every_interval() -> None:
+    stage = Stage(root_body(leaves=1))
     denied = create("root-0")
-    stage.shelf.failing[denied.key] = [Forbidden("no quota left") for _ in range(4)]
+    stage.provider.failing[denied.key] = [Forbidden("no quota left") for _ in range(4)]
 
     async with running(stage, interval=30):
         await stage.clock.advance(100)
-        assert stage.shelf.started.count(denied.key) == 4
+        assert stage.provider.started.count(denied.key) == 4
         await stage.clock.advance(100)
 
-        assert leaf("root-0") in stage.shelf.objects
+        assert leaf("root-0") in stage.provider.objects
 
 
-async def test_who_is_not_the_leader_does_not_even_look() -> None:
-    stage = Stage(tree(leaves=1))
+async def test_a_candidate_does_not_observe_the_cluster() -> None:
+    stage = Stage(root_body(leaves=1))
     stage.leases.keep(record("another", stage.clock, seconds=3600))
 
     async with running(stage) as loop:
@@ -118,8 +120,8 @@ async def test_who_is_not_the_leader_does_not_even_look() -> None:
         assert [line["holder"] for line in loop.events("waiting for the lease")] == ["another"]
 
 
-async def test_a_lost_lease_makes_it_a_candidate_again() -> None:
-    stage = Stage(tree(leaves=1))
+async def test_after_losing_the_lease_it_competes_for_it_again() -> None:
+    stage = Stage(root_body(leaves=1))
 
     async with running(stage) as loop:
         await stage.clock.advance(10)
@@ -135,10 +137,10 @@ async def test_a_lost_lease_makes_it_a_candidate_again() -> None:
         assert stage.leases.holder == "us"
 
 
-async def test_told_to_stop_it_lets_calls_end_and_gives_the_lease_back() -> None:
-    stage = Stage(tree(leaves=2))
-    stage.engine = Engine(stage.shelf, stage.clock, SCOPE, (Orchard(),), None, concurrency=1)
-    gate = stage.shelf.gates[create("root-0").key] = anyio.Event()
+async def test_when_stopped_calls_in_progress_end_and_the_lease_is_released() -> None:
+    stage = Stage(root_body(leaves=2))
+    stage.engine = Engine(stage.provider, stage.clock, SCOPE, (Toy(),), None, concurrency=1)
+    gate = stage.provider.gates[create("root-0").key] = anyio.Event()
 
     async with running(stage) as loop:
         await stage.clock.advance(1)
@@ -146,33 +148,82 @@ async def test_told_to_stop_it_lets_calls_end_and_gives_the_lease_back() -> None
         await stage.clock.advance(0)
         gate.set()
 
-    assert stage.shelf.started == [create("root-0").key]
-    assert leaf("root-0") in stage.shelf.objects
+    assert stage.provider.started == [create("root-0").key]
+    assert leaf("root-0") in stage.provider.objects
     assert stage.leases.holder == ""
 
 
-async def test_a_fault_of_a_user_is_told_once_and_not_with_every_pass() -> None:
-    stage = Stage(tree(leaves=1, nonsense=True))
+async def test_a_problem_is_logged_once_and_not_in_every_pass() -> None:
+    stage = Stage(root_body(leaves=1, nonsense=True))
 
     async with running(stage, interval=10) as loop:
         await stage.clock.advance(100)
 
-        assert [line["reason"] for line in loop.events("held back")] == [f"{root()}: spec.nonsense: nobody knows what this means"]
+        assert [line["reason"] for line in loop.events("blocked")] == [f"{root()}: spec.nonsense: unknown field"]
 
 
-async def test_a_root_that_goes_away_while_it_is_worked_on_is_no_failure() -> None:
-    stage = Stage(tree(leaves=2))
+async def test_an_internal_error_is_logged_once_with_its_traceback_and_not_in_every_pass() -> None:
+    stage = Stage(root_body(leaves=1, crash=True))
+
+    async with running(stage, interval=10) as loop:
+        await stage.clock.advance(100)
+
+        (line,) = loop.events("internal error")
+        assert line["root"] == str(root())
+        assert "Traceback" in line["exception"] and "KeyError: 'a defect'" in line["exception"]
+        assert loop.events("blocked") == []
+
+
+async def test_a_status_that_another_writer_always_resets_is_written_less_often() -> None:
+    stage = Stage(root_body(leaves=1))
+
+    async with running(stage, interval=60) as loop:
+        await stage.clock.advance(30)
+
+        async def reset() -> None:
+            while True:
+                live = stage.provider.objects[root()]
+                if live["status"]["ready"]:
+                    stage.provider.put({**live, "status": {"ready": 0, "counted": {}}})
+                await stage.clock.sleep(0.05)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(reset)
+            await stage.clock.run_until(lambda: bool(loop.events("failed")), within=60)
+            writes = stage.provider.writes[Verb.STATUS]
+            await stage.clock.advance(29)
+            assert stage.provider.writes[Verb.STATUS] == writes
+            await stage.clock.advance(61)
+            assert stage.provider.writes[Verb.STATUS] == writes + 1
+            group.cancel_scope.cancel()
+
+        assert "undone each time" in loop.events("failed")[0]["error"]
+
+
+async def test_without_a_lease_it_warns_once_and_requests_no_lease() -> None:
+    stage = Stage(root_body(leaves=1))
+
+    async with running(stage, interval=10, with_lease=False) as loop:
+        await stage.clock.advance(100)
+
+        assert [line["level"] for line in loop.events(DISABLED)] == ["warning"]
+        assert stage.provider.objects[root()]["status"]["ready"] == 1
+    assert stage.leases.requests == []
+
+
+async def test_a_root_that_is_deleted_during_a_pass_is_no_failure() -> None:
+    stage = Stage(root_body(leaves=2))
     vanished: list[str] = []
 
     def vanish(key: str) -> None:
         if not vanished:
             vanished.append(key)
-            del stage.shelf.objects[root()]
+            del stage.provider.objects[root()]
 
-    stage.shelf.on_call = vanish
+    stage.provider.on_call = vanish
     async with running(stage) as loop:
         await stage.clock.advance(30)
 
         assert loop.events("pass failed") == []
-        assert not any(id.kind == ROOT.name for id in stage.shelf.objects)
-        assert stage.shelf.writes[Verb.DELETE] == 0
+        assert not any(id.kind == ROOT.name for id in stage.provider.objects)
+        assert stage.provider.writes[Verb.DELETE] == 0

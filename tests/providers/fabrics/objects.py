@@ -3,14 +3,14 @@
 from typing import Any
 
 from engine.observed import Live, live
-from providers.fabrics.nvidia_words import (
+from providers.fabrics.nvidia.names import (
     CHANNEL,
     COMPUTE_DOMAIN,
     DOMAIN_LABEL,
     DRIVER,
-    FABRIC_LABEL,
+    DRIVER_FINALIZER,
     FINALIZER,
-    RELEASED,
+    NVLINK_CLIQUE_LABEL,
     TARGET_LABEL,
 )
 
@@ -19,16 +19,16 @@ BORN = "2026-01-01T00:00:00Z"
 
 
 def made(api: str, kind: str, name: str, namespace: str = "", **more: Any) -> Live:
-    """Any object: `metadata` is laid over, everything else put beside it."""
+    """Any object; `metadata` is merged into its metadata, other arguments are its other fields."""
     metadata = {"name": name, "uid": f"uid-{name}", "creationTimestamp": BORN} | ({"namespace": namespace} if namespace else {})
     metadata |= more.pop("metadata", {})
     return live({"apiVersion": api, "kind": kind, "metadata": metadata, **more})
 
 
 def domain(name: str = "demo-0", *nodes: Body, namespace: str = "default", mode: bool = True, **metadata: Any) -> Live:
-    """A domain with both finalizers, Ready as its driver says, and its nodes."""
+    """A domain with both finalizers, the status Ready, and these nodes."""
     channel: Body = {"resourceClaimTemplate": {"name": name}} | ({"allocationMode": "Single"} if mode else {})
-    given = {"finalizers": [FINALIZER, RELEASED], "labels": {"app.kubernetes.io/managed-by": "grove-operator"}} | metadata
+    given = {"finalizers": [FINALIZER, DRIVER_FINALIZER], "labels": {"app.kubernetes.io/managed-by": "grove-operator"}} | metadata
     spec, status = {"numNodes": 0, "channel": channel}, {"status": "Ready", "nodes": list(nodes)}
     return made(COMPUTE_DOMAIN.api_version, "ComputeDomain", name, namespace, metadata=given, spec=spec, status=status)
 
@@ -39,14 +39,14 @@ def joined(name: str, clique: str = "c.1", status: str = "Ready") -> Body:
 
 
 def template(name: str = "demo-0", uid: str = "uid-demo-0", namespace: str = "default", target: str = "Workload", **metadata: Any) -> Live:
-    """A claim template of the driver's; without a uid, somebody else's."""
+    """A ResourceClaimTemplate of the driver; without a uid, of another owner."""
     labels = {DOMAIN_LABEL: uid, TARGET_LABEL: target} if uid else {}
-    given = {"labels": labels, "finalizers": [RELEASED]} | metadata
+    given = {"labels": labels, "finalizers": [DRIVER_FINALIZER]} | metadata
     return made("resource.k8s.io/v1", "ResourceClaimTemplate", name, namespace, metadata=given, spec={})
 
 
 def claim(pod: str, node: str = "", uid: str = "uid-demo-0", namespace: str = "default") -> Live:
-    """A pod's claim on a place in a domain, and the node whose channel it has."""
+    """A pod's claim on a domain, and the node whose channel is allocated to it."""
     config = [{"opaque": {"driver": DRIVER, "parameters": {"domainID": uid}}}]
     results = [{"driver": DRIVER, "pool": node, "device": CHANNEL}]
     status = {"allocation": {"devices": {"results": results}}, "reservedFor": [{"resource": "pods", "name": pod}]} if node else {}
@@ -55,7 +55,7 @@ def claim(pod: str, node: str = "", uid: str = "uid-demo-0", namespace: str = "d
 
 
 def pod(name: str = "p", node: str = "", phase: str = "Pending", message: str = "", **spec: Any) -> Live:
-    """A pod that claims a place in `demo-0`; `message` is why it is not scheduled."""
+    """A pod that claims `demo-0`; `message` says why it is not scheduled."""
     claims = [{"name": "mnnvl-claim", "resourceClaimTemplateName": "demo-0"}]
     conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}] if message else []
     body = {"resourceClaims": claims} | ({"nodeName": node} if node else {}) | spec
@@ -72,25 +72,25 @@ def daemon(node: str, ready: bool = True, uid: str = "uid-demo-0") -> Live:
 
 def daemon_set(uid: str = "uid-demo-0", name: str = "computedomain-daemon", **metadata: Any) -> Live:
     """A domain's DaemonSet."""
-    given = {"labels": {DOMAIN_LABEL: uid}, "finalizers": [RELEASED]} | metadata
+    given = {"labels": {DOMAIN_LABEL: uid}, "finalizers": [DRIVER_FINALIZER]} | metadata
     status = {"desiredNumberScheduled": 2, "currentNumberScheduled": 1, "numberReady": 1}
     return made("apps/v1", "DaemonSet", name, "dra-driver", metadata=given, status=status)
 
 
 def event(about: str, reason: str, message: str, uid: str = "") -> Live:
-    """A warning about a pod."""
+    """A warning event about a pod."""
     involved = {"kind": "Pod", "name": about, "namespace": "default"} | ({"uid": uid} if uid else {})
     return made("v1", "Event", f"{about}.{reason}", "default", involvedObject=involved, reason=reason, message=message, type="Warning")
 
 
 def node(name: str, uid: str = "", clique: str = "") -> Live:
-    """A node that is labelled for a domain, or as being in an NVLink clique."""
-    labels = ({DOMAIN_LABEL: uid} if uid else {}) | ({FABRIC_LABEL: clique} if clique else {})
+    """A node with the label of a domain, of an NVLink clique, or of both."""
+    labels = ({DOMAIN_LABEL: uid} if uid else {}) | ({NVLINK_CLIQUE_LABEL: clique} if clique else {})
     return made("v1", "Node", name, metadata={"labels": labels})
 
 
 def inventory(node: str, *devices: str) -> Live:
-    """What the driver has on a node."""
+    """The ResourceSlice of the driver for a node."""
     spec = {"driver": DRIVER, "nodeName": node, "pool": {"name": node}, "devices": [{"name": name} for name in devices or (CHANNEL,)]}
     return made("resource.k8s.io/v1", "ResourceSlice", f"{node}-slice", spec=spec)
 
@@ -103,7 +103,7 @@ def deployment(name: str, *containers: Body, ready: int = 1, **labels: str) -> L
 
 
 def definition(*, number: str = "optional", mode: bool = True, name: bool = True, served: str = "v1beta1", ok: bool = True) -> Live:
-    """The CRD of ComputeDomains, as one driver or another brings it."""
+    """The CRD of ComputeDomains, as different releases of the driver install it."""
     inner: Body = {"resourceClaimTemplate": {"type": "object", "properties": {"name": {"type": "string"}} if name else {}}}
     inner |= {"allocationMode": {"type": "string"}} if mode else {}
     spec: Body = {"type": "object", "properties": {"numNodes": {"type": "integer"}, "channel": {"type": "object", "properties": inner}}}

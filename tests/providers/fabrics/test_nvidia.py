@@ -1,4 +1,4 @@
-"""NVIDIA's fabric, rule by rule: who is enrolled, what is rejected and how, which domains are asked for, and what a pod claims."""
+"""NVIDIA's fabric, rule by rule: which sets get domains, what is rejected, which domains are requested, and what a pod claims."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,14 +10,14 @@ from hypothesis import strategies as some
 from engine.ids import Kind
 from engine.observed import Live, live
 from engine.resource import Body
-from providers.fabrics.nvidia import Nvidia, configured
+from providers.fabrics.nvidia.fabric import Nvidia, configured
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds
 from resources.ports.fabric import DomainRequest
 from resources.settings import read
 from tests.builders import clique, group, podcliqueset
-from tests.laws.toy import SETUP
+from tests.laws.toy import CONFIGURATION
 
 AUTO, NAMED, GPU = "grove.io/auto-mnnvl", "nvidia.com/computedomain", "nvidia.com/gpu"
 ID = kinds.PODCLIQUESET.id("default", "demo")
@@ -49,7 +49,7 @@ def asking(mode: str | None = None, name: str | None = None, *, gpus: bool = Tru
 
 def created(body: Body, *, auto: bool) -> tuple[str | None, list[str]]:
     """The mode that a new set gets, and what is wrong with it."""
-    setup = replace(SETUP, fabrics=(Nvidia(auto=auto),))
+    setup = replace(CONFIGURATION, fabrics=(Nvidia(auto=auto),))
     decision = admit(Request(Act.CREATE, ID, body), setup)
     assert decision.body is not None
     return (decision.body["metadata"].get("annotations") or {}).get(AUTO), [str(issue) for issue in decision.issues]
@@ -57,7 +57,7 @@ def created(body: Body, *, auto: bool) -> tuple[str | None, list[str]]:
 
 def updated(old: Body, new: Body, *, auto: bool) -> list[str]:
     """What is wrong with an update."""
-    setup = replace(SETUP, fabrics=(Nvidia(auto=auto),))
+    setup = replace(CONFIGURATION, fabrics=(Nvidia(auto=auto),))
     return [str(issue) for issue in admit(Request(Act.UPDATE, ID, new, old), setup).issues]
 
 
@@ -82,20 +82,20 @@ BOTH = [f'{NAME}: Invalid value: "rack-a": {OPT_OUT}']
         (True, "enabled", "rack-a", "enabled", BOTH),
     ],
 )
-def test_flag_mode_and_name_decide_about_a_new_set(
+def test_configuration_mode_and_name_decide_about_a_new_set(
     auto: bool, mode: str | None, name: str | None, gets: str | None, issues: list[str]
 ) -> None:
     assert created(asking(mode, name), auto=auto) == (gets, issues)
 
 
-def test_without_gpus_a_set_is_not_enrolled_and_a_name_is_rejected_all_the_same() -> None:
+def test_a_set_without_gpus_gets_no_annotation_and_a_name_is_still_rejected() -> None:
     assert created(asking(gpus=False), auto=True) == (None, [])
     assert created(asking(name="rack-a", gpus=False), auto=True) == (None, BOTH)
 
 
 @pytest.mark.parametrize("value", ["true", "false", "", "Enabled", "DISABLED", "enabled ", " disabled"])
 @pytest.mark.parametrize("auto", [False, True])
-def test_any_other_mode_is_rejected_as_it_is(auto: bool, value: str) -> None:
+def test_any_other_mode_is_rejected(auto: bool, value: str) -> None:
     gets, issues = created(asking(value), auto=auto)
 
     assert (gets, issues) == (value, [f'{MODE}: Invalid value: "{value}": must be "enabled" or "disabled"'])
@@ -116,16 +116,16 @@ def test_any_other_mode_is_rejected_as_it_is(auto: bool, value: str) -> None:
         ({"containers": [container()]}, False),
     ],
 )
-def test_gpus_are_asked_for_under_one_key_by_limit_or_request_in_any_container(spec: Body, enrolled: bool) -> None:
+def test_gpus_are_requested_under_one_key_by_limit_or_request_in_any_container(spec: Body, enrolled: bool) -> None:
     body = podcliqueset("demo", clique("frontend"), clique("worker", pod_spec=dict(spec)))
 
-    assert ((Nvidia(auto=True).enrolled(body)["metadata"].get("annotations") or {}) == {AUTO: "enabled"}) is enrolled
+    assert ((Nvidia(auto=True).with_defaults(body)["metadata"].get("annotations") or {}) == {AUTO: "enabled"}) is enrolled
 
 
-def test_only_the_annotation_is_added_and_nothing_is_changed_in_place() -> None:
+def test_only_the_annotation_is_added_and_the_body_is_not_modified() -> None:
     body = asking()
     body["metadata"]["annotations"] = {"team": "blue"}
-    enrolled = Nvidia(auto=True).enrolled(body)
+    enrolled = Nvidia(auto=True).with_defaults(body)
 
     assert enrolled["metadata"]["annotations"] == {"team": "blue", AUTO: "enabled"}
     assert body["metadata"]["annotations"] == {"team": "blue"}
@@ -133,7 +133,7 @@ def test_only_the_annotation_is_added_and_nothing_is_changed_in_place() -> None:
 
 
 @pytest.mark.parametrize("name", ["rack", "rack-a.b", "0", "x" * 253, "rack-$(GROVE_PCS_INDEX)", "$(GROVE_PCS_INDEX)"])
-def test_a_name_may_be_what_an_object_may_be_called(name: str) -> None:
+def test_a_name_of_an_object_is_accepted(name: str) -> None:
     assert created(asking(name=name), auto=False) == (None, [])
 
 
@@ -149,7 +149,7 @@ def test_a_name_may_be_what_an_object_may_be_called(name: str) -> None:
         ("$(GROVE_PCLQ_INDEX)", NO_NAME),
     ],
 )
-def test_no_other_name_is_taken(name: str, fault: str) -> None:
+def test_any_other_name_is_rejected(name: str, fault: str) -> None:
     _, (issue,) = created(asking(name=name), auto=False)
 
     assert issue.startswith(f"{NAME}: Invalid value: ") and issue.endswith(f": {fault}")
@@ -158,18 +158,16 @@ def test_no_other_name_is_taken(name: str, fault: str) -> None:
 @pytest.mark.parametrize(
     ("auto", "mode", "name", "rejected"), [(True, None, None, True), (False, None, "a", True), (False, None, None, False)]
 )
-def test_a_claim_that_has_the_name_of_ours_is_rejected_where_ours_is_needed(
-    auto: bool, mode: str | None, name: str | None, rejected: bool
-) -> None:
+def test_a_claim_with_our_name_is_rejected_where_ours_is_needed(auto: bool, mode: str | None, name: str | None, rejected: bool) -> None:
     body = asking(mode, name, resourceClaims=[{"name": "own"}, {"name": "mnnvl-claim"}])
     path = "spec.template.cliques[0].spec.podSpec.resourceClaims[1].name"
-    told = f'{path}: Invalid value: "mnnvl-claim": the claim name mnnvl-claim is needed for the ComputeDomain'
+    issue = f'{path}: Invalid value: "mnnvl-claim": the claim name mnnvl-claim is needed for the ComputeDomain'
 
-    assert created(body, auto=auto)[1] == ([told] if rejected else [])
+    assert created(body, auto=auto)[1] == ([issue] if rejected else [])
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "issue"),
     [
         (None, "enabled", f"Forbidden: annotation {AUTO} cannot be added after PodCliqueSet creation"),
         (None, "disabled", f"Forbidden: annotation {AUTO} cannot be added after PodCliqueSet creation"),
@@ -186,12 +184,12 @@ def test_a_claim_that_has_the_name_of_ours_is_rejected_where_ours_is_needed(
     ],
 )
 @pytest.mark.parametrize("auto", [False, True])
-def test_the_mode_is_said_once(auto: bool, old: str | None, new: str | None, told: str) -> None:
-    assert updated(asking(old), asking(new), auto=auto) == ([f"{MODE}: {told}"] if told else [])
+def test_the_mode_is_immutable(auto: bool, old: str | None, new: str | None, issue: str) -> None:
+    assert updated(asking(old), asking(new), auto=auto) == ([f"{MODE}: {issue}"] if issue else [])
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "issue"),
     [
         (None, "rack-a", f"Forbidden: annotation {NAMED} cannot be added after PodCliqueSet creation"),
         ("rack-a", None, f"Forbidden: annotation {NAMED} cannot be removed after PodCliqueSet creation"),
@@ -204,11 +202,11 @@ def test_the_mode_is_said_once(auto: bool, old: str | None, new: str | None, tol
     ],
 )
 @pytest.mark.parametrize("auto", [False, True])
-def test_a_name_is_said_once_and_an_old_set_keeps_it_whatever_the_flag(auto: bool, old: str | None, new: str | None, told: str) -> None:
-    assert updated(asking(name=old), asking(name=new), auto=auto) == ([f"{NAME}: {told}"] if told else [])
+def test_a_name_is_immutable_whatever_the_configuration(auto: bool, old: str | None, new: str | None, issue: str) -> None:
+    assert updated(asking(name=old), asking(name=new), auto=auto) == ([f"{NAME}: {issue}"] if issue else [])
 
 
-def test_cliques_are_told_apart_by_name_and_may_change_places() -> None:
+def test_cliques_are_matched_by_name_and_may_be_reordered() -> None:
     one, other = clique("a", annotations={NAMED: "rack-a"}), clique("b", annotations={NAMED: "rack-b"})
     swapped = podcliqueset("demo", clique("b", annotations={NAMED: "rack-b"}), clique("a", annotations={NAMED: "rack-c"}))
 
@@ -219,15 +217,15 @@ def test_cliques_are_told_apart_by_name_and_may_change_places() -> None:
     ]
 
 
-def test_an_old_set_with_gpus_is_edited_without_being_enrolled() -> None:
+def test_an_update_of_an_existing_set_with_gpus_adds_no_annotation() -> None:
     old, new = asking(), {**asking(), "spec": {**asking()["spec"], "replicas": 3}}
-    decision = admit(Request(Act.UPDATE, ID, new, old), SETUP)
+    decision = admit(Request(Act.UPDATE, ID, new, old), CONFIGURATION)
 
     assert decision.issues == ()
     assert AUTO not in ((decision.body or {})["metadata"].get("annotations") or {})
 
 
-def test_a_name_in_the_wrong_place_is_a_warning() -> None:
+def test_the_annotation_in_the_wrong_place_is_a_warning() -> None:
     body = podcliqueset("demo", clique("worker"), groups=(group("pool", "worker", annotations={NAMED: "x"}),))
     body["metadata"]["annotations"] = {NAMED: "x"}
 
@@ -243,14 +241,14 @@ def domain_requests(body: Body) -> tuple[DomainRequest, ...]:
     return Nvidia().domain_requests("demo", body["metadata"].get("annotations") or {}, cliques)
 
 
-def test_an_enrolled_set_asks_for_one_domain_a_replica_for_its_cliques_with_gpus_whatever_the_flag() -> None:
+def test_a_set_with_automatic_domains_requests_one_for_each_replica_for_its_cliques_with_gpus() -> None:
     body = podcliqueset("demo", clique("a", pod_spec={"containers": [GPUS]}), clique("b"))
     body["metadata"]["annotations"] = {AUTO: "enabled"}
 
     assert domain_requests(body) == (DomainRequest("demo-$(GROVE_PCS_INDEX)", frozenset({"a"}), shared=False),)
 
 
-def test_names_ask_for_one_domain_each_for_all_who_bear_them_gpus_or_not() -> None:
+def test_each_name_requests_one_domain_for_all_cliques_with_it_gpus_or_not() -> None:
     cliques = clique("a", annotations={NAMED: "x"}), clique("b", annotations={NAMED: "y"}), clique("c", annotations={NAMED: "x"})
     body = podcliqueset("demo", *cliques, clique("d", pod_spec={"containers": [GPUS]}))
 
@@ -262,8 +260,8 @@ def test_names_ask_for_one_domain_each_for_all_who_bear_them_gpus_or_not() -> No
 
 
 @pytest.mark.parametrize(("mode", "inherited"), [("enabled", {AUTO: "enabled"}), ("disabled", {}), (None, {})])
-def test_scaling_groups_hear_of_enrolment_and_of_nothing_else(mode: str | None, inherited: Body) -> None:
-    assert Nvidia().inherited({AUTO: mode, "team": "blue"} if mode else {"team": "blue"}) == inherited
+def test_scaling_groups_inherit_only_an_enabled_annotation(mode: str | None, inherited: Body) -> None:
+    assert Nvidia().group_annotations({AUTO: mode, "team": "blue"} if mode else {"team": "blue"}) == inherited
 
 
 def used(spec: Body) -> dict[str, list[str]]:
@@ -290,7 +288,7 @@ def used(spec: Body) -> dict[str, list[str]]:
         ),
     ],
 )
-def test_containers_with_gpus_use_the_claim_and_where_none_has_any_all_do(spec: Body, claims: dict[str, list[str]]) -> None:
+def test_containers_with_gpus_use_the_claim_and_without_any_all_containers_do(spec: Body, claims: dict[str, list[str]]) -> None:
     before = repr(spec)
     decorate_pod = Nvidia().decorate_pod(spec, "rack-a")
 
@@ -308,11 +306,11 @@ def there(kind: Kind, **body: Any) -> Live:
     return live({"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata, **body})
 
 
-def test_a_domain_is_elastic_and_names_its_template_after_itself() -> None:
+def test_a_domain_is_elastic_and_its_template_has_its_name() -> None:
     fabric = Nvidia()
 
-    assert fabric.spec("rack-a") == {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "rack-a"}}}
-    assert fabric.template(None, "rack-a") == "rack-a"
+    assert fabric.domain_spec("rack-a") == {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "rack-a"}}}
+    assert fabric.template_name(None, "rack-a") == "rack-a"
     assert fabric.component(DomainRequest("x", frozenset(), shared=True)) == "pcs-named-computedomain"
     assert fabric.component(DomainRequest("x", frozenset(), shared=False)) == "pcs-computedomain"
 
@@ -326,8 +324,8 @@ def test_a_domain_is_elastic_and_names_its_template_after_itself() -> None:
         ({}, "rack-a"),
     ],
 )
-def test_a_user_s_domain_says_which_template_leads_into_it(spec: Body, name: str) -> None:
-    assert Nvidia().template(there(Nvidia.kind, spec=spec), "rack-a") == name
+def test_the_domain_of_a_user_names_its_template(spec: Body, name: str) -> None:
+    assert Nvidia().template_name(there(Nvidia.kind, spec=spec), "rack-a") == name
 
 
 LABEL = "resource.nvidia.com/computeDomain"
@@ -340,13 +338,13 @@ LABEL = "resource.nvidia.com/computeDomain"
         ({LABEL: "uid-1"}, ""),
         ({LABEL: "uid-1", f"{LABEL}Target": "Daemon"}, "is for the driver's own daemons"),
         ({LABEL: "uid-0", f"{LABEL}Target": "Workload"}, "belongs to another ComputeDomain"),
-        ({}, "was not made by the DRA driver"),
+        ({}, "was not created by the DRA driver"),
     ],
 )
-def test_a_template_leads_into_a_domain_if_it_bears_its_uid(labels: Body, fault: str) -> None:
+def test_a_template_can_be_used_if_it_has_the_uid_of_the_domain(labels: Body, fault: str) -> None:
     template = there(kinds.RESOURCE_CLAIM_TEMPLATE, metadata={"labels": labels, "uid": "uid-2"})
 
-    assert Nvidia().unready(there(Nvidia.kind), template) == fault
+    assert Nvidia().template_blocker(there(Nvidia.kind), template) == fault
 
 
 @pytest.mark.parametrize(
@@ -359,11 +357,11 @@ def test_a_template_leads_into_a_domain_if_it_bears_its_uid(labels: Body, fault:
         ("odd", ""),
     ],
 )
-def test_a_claim_leads_into_the_domain_that_the_driver_has_put_into_it(config: Any, uid: str) -> None:
-    assert Nvidia().domain_of(there(kinds.RESOURCE_CLAIM, spec={"devices": {"config": config}})) == uid
+def test_a_claim_refers_to_the_domain_that_the_driver_wrote_into_it(config: Any, uid: str) -> None:
+    assert Nvidia().domain_uid(there(kinds.RESOURCE_CLAIM, spec={"devices": {"config": config}})) == uid
 
 
-def test_the_configuration_decides_about_enrolment() -> None:
+def test_the_configuration_switches_automatic_domains_on() -> None:
     on, _ = read({"network": {"autoMNNVLEnabled": True}})
     off, _ = read({})
 
@@ -378,12 +376,12 @@ ODD = some.recursive(
 
 
 @given(annotations=ODD, cliques=ODD, groups=ODD, spec=ODD)
-def test_whatever_comes_in_nothing_raises(annotations: Any, cliques: Any, groups: Any, spec: Any) -> None:
+def test_malformed_sets_raise_no_error(annotations: Any, cliques: Any, groups: Any, spec: Any) -> None:
     entry = {"name": "worker", "annotations": annotations, "spec": {"podSpec": spec}}
     fabric = Nvidia(auto=True)
     for listed in (cliques, [entry, cliques]):
         body = {"metadata": {"annotations": annotations}, "spec": {"template": {"cliques": listed, "podCliqueScalingGroups": groups}}}
-        enrolled = fabric.enrolled(body)
+        enrolled = fabric.with_defaults(body)
         found = [*fabric.creation_issues(enrolled), *fabric.update_issues(body, enrolled), *fabric.update_issues({}, body)]
 
         assert all(str(issue).isprintable() for issue in found)

@@ -1,4 +1,4 @@
-"""Every check of an installation for ComputeDomains: what makes it good, bad and impossible."""
+"""Every check of an installation for ComputeDomains: when it is good, bad and unknown."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -9,9 +9,9 @@ from hypothesis import given
 
 from engine.ids import Kind
 from engine.observed import Live, live
-from providers.fabrics import nvidia_checks as asked
-from providers.fabrics.nvidia import Nvidia
-from providers.fabrics.nvidia_words import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, FINALIZER, NAMED
+from providers.fabrics.nvidia import checks as nvidia
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.fabrics.nvidia.names import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, FINALIZER, NAMED
 from resources.base import kinds
 from resources.ports.checks import Check, Level, Outcome
 from resources.ports.inspection import Installation
@@ -31,22 +31,22 @@ SLICES = "ResourceSlices of compute-domain.nvidia.com"
 
 
 def demo(replicas: int = 1, pods: int = 1, name: str = "demo", **more: Any) -> Live:
-    """A set that is in domains of its own."""
+    """A set with a domain for each replica."""
     body = podcliqueset(name, clique("worker", pods, pod_spec={**GPUS, **more}), replicas=replicas)
     return live({**body, "metadata": {**body["metadata"], "uid": f"uid-{name}", "annotations": {AUTO: "enabled"}}})
 
 
 SOUND: Mapping[Query, tuple[Live, ...]] = {
-    asked.CRD: (definition(),),
-    asked.CLIQUES: (made("apiextensions.k8s.io/v1", "CustomResourceDefinition", "computedomaincliques.resource.nvidia.com"),),
-    asked.CLASS: (made("resource.k8s.io/v1", "DeviceClass", CHANNEL_CLASS),),
-    asked.SLICES: (inventory("n1"), inventory("n2")),
-    asked.DEPLOYMENTS: (CONTROLLER,),
-    asked.DOMAINS: (domain(ownerReferences=[{"kind": "PodCliqueSet", "name": "demo", "uid": "uid-demo", "controller": True}]),),
-    asked.TEMPLATES: (template(),),
-    asked.CLAIMS: (),
-    asked.LABELLED: (node("n1", "uid-demo-0"),),
-    asked.ISLANDS: (node("n1", clique="a.1"), node("n2", clique="a.2")),
+    nvidia.CRD: (definition(),),
+    nvidia.CLIQUES_CRD: (made("apiextensions.k8s.io/v1", "CustomResourceDefinition", "computedomaincliques.resource.nvidia.com"),),
+    nvidia.CLASS: (made("resource.k8s.io/v1", "DeviceClass", CHANNEL_CLASS),),
+    nvidia.SLICES: (inventory("n1"), inventory("n2")),
+    nvidia.DEPLOYMENTS: (CONTROLLER,),
+    nvidia.DOMAINS: (domain(ownerReferences=[{"kind": "PodCliqueSet", "name": "demo", "uid": "uid-demo", "controller": True}]),),
+    nvidia.TEMPLATES: (template(),),
+    nvidia.CLAIMS: (),
+    nvidia.DOMAIN_NODES: (node("n1", "uid-demo-0"),),
+    nvidia.NVLINK_NODES: (node("n1", clique="a.1"), node("n2", clique="a.2")),
 }
 SERVED = (COMPUTE_DOMAIN, kinds.RESOURCE_CLAIM_TEMPLATE)
 
@@ -61,16 +61,16 @@ def site(
     offered: ServedApis | None = None,
     sets: tuple[Live, ...] | None = (demo(),),
 ) -> Installation:
-    """A sound installation, but for what is laid over it: objects, or why they cannot be seen."""
-    told = {question: QueryResult(lives) for question, lives in SOUND.items()}
-    for question, shown in (over or {}).items():
-        told[question] = QueryResult(fault=shown) if isinstance(shown, str) else QueryResult(tuple(shown))
-    return Installation(offered or offer(*SERVED), QueryResults(told), sets)
+    """A sound installation with other results for some queries: objects, or an error."""
+    results = {query: QueryResult(lives) for query, lives in SOUND.items()}
+    for query, result in (over or {}).items():
+        results[query] = QueryResult(error=result) if isinstance(result, str) else QueryResult(tuple(result))
+    return Installation(offered or offer(*SERVED), QueryResults(results), sets)
 
 
 def found(judged: Installation, *, auto: bool = True) -> dict[str, Check]:
     """The checks by what they are about."""
-    return {check.what: check for check in Nvidia(auto=auto).checks(judged)}
+    return {check.subject: check for check in Nvidia(auto=auto).checks(judged)}
 
 
 def test_a_sound_installation_passes_every_check() -> None:
@@ -78,9 +78,9 @@ def test_a_sound_installation_passes_every_check() -> None:
 
     assert {check.outcome for check in checks.values()} == {Outcome.GOOD}
     assert [what for what, check in checks.items() if check.level is Level.HARD] == [CRD, SCHEMA, API]
-    assert checks[NUMBER].found == "numNodes optional, default 0; allocationMode known: driver 0.4 or later"
-    assert checks[SLICES].found == "2 nodes have channel-0"
-    assert checks["image of the DRA driver"].found == "example/driver:v0.4.0"
+    assert checks[NUMBER].finding == "numNodes optional, default 0; allocationMode known: driver 0.4 or later"
+    assert checks[SLICES].finding == "2 nodes have channel-0"
+    assert checks["image of the DRA driver"].finding == "example/driver:v0.4.0"
 
 
 OLD = replace(kinds.RESOURCE_CLAIM_TEMPLATE, version="v1beta1")
@@ -88,130 +88,148 @@ NEITHER = replace(COMPUTE_DOMAIN, version="v1alpha1")
 TERMINATING = domain("left", deletionTimestamp="2026-01-01T01:00:00Z", finalizers=[FINALIZER])
 KAI = {"image": "ghcr.io/nvidia/kai-scheduler/scheduler:v1"}
 BAD = [
-    (CRD, site({asked.CRD: ()}, offer(kinds.RESOURCE_CLAIM_TEMPLATE)), Level.HARD, "is not installed"),
-    (CRD, site({asked.CRD: [definition(served="v1alpha1")]}, offer(NEITHER)), Level.HARD, "serves v1alpha1, not v1beta1"),
-    (CRD, site({asked.CRD: [definition(ok=False)]}, offer(OLD)), Level.HARD, "is there, and not established yet"),
-    (SCHEMA, site({asked.CRD: [definition(name=False)]}), Level.HARD, "is not in the schema of the CRD"),
-    (NUMBER, site({asked.CRD: [definition(number="required", mode=False)]}), Level.WARNING, "driver 25.3: numNodes 0 makes its pods run"),
+    (CRD, site({nvidia.CRD: ()}, offer(kinds.RESOURCE_CLAIM_TEMPLATE)), Level.HARD, "is not installed"),
+    (CRD, site({nvidia.CRD: [definition(served="v1alpha1")]}, offer(NEITHER)), Level.HARD, "serves v1alpha1, not v1beta1"),
+    (CRD, site({nvidia.CRD: [definition(ok=False)]}, offer(OLD)), Level.HARD, "exists and is not established yet"),
+    (SCHEMA, site({nvidia.CRD: [definition(name=False)]}), Level.HARD, "is not in the schema of the CRD"),
+    (
+        NUMBER,
+        site({nvidia.CRD: [definition(number="required", mode=False)]}),
+        Level.WARNING,
+        "with numNodes 0 pods run without NVLink",
+    ),
     (API, site(offered=offer(COMPUTE_DOMAIN)), Level.HARD, "is not served"),
-    (CLASS, site({asked.CLASS: ()}), Level.WARNING, "there is none"),
-    (SLICES, site({asked.SLICES: ()}), Level.WARNING, "there is none"),
-    (SLICES, site({asked.SLICES: [inventory("n1", "daemon-0")]}), Level.WARNING, "there is none"),
-    ("controller of the DRA driver", site({asked.DEPLOYMENTS: ()}), Level.WARNING, "there is none"),
+    (CLASS, site({nvidia.CLASS: ()}), Level.WARNING, "not found"),
+    (SLICES, site({nvidia.SLICES: ()}), Level.WARNING, "not found"),
+    (SLICES, site({nvidia.SLICES: [inventory("n1", "daemon-0")]}), Level.WARNING, "not found"),
+    ("controller of the DRA driver", site({nvidia.DEPLOYMENTS: ()}), Level.WARNING, "not found"),
     (
         "controller of the DRA driver",
-        site({asked.DEPLOYMENTS: [deployment("old", ready=0, nvidia_dra_driver_gpu_component="controller")]}),
+        site({nvidia.DEPLOYMENTS: [deployment("old", ready=0, nvidia_dra_driver_gpu_component="controller")]}),
         Level.WARNING,
         "Deployment system/old: 0 of 1 ready",
     ),
-    ("names of planned domains", site(sets=(demo(name="x" * 62),)), Level.WARNING, "is longer than 63 characters: no label can hold it"),
-    ("names of planned domains", site(sets=(demo(name="X"),)), Level.WARNING, "X-0: "),
+    (
+        "names of requested domains",
+        site(sets=(demo(name="x" * 62),)),
+        Level.WARNING,
+        "is longer than 63 characters: a label",
+    ),
+    ("names of requested domains", site(sets=(demo(name="X"),)), Level.WARNING, "X-0: "),
     (
         "names of their claim templates",
-        site({asked.TEMPLATES: [template(uid="")]}),
+        site({nvidia.TEMPLATES: [template(uid="")]}),
         Level.WARNING,
-        "taken by templates that are not of these domains: default/demo-0",
+        "used by ResourceClaimTemplates that do not belong to these domains: default/demo-0",
     ),
-    ("names of their claim templates", site({asked.TEMPLATES: [template(uid="other")]}), Level.WARNING, "default/demo-0"),
+    ("names of their claim templates", site({nvidia.TEMPLATES: [template(uid="other")]}), Level.WARNING, "default/demo-0"),
     (
-        "nodes left behind",
-        site({asked.LABELLED: [node("n1", "uid-demo-0"), node("n2", "dead")]}),
+        "node labels of deleted domains",
+        site({nvidia.DOMAIN_NODES: [node("n1", "uid-demo-0"), node("n2", "dead")]}),
         Level.WARNING,
-        "labelled for a domain that does not exist: n2",
+        "nodes that are labelled for a domain that does not exist: n2",
     ),
     (
-        "domains that wait for us",
-        site({asked.DOMAINS: [TERMINATING]}),
+        "domains with our finalizer",
+        site({nvidia.DOMAINS: [TERMINATING]}),
         Level.WARNING,
-        "Terminating, and held by our finalizer alone: default/left",
+        "being deleted, and only our finalizer is left: default/left",
     ),
-    ("domains without a workload", site(sets=()), Level.WARNING, "made for workloads that are gone: default/demo-0"),
+    ("domains without a workload", site(sets=()), Level.WARNING, "created for workloads that no longer exist: default/demo-0"),
     (
         "KAI scheduler",
-        site({asked.DEPLOYMENTS: [CONTROLLER, deployment("kai", KAI)]}),
+        site({nvidia.DEPLOYMENTS: [CONTROLLER, deployment("kai", KAI)]}),
         Level.WARNING,
         "runs without --feature-gates=DynamicResourceAllocation=true",
     ),
     (
         "KAI binder",
-        site({asked.DEPLOYMENTS: [CONTROLLER, deployment("kai", {"image": "kai-scheduler/binder@sha256:0", "args": ["--x"]})]}),
+        site({nvidia.DEPLOYMENTS: [CONTROLLER, deployment("kai", {"image": "kai-scheduler/binder@sha256:0", "args": ["--x"]})]}),
         Level.WARNING,
         "runs without",
     ),
     (
-        "room for planned domains",
+        "nodes for requested domains",
         site(sets=(demo(2, 2),)),
         Level.WARNING,
-        "default/demo: its pods in ComputeDomains need 4 nodes, each of which takes one such pod: 2 of 2 can be had",
+        "default/demo: its pods in ComputeDomains need 4 nodes, one for each pod: 2 of 2 are available",
     ),
-    ("domains in one NVLink clique", site(sets=(demo(3),)), Level.WARNING, "3 domains for 2 NVLink cliques: some will share one"),
+    (
+        "domains in one NVLink clique",
+        site(sets=(demo(3),)),
+        Level.WARNING,
+        "3 domains for 2 NVLink cliques: some domains will share",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("what", "judged", "level", "told"), BAD, ids=[f"{row[0]}: {row[3]}"[:70] for row in BAD])
-def test_what_is_wrong_is_told_with_what_to_do(what: str, judged: Installation, level: Level, told: str) -> None:
-    check = found(judged)[what]
+@pytest.mark.parametrize(("subject", "installation", "level", "finding"), BAD, ids=[f"{row[0]}: {row[3]}"[:70] for row in BAD])
+def test_a_failed_check_says_what_is_wrong_and_what_to_do(subject: str, installation: Installation, level: Level, finding: str) -> None:
+    check = found(installation)[subject]
 
     assert (check.level, check.outcome) == (level, Outcome.BAD)
-    assert told in check.found and check.remedy
+    assert finding in check.finding and check.remedy
 
 
-@pytest.mark.parametrize("args", [[f"--feature-gates={asked.GATE}"], ["--feature-gates", f"A=b,{asked.GATE}"]])
-def test_kai_that_gives_out_devices_is_well(args: list[str]) -> None:
-    assert found(site({asked.DEPLOYMENTS: [deployment("kai", {**KAI, "args": args})]}))["KAI scheduler"].outcome is Outcome.GOOD
+@pytest.mark.parametrize("args", [[f"--feature-gates={nvidia.GATE}"], ["--feature-gates", f"A=b,{nvidia.GATE}"]])
+def test_kai_with_the_feature_gate_is_good(args: list[str]) -> None:
+    assert found(site({nvidia.DEPLOYMENTS: [deployment("kai", {**KAI, "args": args})]}))["KAI scheduler"].outcome is Outcome.GOOD
 
 
 @pytest.mark.parametrize(
-    ("crd", "told"),
+    ("crd", "finding"),
     [
         (definition(number="required"), "numNodes required; allocationMode known: driver 25.8 to 25.12"),
         (definition(), "numNodes optional, default 0; allocationMode known: driver 0.4 or later"),
     ],
 )
-def test_the_definition_tells_which_driver_is_there(crd: Live, told: str) -> None:
-    check = found(site({asked.CRD: [crd]}))[NUMBER]
+def test_the_crd_identifies_the_release_of_the_driver(crd: Live, finding: str) -> None:
+    check = found(site({nvidia.CRD: [crd]}))[NUMBER]
 
-    assert (check.level, check.outcome, check.found) == (Level.INFO, Outcome.GOOD, told)
+    assert (check.level, check.outcome, check.finding) == (Level.INFO, Outcome.GOOD, finding)
 
 
-def test_a_driver_from_before_cliques_is_told() -> None:
-    assert found(site({asked.CLIQUES: ()}))["ComputeDomainCliques"].found == "not there: the driver is older than 25.12, or none"
+def test_a_driver_older_than_cliques_is_reported() -> None:
+    assert (
+        found(site({nvidia.CLIQUES_CRD: ()}))["ComputeDomainCliques"].finding
+        == "not served: the driver is older than 25.12, or not installed"
+    )
 
 
 UNSEEN = [
-    (asked.CRD, SCHEMA),
-    (asked.CRD, NUMBER),
-    (asked.CLASS, CLASS),
-    (asked.SLICES, SLICES),
-    (asked.DEPLOYMENTS, "controller of the DRA driver"),
-    (asked.CLIQUES, "ComputeDomainCliques"),
-    (asked.TEMPLATES, "names of their claim templates"),
-    (asked.LABELLED, "nodes left behind"),
-    (asked.DOMAINS, "names of their claim templates"),
-    (asked.DOMAINS, "nodes left behind"),
-    (asked.DOMAINS, "domains that wait for us"),
-    (asked.CLAIMS, "room for planned domains"),
-    (asked.SLICES, "room for planned domains"),
-    (asked.ISLANDS, "domains in one NVLink clique"),
+    (nvidia.CRD, SCHEMA),
+    (nvidia.CRD, NUMBER),
+    (nvidia.CLASS, CLASS),
+    (nvidia.SLICES, SLICES),
+    (nvidia.DEPLOYMENTS, "controller of the DRA driver"),
+    (nvidia.CLIQUES_CRD, "ComputeDomainCliques"),
+    (nvidia.TEMPLATES, "names of their claim templates"),
+    (nvidia.DOMAIN_NODES, "node labels of deleted domains"),
+    (nvidia.DOMAINS, "names of their claim templates"),
+    (nvidia.DOMAINS, "node labels of deleted domains"),
+    (nvidia.DOMAINS, "domains with our finalizer"),
+    (nvidia.CLAIMS, "nodes for requested domains"),
+    (nvidia.SLICES, "nodes for requested domains"),
+    (nvidia.NVLINK_NODES, "domains in one NVLink clique"),
 ]
 
 
 @pytest.mark.parametrize(("question", "what"), UNSEEN, ids=[f"{question.kind.plural}: {what}" for question, what in UNSEEN])
-def test_what_may_not_be_seen_is_not_judged(question: Query, what: str) -> None:
+def test_a_check_whose_objects_could_not_be_read_is_unknown(question: Query, what: str) -> None:
     check = found(site({question: "pods is forbidden"}))[what]
 
-    assert check.outcome is Outcome.UNKNOWN and check.found.startswith("cannot be judged: ")
+    assert check.outcome is Outcome.UNKNOWN and check.finding.startswith("cannot be judged: ")
 
 
-def test_sets_that_cannot_be_seen_leave_domains_unjudged() -> None:
+def test_domains_without_a_workload_are_unknown_where_sets_could_not_be_listed() -> None:
     assert found(site(sets=None))["domains without a workload"].outcome is Outcome.UNKNOWN
 
 
-def test_a_group_that_does_not_answer_is_not_called_missing() -> None:
+def test_an_api_group_without_an_answer_is_unknown_and_not_missing() -> None:
     silent = offer(kinds.RESOURCE_CLAIM_TEMPLATE, holes={COMPUTE_DOMAIN.api_version: "silent"})
-    check = found(site({asked.CRD: "forbidden"}, silent))[CRD]
+    check = found(site({nvidia.CRD: "forbidden"}, silent))[CRD]
 
-    assert (check.level, check.outcome, check.found) == (Level.HARD, Outcome.UNKNOWN, "cannot be judged: silent")
+    assert (check.level, check.outcome, check.finding) == (Level.HARD, Outcome.UNKNOWN, "cannot be judged: silent")
 
 
 def test_without_mnnvl_nothing_is_hard_and_without_a_driver_nothing_is_even_a_warning() -> None:
@@ -225,20 +243,20 @@ def test_without_mnnvl_nothing_is_hard_and_without_a_driver_nothing_is_even_a_wa
     assert not any(check.level is Level.HARD for check in found(site(), auto=False).values())
 
 
-def test_a_cluster_of_which_nothing_can_be_seen_is_judged_in_no_way() -> None:
-    blind = Installation(ServedApis(fault="failed to discover API resources: no"), QueryResults(), None)
+def test_without_any_results_every_check_is_unknown() -> None:
+    blind = Installation(ServedApis(error="failed to discover API resources: no"), QueryResults(), None)
 
     assert {check.outcome for check in found(blind).values()} == {Outcome.UNKNOWN}
 
 
-def test_places_that_others_have_are_not_to_be_had() -> None:
-    crowd = site({asked.CLAIMS: [claim("p", "n1", "uid-demo-0"), claim("q", "n2", "other")]}, sets=(demo(1, 2),))
+def test_nodes_used_by_other_domains_are_not_available() -> None:
+    crowd = site({nvidia.CLAIMS: [claim("p", "n1", "uid-demo-0"), claim("q", "n2", "other")]}, sets=(demo(1, 2),))
 
-    assert "1 of 2 can be had" in found(crowd)["room for planned domains"].found
+    assert "1 of 2 are available" in found(crowd)["nodes for requested domains"].finding
 
 
 @given(JSON)
-def test_whatever_the_objects_are_the_checks_are_made(junk: Any) -> None:
+def test_malformed_objects_are_checked_without_an_error(junk: Any) -> None:
     meta = {"name": "x", "uid": "u"}
     odd = [live({"apiVersion": "v1", "kind": "X", "metadata": meta, "spec": junk, "status": junk})]
     nested = {"spec": {"versions": [{"name": "v1beta1", "served": True, "schema": {"openAPIV3Schema": junk}}]}}
@@ -246,10 +264,10 @@ def test_whatever_the_objects_are_the_checks_are_made(junk: Any) -> None:
     over: dict[Query, Iterable[Live] | str] = {question: odd for question in SOUND}
     listed = {**podcliqueset("demo"), "spec": {"replicas": junk, "template": junk}}
 
-    assert found(site(over)) and found(site({**over, asked.CRD: [crd]}, sets=(live(listed),)))
+    assert found(site(over)) and found(site({**over, nvidia.CRD: [crd]}, sets=(live(listed),)))
 
 
-def test_an_older_device_api_is_enough_for_domains_and_said_not_to_be_for_shared_claims() -> None:
+def test_an_older_device_api_suffices_for_domains_but_not_for_shared_claims() -> None:
     check = found(site(offered=offer(COMPUTE_DOMAIN, OLD)))[API]
 
-    assert (check.outcome, check.found) == (Outcome.GOOD, "v1beta1 is served; claims that pods share (resourceSharing) need v1")
+    assert (check.outcome, check.finding) == (Outcome.GOOD, "v1beta1 is served; shared claims (resourceSharing) need v1")

@@ -1,4 +1,4 @@
-"""What is seen of a domain and its pods, where it comes from, and what to do: row by row."""
+"""The findings about a domain and its pods: observation, cause and advice, row by row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +9,24 @@ import pytest
 from hypothesis import given
 
 from engine.observed import Live, live
-from providers.fabrics.nvidia import Nvidia
-from providers.fabrics.nvidia_words import COMPUTE_DOMAIN, FINALIZER, RELEASED
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DRIVER_FINALIZER, FINALIZER
 from resources.ports.inspection import Diagnosis
 from resources.ports.queries import QueryResult, QueryResults
-from tests.providers.fabrics.objects import claim, daemon, daemon_set, domain, event, inventory, joined, made, node, pod, template
+from tests.providers.fabrics.objects import (
+    claim,
+    daemon,
+    daemon_set,
+    deployment,
+    domain,
+    event,
+    inventory,
+    joined,
+    made,
+    node,
+    pod,
+    template,
+)
 from tests.resources.manifests import JSON
 
 ID = COMPUTE_DOMAIN.id("default", "demo-0")
@@ -24,29 +37,30 @@ FULL = "0/2 nodes are available: 2 cannot allocate all claims."
 
 
 def diagnosed(*lives: Live, now: datetime = NOW) -> list[Diagnosis]:
-    """What is said of `demo-0`, given these objects: each question is answered with those of its kind."""
+    """The findings about `demo-0`, given these objects: each query finds those of its kind."""
     fabric = Nvidia()
     answers = {
         question: QueryResult(tuple(one for one in lives if one.id.kind == question.kind.name and _is_asked(one, question.namespace)))
-        for question in fabric.clues(ID)
+        for question in fabric.domain_queries(ID)
     }
-    return list(fabric.explain(ID, QueryResults(answers), now))
+    return list(fabric.diagnose(ID, QueryResults(answers), now))
 
 
 def _is_asked(one: Live, namespace: str) -> bool:
     return namespace in ("", one.id.namespace)
 
 
-def going(*finalizers: str, minutes: float = 5, **more: Any) -> Live:
-    """The domain, deleted some minutes ago and held by these."""
+def terminating(*finalizers: str, minutes: float = 5, **more: Any) -> Live:
+    """The domain, deleted some minutes ago, with these finalizers."""
     return domain(deletionTimestamp=(NOW - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ"), finalizers=list(finalizers), **more)
 
 
 def refused(name: str = "p", message: str = SKIPPED) -> Live:
-    """A kubelet that could not prepare a pod."""
+    """The event of a kubelet that could not prepare a pod."""
     return event(name, "FailedPrepareDynamicResources", message)
 
 
+CONTROLLER = deployment("controller", dra_driver_nvidia_gpu_component="controller")
 CLAIMLESS = event("p", "FailedResourceClaimCreation", 'PodResourceClaim mnnvl-claim: template "demo-0" not found')
 WAITING = pod(node="n1")
 CROWD = (pod(message=FULL), inventory("n1"))
@@ -56,44 +70,51 @@ ELSEWHERE = "the ResourceClaim's namespace is different than the ComputeDomain's
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table: what is there, and what must be said of it."""
+    """A row of the table: the objects, and the finding that is expected."""
 
     name: str
-    there: Sequence[Live]
-    seen: str
+    objects: Sequence[Live]
+    observation: str
     cause: str
     advice: str = ""
     bad: bool = True
 
 
 ROWS = (
-    Row("no domain", [pod(), CLAIMLESS], "pod p: Pending, FailedResourceClaimCreation", "ComputeDomain demo-0 does not exist"),
-    Row("no domain, told of it", [pod(), CLAIMLESS], "claimed by pod p", "it does not exist", "engine sync"),
+    Row("no domain", [pod(), CLAIMLESS], "pod p: Pending, event FailedResourceClaimCreation", "ComputeDomain demo-0 does not exist"),
+    Row("no domain, for the domain", [pod(), CLAIMLESS], "claimed by pod p", "it does not exist", "run engine sync"),
     Row(
-        "a domain that goes",
-        [pod(), CLAIMLESS, going(FINALIZER)],
-        "pod p: Pending, FailedResourceClaimCreation",
-        "ResourceClaimTemplate demo-0 is not there: ComputeDomain demo-0 is being deleted",
+        "a domain that terminates",
+        [pod(), CLAIMLESS, terminating(FINALIZER)],
+        "pod p: Pending, event FailedResourceClaimCreation",
+        "ResourceClaimTemplate demo-0 does not exist: ComputeDomain demo-0 is being deleted",
     ),
     Row(
         "a controller that is down",
         [pod(), CLAIMLESS, domain()],
-        "pod p: Pending, FailedResourceClaimCreation",
-        "the controller of the DRA driver has not made it for ComputeDomain demo-0",
-        "engine preflight",
+        "pod p: Pending, event FailedResourceClaimCreation",
+        "the controller of the DRA driver has not created it for ComputeDomain demo-0",
+        "check that the controller of the DRA driver runs: engine preflight",
+    ),
+    Row(
+        "a controller that is down, in a known namespace",
+        [pod(), CLAIMLESS, domain(), CONTROLLER],
+        "pod p: Pending, event FailedResourceClaimCreation",
+        "the controller of the DRA driver (namespace system) has not created it for ComputeDomain demo-0",
+        "kubectl -n system get deployments,pods",
     ),
     Row(
         "a template that came late",
         [pod(), CLAIMLESS, domain(), template()],
-        "pod p: Pending, FailedResourceClaimCreation",
-        "is there by now; the claim is tried again later and later, up to 16 minutes",
+        "pod p: Pending, event FailedResourceClaimCreation",
+        "exists by now; the claim is tried again with a growing delay of up to 16 minutes",
         "kubectl -n default annotate pod p touched=now",
     ),
     Row(
         "a gang that is not complete",
         [pod(schedulingGates=[{"name": "grove.io/podgang-pending-creation"}]), domain(), template()],
-        "pod p: Pending, with scheduling gates",
-        "this is no matter of the domain",
+        "pod p: Pending with scheduling gates",
+        "the domain is not the reason",
         bad=False,
     ),
     Row(
@@ -103,26 +124,26 @@ ROWS = (
         "channels of the same domain",
         [*CROWD, domain(), template(), claim("q", "n1")],
         "pod p: Pending, cannot allocate all claims",
-        "n1 by pod default/q of this domain",
-        "a node takes one pod in a ComputeDomain, of the same domain as well",
+        "n1 is used by pod default/q of this domain",
+        "a node takes one pod in a ComputeDomain, also of the same domain",
     ),
     Row(
         "channels of another domain",
         [*CROWD, domain(), template(), claim("q", "n1", "uid-far", "b"), domain("far", namespace="b")],
         "pod p: Pending, cannot allocate all claims",
-        "n1 by pod b/q of ComputeDomain b/far",
+        "n1 is used by pod b/q of ComputeDomain b/far",
         "a node is in one ComputeDomain at a time",
     ),
     Row(
-        "channels, told by an event",
+        "channels, reported by an event",
         [pod(), event("p", "FailedScheduling", FULL), domain(), template(), inventory("n1"), claim("q", "n1")],
         "pod p: Pending, cannot allocate all claims",
-        "n1 by pod default/q",
+        "n1 is used by pod default/q",
     ),
     Row(
         "a node of another domain",
         [WAITING, refused(), domain(), template(), node("n1", "uid-far"), domain("far", namespace="b")],
-        "pod p: ContainerCreating on n1, NodePrepareResources gave no answer",
+        "pod p: ContainerCreating on n1, NodePrepareResources returned no result",
         "node n1 is still in ComputeDomain b/far",
         "wait until its pods have left n1",
     ),
@@ -137,25 +158,26 @@ ROWS = (
         "no daemon, no DaemonSet",
         [WAITING, refused(), domain(), template(), node("n1", "uid-demo-0")],
         "pod p: ContainerCreating on n1",
-        "no daemon of the domain runs on node n1: its DaemonSet is not there",
+        "no daemon of the domain runs on node n1: the controller of the DRA driver has not created its DaemonSet",
     ),
     Row(
-        "no daemon, a DaemonSet that goes",
+        "no daemon, a DaemonSet that terminates",
         [WAITING, refused(), domain(), node("n1", "uid-demo-0"), daemon_set(deletionTimestamp="2026-01-01T00:59:00Z")],
         "pod p: ContainerCreating on n1",
         "DaemonSet dra-driver/computedomain-daemon is being deleted",
     ),
     Row(
-        "no daemon, a DaemonSet that has no place",
+        "no daemon, a DaemonSet with too few pods",
         [WAITING, refused(), domain(), template(), node("n1", "uid-demo-0"), daemon_set(), daemon("n2")],
         "pod p: ContainerCreating on n1",
-        "DaemonSet dra-driver/computedomain-daemon wants 2, has 1, 1 ready",
+        "DaemonSet dra-driver/computedomain-daemon has 1 of 2 pods, 1 ready",
+        "kubectl -n dra-driver describe daemonset computedomain-daemon",
     ),
     Row(
         "a daemon that does not start",
         [WAITING, refused(), domain(), template(), node("n1", "uid-demo-0"), daemon("n1", ready=False)],
         "pod p: ContainerCreating on n1",
-        "its daemon dra-driver/daemon-n1 is not ready: IMEX does not start",
+        "its daemon dra-driver/daemon-n1 is not ready: IMEX has not started",
         "kubectl -n dra-driver logs daemon-n1; the host's own nvidia-imex.service must not run",
     ),
     Row(
@@ -169,7 +191,7 @@ ROWS = (
             daemon("n1", ready=False),
         ],
         "pod p: ContainerCreating on n1",
-        "the domain has 18 nodes of NVLink clique c.1, and no more fit",
+        "the domain has 18 nodes of NVLink clique c.1, which is the limit",
     ),
     Row(
         "a daemon that is ready by now",
@@ -179,115 +201,131 @@ ROWS = (
         bad=False,
     ),
     Row(
-        "a zombie",
-        [WAITING, refused(), going(FINALIZER), node("n1", "uid-demo-0")],
+        "a domain that terminates under its pod",
+        [WAITING, refused(), terminating(FINALIZER), node("n1", "uid-demo-0")],
         "pod p: ContainerCreating on n1",
-        "ComputeDomain demo-0 is being deleted: its driver has taken down what the pod waits for",
-        "delete the pod once the domain is gone",
+        "ComputeDomain demo-0 is being deleted: the DRA driver has removed what the pod needs",
+        "delete the pod after the domain is gone",
     ),
     Row(
-        "a claim of a domain that is gone",
+        "a claim of a deleted domain",
         [WAITING, refused(message=STALE), domain(), template()],
-        "pod p: ContainerCreating, FailedPrepareDynamicResources",
+        "pod p: ContainerCreating, event FailedPrepareDynamicResources",
         "a claim is bound to the uid, not to the name",
-        "the pod must be made anew",
+        "delete the pod, so that it is created again with a new claim",
     ),
     Row(
         "a claim of another namespace",
         [WAITING, refused(message=ELSEWHERE), domain(), template()],
-        "pod p: ContainerCreating, FailedPrepareDynamicResources",
-        "its claim leads into a domain that is gone, or is in another namespace",
-        "the pod must be made anew",
+        "pod p: ContainerCreating, event FailedPrepareDynamicResources",
+        "its claim refers to a domain that was deleted or is in another namespace",
+        "delete the pod, so that it is created again with a new claim",
     ),
     Row(
         "nodes without fabric",
         [pod(node="n1", phase="Running"), domain("demo-0", joined("n1", "")), template()],
-        "its pod runs, on nodes without NVLink fabric: n1",
-        "slower paths",
+        "its pod runs on nodes without NVLink fabric: n1",
+        "slower networks",
     ),
     Row(
         "two cliques",
         [pod(node="n1", phase="Running"), domain("demo-0", joined("n1", "a.1"), joined("n2", "a.2")), template()],
-        "its pod runs, in 2 NVLink cliques",
-        "NVLink does not reach from one to another: a.1, a.2",
+        "its pod runs in 2 NVLink cliques",
+        "NVLink does not connect these cliques: a.1, a.2",
         "an affinity to nvidia.com/gpu.clique",
     ),
     Row(
         "an old driver",
         [pod(node="n1", phase="Running"), domain(mode=False), template()],
         "its pod runs, and no node has joined",
-        "driver 25.3 takes numNodes 0 for done",
+        "driver 25.3 treats numNodes 0 as complete",
         "upgrade",
     ),
     Row(
         "a driver that has not noticed",
         [domain(finalizers=[FINALIZER]), template()],
-        f"its driver's finalizer {RELEASED} is missing",
-        "does not run, or is not of this version",
+        f"the driver's finalizer {DRIVER_FINALIZER} is missing",
+        "does not run, or is of another version",
         "engine preflight",
     ),
     Row(
         "ours to release, in use",
-        [going(FINALIZER), pod(node="n1", phase="Running"), claim("p", "n1")],
-        "Terminating, and held by us alone",
-        "we let go of it when these are gone: pod p, claim p-claim",
+        [terminating(FINALIZER), pod(node="n1", phase="Running"), claim("p", "n1")],
+        "being deleted, only the engine's finalizer is left",
+        "the engine releases it when these are gone: pod p, claim p-claim",
     ),
-    Row("ours to release", [going(FINALIZER)], "Terminating, and held by us alone", "it is ours to let go of", "engine sync"),
+    Row(
+        "ours to release",
+        [terminating(FINALIZER)],
+        "being deleted, only the engine's finalizer is left",
+        "the engine has to release it",
+        "engine sync",
+    ),
     Row(
         "the driver's to release, down",
-        [going(FINALIZER, RELEASED), template(), daemon_set()],
-        "Terminating, and its driver has not let go of it",
-        "the controller of the DRA driver does not run, or does not look there: ResourceClaimTemplate/default/demo-0 "
-        f"({RELEASED}), DaemonSet/dra-driver/computedomain-daemon ({RELEASED})",
+        [terminating(FINALIZER, DRIVER_FINALIZER), template(), daemon_set()],
+        "being deleted, the driver has not released its finalizer",
+        "the controller of the DRA driver (namespace dra-driver) does not run, or does not watch that namespace: "
+        "ResourceClaimTemplate/default/demo-0 "
+        f"({DRIVER_FINALIZER}), DaemonSet/dra-driver/computedomain-daemon ({DRIVER_FINALIZER})",
     ),
     Row(
         "the driver's to release, hindered",
-        [going(FINALIZER, RELEASED), template(finalizers=[RELEASED, "example.com/mine"])],
-        "Terminating, and its driver has not let go of it",
-        "others hold what it has made: ResourceClaimTemplate/default/demo-0",
+        [terminating(FINALIZER, DRIVER_FINALIZER), template(finalizers=[DRIVER_FINALIZER, "example.com/mine"])],
+        "being deleted, the driver has not released its finalizer",
+        "objects that the driver created have finalizers of others: ResourceClaimTemplate/default/demo-0",
     ),
     Row(
         "the driver's to release, confused",
-        [going(FINALIZER, RELEASED), daemon_set(), daemon_set(name="another")],
-        "Terminating, and its driver has not let go of it",
-        "there is more than one DaemonSet of this domain",
+        [terminating(FINALIZER, DRIVER_FINALIZER), daemon_set(), daemon_set(name="another")],
+        "being deleted, the driver has not released its finalizer",
+        "the domain has more than one DaemonSet",
     ),
     Row(
         "the driver's to release, nothing left",
-        [going(FINALIZER, RELEASED)],
-        "Terminating, and its driver has not let go of it",
-        "nothing that it has made is left",
+        [terminating(FINALIZER, DRIVER_FINALIZER)],
+        "being deleted, the driver has not released its finalizer",
+        "nothing that it created is left",
     ),
-    Row("somebody else's", [going(FINALIZER, "example.com/x")], "Terminating, and held by example.com/x", "neither we nor its driver"),
+    Row(
+        "a foreign finalizer",
+        [terminating(FINALIZER, "example.com/x")],
+        "being deleted, other finalizers are left: example.com/x",
+        "neither the engine nor the DRA driver",
+    ),
     Row(
         "a template in the way",
         [domain(), template(uid="")],
-        "ResourceClaimTemplate demo-0 is not the driver's",
-        "the driver makes none of its own beside it, and says nothing",
-        "remove it",
+        "ResourceClaimTemplate demo-0 was not created by the DRA driver",
+        "the driver cannot create its own of that name and reports no error",
+        "delete that ResourceClaimTemplate",
     ),
     Row(
         "a template of another domain",
         [domain(), template(uid="uid-far"), domain("far")],
-        "ResourceClaimTemplate demo-0 is of ComputeDomain default/far",
-        "the driver makes none of its own beside it",
+        "ResourceClaimTemplate demo-0 belongs to ComputeDomain default/far",
+        "the driver cannot create its own of that name",
     ),
     Row(
-        "a word that means nothing", [domain(), template()], "its status says Ready, and no node has joined", "it means nothing", bad=False
+        "Ready without nodes",
+        [domain(), template()],
+        "its status is Ready, and no node has joined",
+        "the driver reports Ready for every domain",
+        bad=False,
     ),
 )
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_what_is_seen_is_told_with_its_cause_and_what_to_do(row: Row) -> None:
-    told = [one for one in diagnosed(*row.there) if row.seen in one.observation and row.cause in one.cause]
+def test_a_finding_has_its_cause_and_advice(row: Row) -> None:
+    findings = [one for one in diagnosed(*row.objects) if row.observation in one.observation and row.cause in one.cause]
 
-    assert len(told) == 1, diagnosed(*row.there)
-    assert row.advice in told[0].advice and told[0].bad is row.bad
+    assert len(findings) == 1, diagnosed(*row.objects)
+    assert row.advice in findings[0].advice and findings[0].bad is row.bad
 
 
-def test_a_domain_that_is_well_is_not_talked_about() -> None:
-    well = [
+def test_a_domain_without_problems_has_no_findings() -> None:
+    objects = [
         domain("demo-0", joined("n1"), joined("n2")),
         template(),
         *(pod(f"p{number}", f"n{number}", "Running") for number in (1, 2)),
@@ -296,47 +334,47 @@ def test_a_domain_that_is_well_is_not_talked_about() -> None:
         daemon_set(),
     ]
 
-    assert diagnosed(*well) == []
+    assert diagnosed(*objects) == []
 
 
-def test_what_has_only_just_begun_is_not_stuck() -> None:
-    fresh = datetime(2026, 1, 1, 0, 0, 29, tzinfo=UTC)
+def test_the_driver_has_time_to_notice_a_domain_and_to_release_it() -> None:
+    early = datetime(2026, 1, 1, 0, 0, 29, tzinfo=UTC)
 
-    assert not any("finalizer" in one.observation for one in diagnosed(domain(finalizers=[FINALIZER]), template(), now=fresh))
-    assert not any("has not let go" in one.observation for one in diagnosed(going(FINALIZER, RELEASED, minutes=0.9)))
+    assert not any("finalizer" in one.observation for one in diagnosed(domain(finalizers=[FINALIZER]), template(), now=early))
+    assert not any("has not released" in one.observation for one in diagnosed(terminating(FINALIZER, DRIVER_FINALIZER, minutes=0.9)))
 
 
-def test_pods_of_which_the_same_is_true_are_told_once() -> None:
+def test_pods_with_the_same_finding_are_reported_together() -> None:
     pods = [pod(f"p{number}", message=FULL) for number in range(40)]
     (one,) = [one for one in diagnosed(*pods, domain(), template()) if one.bad]
 
     assert one.observation == "40 pods (p0, p1, p10, p11, p12 and 35 more): Pending, cannot allocate all claims"
 
 
-def test_what_is_wrong_comes_first() -> None:
-    told = diagnosed(domain(finalizers=[FINALIZER]), template())
+def test_findings_about_something_wrong_come_first() -> None:
+    findings = diagnosed(domain(finalizers=[FINALIZER]), template())
 
-    assert [one.bad for one in told] == [True, False]
+    assert [one.bad for one in findings] == [True, False]
 
 
-def test_pods_that_have_ended_or_claim_something_else_are_not_of_the_domain() -> None:
+def test_pods_that_have_ended_or_do_not_claim_the_domain_have_no_findings() -> None:
     other = made("v1", "Pod", "other", "default", spec={}, status={"phase": "Pending"})
 
     assert [one.bad for one in diagnosed(pod(phase="Succeeded"), other, CLAIMLESS, domain(), template())] == [False]
 
 
-def test_an_event_about_a_namesake_of_another_time_is_not_believed() -> None:
+def test_an_event_about_an_earlier_pod_of_the_same_name_is_ignored() -> None:
     old = event("p", "FailedResourceClaimCreation", "not found", uid="uid-of-an-older-p")
 
     assert [one.bad for one in diagnosed(pod(), old, domain(), template())] == [False]
 
 
 @given(JSON)
-def test_whatever_a_domain_says_something_is_made_of_it(junk: Any) -> None:
+def test_malformed_objects_are_diagnosed_without_an_error(junk: Any) -> None:
     odd = live({**domain().body, "spec": junk, "status": junk})
     nodes = live({**domain().body, "status": {"status": "Ready", "nodes": junk}})
     parameters = {"devices": {"config": [{"opaque": {"driver": "compute-domain.nvidia.com", "parameters": junk}}]}}
-    led = made("resource.k8s.io/v1", "ResourceClaim", "c", "default", spec=parameters)
+    claims = made("resource.k8s.io/v1", "ResourceClaim", "c", "default", spec=parameters)
 
     for each in (odd, nodes):
-        assert isinstance(diagnosed(each, pod(node="n1", phase="Running"), led, refused()), list)
+        assert isinstance(diagnosed(each, pod(node="n1", phase="Running"), claims, refused()), list)

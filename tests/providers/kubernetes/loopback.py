@@ -1,4 +1,4 @@
-"""Loopback: a server of a few lines that says exactly what a test wants said, and a clock that nobody waits for."""
+"""Loopback: a small HTTP server whose answers the test defines, and a clock that does not wait."""
 
 import json
 import ssl
@@ -16,19 +16,19 @@ from aiohttp import web
 from engine.ids import Kind
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
+from providers.kubernetes.connection_pool import Limits
 from providers.kubernetes.kubeconfig import Source
-from providers.kubernetes.line import Limits
 
 POD = Kind("", "v1", "Pod", "pods", status=True)
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 TOKEN = "token-of-the-test"
-BRISK = Limits(in_flight=64, connect=2.0, total=5.0, silence=5.0)
+SHORT_LIMITS = Limits(in_flight=64, connect=2.0, total=5.0, silence=5.0)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One request as it arrived."""
+class Received:
+    """One request as the server received it."""
 
     method: str
     path: str
@@ -44,28 +44,28 @@ class Seen:
 
 @dataclass
 class Loopback:
-    """A server, and what it was asked."""
+    """A server, and the requests that it received."""
 
     url: str
-    seen: list[Seen] = field(default_factory=list)
+    requests: list[Received] = field(default_factory=list)
 
-    def asked(self) -> list[tuple[str, str]]:
+    def calls(self) -> list[tuple[str, str]]:
         """Method and path of every request."""
-        return [(one.method, one.path) for one in self.seen]
+        return [(each.method, each.path) for each in self.requests]
 
 
 @asynccontextmanager
 async def serving(handler: Handler, tls: ssl.SSLContext | None = None, port: int = 0) -> AsyncGenerator[Loopback]:
-    """A server on that port, or one of its own, that answers everything with the handler."""
+    """A server on that port (0: any free one) that answers every request with the handler."""
     server = Loopback("")
 
-    async def kept(request: web.BaseRequest) -> web.StreamResponse:
+    async def record(request: web.BaseRequest) -> web.StreamResponse:
         body = await request.read()
         peer = request.transport and request.transport.get_extra_info("peername")
-        server.seen.append(Seen(request.method, request.path, dict(request.query), dict(request.headers), body, peer))
+        server.requests.append(Received(request.method, request.path, dict(request.query), dict(request.headers), body, peer))
         return await handler(request)
 
-    runner = web.ServerRunner(web.Server(kept, handler_cancellation=True), shutdown_timeout=0.1)
+    runner = web.ServerRunner(web.Server(record, handler_cancellation=True), shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls)
     await site.start()
@@ -77,8 +77,8 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None, port: int
 
 
 @dataclass
-class Turned:
-    """A clock on which every sleep is over at once; it keeps how long each was."""
+class InstantClock:
+    """A clock on which every sleep ends at once; it records how long each was."""
 
     elapsed: float = 0.0
     slept: list[float] = field(default_factory=list)
@@ -112,36 +112,36 @@ def kubeconfig(folder: Path, url: str, *, user: Mapping[str, Any] | None = None,
 
 
 @asynccontextmanager
-async def client_of(config: Path, clock: Turned | None = None, limits: Limits = BRISK) -> AsyncGenerator[KubernetesClient]:
-    """A client that the kubeconfig leads to."""
-    async with connected(Source(str(config), environ={}), clock or Turned(), limits=limits) as client:
+async def client_of(config: Path, clock: InstantClock | None = None, limits: Limits = SHORT_LIMITS) -> AsyncGenerator[KubernetesClient]:
+    """A client for the cluster of the kubeconfig."""
+    async with connected(Source(str(config), environ={}), clock or InstantClock(), limits=limits) as client:
         yield client
 
 
-def json_answer(body: Any, status: int = 200, **headers: str) -> web.Response:
+def json_response(body: Any, status: int = 200, **headers: str) -> web.Response:
     return web.json_response(body, status=status, headers={key.replace("_", "-"): value for key, value in headers.items()})
 
 
 def refused(code: int, reason: str, message: str = "no", **headers: str) -> web.Response:
     """A Status, as an API server sends it."""
     status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason, "code": code}
-    return json_answer(status, code, **headers)
+    return json_response(status, code, **headers)
 
 
 def pod(name: str) -> dict[str, Any]:
-    """A pod of which nothing is known but its name."""
+    """A pod with a name and nothing else."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}
 
 
-async def made(request: web.BaseRequest) -> web.Response:
-    """What a server answers to a create: the object, with a uid."""
+async def created(request: web.BaseRequest) -> web.Response:
+    """The response to a create: the object with a uid."""
     body = await request.json()
     body["metadata"]["uid"] = f"uid-of-{body['metadata']['name']}"
-    return json_answer(body, 201)
+    return json_response(body, 201)
 
 
-def hang_up(request: web.BaseRequest) -> web.Response:
-    """Cut the connection without an answer."""
+def close_connection(request: web.BaseRequest) -> web.Response:
+    """Close the connection without a response."""
     assert request.transport is not None
     request.transport.abort()
     return web.Response()

@@ -1,4 +1,4 @@
-"""Client: each verb as it goes over the wire, and lists and watches that miss nothing."""
+"""KubernetesClient: the request of each verb; lists and watches that miss nothing."""
 
 import json
 from collections.abc import Iterable
@@ -16,8 +16,8 @@ from engine.ids import Kind
 from engine.observed import live
 from engine.runtime.client import Client, PatchType
 from providers.kubernetes.client import KubernetesClient
-from providers.kubernetes.line import Limits
-from tests.providers.kubernetes.loopback import Handler, client_of, json_answer, kubeconfig, refused, serving
+from providers.kubernetes.connection_pool import Limits
+from tests.providers.kubernetes.loopback import Handler, client_of, json_response, kubeconfig, refused, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -27,14 +27,14 @@ GANG = Kind("scheduler.grove.io", "v1alpha1", "PodGang", "podgangs", status=True
 
 
 async def echo(request: web.BaseRequest) -> web.StreamResponse:
-    return json_answer({"kind": "Pod", "metadata": {"name": "x"}})
+    return json_response({"kind": "Pod", "metadata": {"name": "x"}})
 
 
-async def test_it_is_a_client_as_the_engine_knows_one(tmp_path: Path) -> None:
+async def test_it_implements_the_engines_client(tmp_path: Path) -> None:
     async with client_of(kubeconfig(tmp_path, "http://127.0.0.1:1")) as client:
-        known: Client = client
+        typed: Client = client
 
-        assert (known is client, client.namespace) == (True, "lab")
+        assert (typed is client, client.namespace) == (True, "lab")
 
 
 async def test_every_verb_has_its_method_path_and_parameters(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ async def test_every_verb_has_its_method_path_and_parameters(tmp_path: Path) -> 
         await client.replace(POD, "lab", "p", {"a": 1}, subresource="status")
         await client.patch(POD, "lab", "p", {"a": 1}, how="apply", force=True)
 
-    assert [(one.method, one.path, dict(one.query)) for one in server.seen] == [
+    assert [(each.method, each.path, dict(each.query)) for each in server.requests] == [
         ("GET", "/api/v1/nodes/n1", {}),
         ("GET", "/apis/scheduler.grove.io/v1alpha1/namespaces/lab/podgangs/g/scale", {}),
         ("POST", "/apis/scheduler.grove.io/v1alpha1/namespaces/lab/podgangs", {"fieldManager": "engine", "dryRun": "All"}),
@@ -54,7 +54,7 @@ async def test_every_verb_has_its_method_path_and_parameters(tmp_path: Path) -> 
         ("PUT", "/api/v1/namespaces/lab/pods/p/status", {"fieldManager": "engine"}),
         ("PATCH", "/api/v1/namespaces/lab/pods/p", {"fieldManager": "engine", "force": "true"}),
     ]
-    assert {one.body for one in server.seen[2:]} == {b'{"a":1}'}
+    assert {each.body for each in server.requests[2:]} == {b'{"a":1}'}
 
 
 @pytest.mark.parametrize(
@@ -66,95 +66,95 @@ async def test_every_verb_has_its_method_path_and_parameters(tmp_path: Path) -> 
         ("apply", "application/apply-patch+yaml"),
     ],
 )
-async def test_every_sort_of_patch_says_what_it_is(tmp_path: Path, how: PatchType, content_type: str) -> None:
+async def test_every_type_of_patch_has_its_content_type(tmp_path: Path, how: PatchType, content_type: str) -> None:
     async with serving(echo) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         await client.patch(POD, "lab", "p", [], how=how)
 
-    assert server.seen[0].headers["Content-Type"] == content_type
+    assert server.requests[0].headers["Content-Type"] == content_type
 
 
-async def test_a_delete_names_the_incarnation_it_means(tmp_path: Path) -> None:
+async def test_a_delete_carries_its_preconditions(tmp_path: Path) -> None:
     async with serving(echo) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         await client.delete(POD, "lab", "p", uid="u", revision="7", propagation="Foreground", grace=0)
         await client.delete(POD, "lab", "p")
 
-    everything, nothing = (one.json for one in server.seen)
-    assert everything == {
+    full, empty = (each.json for each in server.requests)
+    assert full == {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "preconditions": {"uid": "u", "resourceVersion": "7"},
         "propagationPolicy": "Foreground",
         "gracePeriodSeconds": 0,
     }
-    assert nothing == {"apiVersion": "v1", "kind": "DeleteOptions"}
+    assert empty == {"apiVersion": "v1", "kind": "DeleteOptions"}
 
 
-async def test_who_needs_only_metadata_asks_for_no_more(tmp_path: Path) -> None:
+async def test_metadata_only_is_requested_with_the_accept_header(tmp_path: Path) -> None:
     async with serving(echo) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         await client.create(POD, "lab", {}, metadata_only=True)
         await client.patch(POD, "lab", "p", {}, metadata_only=True)
         await client.replace(POD, "lab", "p", {}, metadata_only=True)
         await client.create(POD, "lab", {})
 
-    asked = [one.headers["Accept"] for one in server.seen]
-    assert asked == ["application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"] * 3 + ["application/json"]
+    accepted = [each.headers["Accept"] for each in server.requests]
+    assert accepted == ["application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"] * 3 + ["application/json"]
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
-async def test_a_name_that_would_lead_elsewhere_is_not_sent(tmp_path: Path, name: str) -> None:
+async def test_a_name_that_would_change_the_path_is_not_sent(tmp_path: Path, name: str) -> None:
     async with serving(echo) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         with pytest.raises(Invalid, match="no object can be named"):
             await client.delete(POD, "lab", name)
 
-    assert server.seen == []
+    assert server.requests == []
 
 
-async def test_a_name_stays_in_its_place_whatever_it_holds(tmp_path: Path) -> None:
+async def test_a_name_is_one_segment_of_the_path_whatever_it_contains(tmp_path: Path) -> None:
     async with serving(echo) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         await client.get(POD, "lab", "../../secrets?x=#y")
 
-    assert server.asked() == [("GET", "/api/v1/namespaces/lab/pods/../../secrets?x=#y")], "as one segment, percent-encoded"
+    assert server.calls() == [("GET", "/api/v1/namespaces/lab/pods/../../secrets?x=#y")], "the name is percent-encoded"
 
 
-class Shelf:
-    """A list of pods that is handed out in pages; its revision may be forgotten between two of them."""
+class Pages:
+    """A list of pods in pages; with `expires` the revision is no longer available after the first page."""
 
-    def __init__(self, count: int, forgets: bool = False) -> None:
+    def __init__(self, count: int, expires: bool = False) -> None:
         self.items = [
             {"metadata": {"name": f"p{number}", "resourceVersion": str(number)}, "spec": {"n": number}} for number in range(count)
         ]
-        self.forgets = forgets
+        self.expires = expires
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         start = int(request.query.get("continue", "0"))
         end = start + int(request.query.get("limit", len(self.items)))
-        if start and self.forgets:
+        if start and self.expires:
             return refused(410, "Expired", "the provided continue parameter is too old")
         meta = {"resourceVersion": "900", **({"continue": str(end)} if end < len(self.items) else {})}
-        return json_answer({"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": self.items[start:end]})
+        return json_response({"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": self.items[start:end]})
 
 
 async def test_a_list_is_joined_from_its_pages_and_keeps_its_revision(tmp_path: Path) -> None:
-    async with serving(Shelf(1200)) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
+    async with serving(Pages(1200)) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         listing = await client.list(POD, labels="a=b", fields="spec.nodeName=n")
 
     assert [item["metadata"]["name"] for item in listing.items] == [f"p{number}" for number in range(1200)]
     assert listing.revision == "900"
     assert (listing.items[0]["kind"], listing.items[0]["apiVersion"]) == ("Pod", "v1")
-    assert [one.query.get("continue") for one in server.seen] == [None, "500", "1000"]
-    assert all(one.query["labelSelector"] == "a=b" and one.query["fieldSelector"] == "spec.nodeName=n" for one in server.seen)
+    assert [each.query.get("continue") for each in server.requests] == [None, "500", "1000"]
+    assert all(each.query["labelSelector"] == "a=b" and each.query["fieldSelector"] == "spec.nodeName=n" for each in server.requests)
 
 
-async def test_a_list_whose_revision_is_forgotten_between_pages_is_asked_for_in_one(tmp_path: Path) -> None:
-    async with serving(Shelf(1200, forgets=True)) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
+async def test_a_list_whose_revision_expires_between_pages_is_read_in_one_page(tmp_path: Path) -> None:
+    async with serving(Pages(1200, expires=True)) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         listing = await client.list(POD, "lab")
 
     assert len({item["metadata"]["name"] for item in listing.items}) == len(listing.items) == 1200
-    assert [one.query.get("limit") for one in server.seen] == ["500", "500", None]
+    assert [each.query.get("limit") for each in server.requests] == ["500", "500", None]
 
 
-async def test_a_raw_list_has_the_same_objects_as_bytes_that_stand_alone(tmp_path: Path) -> None:
-    async with serving(Shelf(700)) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
+async def test_a_raw_list_has_the_same_objects_as_bytes(tmp_path: Path) -> None:
+    async with serving(Pages(700)) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         listing = await client.list(POD)
         raw = await client.list_raw(POD)
 
@@ -163,19 +163,19 @@ async def test_a_raw_list_has_the_same_objects_as_bytes_that_stand_alone(tmp_pat
     assert raw.revision == "900"
 
 
-async def test_an_empty_list_is_a_list(tmp_path: Path) -> None:
+async def test_a_list_without_items_is_empty(tmp_path: Path) -> None:
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        return json_answer({"metadata": {"resourceVersion": "3"}, "items": None})
+        return json_response({"metadata": {"resourceVersion": "3"}, "items": None})
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         assert ((await client.list(POD)).items, (await client.list_raw(POD)).items) == ([], [])
 
 
-async def test_a_raw_list_keeps_what_an_item_says_of_itself(tmp_path: Path) -> None:
+async def test_a_raw_list_keeps_the_kind_of_an_item(tmp_path: Path) -> None:
     gang = {"apiVersion": "scheduler.grove.io/v1alpha1", "kind": "PodGang", "metadata": {"name": "g", "labels": {"a": "b"}}}
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        return json_answer({"metadata": {"resourceVersion": "3"}, "items": [gang]})
+        return json_response({"metadata": {"resourceVersion": "3"}, "items": [gang]})
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         [(meta, content)] = (await client.list_raw(GANG, "lab")).items
@@ -193,8 +193,8 @@ def failure(code: int, reason: str) -> bytes:
     return json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
 
 
-def saying(*chunks: bytes, then: str = "end") -> Handler:
-    """A watch that says these chunks, and then ends, is cut, or falls silent."""
+def sending(*chunks: bytes, then: str = "end") -> Handler:
+    """A watch that sends these chunks, and then ends, breaks or is silent."""
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -202,7 +202,7 @@ def saying(*chunks: bytes, then: str = "end") -> Handler:
         for chunk in chunks:
             await response.write(chunk)
             await anyio.lowlevel.checkpoint()
-        if then == "cut":
+        if then == "break":
             assert request.transport is not None
             request.transport.abort()
         elif then == "silence":
@@ -221,37 +221,37 @@ async def watched(client: KubernetesClient, since: str = "5") -> list[tuple[str,
     return events
 
 
-async def test_a_watch_tells_every_event_with_bookmarks_and_ends_with_the_server(tmp_path: Path) -> None:
-    said = [event("ADDED", 6), event("BOOKMARK", 7), event("MODIFIED", 8), event("DELETED", 9)]
+async def test_a_watch_returns_every_event_and_bookmark_until_the_server_ends_it(tmp_path: Path) -> None:
+    sent = [event("ADDED", 6), event("BOOKMARK", 7), event("MODIFIED", 8), event("DELETED", 9)]
 
-    async with serving(saying(*said)) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
+    async with serving(sending(*sent)) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         events = await watched(client)
 
     assert events == [("ADDED", "6"), ("BOOKMARK", "7"), ("MODIFIED", "8"), ("DELETED", "9")]
-    asked = server.seen[0].query
-    assert (asked["watch"], asked["allowWatchBookmarks"], asked["resourceVersion"], asked["labelSelector"]) == ("1", "true", "5", "a=b")
-    assert 270 <= int(asked["timeoutSeconds"]) <= 330
+    query = server.requests[0].query
+    assert (query["watch"], query["allowWatchBookmarks"], query["resourceVersion"], query["labelSelector"]) == ("1", "true", "5", "a=b")
+    assert 270 <= int(query["timeoutSeconds"]) <= 330
 
 
-async def test_events_survive_however_the_network_cuts_them(tmp_path: Path) -> None:
+async def test_events_are_read_however_the_network_splits_them(tmp_path: Path) -> None:
     text = event("ADDED", 6, note="ä" * 50) + event("MODIFIED", 7) + event("DELETED", 8)
     for size in (1, 3, 64):
         chunks: Iterable[bytes] = (text[start : start + size] for start in range(0, len(text), size))
 
-        async with serving(saying(*chunks)) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
+        async with serving(sending(*chunks)) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
             assert await watched(client) == [("ADDED", "6"), ("MODIFIED", "7"), ("DELETED", "8")]
 
 
-async def test_a_forgotten_revision_ends_a_watch_at_once_and_for_good(tmp_path: Path) -> None:
-    async with serving(saying(event("ADDED", 6), failure(410, "Expired"), then="silence")) as server:
+async def test_an_expired_revision_ends_a_watch_and_is_not_retried(tmp_path: Path) -> None:
+    async with serving(sending(event("ADDED", 6), failure(410, "Expired"), then="silence")) as server:
         async with client_of(kubeconfig(tmp_path, server.url)) as client:
             with pytest.raises(Expired, match="too old"):
                 await watched(client)
 
-    assert len(server.seen) == 1
+    assert len(server.requests) == 1
 
 
-async def test_a_revision_that_is_refused_from_the_start_is_forgotten_too(tmp_path: Path) -> None:
+async def test_a_revision_that_has_expired_before_the_watch_is_not_retried(tmp_path: Path) -> None:
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return refused(410, "Expired", "too old resource version")
 
@@ -259,33 +259,53 @@ async def test_a_revision_that_is_refused_from_the_start_is_forgotten_too(tmp_pa
         with pytest.raises(Expired):
             await watched(client)
 
-    assert len(server.seen) == 1
+    assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(("code", "situation"), [(500, ServerFault), (403, Forbidden)])
-async def test_any_other_error_in_a_watch_is_its_own_situation(tmp_path: Path, code: int, situation: type[ClusterError]) -> None:
-    async with serving(saying(failure(code, "whatever"))) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
-        with pytest.raises(situation, match="too old"):
+async def test_a_watch_is_reported_as_open_once_the_server_has_accepted_it_and_not_before(tmp_path: Path) -> None:
+    opened = anyio.Event()
+    async with serving(sending(then="silence")) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
+        async with aclosing(client.watch(POD, since="5", on_open=opened.set)) as stream, anyio.create_task_group() as tasks:
+            tasks.start_soon(anext, stream)
+            with anyio.fail_after(5):
+                await opened.wait()
+            tasks.cancel_scope.cancel()
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        return refused(403, "Forbidden")
+
+    opened = anyio.Event()
+    async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
+        async with aclosing(client.watch(POD, since="5", on_open=opened.set)) as stream:
+            with pytest.raises(Forbidden):
+                await anext(stream)
+    assert not opened.is_set()
+
+
+@pytest.mark.parametrize(("code", "error"), [(500, ServerFault), (403, Forbidden)])
+async def test_any_other_error_in_a_watch_is_raised_as_its_own_type(tmp_path: Path, code: int, error: type[ClusterError]) -> None:
+    async with serving(sending(failure(code, "whatever"))) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
+        with pytest.raises(error, match="too old"):
             await watched(client)
 
 
 @pytest.mark.parametrize(
-    ("handler", "said"),
+    ("handler", "message"),
     [
-        (saying(event("ADDED", 6), then="cut"), "cut the connection"),
-        (saying(event("ADDED", 6)[:-20]), "in the middle of an event"),
-        (saying(event("ADDED", 6), then="silence"), "does not answer in time"),
+        (sending(event("ADDED", 6), then="break"), "closed the connection"),
+        (sending(event("ADDED", 6)[:-20]), "in the middle of an event"),
+        (sending(event("ADDED", 6), then="silence"), "does not answer in time"),
     ],
 )
-async def test_a_watch_that_breaks_or_falls_silent_is_noticed(tmp_path: Path, handler: Handler, said: str) -> None:
+async def test_a_watch_that_breaks_or_is_silent_is_unreachable(tmp_path: Path, handler: Handler, message: str) -> None:
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url), limits=Limits(silence=0.05)) as client:
-        with pytest.raises(Unreachable, match=said):
+        with pytest.raises(Unreachable, match=message):
             await watched(client)
 
 
-async def test_watches_take_no_place_from_requests(tmp_path: Path) -> None:
+async def test_watches_do_not_count_as_requests_in_flight(tmp_path: Path) -> None:
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        return await (saying(event("ADDED", 6), then="silence") if "watch" in request.query else echo)(request)
+        return await (sending(event("ADDED", 6), then="silence") if "watch" in request.query else echo)(request)
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url), limits=Limits(in_flight=1)) as client:
         first, second = client.watch(POD, since="5"), client.watch(NODE, since="5")
@@ -295,20 +315,20 @@ async def test_watches_take_no_place_from_requests(tmp_path: Path) -> None:
             assert (await client.get(POD, "lab", "x"))["metadata"]["name"] == "x"
 
 
-async def test_a_watch_that_is_left_hangs_up(tmp_path: Path) -> None:
-    hung_up = anyio.Event()
+async def test_leaving_a_watch_closes_its_connection(tmp_path: Path) -> None:
+    closed = anyio.Event()
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         try:
-            return await saying(event("ADDED", 6), then="silence")(request)
+            return await sending(event("ADDED", 6), then="silence")(request)
         finally:
-            hung_up.set()
+            closed.set()
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         async with aclosing(client.watch(POD, since="5")) as stream:
             await anext(stream)
         with anyio.fail_after(5):
-            await hung_up.wait()
+            await closed.wait()
 
 
 async def test_the_kinds_of_a_server_come_from_its_discovery(tmp_path: Path) -> None:
@@ -319,13 +339,13 @@ async def test_the_kinds_of_a_server_come_from_its_discovery(tmp_path: Path) -> 
     }
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        return json_answer(answers[request.path])
+        return json_response(answers[request.path])
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         assert await client.kinds() == (Kind("", "v1", "Pod", "pods"),)
 
 
-async def test_the_engine_gets_from_a_raw_list_what_it_gets_from_a_parsed_one(tmp_path: Path) -> None:
+async def test_objects_of_a_raw_list_equal_those_of_a_parsed_list(tmp_path: Path) -> None:
     meta = {
         "name": "x",
         "namespace": "lab",
@@ -342,15 +362,15 @@ async def test_the_engine_gets_from_a_raw_list_what_it_gets_from_a_parsed_one(tm
     }
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        return json_answer(
+        return json_response(
             {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": meta, "spec": {}}, {"metadata": {"name": "bare"}}]}
         )
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
-        seen, _ = await client.lives(POD, "lab", "")
+        raw, _ = await client.lives(POD, "lab", "")
         parsed = [live(item) for item in (await client.list(POD, "lab")).items]
 
     fields = ("id", "uid", "revision", "generation", "created_at", "deleting_since", "owners", "labels", "body")
-    for one, other in zip(seen, parsed, strict=True):
-        assert [getattr(one, field) for field in fields] == [getattr(other, field) for field in fields]
-    assert isinstance(seen[0].source, bytes)
+    for live_of_raw, live_of_parsed in zip(raw, parsed, strict=True):
+        assert [getattr(live_of_raw, field) for field in fields] == [getattr(live_of_parsed, field) for field in fields]
+    assert isinstance(raw[0].source, bytes)

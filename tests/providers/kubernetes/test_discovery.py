@@ -1,4 +1,4 @@
-"""Discovery: two requests where the server can, one for each group where it cannot, and holes that are named."""
+"""Discovery: two requests if the server supports it, else one for each group; groups that do not answer are reported."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 from engine.errors import ClusterError, Forbidden, ServerFault, Unreachable
 from engine.ids import Kind
 from providers.kubernetes.discovery import Discovery, discover
-from providers.kubernetes.wire import Answer, Request
+from providers.kubernetes.wire import Request, Response
 
 pytestmark = pytest.mark.anyio
 
@@ -18,18 +18,18 @@ ALL = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
 class Paths:
-    """A server that has an answer for each path, or a refusal."""
+    """A server with a response, or an error, for each path."""
 
     def __init__(self, answers: dict[str, Any]) -> None:
         self.answers = answers
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
 
-    async def __call__(self, request: Request) -> Answer:
-        self.asked.append(request)
+    async def __call__(self, request: Request) -> Response:
+        self.requests.append(request)
         answer = self.answers[request.path]
         if isinstance(answer, ClusterError):
             raise answer
-        return Answer(200, orjson.dumps(answer))
+        return Response(200, orjson.dumps(answer))
 
 
 def resource(plural: str, kind: str, *, verbs: list[str] = ALL, status: bool = False, **fields: Any) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def version(name: str, *resources: dict[str, Any], freshness: str = "Current") -
     return {"version": name, "resources": list(resources), "freshness": freshness}
 
 
-async def test_a_server_is_known_after_two_requests() -> None:
+async def test_all_kinds_are_read_with_two_requests() -> None:
     gangs = resource("podgangs", "PodGang", status=True, singularResource="podgang", shortNames=["pg"])
     server = Paths(
         {
@@ -61,50 +61,50 @@ async def test_a_server_is_known_after_two_requests() -> None:
         }
     )
 
-    found = await discover(server)
+    discovery = await discover(server)
 
-    assert found.kinds() == (POD, Kind("", "v1", "Node", "nodes", namespaced=False), GANG)
-    assert (found.served[2].singular, found.served[2].short_names) == ("podgang", ("pg",))
-    assert (len(server.asked), found.incomplete) == (2, {})
-    assert "g=apidiscovery.k8s.io" in server.asked[0].accept
+    assert discovery.kinds() == (POD, Kind("", "v1", "Node", "nodes", namespaced=False), GANG)
+    assert (discovery.served[2].singular, discovery.served[2].short_names) == ("podgang", ("pg",))
+    assert (len(server.requests), discovery.incomplete) == (2, {})
+    assert "g=apidiscovery.k8s.io" in server.requests[0].accept
 
 
-async def test_a_kind_is_known_once_in_the_version_that_its_group_prefers() -> None:
+async def test_a_kind_is_listed_once_in_its_preferred_version() -> None:
     two = [version("v2", resource("horizontalpodautoscalers", "HorizontalPodAutoscaler"))]
     two.append(version("v1", resource("horizontalpodautoscalers", "HorizontalPodAutoscaler"), resource("olds", "Old")))
 
-    found = await discover(Paths({"/api": aggregated(), "/apis": aggregated(("autoscaling", two))}))
+    discovery = await discover(Paths({"/api": aggregated(), "/apis": aggregated(("autoscaling", two))}))
 
-    assert [(kind.name, kind.version) for kind in found.kinds()] == [("HorizontalPodAutoscaler", "v2"), ("Old", "v1")]
+    assert [(kind.name, kind.version) for kind in discovery.kinds()] == [("HorizontalPodAutoscaler", "v2"), ("Old", "v1")]
 
 
-async def test_a_kind_is_served_only_in_exactly_its_group_and_version() -> None:
+async def test_a_kind_is_served_only_in_its_exact_group_and_version() -> None:
     groups = [(f"{prefix}scheduling.example.com", [version("v1", resource("podgroups", "PodGroup"))]) for prefix in ("", "custom.")]
-    found = await discover(Paths({"/api": aggregated(), "/apis": aggregated(*groups[1:])}))
+    discovery = await discover(Paths({"/api": aggregated(), "/apis": aggregated(*groups[1:])}))
 
-    assert found.serves(Kind("custom.scheduling.example.com", "v1", "PodGroup", "podgroups"))
-    assert not found.serves(Kind("scheduling.example.com", "v1", "PodGroup", "podgroups"))
-    assert not found.serves(Kind("custom.scheduling.example.com", "v2", "PodGroup", "podgroups"))
+    assert discovery.serves(Kind("custom.scheduling.example.com", "v1", "PodGroup", "podgroups"))
+    assert not discovery.serves(Kind("scheduling.example.com", "v1", "PodGroup", "podgroups"))
+    assert not discovery.serves(Kind("custom.scheduling.example.com", "v2", "PodGroup", "podgroups"))
 
 
-async def test_what_cannot_be_listed_and_watched_is_no_kind_of_ours() -> None:
+async def test_a_kind_that_cannot_be_listed_and_watched_is_left_out() -> None:
     reviews = resource("tokenreviews", "TokenReview", verbs=["create"])
-    found = await discover(Paths({"/api": aggregated(), "/apis": aggregated(("authentication.k8s.io", [version("v1", reviews)]))}))
+    discovery = await discover(Paths({"/api": aggregated(), "/apis": aggregated(("authentication.k8s.io", [version("v1", reviews)]))}))
 
-    assert (found.kinds(), len(found.served)) == ((), 1)
+    assert (discovery.kinds(), len(discovery.served)) == ((), 1)
 
 
-async def test_an_api_service_that_does_not_answer_is_a_named_hole() -> None:
+async def test_an_api_service_that_does_not_answer_is_reported_as_incomplete() -> None:
     groups = aggregated(("metrics.k8s.io", [version("v1beta1", freshness="Stale")]), ("grove.io", [version("v1", resource("x", "X"))]))
 
-    found = await discover(Paths({"/api": aggregated(), "/apis": groups}))
+    discovery = await discover(Paths({"/api": aggregated(), "/apis": groups}))
 
-    assert [kind.name for kind in found.kinds()] == ["X"]
-    assert found.incomplete == {"metrics.k8s.io/v1beta1": "the API service behind it does not answer"}
+    assert [kind.name for kind in discovery.kinds()] == ["X"]
+    assert discovery.incomplete == {"metrics.k8s.io/v1beta1": "the API service behind it does not answer"}
 
 
 def legacy(**answers: Any) -> Paths:
-    """A server that knows nothing of aggregated discovery."""
+    """A server without aggregated discovery."""
     group = {
         "name": "scheduler.grove.io",
         "versions": [{"groupVersion": f"scheduler.grove.io/{one}", "version": one} for one in ("v1", "v1alpha1")],
@@ -124,30 +124,30 @@ def legacy(**answers: Any) -> Paths:
     )
 
 
-async def test_an_old_server_is_asked_for_each_group_and_gives_the_same() -> None:
-    found = await discover(legacy())
+async def test_without_aggregated_discovery_each_group_is_read() -> None:
+    discovery = await discover(legacy())
 
-    assert found.kinds() == (POD, GANG)
-
-
-async def test_one_broken_group_of_an_old_server_hides_no_other() -> None:
-    found = await discover(legacy(**{"/apis/scheduler.grove.io/v1": ServerFault("the service is away\x1b[2J")}))
-
-    assert found.kinds() == (POD, GANG)
-    assert found.incomplete == {"scheduler.grove.io/v1": "the service is away\\x1b[2J"}
+    assert discovery.kinds() == (POD, GANG)
 
 
-async def test_a_server_that_is_gone_is_no_hole() -> None:
+async def test_one_group_that_fails_does_not_hide_the_others() -> None:
+    discovery = await discover(legacy(**{"/apis/scheduler.grove.io/v1": ServerFault("the service is down\x1b[2J")}))
+
+    assert discovery.kinds() == (POD, GANG)
+    assert discovery.incomplete == {"scheduler.grove.io/v1": "the service is down\\x1b[2J"}
+
+
+async def test_a_server_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(Unreachable):
         await discover(legacy(**{"/apis/scheduler.grove.io/v1": Unreachable("gone")}))
     with pytest.raises(Forbidden):
         await discover(legacy(**{"/api": Forbidden("no")}))
 
 
-async def test_what_is_no_api_server_is_told_so() -> None:
+async def test_a_server_that_is_no_api_server_is_reported() -> None:
     with pytest.raises(ServerFault, match="is it a Kubernetes API server"):
         await discover(Paths({"/api": ["hello"]}))
 
 
-def test_nothing_is_served_by_a_server_that_serves_nothing() -> None:
+def test_an_empty_discovery_serves_no_kind() -> None:
     assert not Discovery((), {}).serves(POD)

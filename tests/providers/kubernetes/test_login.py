@@ -1,4 +1,4 @@
-"""Login: every way in that a kubeconfig can describe, and nothing left lying about afterwards."""
+"""Login: every kind of credentials that a kubeconfig can describe; no key is left on disk."""
 
 import base64
 import json
@@ -17,9 +17,9 @@ from aiohttp import web
 from engine.errors import InputError, Unauthorized, Unreachable
 from engine.ids import Kind
 from providers.kubernetes.connect import connected
-from providers.kubernetes.kubeconfig import Source, Target
+from providers.kubernetes.kubeconfig import ClusterAccess, Source
 from providers.kubernetes.login import login
-from tests.providers.kubernetes.loopback import TOKEN, Loopback, Turned, client_of, json_answer, kubeconfig, refused, serving
+from tests.providers.kubernetes.loopback import TOKEN, InstantClock, Loopback, client_of, json_response, kubeconfig, refused, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -49,11 +49,11 @@ def inline(pem: trustme.Blob) -> str:
     return base64.b64encode(pem.bytes()).decode()
 
 
-def server_side(authority: trustme.CA, name: str = "127.0.0.1", *, asks: bool = False) -> ssl.SSLContext:
-    """TLS for a server of that name; with `asks` it takes nobody without a certificate."""
+def server_side(authority: trustme.CA, name: str = "127.0.0.1", *, client_certificates: bool = False) -> ssl.SSLContext:
+    """TLS for a server of that name; with `client_certificates` it accepts only clients that have one."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert(name).configure_cert(context)
-    if asks:
+    if client_certificates:
         context.verify_mode = ssl.CERT_REQUIRED
         authority.configure_trust(context)
     return context
@@ -77,7 +77,7 @@ def credential(**status: str) -> str:
 
 
 async def echo(request: web.BaseRequest) -> web.StreamResponse:
-    return json_answer({"metadata": {"name": "x"}})
+    return json_response({"metadata": {"name": "x"}})
 
 
 async def get(config: Path) -> None:
@@ -85,22 +85,22 @@ async def get(config: Path) -> None:
         await client.get(POD, "lab", "x")
 
 
-async def test_a_client_certificate_gets_us_in_and_no_key_is_left_behind(tmp_path: Path, temporary: Path, authority: trustme.CA) -> None:
-    async with serving(echo, server_side(authority, asks=True)) as server:
+async def test_a_client_certificate_is_accepted_and_no_key_is_left_behind(tmp_path: Path, temporary: Path, authority: trustme.CA) -> None:
+    async with serving(echo, server_side(authority, client_certificates=True)) as server:
         config = kubeconfig(tmp_path, server.url, user=certificate(authority), certificate_authority_data=inline(authority.cert_pem))
         async with client_of(config) as client:
             assert left_in(temporary) == []
             await client.get(POD, "lab", "x")
 
-    assert len(server.seen) == 1
+    assert len(server.requests) == 1
     assert left_in(temporary) == []
 
 
-async def test_a_login_anew_leaves_no_key_behind_either(tmp_path: Path, temporary: Path, authority: trustme.CA) -> None:
+async def test_another_login_leaves_no_key_behind(tmp_path: Path, temporary: Path, authority: trustme.CA) -> None:
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return refused(401, "Unauthorized")
 
-    async with serving(handler, server_side(authority, asks=True)) as server:
+    async with serving(handler, server_side(authority, client_certificates=True)) as server:
         config = kubeconfig(tmp_path, server.url, user=certificate(authority), certificate_authority_data=inline(authority.cert_pem))
         async with client_of(config) as client:
             for _ in range(3):
@@ -109,9 +109,7 @@ async def test_a_login_anew_leaves_no_key_behind_either(tmp_path: Path, temporar
                 assert left_in(temporary) == []
 
 
-async def test_a_login_that_fails_or_is_cancelled_midway_leaves_no_key_behind(
-    tmp_path: Path, temporary: Path, authority: trustme.CA
-) -> None:
+async def test_a_login_that_fails_or_is_cancelled_leaves_no_key_behind(tmp_path: Path, temporary: Path, authority: trustme.CA) -> None:
     user = {**certificate(authority), "client-certificate-data": "not base64!"}
     with pytest.raises(InputError, match="not base64"):
         await get(kubeconfig(tmp_path, "https://127.0.0.1:1", user=user))
@@ -119,27 +117,27 @@ async def test_a_login_that_fails_or_is_cancelled_midway_leaves_no_key_behind(
 
     for written in range(1, 4):  # the folder, the key in it, the certificate beside the key
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(login, Target({"server": "https://127.0.0.1:1"}, certificate(authority)))
+            tasks.start_soon(login, ClusterAccess({"server": "https://127.0.0.1:1"}, certificate(authority)))
             while len(left_in(temporary)) < written:
                 await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
         assert left_in(temporary) == []
 
 
-async def test_certificates_and_authority_may_be_files(tmp_path: Path, authority: trustme.CA) -> None:
+async def test_certificate_and_authority_may_be_files(tmp_path: Path, authority: trustme.CA) -> None:
     issued = authority.issue_cert("client.example")
     issued.cert_chain_pems[0].write_to_path(tmp_path / "client.crt")
     issued.private_key_pem.write_to_path(tmp_path / "client.key")
     authority.cert_pem.write_to_path(tmp_path / "ca.crt")
     user = {"client-certificate": "client.crt", "client-key": "client.key"}
 
-    async with serving(echo, server_side(authority, asks=True)) as server:
+    async with serving(echo, server_side(authority, client_certificates=True)) as server:
         await get(kubeconfig(tmp_path, server.url, user=user, certificate_authority="ca.crt"))
 
-    assert len(server.seen) == 1
+    assert len(server.requests) == 1
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path: Path, authority: trustme.CA) -> None:
+async def test_a_certificate_of_an_unknown_authority_is_not_trusted(tmp_path: Path, authority: trustme.CA) -> None:
     async with serving(echo, server_side(authority)) as server:
         with pytest.raises(Unreachable, match="certificate is not trusted"):
             await get(kubeconfig(tmp_path, server.url, certificate_authority_data=inline(trustme.CA().cert_pem)))
@@ -147,81 +145,81 @@ async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path: Pa
             await get(kubeconfig(tmp_path, server.url, user=certificate(authority)))
         await get(kubeconfig(tmp_path, server.url, insecure_skip_tls_verify=True))
 
-    assert len(server.seen) == 1
+    assert len(server.requests) == 1
 
 
-async def test_a_server_may_show_the_certificate_of_the_name_that_the_kubeconfig_says(tmp_path: Path, authority: trustme.CA) -> None:
+async def test_the_kubeconfig_can_name_the_host_in_the_servers_certificate(tmp_path: Path, authority: trustme.CA) -> None:
     async with serving(echo, server_side(authority, "api.example.com")) as server:
         trusted = inline(authority.cert_pem)
         with pytest.raises(Unreachable, match="certificate is not trusted"):
             await get(kubeconfig(tmp_path, server.url, certificate_authority_data=trusted))
         await get(kubeconfig(tmp_path, server.url, certificate_authority_data=trusted, tls_server_name="api.example.com"))
 
-    assert len(server.seen) == 1
+    assert len(server.requests) == 1
 
 
-async def test_a_proxy_is_spoken_to_instead_of_the_server(tmp_path: Path) -> None:
+async def test_requests_go_through_the_proxy(tmp_path: Path) -> None:
     async with serving(echo) as proxy:
         await get(kubeconfig(tmp_path, "http://api.example.com", proxy_url=proxy.url))
 
-    assert [one.headers["Host"] for one in proxy.seen] == ["api.example.com"]
+    assert [each.headers["Host"] for each in proxy.requests] == ["api.example.com"]
 
 
-async def test_the_password_of_a_proxy_is_in_no_error(tmp_path: Path) -> None:
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        proxy = f"http://me:s3cr3t@127.0.0.1:{nobody.getsockname()[1]}"
+async def test_errors_do_not_contain_the_password_of_a_proxy(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        proxy = f"http://me:s3cr3t@127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(Unreachable, match="the proxy in front of it does not answer") as caught:
             await get(kubeconfig(tmp_path, "http://api.example.com", proxy_url=proxy))
 
     assert "s3cr3t" not in f"{caught.value} {caught.value.__cause__!r}"
 
 
-async def test_a_plugin_gives_a_token_and_is_told_which_cluster_it_is_for(tmp_path: Path) -> None:
+async def test_a_plugin_returns_a_token_and_gets_a_description_of_the_cluster(tmp_path: Path) -> None:
     script = f'printf %s "$KUBERNETES_EXEC_INFO" > {tmp_path}/info\n{credential(token="from-the-plugin")}'
 
     async with serving(echo) as server:
         await get(kubeconfig(tmp_path, server.url, user=plugin(tmp_path, script, provideClusterInfo=True)))
 
     info = json.loads((tmp_path / "info").read_text())
-    assert server.seen[0].headers["Authorization"] == "Bearer from-the-plugin"
+    assert server.requests[0].headers["Authorization"] == "Bearer from-the-plugin"
     assert (info["kind"], info["spec"]) == ("ExecCredential", {"interactive": False, "cluster": {"server": server.url}})
 
 
-async def test_a_plugin_may_give_a_certificate_and_its_key_is_not_left_behind(
+async def test_a_plugin_may_return_a_certificate_and_its_key_is_not_left_behind(
     tmp_path: Path, temporary: Path, authority: trustme.CA
 ) -> None:
     issued = authority.issue_cert("client.example")
-    given = (
+    script = (
         credential(clientCertificateData=issued.cert_chain_pems[0].bytes().decode(), clientKeyData=issued.private_key_pem.bytes().decode())
         .replace("printf %s", "cat <<'END'\n")
         .replace("'{", "{")
         .replace("}'", "}\nEND")
     )
 
-    async with serving(echo, server_side(authority, asks=True)) as server:
-        await get(kubeconfig(tmp_path, server.url, user=plugin(tmp_path, given), certificate_authority_data=inline(authority.cert_pem)))
+    async with serving(echo, server_side(authority, client_certificates=True)) as server:
+        await get(kubeconfig(tmp_path, server.url, user=plugin(tmp_path, script), certificate_authority_data=inline(authority.cert_pem)))
 
-    assert len(server.seen) == 1
+    assert len(server.requests) == 1
     assert left_in(temporary) == []
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ("echo your session has expired >&2; exit 1", "plugin failed: your session has expired"),
-        ("echo s3cr3t", r"gave no credentials that can be used \(JSONDecodeError\)"),
-        ('echo \'{"status": {"other": "s3cr3t"}}\'', r"gave no credentials that can be used \(KeyError\)"),
+        ("echo s3cr3t", r"returned no usable credentials \(JSONDecodeError\)"),
+        ('echo \'{"status": {"other": "s3cr3t"}}\'', r"returned no usable credentials \(KeyError\)"),
     ],
 )
-async def test_a_plugin_that_fails_is_named_with_its_own_words_but_never_with_what_it_gave(tmp_path: Path, script: str, said: str) -> None:
-    with pytest.raises(InputError, match=said) as caught:
+async def test_a_plugin_that_fails_is_reported_with_its_message_but_not_its_output(tmp_path: Path, script: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
         await get(kubeconfig(tmp_path, "http://127.0.0.1:1", user=plugin(tmp_path, script)))
 
     assert "s3cr3t" not in str(caught.value)
 
 
-async def test_a_plugin_that_is_not_installed_is_named_with_its_own_hint(tmp_path: Path) -> None:
+async def test_a_plugin_that_is_not_installed_is_reported_with_its_install_hint(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "installHint": "get it\nthere"}}
 
     with pytest.raises(InputError, match="the credential plugin no-such-plugin is not installed: get it there"):
@@ -239,21 +237,21 @@ async def test_a_plugin_that_fails_when_its_token_ran_out_makes_the_request_unau
             await get(kubeconfig(tmp_path, server.url, user=plugin(tmp_path, script)))
 
 
-async def test_whoever_the_kubeconfig_says_to_act_for_is_acted_for(tmp_path: Path) -> None:
+async def test_impersonation_of_the_kubeconfig_is_sent_as_headers(tmp_path: Path) -> None:
     user = {"token": TOKEN, "as": "jane", "as-groups": ["dev", "ops"], "as-user-extra": {"why/not": ["so"]}}
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        said = {name: request.headers.getall(name) for name in request.headers if name.lower().startswith("impersonate")}
-        return json_answer(said)
+        sent = {name: request.headers.getall(name) for name in request.headers if name.lower().startswith("impersonate")}
+        return json_response(sent)
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url, user=user)) as client:
-        said = await client.get(POD, "lab", "x")
+        sent = await client.get(POD, "lab", "x")
 
-    assert said == {"Impersonate-User": ["jane"], "Impersonate-Group": ["dev", "ops"], "Impersonate-Extra-why%2Fnot": ["so"]}
+    assert sent == {"Impersonate-User": ["jane"], "Impersonate-Group": ["dev", "ops"], "Impersonate-Extra-why%2Fnot": ["so"]}
 
 
-async def test_a_token_that_could_write_headers_of_its_own_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="characters that no header can carry") as caught:
+async def test_a_token_that_would_add_headers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="characters that are not allowed in a header") as caught:
         await get(kubeconfig(tmp_path, "http://127.0.0.1:1", user={"token": "s3cr3t\r\nX-Other: 1"}))
 
     assert "s3cr3t" not in str(caught.value)
@@ -267,15 +265,15 @@ async def test_in_a_pod_the_token_is_that_of_its_service_account(tmp_path: Path,
     authority.cert_pem.write_to_path(account / "ca.crt")
 
     async with serving(echo, server_side(authority)) as server:
-        seen = await as_pod(server, account)
+        namespace = await as_pod(server, account)
 
-    assert seen == "grove-system"
-    assert server.seen[0].headers["Authorization"] == "Bearer of-the-pod"
+    assert namespace == "grove-system"
+    assert server.requests[0].headers["Authorization"] == "Bearer of-the-pod"
 
 
 async def as_pod(server: Loopback, account: Path) -> str:
     host, port = server.url.removeprefix("https://").split(":")
     environ = {"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
-    async with connected(Source(environ=environ, account=account), Turned()) as client:
+    async with connected(Source(environ=environ, account=account), InstantClock()) as client:
         await client.get(POD, "lab", "x")
         return client.namespace

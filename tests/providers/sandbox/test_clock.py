@@ -49,7 +49,7 @@ async def test_a_sleeper_that_is_called_off_is_forgotten() -> None:
         await clock.advance(1)
         tasks.cancel_scope.cancel()
 
-    with pytest.raises(TimeoutError, match="nobody waits"):
+    with pytest.raises(TimeoutError, match="no task waits"):
         await clock.run_until(lambda: False)
 
 

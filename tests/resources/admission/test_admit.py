@@ -1,4 +1,4 @@
-"""Admission as a whole: what is filled in, what is told, what is left alone, and what no object can do to it."""
+"""Admission as a whole: defaults, issues, warnings, and decisions on any input."""
 
 import json
 from collections.abc import Iterator
@@ -10,34 +10,35 @@ from hypothesis import strategies as st
 
 from engine.ids import Kind
 from engine.memo import Memo
+from engine.proposal import propose
 from engine.resource import Body
-from engine.world import empty, propose
+from engine.world import empty
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.ports.references import References
-from resources.schema.issues import Fault, Issue
+from resources.schema.issues import ErrorType, Issue
 from tests.laws.toy import START
-from tests.resources.admission.asking import (
+from tests.resources.admission.mutations import BLUEPRINT, EXAMPLES, SEEDS, SETUPS, mutated, nested
+from tests.resources.admission.requests import (
     GONE,
     RACKS,
     SCHEDULERS,
     SETUP,
     created,
     decided,
+    issues_of,
     put,
     small,
-    told,
     updated,
 )
-from tests.resources.admission.spoiling import BLUEPRINT, EXAMPLES, SEEDS, SETUPS, mutated, nested
 
 T = "spec.template"
 GPU = {f"{T}.cliques.0.spec.podSpec.containers.0.resources": {"limits": {"nvidia.com/gpu": 1}}}
 
 
-def test_a_new_set_gets_its_defaults_and_what_a_fabric_gives_it() -> None:
+def test_a_new_set_gets_its_defaults_and_those_of_a_fabric() -> None:
     body = created(put(small(), GPU)).body
 
     assert body is not None
@@ -45,14 +46,14 @@ def test_a_new_set_gets_its_defaults_and_what_a_fabric_gives_it() -> None:
     assert body["spec"]["template"]["terminationDelay"] == "4h0m0s"
 
 
-def test_a_set_that_is_there_is_never_enrolled() -> None:
+def test_an_existing_set_does_not_get_the_defaults_of_a_fabric() -> None:
     body = updated(put(small(), GPU), put(small(), {**GPU, "spec.replicas": 2})).body
 
     assert body is not None
     assert "annotations" not in body["metadata"]
 
 
-def test_a_set_in_which_nothing_is_to_be_filled_in_is_handed_back_itself() -> None:
+def test_a_set_with_all_defaults_is_returned_itself() -> None:
     body = created(small()).body
 
     assert body is not None
@@ -60,16 +61,16 @@ def test_a_set_in_which_nothing_is_to_be_filled_in_is_handed_back_itself() -> No
     assert updated(body, body).body is body
 
 
-def test_rules_of_a_fabric_are_told_with_all_others() -> None:
+def test_issues_of_a_fabric_are_reported_with_all_others() -> None:
     body = put(small(), {"metadata.annotations": {"grove.io/auto-mnnvl": "yes"}, "spec.replicas": -1})
 
-    assert told(created(body)) == [
+    assert issues_of(created(body)) == [
         "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
         'metadata.annotations.grove.io/auto-mnnvl: Invalid value: "yes": must be "enabled" or "disabled"',
     ]
 
 
-def test_a_fabric_s_warnings_are_told() -> None:
+def test_warnings_of_a_fabric_are_reported() -> None:
     body = put(small(), {"metadata.annotations": {"nvidia.com/computedomain": "shared"}})
 
     assert created(body).warnings == (
@@ -78,41 +79,41 @@ def test_a_fabric_s_warnings_are_told() -> None:
 
 
 class Queueing:
-    """A scheduler that takes only sets with a queue, and none whose queue is not there."""
+    """A scheduler that requires an existing queue."""
 
     name = "queueing"
 
     def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """Nothing to add."""
+        """Unchanged."""
         return spec
 
-    def issues(self, body: Body, around: References) -> Iterator[Issue]:
-        """The queue is one that is there."""
+    def issues(self, body: Body, references: References) -> Iterator[Issue]:
+        """The queue must exist."""
         queue = (body["metadata"].get("labels") or {}).get("queue")
         if not queue:
-            yield Issue(("metadata", "labels"), Fault.REQUIRED, "no queue")
-        elif around.knows("Namespace") and around.find(kinds.NAMESPACE.id("", queue)) is None:
-            yield Issue(("metadata", "labels", "queue"), Fault.NOT_FOUND, value=queue)
+            yield Issue(("metadata", "labels"), ErrorType.REQUIRED, "no queue")
+        elif references.knows("Namespace") and references.find(kinds.NAMESPACE.id("", queue)) is None:
+            yield Issue(("metadata", "labels", "queue"), ErrorType.NOT_FOUND, value=queue)
 
-    def warnings(self, body: Body, around: References) -> Iterator[str]:
-        """Nobody may have looked."""
-        if not around.knows("Namespace"):
-            yield "queues were not looked at"
+    def warnings(self, body: Body, references: References) -> Iterator[str]:
+        """The queues may be unknown."""
+        if not references.knows("Namespace"):
+            yield "queues were not read"
 
 
-def test_a_scheduler_s_own_rules_are_asked_where_the_set_names_it() -> None:
+def test_the_rules_of_a_scheduler_apply_to_sets_that_name_it() -> None:
     setup = Configuration({**SCHEDULERS, "queueing": Queueing()}, "default-scheduler")
     body = put(small(), {f"{T}.cliques.0.spec.podSpec.schedulerName": "queueing"})
     queued = put(body, {"metadata.labels": {"queue": "q"}})
 
-    assert told(created(small(), setup)) == []
-    assert told(created(body, setup)) == ["metadata.labels: Required value: no queue"]
-    assert told(updated(body, body, setup)) == ["metadata.labels: Required value: no queue"]
-    assert told(created(queued, setup, RACKS)) == ['metadata.labels.queue: Not found: "q"']
-    assert created(queued, setup).warnings == ("queues were not looked at",)
+    assert issues_of(created(small(), setup)) == []
+    assert issues_of(created(body, setup)) == ["metadata.labels: Required value: no queue"]
+    assert issues_of(updated(body, body, setup)) == ["metadata.labels: Required value: no queue"]
+    assert issues_of(created(queued, setup, RACKS)) == ['metadata.labels.queue: Not found: "q"']
+    assert created(queued, setup).warnings == ("queues were not read",)
 
 
-def test_what_nobody_reads_is_no_error_and_worth_a_warning() -> None:
+def test_an_unknown_field_is_a_warning() -> None:
     body = put(small(), {"spec.replcas": 1, f"{T}.cliques.0.spec.podSpec.containers.0.imagee": "x", "sttaus": {}})
 
     decision = created(body)
@@ -125,22 +126,22 @@ def test_what_nobody_reads_is_no_error_and_worth_a_warning() -> None:
     }
 
 
-def test_a_pod_spec_that_no_server_would_take_is_told_with_everything_else() -> None:
+def test_issues_of_pod_specs_are_reported_with_all_others() -> None:
     body = put(small(), {"spec.replicas": -1, f"{T}.cliques.0.spec.podSpec.hostNetwork": "yes"})
 
     assert [issue.field for issue in created(body).issues] == ["spec.template.cliques[0].spec.podSpec.hostNetwork", "spec.replicas"]
 
 
-def test_what_has_not_the_shape_of_a_set_is_told_alone() -> None:
+def test_if_a_set_has_the_wrong_shape_only_that_is_reported() -> None:
     body = put(small(), {"spec.replicas": "2", f"{T}.cliques.0.spec.minAvailable": [1], "metadata.name": "Web"})
 
-    assert told(created(body)) == [
+    assert issues_of(created(body)) == [
         'spec.replicas: must be an integer, got "2"',
         "spec.template.cliques[0].spec.minAvailable: must be an integer, got a list",
     ]
 
 
-def test_types_in_a_pod_spec_are_told_beside_those_of_the_set() -> None:
+def test_wrong_types_in_a_pod_spec_are_reported_with_those_of_the_set() -> None:
     container = f"{T}.cliques.0.spec.podSpec.containers.0"
     body = put(small(), {"spec.replicas": "2", f"{container}.env": "x", f"{container}.stdin": 1, f"{container}.imagee": "x"})
 
@@ -161,53 +162,53 @@ def test_types_in_a_pod_spec_are_told_beside_those_of_the_set() -> None:
         ({"apiVersion": GONE}, 'apiVersion: must be "grove.io/v1alpha1", got null'),
     ],
 )
-def test_an_object_says_what_it_is(changes: dict[str, Any], issue: str) -> None:
-    assert told(created(put(small(), changes))) == [issue]
+def test_an_object_must_have_its_api_version_and_kind(changes: dict[str, Any], issue: str) -> None:
+    assert issues_of(created(put(small(), changes))) == [issue]
 
 
-def test_a_set_may_always_go() -> None:
+def test_any_set_may_be_deleted() -> None:
     broken = put(small(), {f"{T}.cliques": []})
 
     assert decided(Act.DELETE, None, broken).allowed
 
 
-def test_a_set_on_its_way_out_is_not_judged_so_that_its_finalizers_can_go() -> None:
-    going = put(small(), {f"{T}.cliques": [], "metadata.deletionTimestamp": "2026-01-01T00:00:00Z", "metadata.finalizers": ["a/b"]})
-    freed = put(going, {"metadata.finalizers": []})
+def test_a_set_that_is_being_deleted_may_be_changed_so_that_its_finalizers_can_be_removed() -> None:
+    terminating = put(small(), {f"{T}.cliques": [], "metadata.deletionTimestamp": "2026-01-01T00:00:00Z", "metadata.finalizers": ["a/b"]})
+    freed = put(terminating, {"metadata.finalizers": []})
 
-    decision = updated(going, freed)
+    decision = updated(terminating, freed)
 
     assert decision.allowed
     assert decision.body is freed
 
 
 @pytest.mark.parametrize("subresource", ["status", "scale"])
-def test_subresources_are_not_judged(subresource: str) -> None:
+def test_requests_for_subresources_are_admitted(subresource: str) -> None:
     body = put(small(), {f"{T}.cliques": []})
 
     assert admit(Request(Act.UPDATE, kinds.PODCLIQUESET.id("ml", "web"), body, body, subresource=subresource), SETUP).body is body
 
 
-def test_other_kinds_are_nobody_s_business() -> None:
+def test_objects_of_other_kinds_are_admitted() -> None:
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
 
     assert admit(Request(Act.CREATE, Kind("", "v1", "ConfigMap", "configmaps").id("ml", "x"), body), SETUP).body is body
 
 
-def test_the_same_kind_of_another_group_is_another_kind() -> None:
+def test_a_kind_of_the_same_name_in_another_group_is_admitted() -> None:
     foreign = Kind("example.com", "v1", "PodCliqueSet", "podcliquesets")
 
     assert decided(Act.CREATE, {"spec": 1}, kind=foreign).allowed
 
 
-# What nobody should send, and somebody will.
+# Invalid input.
 
 
 @pytest.mark.parametrize(
     ("value", "issue"),
     [
         pytest.param(nested(5_000), "must not be nested more than 100 levels deep", id="too deep"),
-        pytest.param([0] * 500_001, "must not have more than 500000 parts", id="too much"),
+        pytest.param([0] * 500_001, "must not have more than 500000 values", id="too much"),
         pytest.param(2**63, "must fit 64 bits, got 9223372036854775808", id="a number beyond 64 bits"),
         pytest.param(10**5_000, "must fit 64 bits, got a number of 16610 bits", id="a number beyond reason"),
         pytest.param(float("nan"), "must be a finite number, got NaN", id="not a number"),
@@ -218,28 +219,28 @@ def test_the_same_kind_of_another_group_is_another_kind() -> None:
         pytest.param({1, 2}, "must be JSON", id="no JSON"),
     ],
 )
-def test_what_cannot_travel_is_told_and_nothing_else(value: Any, issue: str) -> None:
+def test_if_an_object_is_not_json_only_that_is_reported(value: Any, issue: str) -> None:
     body = put(small(), {"spec.replicas": -1})
     body["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["future"] = value
 
-    (told_alone,) = told(created(body))
+    (text,) = issues_of(created(body))
 
-    assert told_alone.endswith(issue)
+    assert text.endswith(issue)
 
 
-def test_what_is_told_can_be_shown_whatever_somebody_has_written() -> None:
+def test_issues_and_warnings_are_printable_and_short_for_any_input() -> None:
     nasty = "\x1b[2J\u202e" * 1_000
     body = put(small(), {"metadata.name": nasty, "metadata.labels": {nasty: nasty}, f"{T}.cliques.0.name": nasty, f"{T}.{nasty}": 1})
 
     decision = created(body)
 
     assert len(decision.issues) > 4
-    assert all(text.isprintable() and len(text) < 1_000 for text in (*told(decision), *decision.warnings))
+    assert all(text.isprintable() and len(text) < 1_000 for text in (*issues_of(decision), *decision.warnings))
 
 
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(mutated(), st.sampled_from(SETUPS), st.sampled_from(SEEDS))
-def test_whatever_is_sent_it_is_answered_and_what_is_admitted_can_be_rendered(body: Any, setup: Configuration, other: Any) -> None:
+def test_any_input_gets_a_decision_and_an_admitted_set_can_be_computed(body: Any, setup: Configuration, other: Any) -> None:
     for decision in (
         created(body, setup, RACKS),
         updated(other, body, setup, RACKS),
@@ -248,7 +249,7 @@ def test_whatever_is_sent_it_is_answered_and_what_is_admitted_can_be_rendered(bo
         created(body, setup, kind=kinds.TOPOLOGY_BINDING),
         created(body, setup, kind=kinds.PODGANG),
     ):
-        json.dumps([told(decision), decision.warnings, decision.denial])
+        json.dumps([issues_of(decision), decision.warnings, decision.denial])
     decision = created(body, setup, RACKS)
     if decision.allowed and decision.body is not None:
         (observed,) = propose(empty(), [decision.body]).roots
@@ -257,5 +258,5 @@ def test_whatever_is_sent_it_is_answered_and_what_is_admitted_can_be_rendered(bo
 
 
 @pytest.mark.parametrize("body", EXAMPLES, ids=lambda body: str(body["metadata"]["name"]))
-def test_every_example_is_admitted_without_a_word_as_things_are_configured_for_it(body: dict[str, Any]) -> None:
+def test_every_example_is_admitted_without_warnings_in_some_configuration(body: dict[str, Any]) -> None:
     assert any(decision.allowed and not decision.warnings for setup in SETUPS for decision in [created(body, setup, RACKS)])

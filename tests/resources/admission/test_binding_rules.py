@@ -1,4 +1,4 @@
-"""Bindings: levels that are told apart, and schedulers that keep a topology of their own."""
+"""Rules for ClusterTopologyBindings."""
 
 from typing import Any
 
@@ -9,30 +9,30 @@ from engine.resource import PLAIN
 from resources.admission.request import Act
 from resources.base.kinds import TOPOLOGY_BINDING
 from resources.ports.configuration import Configuration
-from tests.resources.admission.asking import SCHEDULERS, binding, created, decided, put, told, updated
+from tests.resources.admission.requests import SCHEDULERS, binding, created, decided, issues_of, put, updated
 
 
 class Racked:
-    """A scheduler that keeps a topology of its own."""
+    """A scheduler with topology objects."""
 
     name = "racked"
     topology = Kind("example.com", "v1", "Topology", "topologies", namespaced=False)
     topology_policy = PLAIN
 
     def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """Nothing to add."""
+        """Unchanged."""
         return spec
 
     def topology_for(self, levels: Any) -> dict[str, Any]:
-        """An empty one."""
+        """Empty."""
         return {}
 
     def topology_drift(self, name: str, live: Any, levels: Any) -> str:
-        """None."""
+        """Empty."""
         return ""
 
-    def topology_taken(self, name: str, levels: Any) -> str:
-        """Nothing."""
+    def topology_conflict(self, name: str, levels: Any) -> str:
+        """Empty."""
         return ""
 
 
@@ -41,7 +41,7 @@ REFERENCES = "spec.schedulerTopologyBindings"
 
 
 def referring(*schedulers: str) -> dict[str, Any]:
-    """A binding with an object of these schedulers'."""
+    """A binding that names a topology object for each of these schedulers."""
     references = [{"schedulerName": name, "topologyReference": "mine"} for name in schedulers]
     return put(binding("zone", "rack"), {REFERENCES: references})
 
@@ -95,20 +95,20 @@ CASES = [
 def test_a_new_binding(body: dict[str, Any], issues: list[str]) -> None:
     decision = created(body, SETUP, kind=TOPOLOGY_BINDING)
 
-    assert told(decision) == issues
+    assert issues_of(decision) == issues
     assert decision.body is body
 
 
 @pytest.mark.parametrize(("body", "issues"), CASES)
-def test_a_changed_binding_is_judged_like_a_new_one(body: dict[str, Any], issues: list[str]) -> None:
-    assert told(updated(binding("zone", "rack", "host"), body, SETUP, kind=TOPOLOGY_BINDING)) == issues
+def test_the_same_rules_apply_to_a_changed_binding(body: dict[str, Any], issues: list[str]) -> None:
+    assert issues_of(updated(binding("zone", "rack", "host"), body, SETUP, kind=TOPOLOGY_BINDING)) == issues
 
 
-def test_any_binding_may_go() -> None:
+def test_any_binding_may_be_deleted() -> None:
     assert decided(Act.DELETE, None, binding("zone", "zone"), SETUP, kind=TOPOLOGY_BINDING).allowed
 
 
-def test_what_nobody_reads_is_worth_a_warning() -> None:
+def test_an_unknown_field_is_a_warning() -> None:
     decision = created(put(binding("zone"), {"spec.levls": [], "spec.levels.0.kye": "x"}), SETUP, kind=TOPOLOGY_BINDING)
 
     assert decision.allowed

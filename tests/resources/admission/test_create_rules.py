@@ -1,4 +1,4 @@
-"""Creation: what a PodCliqueSet must be, each fault with its field, its value and its words."""
+"""Create rules: each issue with its field, its value and its message."""
 
 from typing import Any
 
@@ -6,7 +6,20 @@ import pytest
 
 from providers.schedulers.kube import KubeScheduler
 from resources.ports.configuration import Configuration
-from tests.resources.admission.asking import GONE, RACKS, SETUP, TOPOLOGY, clique, created, pod_spec, put, small, told, updated, whole
+from tests.resources.admission.requests import (
+    GONE,
+    RACKS,
+    SETUP,
+    TOPOLOGY,
+    clique,
+    created,
+    issues_of,
+    pod_spec,
+    put,
+    small,
+    updated,
+    whole,
+)
 
 T = "spec.template"
 A = f"{T}.cliques[0]"
@@ -256,16 +269,16 @@ OLD = [
 def test_a_new_set(changes: dict[str, Any], issues: list[str]) -> None:
     body = put(small(), changes)
 
-    assert told(created(body, TOPOLOGY, RACKS)) == issues
+    assert issues_of(created(body, TOPOLOGY, RACKS)) == issues
 
 
-def test_a_set_that_uses_everything_there_is_is_admitted_without_a_word() -> None:
+def test_a_set_with_every_feature_is_admitted_without_warnings() -> None:
     decision = created(whole(), TOPOLOGY, RACKS)
 
-    assert (told(decision), decision.warnings, decision.allowed) == ([], (), True)
+    assert (issues_of(decision), decision.warnings, decision.allowed) == ([], (), True)
 
 
-def test_several_faults_at_once_are_all_told() -> None:
+def test_all_issues_are_reported_together() -> None:
     body = put(
         whole(),
         {
@@ -301,30 +314,30 @@ def test_several_faults_at_once_are_all_told() -> None:
     }
 
 
-def test_what_only_a_new_set_must_not_have_an_old_one_keeps() -> None:
+def test_rules_for_new_sets_do_not_apply_to_updates() -> None:
     spread = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
     old = put(small(), {f"{T}.cliques.0.spec.podSpec": pod_spec(nodeName="n1", topologySpreadConstraints=spread)})
 
     assert len(created(old).issues) == 2
-    assert told(updated(old, put(old, {"spec.replicas": 2}))) == []
+    assert issues_of(updated(old, put(old, {"spec.replicas": 2}))) == []
 
 
-def test_where_the_default_scheduler_has_no_back_end_those_who_name_none_are_told() -> None:
+def test_a_set_without_scheduler_name_needs_a_default_back_end() -> None:
     setup = Configuration({"default-scheduler": KubeScheduler()}, "volcano")
 
-    assert told(created(small(), setup)) == ["spec: Invalid value: default scheduler backend is not configured"]
-    assert told(created(put(small(), {f"{T}.cliques.0.spec.podSpec.schedulerName": "default-scheduler"}), setup)) == []
+    assert issues_of(created(small(), setup)) == ["spec: Invalid value: default scheduler backend is not configured"]
+    assert issues_of(created(put(small(), {f"{T}.cliques.0.spec.podSpec.schedulerName": "default-scheduler"}), setup)) == []
 
 
 @pytest.mark.parametrize(("policy", "warned"), [("Always", False), ("", False), ("Never", True), ("OnFailure", True)])
-def test_a_restart_policy_is_worth_a_warning_only_where_it_is_another_one(policy: str, warned: bool) -> None:
+def test_a_restart_policy_other_than_always_is_a_warning(policy: str, warned: bool) -> None:
     decision = created(put(small(), {f"{T}.cliques.0.spec.podSpec.restartPolicy": policy}))
 
     assert decision.allowed
     assert decision.warnings == (("restartPolicy will be ignored, it will be set to Always",) if warned else ())
 
 
-def test_a_clique_that_says_nothing_of_its_size_has_one_pod_which_it_needs() -> None:
+def test_a_clique_without_replicas_has_one_pod_and_needs_it() -> None:
     said = put(small(), {f"{T}.cliques.0.spec.replicas": GONE, f"{T}.cliques.0.spec.minAvailable": GONE})
 
     decision = created(said, SETUP)

@@ -1,4 +1,4 @@
-"""Defaults: what an author leaves out is filled in, once, without a change to what was given."""
+"""Defaults of a PodCliqueSet."""
 
 import copy
 from typing import Any
@@ -24,7 +24,7 @@ def spec(**given: Any) -> Any:
     return defaulted(pcs(bare))["spec"]["template"]["cliques"][0]["spec"]
 
 
-def test_the_least_that_can_be_said_is_enough() -> None:
+def test_a_minimal_set_gets_all_defaults() -> None:
     least = {
         "apiVersion": "grove.io/v1alpha1",
         "kind": "PodCliqueSet",
@@ -68,13 +68,13 @@ def test_the_least_that_can_be_said_is_enough() -> None:
     ("given", "replicas", "quorum"),
     [({}, 1, 1), ({"replicas": 0}, 1, 1), ({"replicas": 3}, 3, 3), ({"replicas": 3, "minAvailable": 2}, 3, 2), ({"minAvailable": 0}, 1, 0)],
 )
-def test_a_clique_has_one_pod_and_needs_all_of_them_unless_it_says_otherwise(given: dict[str, int], replicas: int, quorum: int) -> None:
+def test_replicas_default_to_one_and_min_available_to_replicas(given: dict[str, int], replicas: int, quorum: int) -> None:
     found = spec(**given)
 
     assert (found["replicas"], found["minAvailable"]) == (replicas, quorum)
 
 
-def test_an_autoscaler_starts_from_what_was_asked_for() -> None:
+def test_the_minimum_of_an_autoscaler_defaults_to_replicas() -> None:
     group = {"name": "g", "cliqueNames": ["a"], "scaleConfig": {"maxReplicas": 6}}
 
     assert spec(replicas=3, autoScalingConfig={"maxReplicas": 5})["autoScalingConfig"] == {"maxReplicas": 5, "minReplicas": 3}
@@ -88,29 +88,29 @@ def test_an_autoscaler_starts_from_what_was_asked_for() -> None:
 @pytest.mark.parametrize(
     ("given", "delay"), [("4h", "4h0m0s"), ("4h0m0s", "4h0m0s"), ("90m", "1h30m0s"), ("soon", "soon"), (None, "4h0m0s"), (4, 4)]
 )
-def test_a_delay_is_spelled_as_the_server_spells_it(given: Any, delay: Any) -> None:
+def test_a_delay_is_stored_in_canonical_form(given: Any, delay: Any) -> None:
     assert template(terminationDelay=given)["terminationDelay"] == delay
 
 
 @pytest.mark.parametrize(("given", "published"), [({}, True), ({"publishNotReadyAddresses": False}, False), (None, True)])
-def test_pods_have_names_before_they_are_ready_unless_that_is_refused(given: Any, published: bool) -> None:
+def test_pods_have_dns_names_before_they_are_ready_by_default(given: Any, published: bool) -> None:
     assert template(headlessServiceConfig=given)["headlessServiceConfig"] == {"publishNotReadyAddresses": published}
 
 
-def test_an_update_strategy_is_completed_but_not_invented() -> None:
+def test_an_update_strategy_gets_a_type_but_is_not_added() -> None:
     body = pcs()
 
     assert "updateStrategy" not in defaulted(body)["spec"]
     assert defaulted({**body, "spec": {**body["spec"], "updateStrategy": {}}})["spec"]["updateStrategy"] == {"type": "RollingRecreate"}
 
 
-def test_a_pod_spec_keeps_what_it_says() -> None:
+def test_a_complete_pod_spec_is_returned_itself() -> None:
     said = {"containers": [], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0}
 
     assert spec(podSpec=said)["podSpec"] is said
 
 
-def test_a_null_of_a_known_field_of_a_pod_spec_is_dropped_as_a_server_drops_it() -> None:
+def test_a_null_in_a_known_field_of_a_pod_spec_is_removed() -> None:
     container = {"name": "c", "env": None, "resources": {"limits": {"cpu": None, "memory": "1Gi"}}, "novel": None}
 
     filled = spec(podSpec={"containers": [container], "nodeSelector": {"a": None, "b": "c"}, "novel": {"a": None}})["podSpec"]
@@ -120,11 +120,11 @@ def test_a_null_of_a_known_field_of_a_pod_spec_is_dropped_as_a_server_drops_it()
     assert filled["novel"] == {"a": None}
 
 
-def test_false_is_not_taken_for_zero_pods() -> None:
+def test_false_does_not_count_as_zero_replicas() -> None:
     assert spec(replicas=False)["replicas"] is False
 
 
-def test_what_needs_no_default_is_shared_and_a_complete_set_is_handed_back_itself() -> None:
+def test_unchanged_parts_are_shared_and_a_complete_set_is_returned_itself() -> None:
     finished = clique("b", minAvailable=1, podSpec={"containers": [], "restartPolicy": "Always", "terminationGracePeriodSeconds": 1})
     body = pcs(clique("a"), finished)
 
@@ -136,7 +136,7 @@ def test_what_needs_no_default_is_shared_and_a_complete_set_is_handed_back_itsel
 
 
 @given(st.sampled_from(paths(WHOLE)), JSON)
-def test_defaulting_twice_is_defaulting_once_and_nothing_given_is_changed(path: tuple[Any, ...], junk: Any) -> None:
+def test_defaulting_is_idempotent_and_does_not_change_its_input(path: tuple[Any, ...], junk: Any) -> None:
     body = put(WHOLE, path, junk)
     if not isinstance(body, dict):
         return
@@ -148,7 +148,7 @@ def test_defaulting_twice_is_defaulting_once_and_nothing_given_is_changed(path: 
     assert body == before
 
 
-def test_what_must_not_change_and_is_not_said_any_more_stays_as_it_was() -> None:
+def test_an_update_that_leaves_out_min_available_keeps_it() -> None:
     before = defaulted(pcs(clique("a", replicas=2), clique("b", replicas=2)))
 
     after = defaulted(pcs(clique("b", replicas=3), clique("a", replicas=3, minAvailable=1), clique("new", replicas=3)), before)
@@ -157,7 +157,7 @@ def test_what_must_not_change_and_is_not_said_any_more_stays_as_it_was() -> None
     assert defaulted(after, before) is after
 
 
-def test_a_role_is_kept_that_a_manifest_does_not_say_again_and_an_emptied_one_is_a_change() -> None:
+def test_an_update_that_leaves_out_a_role_keeps_it_and_an_empty_role_is_a_change() -> None:
     before = defaulted(pcs(clique("a", roleName="leader"), clique("b", roleName=None)))
 
     after = defaulted(pcs(clique("a", roleName=None), clique("b", roleName=None)), before)
@@ -169,7 +169,7 @@ def test_a_role_is_kept_that_a_manifest_does_not_say_again_and_an_emptied_one_is
 
 
 @given(st.sampled_from(paths(WHOLE)), JSON)
-def test_whatever_was_before_is_no_obstacle(path: tuple[Any, ...], junk: Any) -> None:
+def test_any_stored_set_can_be_updated(path: tuple[Any, ...], junk: Any) -> None:
     spoiled = put(WHOLE, path, junk)
     if isinstance(spoiled, dict):
         assert isinstance(defaulted(WHOLE, spoiled), dict)

@@ -1,4 +1,4 @@
-"""Start order: cliques that name others, and do not wait for one another."""
+"""Rules for startsAfter."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.admission.dependency_rules import circles
-from tests.resources.admission.asking import clique, created, put, small, told
+from tests.resources.admission.requests import clique, created, issues_of, put, small
 
 T = "spec.template"
 CIRCLE = "clique must not have circular dependencies"
@@ -56,11 +56,11 @@ ORDER = [
 
 
 @pytest.mark.parametrize(("changes", "issues"), ORDER)
-def test_an_order(changes: dict[str, Any], issues: list[str]) -> None:
-    assert told(created(put(small(), changes))) == issues
+def test_the_start_order(changes: dict[str, Any], issues: list[str]) -> None:
+    assert issues_of(created(put(small(), changes))) == issues
 
 
-def test_an_order_of_thousands_is_checked_in_passing() -> None:
+def test_thousands_of_dependencies_are_checked_quickly() -> None:
     names = [f"c{number}" for number in range(5_000)]
     ring = [clique(name, spec={"startsAfter": [names[number - 1]]}) for number, name in enumerate(names)]
 
@@ -74,7 +74,7 @@ ARROWS = st.integers(1, 9).flatmap(lambda size: st.lists(st.sets(st.integers(0, 
 
 
 @given(ARROWS)
-def test_a_circle_is_all_those_who_lead_to_one_another(leads: list[set[int]]) -> None:
+def test_circles_are_the_strongly_connected_components(leads: list[set[int]]) -> None:
     names = [f"c{number}" for number in range(len(leads))]
     reach = [{number} | others for number, others in enumerate(leads)]
     for _ in names:

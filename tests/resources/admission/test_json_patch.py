@@ -1,4 +1,4 @@
-"""JSON patches: whoever applies one has exactly the document that was meant, and no step is for nothing."""
+"""JSON patches: correct and minimal."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from providers.sandbox.apply.patches import PatchFault, patched
-from resources.admission.json_patch import Step, json_patch
+from resources.admission.json_patch import PatchOperation, json_patch
 from tests.resources.manifests import JSON
 
 KEYS = st.sampled_from(["a", "b", "~", "/", "~1", "", "0", "-"])
@@ -26,24 +26,24 @@ def exactly(value: Any) -> str:
 
 
 @given(OBJECTS, OBJECTS)
-def test_an_api_server_that_applies_the_patch_has_the_new_document(old: Any, new: Any) -> None:
+def test_applying_the_patch_gives_the_new_document(old: Any, new: Any) -> None:
     assert exactly(patched(old, json_patch(old, new))) == exactly(new)
 
 
 @given(OBJECTS)
-def test_what_is_the_same_needs_no_patch(document: Any) -> None:
+def test_equal_documents_need_no_patch(document: Any) -> None:
     assert json_patch(document, json.loads(json.dumps(document))) == []
 
 
 @given(OBJECTS, OBJECTS)
-def test_no_step_can_be_left_out(old: Any, new: Any) -> None:
+def test_no_operation_can_be_left_out(old: Any, new: Any) -> None:
     steps = json_patch(old, new)
 
     for left_out in range(len(steps)):
         assert not leads_to(old, [*steps[:left_out], *steps[left_out + 1 :]], new)
 
 
-def leads_to(old: Any, steps: list[Step], new: Any) -> bool:
+def leads_to(old: Any, steps: list[PatchOperation], new: Any) -> bool:
     """Whether these steps can be taken, and make the new document."""
     try:
         return exactly(patched(old, steps)) == exactly(new)
@@ -65,5 +65,5 @@ def leads_to(old: Any, steps: list[Step], new: Any) -> bool:
         ({"a": None}, {"a": {}}, [{"op": "replace", "path": "/a", "value": {}}]),
     ],
 )
-def test_only_what_differs_is_touched(old: Any, new: Any, steps: list[Step]) -> None:
+def test_only_differences_are_patched(old: Any, new: Any, steps: list[PatchOperation]) -> None:
     assert json_patch(old, new) == steps

@@ -1,10 +1,10 @@
-"""Metadata: what an API server would say of it, for those who ask before they have one."""
+"""Rules for metadata, in the words of an API server."""
 
 from typing import Any
 
 import pytest
 
-from tests.resources.admission.asking import GONE, created, put, small, told
+from tests.resources.admission.requests import GONE, created, issues_of, put, small
 
 A = "spec.template.cliques[0]"
 T = "spec.template"
@@ -86,4 +86,4 @@ CLIQUES = [
 
 @pytest.mark.parametrize(("changes", "issues"), [*METADATA, *CLIQUES])
 def test_metadata(changes: dict[str, Any], issues: list[str]) -> None:
-    assert told(created(put(small(), changes))) == issues
+    assert issues_of(created(put(small(), changes))) == issues

@@ -1,11 +1,24 @@
-"""Topology: constraints of a new set, against a binding that is there, is not, or was not looked for."""
+"""Rules for the topology constraints of new sets, with known and unknown bindings."""
 
 from typing import Any
 
 import pytest
 
 from resources.ports.configuration import Configuration
-from tests.resources.admission.asking import GONE, RACKS, SCHEDULERS, TOPOLOGY, Alone, around, binding, clique, created, put, small, told
+from tests.resources.admission.requests import (
+    GONE,
+    RACKS,
+    SCHEDULERS,
+    TOPOLOGY,
+    EmptyReferences,
+    binding,
+    clique,
+    created,
+    issues_of,
+    put,
+    references_to,
+    small,
+)
 
 T = "spec.template"
 WHOLE, A, B, G = (f"{T}{part}.topologyConstraint" for part in ("", ".cliques[0]", ".cliques[1]", ".podCliqueScalingGroups[0]"))
@@ -38,8 +51,8 @@ def constrained(whole: Any = GONE, a: Any = GONE, b: Any = GONE, g: Any = GONE) 
         pytest.param(constrained(), [], id="none"),
     ],
 )
-def test_constraints_where_topology_is_switched_off(body: dict[str, Any], issues: list[str]) -> None:
-    assert told(created(body, Configuration(SCHEDULERS, "default-scheduler"), RACKS)) == issues
+def test_constraints_are_rejected_if_topology_is_disabled(body: dict[str, Any], issues: list[str]) -> None:
+    assert issues_of(created(body, Configuration(SCHEDULERS, "default-scheduler"), RACKS)) == issues
 
 
 @pytest.mark.parametrize(
@@ -69,8 +82,8 @@ def test_constraints_where_topology_is_switched_off(body: dict[str, Any], issues
         ),
     ],
 )
-def test_one_binding_is_named_for_all(body: dict[str, Any], issues: list[str]) -> None:
-    assert told(created(body, TOPOLOGY, RACKS)) == issues
+def test_all_constraints_must_name_one_binding(body: dict[str, Any], issues: list[str]) -> None:
+    assert issues_of(created(body, TOPOLOGY, RACKS)) == issues
 
 
 NARROWER = "topology constraint domain"
@@ -125,14 +138,14 @@ NARROWER = "topology constraint domain"
         ),
     ],
 )
-def test_constraints_are_held_against_the_binding(body: dict[str, Any], issues: list[str]) -> None:
-    assert told(created(body, TOPOLOGY, RACKS)) == issues
+def test_constraints_must_match_the_binding(body: dict[str, Any], issues: list[str]) -> None:
+    assert issues_of(created(body, TOPOLOGY, RACKS)) == issues
 
 
-def test_a_wish_that_is_wider_than_what_is_required_is_redundant() -> None:
+def test_a_preference_wider_than_the_requirement_is_redundant() -> None:
     decision = created(constrained(packed("racks", required="rack", preferred="zone")), TOPOLOGY, RACKS)
 
-    assert (told(decision), decision.warnings) == (
+    assert (issues_of(decision), decision.warnings) == (
         [],
         (
             "spec.template.topologyConstraint.pack.preferred is coarser than spec.template.topologyConstraint.pack.required "
@@ -141,34 +154,34 @@ def test_a_wish_that_is_wider_than_what_is_required_is_redundant() -> None:
     )
 
 
-def test_where_nobody_has_looked_for_bindings_what_needs_one_is_not_judged_and_that_is_said() -> None:
+def test_without_known_bindings_constraints_are_not_checked_and_that_is_a_warning() -> None:
     decision = created(constrained(packed("racks", required="cage"), packed(required="zone")), TOPOLOGY)
 
-    assert (told(decision), decision.warnings) == (
+    assert (issues_of(decision), decision.warnings) == (
         [],
-        ('topology constraints were not checked against ClusterTopologyBinding "racks", which was not looked for',),
+        ('topology constraints were not checked against ClusterTopologyBinding "racks", which was not read',),
     )
 
 
-def test_a_binding_that_was_found_counts_even_where_nobody_has_looked_for_others() -> None:
-    beside = around(binding("zone"), kinds=())
+def test_a_known_binding_is_used_even_if_not_all_bindings_are_known() -> None:
+    beside = references_to(binding("zone"), kinds=())
 
-    assert told(created(constrained(packed("racks", required="zone")), TOPOLOGY, beside)) == []
+    assert issues_of(created(constrained(packed("racks", required="zone")), TOPOLOGY, beside)) == []
     assert len(created(constrained(packed("racks", required="cage")), TOPOLOGY, beside).issues) == 1
 
 
-def test_names_are_judged_even_where_nobody_has_looked() -> None:
-    assert told(created(constrained(packed(required="zone")), TOPOLOGY)) == [f"{WHOLE}.topologyName: {REQUIRED}"]
+def test_binding_names_are_checked_without_known_bindings() -> None:
+    assert issues_of(created(constrained(packed(required="zone")), TOPOLOGY)) == [f"{WHOLE}.topologyName: {REQUIRED}"]
 
 
 @pytest.mark.parametrize("spec", [None, "racks", {}, {"levels": None}, {"levels": "zone"}, {"levels": ["zone", {"domain": 1}]}])
-def test_a_binding_that_makes_no_sense_has_no_domains(spec: Any) -> None:
-    strange = around({**binding(), "spec": spec})
+def test_a_malformed_binding_has_no_domains(spec: Any) -> None:
+    strange = references_to({**binding(), "spec": spec})
 
-    (issue,) = told(created(constrained(packed("racks", required="zone")), TOPOLOGY, strange))
+    (issue,) = issues_of(created(constrained(packed("racks", required="zone")), TOPOLOGY, strange))
 
     assert issue == f"{WHOLE}.pack.required: Invalid value: \"zone\": topology domain 'zone' does not exist in cluster topology []"
 
 
 def test_a_set_without_constraints_needs_no_binding() -> None:
-    assert (told(created(constrained(), TOPOLOGY, Alone())), created(constrained(), TOPOLOGY).warnings) == ([], ())
+    assert (issues_of(created(constrained(), TOPOLOGY, EmptyReferences())), created(constrained(), TOPOLOGY).warnings) == ([], ())

@@ -1,10 +1,23 @@
-"""Updates: what about a set is said once and for all, what may change, and what an old set may keep or mend."""
+"""Update rules: immutable fields, mutable fields, deprecated fields."""
 
 from typing import Any
 
 import pytest
 
-from tests.resources.admission.asking import GONE, RACKS, TOPOLOGY, around, binding, clique, created, put, small, told, updated, whole
+from tests.resources.admission.requests import (
+    GONE,
+    RACKS,
+    TOPOLOGY,
+    binding,
+    clique,
+    created,
+    issues_of,
+    put,
+    references_to,
+    small,
+    updated,
+    whole,
+)
 
 T = "spec.template"
 FRONT, LEAD, WORK = (f"{T}.cliques[{number}]" for number in range(3))
@@ -184,8 +197,8 @@ TOPOLOGIES = [
 
 
 @pytest.mark.parametrize(("changes", "issues"), [*COMPOSITION, *FIELDS, *TOPOLOGIES])
-def test_what_is_said_once_stays(changes: dict[str, Any], issues: list[str]) -> None:
-    assert told(updated(whole(), put(whole(), changes), TOPOLOGY, RACKS)) == issues
+def test_immutable_fields(changes: dict[str, Any], issues: list[str]) -> None:
+    assert issues_of(updated(whole(), put(whole(), changes), TOPOLOGY, RACKS)) == issues
 
 
 @pytest.mark.parametrize(
@@ -207,48 +220,48 @@ def test_what_is_said_once_stays(changes: dict[str, Any], issues: list[str]) -> 
         pytest.param({"metadata.labels": {}}, id="labels of the set"),
     ],
 )
-def test_what_may_change(changes: dict[str, Any]) -> None:
-    assert told(updated(whole(), put(whole(), changes), TOPOLOGY, RACKS)) == []
+def test_mutable_fields(changes: dict[str, Any]) -> None:
+    assert issues_of(updated(whole(), put(whole(), changes), TOPOLOGY, RACKS)) == []
 
 
-def test_an_order_that_does_not_count_may_change() -> None:
+def test_the_order_of_cliques_may_change_if_they_start_in_any_order() -> None:
     old = small(cliques=[clique("a"), clique("b")])
 
-    assert told(updated(old, small(cliques=[clique("b"), clique("a")]))) == []
+    assert issues_of(updated(old, small(cliques=[clique("b"), clique("a")]))) == []
 
 
-def test_a_version_that_is_wrong_in_itself_is_not_held_against_the_old_one() -> None:
+def test_a_version_with_issues_of_its_own_is_not_compared_with_the_stored_one() -> None:
     new = put(whole(), {"spec.replicas": -1, f"{T}.cliques.0.spec.roleName": "other"})
 
-    assert told(updated(whole(), new, TOPOLOGY, RACKS)) == ["spec.replicas: Invalid value: -1: must be greater than or equal to 0"]
+    assert issues_of(updated(whole(), new, TOPOLOGY, RACKS)) == ["spec.replicas: Invalid value: -1: must be greater than or equal to 0"]
 
 
-def test_what_was_never_a_set_may_become_one() -> None:
+def test_a_malformed_stored_set_may_be_replaced() -> None:
     broken = put(whole(), {f"{T}.cliques": "nothing", f"{T}.cliqueStartupType": "Whatever"})
 
-    assert told(updated(broken, whole(), TOPOLOGY, RACKS)) == []
+    assert issues_of(updated(broken, whole(), TOPOLOGY, RACKS)) == []
 
 
-def test_more_pods_may_be_asked_for_without_a_word_about_the_minimum() -> None:
+def test_replicas_may_change_without_repeating_min_available() -> None:
     silent = put(small(), {f"{T}.cliques.0.spec.minAvailable": GONE})
     stored = created(silent).body
 
     decision = updated(stored, put(silent, {f"{T}.cliques.0.spec.replicas": 3}))
 
-    assert told(decision) == []
+    assert issues_of(decision) == []
     assert decision.body is not None
     assert decision.body["spec"]["template"]["cliques"][0]["spec"]["minAvailable"] == 2
 
 
-def test_saying_what_was_a_default_is_no_change() -> None:
+def test_stating_a_default_is_no_change() -> None:
     said = put(small(), {f"{T}.cliqueStartupType": "CliqueStartupTypeAnyOrder", f"{T}.cliques.0.spec.startsAfter": []})
 
-    assert told(updated(small(), said)) == []
+    assert issues_of(updated(small(), said)) == []
 
 
-def test_constraints_are_kept_where_topology_has_been_switched_off_since() -> None:
+def test_existing_constraints_are_kept_when_topology_is_disabled() -> None:
     assert len(created(whole()).issues) == 3
-    assert told(updated(whole(), put(whole(), {"spec.replicas": 3}))) == []
+    assert issues_of(updated(whole(), put(whole(), {"spec.replicas": 3}))) == []
 
 
 # What an old set may keep, and how it may be brought up to date.
@@ -265,10 +278,10 @@ MIGRATION = (
 )
 
 
-def test_what_is_deprecated_is_kept_with_a_warning() -> None:
+def test_a_deprecated_field_is_kept_with_a_warning() -> None:
     decision = updated(LEGACY, put(LEGACY, {"spec.replicas": 2}), TOPOLOGY, RACKS)
 
-    assert told(decision) == []
+    assert issues_of(decision) == []
     assert decision.warnings == (
         "spec.template.topologyConstraint.packDomain is deprecated; use spec.template.topologyConstraint.pack.required instead",
         "spec.template.cliques[0].topologyConstraint.packDomain is deprecated; "
@@ -295,30 +308,30 @@ def test_what_is_deprecated_is_kept_with_a_warning() -> None:
         ),
     ],
 )
-def test_what_is_deprecated_may_move(constraint: dict[str, Any], issues: list[str]) -> None:
-    assert told(updated(LEGACY, put(LEGACY, {f"{T}.topologyConstraint": constraint}), TOPOLOGY, RACKS)) == issues
+def test_a_deprecated_field_may_be_migrated(constraint: dict[str, Any], issues: list[str]) -> None:
+    assert issues_of(updated(LEGACY, put(LEGACY, {f"{T}.topologyConstraint": constraint}), TOPOLOGY, RACKS)) == issues
 
 
 NAMELESS = put(LEGACY, {f"{T}.topologyConstraint.topologyName": GONE})
 
 
-def test_a_constraint_from_before_bindings_had_names_may_be_given_one() -> None:
-    assert told(updated(NAMELESS, LEGACY, TOPOLOGY, RACKS)) == []
-    assert told(updated(NAMELESS, LEGACY)) == []
+def test_a_deprecated_constraint_may_get_a_topology_name() -> None:
+    assert issues_of(updated(NAMELESS, LEGACY, TOPOLOGY, RACKS)) == []
+    assert issues_of(updated(NAMELESS, LEGACY)) == []
 
 
-def test_a_constraint_that_gets_a_name_is_judged_like_a_new_one() -> None:
-    assert told(updated(NAMELESS, LEGACY, TOPOLOGY, around(binding("rack", "zone")))) == [
+def test_a_constraint_that_gets_a_topology_name_is_validated_like_a_new_one() -> None:
+    assert issues_of(updated(NAMELESS, LEGACY, TOPOLOGY, references_to(binding("rack", "zone")))) == [
         f"{WHOLE}: Invalid value: \"zone\": PodCliqueSet topology constraint domain 'zone' is narrower than "
         "PodClique 'a' topology constraint domain 'rack'"
     ]
-    assert told(updated(NAMELESS, LEGACY, TOPOLOGY, around())) == [
+    assert issues_of(updated(NAMELESS, LEGACY, TOPOLOGY, references_to())) == [
         f'{WHOLE}.topologyName: Invalid value: "racks": ClusterTopologyBinding "racks" not found'
     ]
 
 
-def test_where_nobody_has_looked_for_bindings_a_constraint_that_gets_a_name_is_not_judged_and_that_is_said() -> None:
+def test_without_known_bindings_a_constraint_that_gets_a_name_is_not_checked_and_that_is_a_warning() -> None:
     decision = updated(NAMELESS, LEGACY, TOPOLOGY)
 
-    assert told(decision) == []
-    assert 'topology constraints were not checked against ClusterTopologyBinding "racks", which was not looked for' in decision.warnings
+    assert issues_of(decision) == []
+    assert 'topology constraints were not checked against ClusterTopologyBinding "racks", which was not read' in decision.warnings

@@ -1,13 +1,13 @@
-"""What becomes of a set's objects when the world moves: scaling, failing, deleting. Told on the toy cluster."""
+"""The objects of a set when it is scaled, when pods fail, and when things are deleted, on the toy cluster."""
 
 from typing import Any
 
-from engine import world
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import live
 from engine.operation import Cause
+from engine.proposal import propose
 from engine.tick import plan_all
 from engine.verb import Verb
 from resources.base import kinds, labels
@@ -15,13 +15,13 @@ from resources.model.pod_assignment import assign_pods
 from resources.model.pod_facts import facts_of
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
-from tests.laws.toy import SETUP, Toy, running
+from tests.laws.toy import CONFIGURATION, Toy, running
 
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
 
 
 def up(manifest: dict[str, Any]) -> Toy:
-    """A cluster in which the set is up."""
+    """A cluster in which the set is ready."""
     toy = Toy()
     toy.put(manifest)
     toy.settle()
@@ -29,7 +29,7 @@ def up(manifest: dict[str, Any]) -> Toy:
 
 
 def scale(toy: Toy, id: ResourceId, replicas: int) -> None:
-    """What `kubectl scale` does."""
+    """Scale like `kubectl scale`."""
     generation = toy.objects[id]["metadata"]["generation"] + 1
     toy.write(id, {"spec": {"replicas": replicas}, "metadata": {"generation": generation}})
     toy.settle()
@@ -64,18 +64,18 @@ def test_a_set_scaled_in_loses_its_services_too() -> None:
     assert len(toy.pods()) == 2
 
 
-def test_a_failed_pod_is_replaced_in_its_seat_under_another_name() -> None:
+def test_a_failed_pod_is_replaced_by_one_with_its_index_and_another_name() -> None:
     toy = up(podcliqueset("demo", clique("worker", 2)))
     failed = toy.pods()[0]
-    seat = toy.objects[failed]["spec"]["hostname"]
+    hostname = toy.objects[failed]["spec"]["hostname"]
     toy.write(failed, {"status": {"phase": "Failed", "reason": "Evicted", "conditions": []}})
     toy.settle()
 
     assert failed not in toy.objects
-    assert seat in {toy.objects[pod]["spec"]["hostname"] for pod in toy.pods()}
+    assert hostname in {toy.objects[pod]["spec"]["hostname"] for pod in toy.pods()}
 
 
-def test_a_pod_that_is_made_in_the_pass_of_an_edit_is_known_as_what_it_is() -> None:
+def test_a_pod_created_in_the_pass_of_an_edit_has_the_new_spec_and_hash() -> None:
     toy = up(podcliqueset("demo", clique("worker", 2)))
     gone, kept = sorted(id for id in toy.objects if id.kind == "Pod")
     del toy.objects[gone]
@@ -88,16 +88,16 @@ def test_a_pod_that_is_made_in_the_pass_of_an_edit_is_known_as_what_it_is() -> N
     assert made["metadata"]["labels"][labels.TEMPLATE_HASH] != toy.objects[kept]["metadata"]["labels"][labels.TEMPLATE_HASH]
 
 
-def test_holes_are_filled_lowest_first() -> None:
+def test_the_lowest_missing_index_is_filled_first() -> None:
     toy = up(podcliqueset("demo", clique("worker", 3, minAvailable=1)))
-    by_seat = {toy.objects[pod]["spec"]["hostname"]: pod for pod in toy.pods()}
-    toy.delete(by_seat["demo-0-worker-1"])
+    by_host = {toy.objects[pod]["spec"]["hostname"]: pod for pod in toy.pods()}
+    toy.delete(by_host["demo-0-worker-1"])
     toy.settle()
 
-    assert sorted(toy.objects[pod]["spec"]["hostname"] for pod in toy.pods()) == [f"demo-0-worker-{seat}" for seat in range(3)]
+    assert sorted(toy.objects[pod]["spec"]["hostname"] for pod in toy.pods()) == [f"demo-0-worker-{index}" for index in range(3)]
 
 
-def test_a_scaled_gang_waits_at_its_gate_until_the_base_gang_is_scheduled() -> None:
+def test_a_scaled_gang_is_gated_until_the_base_gang_is_scheduled() -> None:
     toy = Toy()
     toy.put(podcliqueset("demo", clique("a"), groups=(group("g", "a", replicas=2),)))
     (plan,) = toy.plans()
@@ -112,7 +112,7 @@ def test_a_scaled_gang_waits_at_its_gate_until_the_base_gang_is_scheduled() -> N
     assert toy.objects[gated[0]]["spec"].get("schedulingGates") == []
 
 
-def test_a_gate_of_somebody_else_stays() -> None:
+def test_a_foreign_gate_stays() -> None:
     toy = Toy()
     toy.put(podcliqueset("demo", clique("a"), groups=(group("g", "a", replicas=2),)))
     toy.apply(toy.plans()[0].operations)
@@ -125,7 +125,7 @@ def test_a_gate_of_somebody_else_stays() -> None:
     assert toy.objects[pod]["spec"]["schedulingGates"] == [{"name": "example.com/quota"}]
 
 
-def test_who_goes_first_when_a_clique_shrinks() -> None:
+def test_the_order_in_which_pods_are_deleted_when_a_clique_is_scaled_in() -> None:
     def pod(name: str, *, node: str = "n", phase: str = "Running", ready: bool = True, hash: str = "new", age: int = 0) -> dict[str, Any]:
         status = running("2026-01-01T00:00:00Z") if ready else {"conditions": []}
         return {
@@ -149,25 +149,25 @@ def test_who_goes_first_when_a_clique_shrinks() -> None:
         pod("pending-5", phase="Pending"),
         pod("nowhere-6", node=""),
     ]
-    facts = [facts_of(live(body)) for body in pods]
+    all_facts = [facts_of(live(body)) for body in pods]
 
     order: list[str] = []
-    for wanted in range(6, 0, -1):
-        gone = {one.name for one in assign_pods("c", "u", wanted, "new", facts, ()).surplus} - set(order)
-        order.extend(gone)
+    for replicas in range(6, 0, -1):
+        deleted = {facts.name for facts in assign_pods("c", "u", replicas, "new", all_facts, ()).surplus} - set(order)
+        order.extend(deleted)
 
     assert order == ["nowhere-6", "pending-5", "unknown-4", "unready-3", "old-hash-2", "newer-1"]
 
 
-def test_a_name_that_a_stranger_holds_is_passed_over() -> None:
-    first = assign_pods("c", "u", 1, "h", [], ()).fresh[0].name
-    second = assign_pods("c", "u", 1, "h", [], (first,)).fresh[0].name
+def test_a_name_of_a_foreign_pod_is_skipped() -> None:
+    first = assign_pods("c", "u", 1, "h", [], ()).new[0].name
+    second = assign_pods("c", "u", 1, "h", [], (first,)).new[0].name
 
     assert first != second
-    assert assign_pods("c", "u", 1, "h", [], (first,)).fresh[0].name == second
+    assert assign_pods("c", "u", 1, "h", [], (first,)).new[0].name == second
 
 
-def test_what_only_our_finalizer_holds_after_its_set_is_gone_is_let_go_pods_first() -> None:
+def test_orphans_that_only_our_finalizer_keeps_are_released_pods_first() -> None:
     toy = up(podcliqueset("demo", clique("a", 2), clique("b"), groups=(group("g", "b"),)))
     del toy.objects[ROOT]
     for id in list(toy.objects):
@@ -181,7 +181,7 @@ def test_what_only_our_finalizer_holds_after_its_set_is_gone_is_let_go_pods_firs
     assert toy.objects == {}
 
 
-def test_a_set_made_again_under_the_same_name_waits_for_what_is_left_of_the_old_one() -> None:
+def test_a_set_that_is_created_again_waits_for_the_objects_of_the_previous_one_to_be_gone() -> None:
     manifest = podcliqueset("demo", clique("a", 2))
     toy = up(manifest)
     del toy.objects[ROOT]
@@ -196,7 +196,7 @@ def test_a_set_made_again_under_the_same_name_waits_for_what_is_left_of_the_old_
     assert len(toy.pods()) == 2
 
 
-def test_children_of_a_set_that_is_gone_are_left_alone_unless_somebody_deletes_them() -> None:
+def test_orphans_that_nobody_deletes_are_left_alone() -> None:
     toy = up(podcliqueset("demo", clique("a", 2)))
     toy.put(podcliqueset("other"))
     toy.settle()
@@ -207,7 +207,7 @@ def test_children_of_a_set_that_is_gone_are_left_alone_unless_somebody_deletes_t
     assert set(toy.objects) == before
 
 
-def test_a_clique_scaled_beyond_reason_is_a_fault_and_nothing_is_touched() -> None:
+def test_a_clique_with_too_many_replicas_is_a_problem_and_nothing_is_changed() -> None:
     toy = up(podcliqueset("demo", clique("worker", 2)))
     toy.write(kinds.PODCLIQUE.id("default", "demo-0-worker"), {"spec": {"replicas": 2_000_000_000}, "metadata": {"generation": 2}})
     (plan,) = toy.plans()
@@ -216,7 +216,7 @@ def test_a_clique_scaled_beyond_reason_is_a_fault_and_nothing_is_touched() -> No
     assert plan.problems == ("PodClique/default/demo-0-worker: 2000000000 replicas are more than 100000",)
 
 
-def test_what_is_made_for_a_new_number_is_intent_and_what_somebody_took_away_is_drift() -> None:
+def test_creations_after_scaling_are_intent_and_after_a_foreign_deletion_drift() -> None:
     toy = up(podcliqueset("demo", clique("a"), clique("b"), groups=(group("g", "b"),)))
     toy.write(kinds.SCALING_GROUP.id("default", "demo-0-g"), {"spec": {"replicas": 2}, "metadata": {"generation": 2}})
     (scaled,) = toy.plans()
@@ -228,7 +228,7 @@ def test_what_is_made_for_a_new_number_is_intent_and_what_somebody_took_away_is_
     assert [(operation.id.kind, operation.cause) for operation in plan.operations] == [("Service", Cause.DRIFT)]
 
 
-def test_a_token_goes_before_its_account_and_a_binding_before_its_role() -> None:
+def test_a_token_is_deleted_before_its_account_and_a_binding_before_its_role() -> None:
     toy = up(podcliqueset("demo"))
     toy.delete(ROOT)
     order: list[str] = []
@@ -245,13 +245,13 @@ def test_a_token_goes_before_its_account_and_a_binding_before_its_role() -> None
     assert order.index("RoleBinding") < order.index("Role")
 
 
-def test_a_manifest_that_asks_for_more_pods_of_a_clique_leaves_the_minimum_that_it_does_not_say_as_it_is() -> None:
+def test_a_manifest_with_more_replicas_of_a_clique_keeps_the_stored_minimum_if_it_names_none() -> None:
     toy = up(podcliqueset("demo", clique("worker", 2)))
-    proposed = world.propose(toy.world(), [podcliqueset("demo", clique("worker", 3))])
-    (plan,) = plan_all(BLUEPRINTS, proposed, toy.now, SETUP, Memo(), Limits()).plans
+    proposed = propose(toy.world(), [podcliqueset("demo", clique("worker", 3))])
+    (plan,) = plan_all(BLUEPRINTS, proposed, toy.now, CONFIGURATION, Memo(), Limits()).plans
 
-    (edit,) = (one for one in plan.operations if one.id == ROOT)
+    (edit,) = (operation for operation in plan.operations if operation.id == ROOT)
     assert edit.body is not None
     (worker,) = edit.body["spec"]["template"]["cliques"]
     assert (worker["spec"]["replicas"], worker["spec"]["minAvailable"]) == (3, 2)
-    assert [one.id.kind for one in plan.operations] == ["PodCliqueSet"]
+    assert [operation.id.kind for operation in plan.operations] == ["PodCliqueSet"]

@@ -1,4 +1,4 @@
-"""Bindings as roots: topologies that are kept, topologies that are held against them, and what is said of both."""
+"""ClusterTopologyBindings: the topology objects that the engine manages, those of others that it compares, and the status for both."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from engine.memo import Memo
 from engine.observed import World, live
 from engine.operation import Operation
 from engine.plan import Plan, Wait
+from engine.proposal import propose
 from engine.result import Outcome, Result
 from engine.runtime.failed_calls import failed_call
 from engine.tick import plan_all
@@ -36,15 +37,15 @@ DRIFTED = "One or more scheduler backend topologies have drifted"
 
 
 class Halls(Toy):
-    """A toy cluster whose bindings are looked after, and whose maps are seen."""
+    """A toy cluster with managed bindings and the maps of a scheduler back end."""
 
-    settings = SETUP
+    configuration = SETUP
     failing: tuple[FailedCall, ...] = ()
-    """What is remembered of the binding."""
+    """The failed calls of earlier passes."""
     incomplete: dict[str, str] = {}
 
     def world(self) -> World:
-        """All of it, as observed."""
+        """The observed cluster."""
         lives = [one for one in (live(body) for body in self.objects.values()) if one.id.kind not in self.incomplete]
         roots = [one for one in lives if one.id.kind in (kinds.PODCLIQUESET.name, kinds.TOPOLOGY_BINDING.name)]
         self.previous = world.assemble(
@@ -60,12 +61,12 @@ class Halls(Toy):
         return self.previous
 
     def plan(self) -> Plan:
-        """What a pass would do about the binding."""
+        """The plan for the binding."""
         (made,) = (plan for plan in self.plans() if plan.root == ID)
         return made
 
     def status(self) -> dict[str, Any]:
-        """What the binding says, without times."""
+        """The status of the binding, without times."""
         status = self.objects[ID].get("status", {})
         conditions = [{key: one[key] for key in one if key != "lastTransitionTime"} for one in status.get("conditions", ())]
         return {**status, "conditions": conditions} if conditions else status
@@ -74,43 +75,43 @@ class Halls(Toy):
 def halls(*bodies: dict[str, Any], setup: Configuration = SETUP) -> Halls:
     """A cluster with these objects."""
     toy = Halls()
-    toy.settings = setup
+    toy.configuration = setup
     for body in bodies:
         toy.put(body)
     return toy
 
 
 def settled(*bodies: dict[str, Any], setup: Configuration = SETUP) -> Halls:
-    """The same, once all is done."""
+    """The same, after all plans are applied."""
     toy = halls(*bodies, setup=setup)
     toy.settle()
     return toy
 
 
 def kept_by(toy: Halls, *rows: str) -> dict[str, Any]:
-    """A map of the binding's own."""
+    """A map that the binding owns."""
     owner = {"apiVersion": "grove.io/v1alpha1", "kind": "ClusterTopologyBinding", "name": "hall", "uid": toy.objects[ID]["metadata"]["uid"]}
     return map_of("hall", *rows, ownerReferences=[{**owner, "controller": True, "blockOwnerDeletion": True}])
 
 
 def drift(status: str, reason: str, message: str, generation: int = 1) -> dict[str, Any]:
-    """The condition."""
+    """The drift condition."""
     return {"type": "SchedulerTopologyDrift", "status": status, "reason": reason, "message": message, "observedGeneration": generation}
 
 
 def entry(trouble: str = "", *, scheduler: str = "mapper", name: str = "hall", generation: int = 1) -> dict[str, Any]:
-    """What is said of one scheduler."""
-    told: dict[str, Any] = {"schedulerName": scheduler, "topologyReference": name, "inSync": not trouble}
-    told |= {"schedulerBackendTopologyObservedGeneration": generation} if generation else {}
-    return told | ({"message": trouble} if trouble else {})
+    """The status entry of the scheduler."""
+    body: dict[str, Any] = {"schedulerName": scheduler, "topologyReference": name, "inSync": not trouble}
+    body |= {"schedulerBackendTopologyObservedGeneration": generation} if generation else {}
+    return body | ({"message": trouble} if trouble else {})
 
 
 def verbs(plan: Plan) -> list[tuple[Verb, str]]:
-    """What is done, and to what."""
+    """Verb and object of each operation."""
     return [(operation.verb, operation.id.kind) for operation in plan.operations]
 
 
-def test_a_topology_is_made_for_a_back_end_that_the_binding_does_not_name_and_both_are_said_to_agree() -> None:
+def test_a_topology_is_created_for_a_back_end_that_the_binding_does_not_name() -> None:
     toy = settled(binding("hall", ZONE, RACK))
 
     made = toy.objects[HALL]
@@ -132,20 +133,20 @@ def test_a_topology_is_made_for_a_back_end_that_the_binding_does_not_name_and_bo
     }
 
 
-def test_nothing_is_said_before_what_is_about_to_be_made_is_there() -> None:
+def test_no_status_is_written_while_a_topology_is_about_to_be_created() -> None:
     toy = halls(binding("hall", ZONE))
 
     assert verbs(toy.plan()) == [(Verb.CREATE, "Map")]
 
 
-def test_what_an_earlier_process_has_made_is_known_by_its_owner_and_what_is_said_already_is_not_written_again() -> None:
+def test_a_topology_of_an_earlier_run_is_recognized_by_its_owner_and_an_unchanged_status_is_not_written() -> None:
     toy = settled(binding("hall", ZONE))
     toy.previous = None
 
     assert (toy.plan().operations, toy.plan().deferred) == ((), ())
 
 
-def test_other_levels_mean_another_topology_for_it_cannot_be_changed_in_place() -> None:
+def test_a_topology_with_other_levels_is_replaced() -> None:
     toy = settled(binding("hall", ZONE))
     toy.objects[HALL]["metadata"]["annotations"] = {"seen": "before"}
     toy.write(ID, {"spec": binding("hall", ZONE, RACK)["spec"], "metadata": {"generation": 2}})
@@ -161,12 +162,12 @@ def test_other_levels_mean_another_topology_for_it_cannot_be_changed_in_place() 
     assert toy.status()["observedGeneration"] == 2
 
 
-def test_a_topology_of_somebody_else_under_that_name_is_left_alone_and_told_in_the_back_end_s_words() -> None:
+def test_a_foreign_topology_with_the_same_name_is_left_alone_and_reported() -> None:
     toy = halls(binding("hall", ZONE), map_of("hall", ZONE))
     plan = toy.plan()
     toy.apply(plan.operations)
 
-    assert plan.deferred == (Wait(HALL, "Map hall is not of hall"),)
+    assert plan.deferred == (Wait(HALL, "Map hall is not of hall", blocked=True),)
     assert [(alarm.blocking, alarm.reason, alarm.text) for alarm in plan.alarms] == [
         (True, "MapFailed", "Failed to create Map hall: Map hall is not of hall")
     ]
@@ -178,10 +179,10 @@ def test_a_topology_of_somebody_else_under_that_name_is_left_alone_and_told_in_t
     assert toy.plan().operations == ()
 
     toy.write(HALL, {"metadata": {"deletionTimestamp": toy.stamp(), "finalizers": ["theirs"]}})
-    assert (toy.plan().alarms, toy.plan().deferred) == ((), plan.deferred), "it is about to make room"
+    assert (toy.plan().alarms, toy.plan().deferred) == ((), (Wait(HALL, "Map hall is not of hall"),)), "its name becomes free"
 
 
-def test_a_topology_that_somebody_else_keeps_is_only_held_against_the_binding() -> None:
+def test_a_topology_that_the_binding_names_is_only_compared() -> None:
     toy = settled(binding("hall", ZONE, mapper="theirs"), map_of("theirs", ZONE))
     assert toy.status()["schedulerTopologyStatuses"] == [entry(name="theirs")]
     assert HALL not in toy.objects
@@ -200,7 +201,7 @@ def test_a_topology_that_somebody_else_keeps_is_only_held_against_the_binding() 
     assert toy.status()["observedGeneration"] == 1
 
 
-def test_a_topology_that_is_kept_by_somebody_else_from_now_on_stays_where_it_is() -> None:
+def test_a_topology_that_the_binding_names_later_is_not_deleted() -> None:
     toy = settled(binding("hall", ZONE))
     toy.write(ID, {"spec": binding("hall", ZONE, RACK, mapper="hall")["spec"]})
     toy.settle()
@@ -216,7 +217,7 @@ def test_a_topology_that_is_kept_by_somebody_else_from_now_on_stays_where_it_is(
         ("default-scheduler", "scheduler backend does not implement topology-aware scheduling"),
     ],
 )
-def test_a_scheduler_that_is_not_there_or_knows_no_topology_comes_last_and_leaves_the_question_open(scheduler: str, why: str) -> None:
+def test_a_scheduler_without_a_topology_comes_last_and_makes_the_condition_unknown(scheduler: str, why: str) -> None:
     toy = settled(binding("hall", ZONE, **{scheduler: "x"}))
 
     assert toy.status()["schedulerTopologyStatuses"] == [entry(), entry(why, scheduler=scheduler, name="x", generation=0)]
@@ -224,36 +225,36 @@ def test_a_scheduler_that_is_not_there_or_knows_no_topology_comes_last_and_leave
     assert toy.status()["observedGeneration"] == 1
 
 
-def test_back_ends_are_told_by_name_and_a_scheduler_that_is_named_twice_once() -> None:
+def test_back_ends_are_listed_by_name_and_each_only_once() -> None:
     class Second(Mapper):
-        """Another of that sort."""
+        """Another topology-aware scheduler."""
 
         topology = MAP
 
         def topology_for(self, levels: Any) -> dict[str, Any]:
-            """Under a name of its own."""
+            """Under another name."""
             return map_of(f"{levels.binding}-2", *levels.keys)
 
     twice = binding("hall", ZONE, nobody="x")
     twice["spec"]["schedulerTopologyBindings"] *= 2
     toy = settled(twice, setup=Configuration({"mapper": Mapper(), **KUBE, "alpha": Second()}, "default-scheduler"))
 
-    told = [(one["schedulerName"], one["topologyReference"]) for one in toy.status()["schedulerTopologyStatuses"]]
-    assert told == [("alpha", "hall-2"), ("mapper", "hall"), ("nobody", "x")]
+    listed = [(status["schedulerName"], status["topologyReference"]) for status in toy.status()["schedulerTopologyStatuses"]]
+    assert listed == [("alpha", "hall-2"), ("mapper", "hall"), ("nobody", "x")]
 
 
-def test_where_no_back_end_has_a_topology_there_is_nothing_to_ask_and_what_was_answered_is_taken_back() -> None:
+def test_without_any_topology_aware_back_end_the_status_is_removed() -> None:
     toy = settled(binding("hall", ZONE))
     theirs = {"type": "Theirs", "status": "True", "reason": "R", "message": "", "lastTransitionTime": toy.stamp()}
     toy.objects[ID]["status"]["conditions"].append(theirs)
-    toy.settings = PLAIN
+    toy.configuration = PLAIN
     toy.settle()
 
     assert toy.objects[ID]["status"] == {"observedGeneration": 1, "conditions": [theirs]}
     assert settled(binding("hall", ZONE), setup=PLAIN).status() == {"observedGeneration": 1}
 
 
-def test_the_onset_of_an_answer_is_kept_until_it_flips() -> None:
+def test_a_transition_time_stays_until_the_status_of_the_condition_changes() -> None:
     toy = settled(binding("hall", ZONE, mapper="theirs"), map_of("theirs", ZONE))
 
     def onset() -> str:
@@ -270,7 +271,7 @@ def test_the_onset_of_an_answer_is_kept_until_it_flips() -> None:
     assert onset() > first
 
 
-def test_what_cannot_be_made_is_told_once_it_has_been_tried_and_the_generation_is_not_dealt_with() -> None:
+def test_a_failed_creation_is_reported_and_the_generation_is_not_observed() -> None:
     toy = halls(binding("hall", ZONE))
     (create,) = toy.plan().operations
     toy.failing = (failed_call(create, Forbidden("no"), START),)
@@ -284,18 +285,18 @@ def test_what_cannot_be_made_is_told_once_it_has_been_tried_and_the_generation_i
     }
 
 
-def test_where_the_kind_of_topology_is_not_served_nothing_is_tried() -> None:
+def test_where_the_kind_of_topology_is_not_served_its_creation_is_blocked() -> None:
     toy = halls(binding("hall", ZONE))
     toy.unserved = frozenset({"Map"})
     plan = toy.plan()
     toy.apply(plan.operations)
 
     why = "the cluster does not serve Map of maps.example.com/v1"
-    assert plan.deferred == (Wait(HALL, why),) and plan.alarms == ()
+    assert plan.deferred == (Wait(HALL, why, blocked=True),) and plan.alarms == ()
     assert toy.status()["schedulerTopologyStatuses"] == [entry(why, generation=0)]
 
 
-def test_topologies_that_could_not_be_seen_are_not_taken_for_missing() -> None:
+def test_topologies_that_could_not_be_listed_are_not_created() -> None:
     toy = settled(binding("hall", ZONE))
     toy.incomplete = {"Map": "403"}
     toy.write(ID, {"metadata": {"generation": 2}})
@@ -304,17 +305,17 @@ def test_topologies_that_could_not_be_seen_are_not_taken_for_missing() -> None:
     assert {held.id for held in toy.plan().deferred} == {HALL}
 
 
-def test_a_topology_that_is_going_is_made_again_once_it_is_gone() -> None:
+def test_a_terminating_topology_is_created_again_once_it_is_gone() -> None:
     toy = settled(binding("hall", ZONE))
     toy.write(HALL, {"metadata": {"deletionTimestamp": toy.stamp(), "finalizers": ["theirs"]}})
     plan = toy.plan()
     toy.apply(plan.operations)
 
-    assert plan.deferred == (Wait(HALL, "is being deleted; it is made again once it is gone"),)
+    assert plan.deferred == (Wait(HALL, "is being deleted; it is created again once it is gone"),)
     assert toy.status()["schedulerTopologyStatuses"] == [entry("Map hall is being deleted")]
 
 
-def test_a_binding_that_is_being_deleted_wants_nothing() -> None:
+def test_a_terminating_binding_has_no_desired_objects() -> None:
     toy = settled(binding("hall", ZONE))
     del toy.objects[HALL]
     toy.write(ID, {"metadata": {"deletionTimestamp": toy.stamp(), "finalizers": ["theirs"]}})
@@ -323,7 +324,7 @@ def test_a_binding_that_is_being_deleted_wants_nothing() -> None:
 
 
 @pytest.mark.parametrize("levels", [None, [], "x", [{"domain": "zone"}], [{"domain": 1, "key": ZONE}], {"a": 1}])
-def test_a_binding_that_cannot_be_read_is_told_and_nothing_is_done(levels: Any) -> None:
+def test_a_binding_with_an_invalid_spec_is_a_problem(levels: Any) -> None:
     toy = halls(binding("hall", ZONE))
     toy.objects[ID]["spec"]["levels"] = levels
     plan = toy.plan()
@@ -333,32 +334,32 @@ def test_a_binding_that_cannot_be_read_is_told_and_nothing_is_done(levels: Any) 
 
 
 def test_a_manifest_proposes_a_binding_and_its_topology_follows() -> None:
-    proposed = world.propose(halls().world(), [binding("hall", ZONE)])
+    proposed = propose(halls().world(), [binding("hall", ZONE)])
     (plan,) = plan_all(BLUEPRINTS, proposed, START, SETUP, Memo(), Limits()).plans
     assert verbs(plan) == [(Verb.CREATE, "ClusterTopologyBinding"), (Verb.CREATE, "Map")]
 
     toy = settled(binding("hall", ZONE))
-    edited = world.propose(toy.world(), [binding("hall", RACK)])
+    edited = propose(toy.world(), [binding("hall", RACK)])
     (plan,) = plan_all(BLUEPRINTS, edited, START, SETUP, Memo(), Limits()).plans
     assert sorted(verbs(plan)) == [(Verb.PATCH, "ClusterTopologyBinding"), (Verb.REPLACE, "Map")]
-    same = world.propose(toy.world(), [binding("hall", ZONE)])
+    same = propose(toy.world(), [binding("hall", ZONE)])
     (plan,) = plan_all(BLUEPRINTS, same, START, SETUP, Memo(), Limits()).plans
     assert plan.operations == ()
 
 
-def test_bindings_that_may_not_be_seen_hold_nothing_back_where_topology_is_switched_off() -> None:
+def test_bindings_that_could_not_be_listed_defer_nothing_if_topology_is_disabled() -> None:
     toy = halls(podcliqueset("web"))
     toy.incomplete = {"ClusterTopologyBinding": "403"}
 
     for setup, held in ((SETUP, False), (Configuration(dict(KUBE), "default-scheduler", topology=True), True)):
-        toy.settings = setup
+        toy.configuration = setup
         (plan,) = toy.plans()
-        assert ("changes once ClusterTopologyBinding objects are seen completely" in [one.why for one in plan.deferred]) is held
+        assert ("is changed once ClusterTopologyBinding objects can be listed completely" in [one.why for one in plan.deferred]) is held
         assert (kinds.PODCLIQUESET.name in [one.id.kind for one in plan.operations]) is not held
 
 
 def written(old: str | None, new: str | None) -> list[tuple[str, str, bool]]:
-    """What people are told when that answer follows on this one."""
+    """The Events of a change of the condition: reason, message, whether it is a warning."""
     toy = settled(binding("hall", ZONE, mapper="theirs"), map_of("theirs", ZONE))
     other = {"type": "Theirs", "status": "True"}
 
@@ -368,15 +369,15 @@ def written(old: str | None, new: str | None) -> list[tuple[str, str, bool]]:
     toy.objects[ID]["status"]["conditions"] = conditions(old)
     (operation,) = toy.plan().operations
     (change,) = (one for one in operation.changes if one.path == ("status", "conditions"))
-    told = Operation(
+    changed = Operation(
         operation.verb, ID, "", operation.cause, changes=(type(change)(change.path, change.old, conditions(new), change.cause),)
     )
-    events = events_of_pass((), [Result(told, Outcome.DONE)])
-    assert events_of_pass((), [Result(told, Outcome.FAILED)]) == ()
+    events = events_of_pass((), [Result(changed, Outcome.DONE)])
+    assert events_of_pass((), [Result(changed, Outcome.FAILED)]) == ()
     return [(event.reason, event.message, event.warning) for event in events]
 
 
-def test_people_are_told_when_the_answer_flips_and_only_then() -> None:
+def test_an_event_is_published_when_the_condition_changes_and_only_then() -> None:
     assert written("False", "True") == [("TopologyDriftDetected", "it is True", True)]
     assert written("Unknown", "False") == [("TopologyInSync", "it is False", False)]
     assert written(None, "True") == [("TopologyDriftDetected", "it is True", True)]

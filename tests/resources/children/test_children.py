@@ -1,4 +1,4 @@
-"""The children of a PodCliqueSet: names, labels, owners, order of variables."""
+"""The children of a PodCliqueSet: names, labels, owners, environment variables."""
 
 from typing import Any
 
@@ -6,17 +6,18 @@ from engine import world
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.operation import Operation
+from engine.proposal import propose
 from engine.tick import plan_all
 from engine.verb import Verb
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
-from tests.laws.toy import SETUP, START
+from tests.laws.toy import CONFIGURATION, START
 
 DEFAULTS = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "simple1"}
 
 
 def simple1(**over: Any) -> dict[str, Any]:
-    """Four cliques, two of them in a group; one of the others scales by itself, and so does the group."""
+    """Four cliques, two of them in a scaling group; a standalone clique and the group have autoscalers."""
     cliques = (clique("pca", 3, autoScalingConfig={"maxReplicas": 5}), clique("pcb", 2), clique("pcc", 2), clique("pcd", 2))
     manifest = podcliqueset("simple1", *cliques, groups=(group("sga", "pcb", "pcc", scaleConfig={"maxReplicas": 6}, **over),))
     manifest["metadata"]["labels"] = {"app": "simple1", "grove.io/private": "x"}
@@ -26,16 +27,16 @@ def simple1(**over: Any) -> dict[str, Any]:
 
 
 def created(manifest: dict[str, Any]) -> dict[str, Operation]:
-    """What a plan makes from nothing, by kind and name."""
-    (plan,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
+    """The operations that create the set in an empty cluster, by `<kind>/<name>`."""
+    (plan,) = plan_all(BLUEPRINTS, propose(world.empty(), [manifest]), START, CONFIGURATION, Memo(), Limits()).plans
     assert plan.problems == ()
     assert {operation.verb for operation in plan.operations} == {Verb.CREATE}
     return {f"{operation.id.kind}/{operation.id.name}": operation for operation in plan.operations}
 
 
-def of_kind(made: dict[str, Operation], kind: str) -> list[str]:
-    """The names of one kind, in order."""
-    return sorted(operation.id.name for operation in made.values() if operation.id.kind == kind)
+def of_kind(operations: dict[str, Operation], kind: str) -> list[str]:
+    """The sorted names of one kind."""
+    return sorted(operation.id.name for operation in operations.values() if operation.id.kind == kind)
 
 
 def test_every_name_is_a_function_of_its_parents() -> None:
@@ -51,23 +52,23 @@ def test_every_name_is_a_function_of_its_parents() -> None:
     assert len(of_kind(made, "Pod")) == 9
 
 
-def test_group_replicas_beyond_the_minimum_get_gangs_counted_from_zero() -> None:
+def test_group_replicas_beyond_the_minimum_have_scaled_gangs_counted_from_zero() -> None:
     made = created(simple1(replicas=3, min_available=1))
 
     assert of_kind(made, "PodGang") == ["simple1-0", "simple1-0-sga-0", "simple1-0-sga-1"]
-    assert [one["name"] for one in made["PodGang/simple1-0"].body["spec"]["podgroups"]] == [
+    assert [pod_group["name"] for pod_group in made["PodGang/simple1-0"].body["spec"]["podgroups"]] == [
         "simple1-0-pca",
         "simple1-0-pcd",
         "simple1-0-sga-0-pcb",
         "simple1-0-sga-0-pcc",
     ]
-    assert [one["name"] for one in made["PodGang/simple1-0-sga-0"].body["spec"]["podgroups"]] == [
+    assert [pod_group["name"] for pod_group in made["PodGang/simple1-0-sga-0"].body["spec"]["podgroups"]] == [
         "simple1-0-sga-1-pcb",
         "simple1-0-sga-1-pcc",
     ]
 
 
-def test_a_gang_mirrors_the_sets_metadata_but_not_what_is_groves_or_kubectls_own() -> None:
+def test_a_gang_copies_the_sets_metadata_without_what_belongs_to_grove_or_kubectl() -> None:
     metadata = created(simple1())["PodGang/simple1-0"].body["metadata"]
 
     assert metadata["labels"] == {
@@ -79,10 +80,10 @@ def test_a_gang_mirrors_the_sets_metadata_but_not_what_is_groves_or_kubectls_own
     assert metadata["annotations"] == {"team": "inference"}
 
 
-def test_a_gang_lists_its_pods_by_name_before_they_are_made() -> None:
+def test_a_gang_refers_to_its_pods_before_they_exist() -> None:
     made = created(simple1())
     gang = made["PodGang/simple1-0"]
-    listed = [reference["name"] for one in gang.body["spec"]["podgroups"] for reference in one["podReferences"]]
+    listed = [reference["name"] for pod_group in gang.body["spec"]["podgroups"] for reference in pod_group["podReferences"]]
 
     assert sorted(listed) == of_kind(made, "Pod")
     assert all(gang.key in operation.after for operation in made.values() if operation.id.kind == "Pod")
@@ -91,7 +92,9 @@ def test_a_gang_lists_its_pods_by_name_before_they_are_made() -> None:
 def test_the_labels_of_a_pod_in_a_scaled_gang() -> None:
     made = created(simple1(replicas=2))
     clique_hash = made["PodClique/simple1-0-sga-1-pcb"].body["metadata"]["labels"]["grove.io/pod-template-hash"]
-    pods = [one.body for one in made.values() if one.id.kind == "Pod" and one.id.name.startswith("simple1-0-sga-1-pcb")]
+    pods = [
+        operation.body for operation in made.values() if operation.id.kind == "Pod" and operation.id.name.startswith("simple1-0-sga-1-pcb")
+    ]
     (labels,) = [pod["metadata"]["labels"] for pod in pods if pod["spec"]["hostname"] == "simple1-0-sga-1-pcb-1"]
 
     assert labels == {
@@ -109,12 +112,12 @@ def test_the_labels_of_a_pod_in_a_scaled_gang() -> None:
     }
 
 
-def test_the_variables_of_a_group_member_come_in_order_and_win_over_the_users() -> None:
+def test_our_variables_come_first_and_override_the_users() -> None:
     manifest = simple1()
     container = manifest["spec"]["template"]["cliques"][1]["spec"]["podSpec"]["containers"][0]
     container["env"] = [{"name": "GROVE_PCS_NAME", "value": "mine"}, {"name": "MODE", "value": "$(GROVE_PCS_NAME)"}]
     made = created(manifest)
-    pod = next(one.body for one in made.values() if one.id.kind == "Pod" and "-pcb-" in one.id.name)
+    pod = next(operation.body for operation in made.values() if operation.id.kind == "Pod" and "-pcb-" in operation.id.name)
 
     env = pod["spec"]["containers"][0]["env"]
     assert [variable["name"] for variable in env] == [
@@ -141,8 +144,8 @@ def test_the_variables_of_a_group_member_come_in_order_and_win_over_the_users() 
     ]
 
 
-def test_only_pods_of_a_scaled_gang_are_born_with_a_gate() -> None:
-    pods = [one.body for one in created(simple1(replicas=2)).values() if one.id.kind == "Pod"]
+def test_only_pods_of_a_scaled_gang_have_a_scheduling_gate() -> None:
+    pods = [operation.body for operation in created(simple1(replicas=2)).values() if operation.id.kind == "Pod"]
 
     gated = {
         pod["spec"]["subdomain"] + "/" + pod["metadata"]["labels"]["grove.io/podgang"] for pod in pods if pod["spec"].get("schedulingGates")
@@ -150,9 +153,12 @@ def test_only_pods_of_a_scaled_gang_are_born_with_a_gate() -> None:
     assert gated == {"simple1-0/simple1-0-sga-0"}
 
 
-def test_children_are_owned_along_the_tree() -> None:
+def test_each_child_is_owned_by_its_parent() -> None:
     made = created(simple1())
-    owners = {operation.id.kind + "/" + operation.id.name: [one.owner.id.kind for one in operation.owners] for operation in made.values()}
+    owners = {
+        operation.id.kind + "/" + operation.id.name: [reference.owner.id.kind for reference in operation.owners]
+        for operation in made.values()
+    }
 
     assert owners["PodClique/simple1-0-pca"] == ["PodCliqueSet"]
     assert owners["PodClique/simple1-0-sga-0-pcb"] == ["PodCliqueScalingGroup"]
@@ -161,7 +167,7 @@ def test_children_are_owned_along_the_tree() -> None:
     assert owners["PodCliqueSet/simple1"] == []
 
 
-def test_cliques_and_groups_are_born_with_their_finalizers() -> None:
+def test_cliques_and_groups_are_created_with_their_finalizers() -> None:
     made = created(simple1())
 
     assert made["PodClique/simple1-0-pca"].body["metadata"]["finalizers"] == ["grove.io/podclique.grove.io"]
@@ -169,7 +175,7 @@ def test_cliques_and_groups_are_born_with_their_finalizers() -> None:
     assert made["PodCliqueSet/simple1"].body["metadata"]["finalizers"] == ["grove.io/podcliqueset.grove.io"]
 
 
-def test_the_hash_knows_no_order_where_order_means_nothing_and_sees_every_edit() -> None:
+def test_the_hash_ignores_the_order_of_unordered_lists_and_changes_with_every_edit() -> None:
     def hash_of(volumes: list[str], args: list[str]) -> str:
         pod_spec = {
             "volumes": [{"name": name, "emptyDir": {}} for name in volumes],
@@ -185,11 +191,11 @@ def test_the_hash_knows_no_order_where_order_means_nothing_and_sees_every_edit()
     assert len(plain) <= 63
 
 
-def test_a_set_that_cannot_be_understood_says_where_and_makes_nothing() -> None:
+def test_for_an_invalid_set_nothing_is_created_and_its_problems_name_the_fields() -> None:
     manifest = simple1()
     manifest["spec"]["template"]["podCliqueScalingGroups"][0]["cliqueNames"].append("nobody")
     manifest["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["schedulerName"] = "elsewhere"
-    (plan,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, propose(world.empty(), [manifest]), START, CONFIGURATION, Memo(), Limits()).plans
 
     assert plan.operations == ()
     assert plan.problems == (
@@ -201,28 +207,30 @@ def test_a_set_that_cannot_be_understood_says_where_and_makes_nothing() -> None:
     )
 
 
-def test_two_cliques_whose_full_names_meet_are_a_fault_of_that_set_alone() -> None:
+def test_two_cliques_with_the_same_full_name_are_a_problem_of_that_set_alone() -> None:
     clash = podcliqueset("demo", clique("g-0-a"), clique("a"), groups=(group("g", "a"),))
-    sound = podcliqueset("sound")
-    plans = plan_all(BLUEPRINTS, world.propose(world.empty(), [clash, sound]), START, SETUP, Memo(), Limits()).plans
+    valid = podcliqueset("valid")
+    plans = plan_all(BLUEPRINTS, propose(world.empty(), [clash, valid]), START, CONFIGURATION, Memo(), Limits()).plans
 
     assert [bool(plan.problems) for plan in plans] == [True, False]
-    assert "PodClique/default/demo-0-g-0-a is wanted twice" in plans[0].problems[0]
+    assert "PodClique/default/demo-0-g-0-a is defined twice" in plans[0].problems[0]
     assert plans[1].operations
 
 
-def test_a_number_that_nobody_can_mean_is_a_fault_not_a_plan() -> None:
+def test_too_many_replicas_are_a_problem() -> None:
     manifest = podcliqueset("demo", clique("a", 2), replicas=2_000_000_000)
-    (plan,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, propose(world.empty(), [manifest]), START, CONFIGURATION, Memo(), Limits()).plans
 
     assert plan.operations == ()
     assert plan.problems == ("spec.replicas: 2000000000 replicas of 2 pods are more than 100000 pods",)
 
 
-def test_pods_take_the_priority_of_the_set_unless_they_name_one_themselves() -> None:
+def test_pods_have_the_priority_of_the_set_unless_they_name_one() -> None:
     own = {"containers": [{"name": "main", "image": "example/worker:1"}], "priorityClassName": "mine"}
     made = created(podcliqueset("demo", clique("a"), clique("b", pod_spec=own), priorityClassName="high"))
-    priorities = {one.id.name[:8]: one.body["spec"]["priorityClassName"] for one in made.values() if one.id.kind == "Pod"}
+    priorities = {
+        operation.id.name[:8]: operation.body["spec"]["priorityClassName"] for operation in made.values() if operation.id.kind == "Pod"
+    }
 
     assert priorities == {"demo-0-a": "high", "demo-0-b": "mine"}
     assert made["PodGang/demo-0"].body["spec"]["priorityClassName"] == "high"

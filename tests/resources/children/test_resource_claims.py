@@ -1,4 +1,4 @@
-"""The resource claims of a set: who has which, who uses them in which order, and when they go."""
+"""The resource claims of a set: which exist, which pods use them, and when they are deleted."""
 
 from typing import Any
 
@@ -10,20 +10,21 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import live
 from engine.plan import Plan
+from engine.proposal import propose
 from engine.tick import plan_all
 from resources.base import kinds, labels
 from resources.registry import BLUEPRINTS
 from tests.builders import claim_template, clique, group, podcliqueset, share
-from tests.laws.toy import SETUP, START, Toy
+from tests.laws.toy import CONFIGURATION, START, Toy
 from tests.resources.blueprints.test_lifecycle import scale, up
 from tests.resources.children.test_children import created, of_kind
 
-LEADER = [share("own"), share("seat", "PerReplica")]
-TEMPLATES = tuple(claim_template(name) for name in ("wide", "each", "pool", "part", "own", "seat"))
+LEADER = [share("own"), share("slot", "PerReplica")]
+TEMPLATES = tuple(claim_template(name) for name in ("wide", "each", "pool", "part", "own", "slot"))
 
 
 def d(**over: Any) -> dict[str, Any]:
-    """A set that shares at every level and in both scopes."""
+    """A set with shares at every level and in both scopes."""
     return podcliqueset(
         "d",
         clique("fe"),
@@ -38,29 +39,29 @@ def d(**over: Any) -> dict[str, Any]:
 
 
 def plan(manifest: dict[str, Any]) -> Plan:
-    """The plan for a set that is nowhere yet."""
-    (made,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
-    return made
+    """The plan for a set that does not exist yet."""
+    (result,) = plan_all(BLUEPRINTS, propose(world.empty(), [manifest]), START, CONFIGURATION, Memo(), Limits()).plans
+    return result
 
 
 def claims(toy: Toy) -> list[str]:
-    """The names of the claims that are there."""
+    """The names of the live claims."""
     return sorted(id.name for id in toy.objects if id.kind == "ResourceClaim")
 
 
-def pod_of(made: dict[str, Any], clique: str) -> dict[str, Any]:
+def pod_of(operations: dict[str, Any], clique: str) -> dict[str, Any]:
     """The first pod of a clique."""
-    pods = (one.body for key, one in made.items() if key.startswith(f"Pod/{clique}-"))
+    pods = (operation.body for key, operation in operations.items() if key.startswith(f"Pod/{clique}-"))
     body: dict[str, Any] = min(pods, key=lambda body: body["spec"]["hostname"])
     return body
 
 
-def test_every_level_has_its_claims_one_for_all_replicas_or_one_for_each() -> None:
+def test_every_level_has_one_claim_for_all_replicas_or_one_for_each() -> None:
     assert of_kind(created(d()), "ResourceClaim") == [
-        "d-0-dec-0-ld-0-seat",
+        "d-0-dec-0-ld-0-slot",
         "d-0-dec-0-ld-all-own",
         "d-0-dec-0-part",
-        "d-0-dec-1-ld-0-seat",
+        "d-0-dec-1-ld-0-slot",
         "d-0-dec-1-ld-all-own",
         "d-0-dec-1-part",
         "d-0-dec-all-pool",
@@ -69,10 +70,10 @@ def test_every_level_has_its_claims_one_for_all_replicas_or_one_for_each() -> No
     ]
 
 
-def test_a_claim_says_whose_it_is_and_for_which_replica() -> None:
+def test_the_labels_of_a_claim_name_its_owner_and_replica() -> None:
     made = created(d())
-    told = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "d"}
-    told["app.kubernetes.io/component"] = "resource-claim"
+    common = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "d"}
+    common["app.kubernetes.io/component"] = "resource-claim"
     claim = made["ResourceClaim/d-0-dec-1-part"]
 
     assert claim.body == {
@@ -81,35 +82,37 @@ def test_a_claim_says_whose_it_is_and_for_which_replica() -> None:
         "metadata": {
             "name": "d-0-dec-1-part",
             "namespace": "ml",
-            "labels": {**told, "grove.io/podcliquescalinggroup": "d-0-dec", "grove.io/podcliquescalinggroup-replica-index": "1"},
+            "labels": {**common, "grove.io/podcliquescalinggroup": "d-0-dec", "grove.io/podcliquescalinggroup-replica-index": "1"},
         },
         "spec": {"devices": {"requests": [{"name": "device", "exactly": {"deviceClassName": "gpu.example.com"}}]}},
     }
-    marks = {name: made[f"ResourceClaim/{name}"].body["metadata"]["labels"] for name in ("d-all-wide", "d-0-each", "d-0-dec-0-ld-0-seat")}
-    assert marks == {
-        "d-all-wide": told,
-        "d-0-each": {**told, "grove.io/podcliqueset-replica-index": "0"},
-        "d-0-dec-0-ld-0-seat": {**told, "grove.io/podclique": "d-0-dec-0-ld", "grove.io/podclique-pod-index": "0"},
+    claim_labels = {
+        name: made[f"ResourceClaim/{name}"].body["metadata"]["labels"] for name in ("d-all-wide", "d-0-each", "d-0-dec-0-ld-0-slot")
     }
-    owners = {key: [one.owner.id.kind for one in made[f"ResourceClaim/{key}"].owners] for key in marks}
-    assert owners == {"d-all-wide": ["PodCliqueSet"], "d-0-each": ["PodCliqueSet"], "d-0-dec-0-ld-0-seat": ["PodClique"]}
-    assert [one.owner.id.kind for one in claim.owners] == ["PodCliqueScalingGroup"]
+    assert claim_labels == {
+        "d-all-wide": common,
+        "d-0-each": {**common, "grove.io/podcliqueset-replica-index": "0"},
+        "d-0-dec-0-ld-0-slot": {**common, "grove.io/podclique": "d-0-dec-0-ld", "grove.io/podclique-pod-index": "0"},
+    }
+    owners = {key: [reference.owner.id.kind for reference in made[f"ResourceClaim/{key}"].owners] for key in claim_labels}
+    assert owners == {"d-all-wide": ["PodCliqueSet"], "d-0-each": ["PodCliqueSet"], "d-0-dec-0-ld-0-slot": ["PodClique"]}
+    assert [reference.owner.id.kind for reference in claim.owners] == ["PodCliqueScalingGroup"]
 
 
-def test_a_pod_names_its_claims_from_the_widest_to_its_own_after_the_users() -> None:
+def test_a_pod_lists_its_claims_after_the_users_from_the_set_s_to_its_own() -> None:
     containers = [{"name": "main", "image": "example/worker:1", "resources": {"limits": {"cpu": "1"}, "claims": [{"name": "mine"}]}}]
     mine = {"name": "mine", "resourceClaimName": "by-hand"}
     spec = {"containers": containers, "initContainers": [{"name": "setup", "image": "example/worker:1"}], "resourceClaims": [mine]}
     made = created(d(leader={"pod_spec": spec}))
     pod = pod_of(made, "d-0-dec-1-ld")["spec"]
 
-    names = ["d-all-wide", "d-0-each", "d-0-dec-all-pool", "d-0-dec-1-part", "d-0-dec-1-ld-all-own", "d-0-dec-1-ld-0-seat"]
+    names = ["d-all-wide", "d-0-each", "d-0-dec-all-pool", "d-0-dec-1-part", "d-0-dec-1-ld-all-own", "d-0-dec-1-ld-0-slot"]
     assert pod["resourceClaims"] == [mine, *({"name": name, "resourceClaimName": name} for name in names)]
     assert pod["containers"][0]["resources"] == {"limits": {"cpu": "1"}, "claims": [{"name": name} for name in ("mine", *names)]}
     assert pod["initContainers"][0]["resources"] == {"claims": [{"name": name} for name in names]}
 
 
-def test_the_container_that_waits_for_others_uses_no_claims() -> None:
+def test_the_init_container_that_waits_uses_no_claims() -> None:
     made = created(d(cliqueStartupType="CliqueStartupTypeInOrder"))
     waiter = pod_of(made, "d-0-dec-0-wk")["spec"]["initContainers"][-1]
 
@@ -117,9 +120,9 @@ def test_the_container_that_waits_for_others_uses_no_claims() -> None:
     assert "resources" not in waiter
 
 
-def test_a_pod_comes_after_its_claims() -> None:
+def test_a_pod_is_created_after_its_claims() -> None:
     made = created(d())
-    pod = next(one for key, one in made.items() if key.startswith("Pod/d-0-fe-"))
+    pod = next(operation for key, operation in made.items() if key.startswith("Pod/d-0-fe-"))
 
     assert {made[f"ResourceClaim/{name}"].key for name in ("d-all-wide", "d-0-each")} <= pod.after
 
@@ -133,19 +136,19 @@ def test_a_pod_comes_after_its_claims() -> None:
         ({"childCliqueNames": ["wk"]}, ["d-0-dec-0-wk"]),
     ],
 )
-def test_a_filter_says_whose_pods_use_a_claim_which_is_made_all_the_same(only: dict[str, Any], users: list[str]) -> None:
+def test_a_filter_selects_the_pods_that_use_a_claim(only: dict[str, Any], users: list[str]) -> None:
     made = created(d(wide={"filter": only}))
     using = [
         clique
         for clique in ("d-0-dec-0-ld", "d-0-dec-0-wk", "d-0-fe")
-        if any(one["name"] == "d-all-wide" for one in pod_of(made, clique)["spec"]["resourceClaims"])
+        if any(claim["name"] == "d-all-wide" for claim in pod_of(made, clique)["spec"]["resourceClaims"])
     ]
 
     assert using == users
     assert "ResourceClaim/d-all-wide" in made
 
 
-def test_a_set_without_shares_has_no_claims_and_its_pods_name_none() -> None:
+def test_a_set_without_shares_has_no_claims() -> None:
     made = created(podcliqueset("d", resourceClaimTemplates=TEMPLATES))
 
     assert of_kind(made, "ResourceClaim") == []
@@ -153,7 +156,7 @@ def test_a_set_without_shares_has_no_claims_and_its_pods_name_none() -> None:
 
 
 def external(name: str = "by-others", namespace: str = "ml") -> dict[str, Any]:
-    """A ResourceClaimTemplate of the cluster."""
+    """A ResourceClaimTemplate that exists in the cluster."""
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
@@ -162,18 +165,18 @@ def external(name: str = "by-others", namespace: str = "ml") -> dict[str, Any]:
     }
 
 
-def outside(**reference: Any) -> dict[str, Any]:
-    """A set whose one clique of two pods uses a claim made from somebody else's template; a second clique does not."""
+def with_external_template(**reference: Any) -> dict[str, Any]:
+    """A set with a clique of two pods that use claims from an external template, and a second clique that uses none."""
     return podcliqueset(
         "demo", clique("a", 2, resourceSharing=[share("by-others", "PerReplica", **reference)]), clique("b"), namespace="ml"
     )
 
 
 @pytest.mark.parametrize("namespace", ["", "elsewhere"])
-def test_a_claim_is_made_from_the_template_of_the_cluster_that_its_entry_means(namespace: str) -> None:
+def test_a_claim_is_created_from_the_external_template_that_its_entry_names(namespace: str) -> None:
     toy = Toy()
     toy.put(external(namespace=namespace or "ml"))
-    toy.put(outside(**({"namespace": namespace} if namespace else {})))
+    toy.put(with_external_template(**({"namespace": namespace} if namespace else {})))
     toy.settle()
 
     assert claims(toy) == ["demo-0-a-0-by-others", "demo-0-a-1-by-others"]
@@ -181,30 +184,30 @@ def test_a_claim_is_made_from_the_template_of_the_cluster_that_its_entry_means(n
     assert spec["devices"]["requests"][0]["name"] == "theirs"
 
 
-def test_without_its_template_a_claim_is_held_and_so_are_the_pods_that_need_it_and_no_others() -> None:
+def test_without_its_template_a_claim_is_blocked_and_so_are_the_pods_that_use_it() -> None:
     toy = Toy()
-    toy.put(outside())
+    toy.put(with_external_template())
     for _ in range(3):
         (made,) = toy.plans()
         toy.apply(made.operations)
         toy.live()
 
     assert [pod.name.startswith("demo-0-b-") for pod in toy.pods()] == [True]
-    why = "failed to get external ResourceClaimTemplate ml/by-others: not found in the namespaces that are looked at"
-    held = {held.id: held.why for held in toy.plans()[0].deferred}
-    assert held[kinds.RESOURCE_CLAIM.id("ml", "demo-0-a-0-by-others")] == why
-    assert sum(told.endswith(why) for id, told in held.items() if id.kind == "Pod") == 2
+    why = "failed to get external ResourceClaimTemplate ml/by-others: not found in the namespaces that are observed"
+    blocked = {wait.id: wait.why for wait in toy.plans()[0].blocked}
+    assert blocked[kinds.RESOURCE_CLAIM.id("ml", "demo-0-a-0-by-others")] == why
+    assert sum(text.endswith(why) for id, text in blocked.items() if id.kind == "Pod") == 2
 
     toy.put(external())
     toy.settle()
     assert len(toy.pods()) == 3
 
 
-def test_a_claim_that_is_there_does_without_its_template() -> None:
+def test_an_existing_claim_does_not_need_its_template() -> None:
     toy = Toy()
     template = external()
     toy.put(template)
-    toy.put(outside())
+    toy.put(with_external_template())
     toy.settle()
     del toy.objects[kinds.RESOURCE_CLAIM_TEMPLATE.id("ml", "by-others")]
     toy.delete(toy.pods()[0])
@@ -214,7 +217,7 @@ def test_a_claim_that_is_there_does_without_its_template() -> None:
     assert not any(made.deferred for made in toy.plans())
 
 
-def test_a_claim_for_the_whole_set_that_is_there_does_without_its_template() -> None:
+def test_an_existing_claim_of_the_whole_set_does_not_need_its_template() -> None:
     toy = Toy()
     toy.put(external(namespace="default"))
     toy.put(podcliqueset("demo", resourceSharing=[share("by-others")]))
@@ -226,10 +229,10 @@ def test_a_claim_for_the_whole_set_that_is_there_does_without_its_template() -> 
     assert not any(made.deferred for made in toy.plans())
 
 
-def test_what_a_claim_asks_for_is_said_once() -> None:
+def test_an_existing_claim_does_not_follow_its_template() -> None:
     toy = Toy()
     toy.put(external())
-    toy.put(outside())
+    toy.put(with_external_template())
     toy.settle()
     changed = {"spec": {"spec": {"devices": {"requests": [{"name": "other"}]}}}}
     toy.write(kinds.RESOURCE_CLAIM_TEMPLATE.id("ml", "by-others"), changed)
@@ -237,7 +240,7 @@ def test_what_a_claim_asks_for_is_said_once() -> None:
     assert [made.operations for made in toy.plans()] == [()]
 
 
-def test_a_cluster_without_claims_is_none_the_worse_where_none_is_wanted_and_holds_what_needs_them() -> None:
+def test_where_claims_are_not_served_only_sets_without_shares_get_their_pods() -> None:
     toy = Toy()
     toy.unserved = frozenset({"ResourceClaim", "ResourceClaimTemplate"})
     toy.put(podcliqueset("plain"))
@@ -250,13 +253,13 @@ def test_a_cluster_without_claims_is_none_the_worse_where_none_is_wanted_and_hol
     assert {pod.name.partition("-")[0] for pod in toy.pods()} == {"plain"}
     demo, plain = toy.plans()
     assert plain.deferred == ()
-    assert {held.why for held in demo.deferred if held.id.kind == "ResourceClaim"} == {
+    assert {wait.why for wait in demo.blocked if wait.id.kind == "ResourceClaim"} == {
         "the cluster does not serve ResourceClaim of resource.k8s.io/v1"
     }
 
 
-def test_a_clique_that_shrinks_keeps_the_claims_of_the_seats_that_are_taken() -> None:
-    toy = up(podcliqueset("demo", clique("a", 3, resourceSharing=[share("seat", "PerReplica")]), resourceClaimTemplates=TEMPLATES))
+def test_a_clique_that_is_scaled_in_keeps_the_claims_of_the_pods_that_stay() -> None:
+    toy = up(podcliqueset("demo", clique("a", 3, resourceSharing=[share("slot", "PerReplica")]), resourceClaimTemplates=TEMPLATES))
     lowest = min(toy.pods(), key=lambda pod: str(toy.objects[pod]["spec"]["hostname"]))
     toy.write(lowest, {"status": {"phase": "Pending", "conditions": []}, "spec": {"nodeName": None}})
     generation = {"metadata": {"generation": 2}}
@@ -265,30 +268,30 @@ def test_a_clique_that_shrinks_keeps_the_claims_of_the_seats_that_are_taken() ->
     toy.apply(made.operations)
     (made,) = toy.plans()
 
-    assert claims(toy) == ["demo-0-a-0-seat", "demo-0-a-1-seat", "demo-0-a-2-seat"]
-    assert [held.why for held in made.deferred if held.id.name == "demo-0-a-0-seat"] == [f"waits for {lowest.name} to be gone"]
+    assert claims(toy) == ["demo-0-a-0-slot", "demo-0-a-1-slot", "demo-0-a-2-slot"]
+    assert [wait.why for wait in made.later if wait.id.name == "demo-0-a-0-slot"] == [f"waits for {lowest.name} to be gone"]
 
     toy.settle()
-    assert claims(toy) == ["demo-0-a-1-seat", "demo-0-a-2-seat"]
+    assert claims(toy) == ["demo-0-a-1-slot", "demo-0-a-2-slot"]
 
 
-def test_a_group_that_is_scaled_in_leaves_no_claim_behind_and_none_goes_before_the_cliques_that_use_it() -> None:
+def test_claims_of_a_group_that_is_scaled_in_are_deleted_after_the_cliques_that_use_them() -> None:
     toy = up(d())
     id = kinds.SCALING_GROUP.id("ml", "d-0-dec")
     toy.write(id, {"spec": {"replicas": 1}, "metadata": {"generation": 2}})
-    gone: list[ResourceId] = []
+    deleted: list[ResourceId] = []
     for _ in range(4):
         for made in toy.plans():
-            gone.extend(operation.id for operation in made.operations if operation.verb == "delete")
+            deleted.extend(operation.id for operation in made.operations if operation.verb == "delete")
             toy.apply(made.operations)
         toy.live()
 
     assert not any("dec-1" in name for name in claims(toy))
-    order = [id.name for id in gone if id.kind != "Pod"]
+    order = [id.name for id in deleted if id.kind != "Pod"]
     assert order.index("d-0-dec-1-part") > max(order.index("d-0-dec-1-ld"), order.index("d-0-dec-1-wk"))
 
 
-def test_a_claim_that_is_being_released_is_waited_for() -> None:
+def test_a_terminating_claim_is_deferred_until_its_devices_are_released() -> None:
     toy = up(d())
     for claim in claims(toy):
         toy.write(kinds.RESOURCE_CLAIM.id("ml", claim), {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}})
@@ -298,7 +301,7 @@ def test_a_claim_that_is_being_released_is_waited_for() -> None:
             toy.apply(made.operations)
         toy.live()
 
-    assert any("its devices are being released" in held.why for held in toy.plans()[0].deferred)
+    assert any("its devices are being released" in wait.why for wait in toy.plans()[0].later)
 
 
 @pytest.mark.parametrize(
@@ -345,34 +348,34 @@ def test_a_claim_that_is_being_released_is_waited_for() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_sharing_is_said_with_its_path(over: dict[str, Any], problem: str) -> None:
+def test_a_problem_of_sharing_names_its_field(over: dict[str, Any], problem: str) -> None:
     manifest = podcliqueset("demo", clique("fe"), clique("a"), **{"resourceClaimTemplates": TEMPLATES, **over})
 
     assert f"spec.template{problem}" in plan(manifest).problems
 
 
-def test_a_pod_is_not_given_the_claim_of_a_stranger_that_has_its_name() -> None:
+def test_a_pod_does_not_use_a_foreign_claim_with_the_name_of_its_own() -> None:
     manifest = podcliqueset("demo", clique("a", resourceSharing=[share("own")]), clique("b"), resourceClaimTemplates=TEMPLATES)
-    stranger = {"name": "demo-0-a-all-own", "namespace": "default", "labels": labels.child("demo", "resource-claim")}
+    metadata = {"name": "demo-0-a-all-own", "namespace": "default", "labels": labels.child("demo", "resource-claim")}
     toy = Toy()
     toy.put(manifest)
-    toy.put({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": stranger, "spec": {}})
+    toy.put({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": {}})
     for _ in range(2):
         (made,) = toy.plans()
         toy.apply(made.operations)
         toy.live()
 
     assert [pod.name.startswith("demo-0-b-") for pod in toy.pods()] == [True]
-    told = {held.id.kind: held.why for held in toy.plans()[0].deferred}
-    assert "already exists but is not controlled by" in told["ResourceClaim"]
-    assert told["Pod"] == "needs demo-0-a-all-own: a claim of that name belongs to somebody else"
+    why = {wait.id.kind: wait.why for wait in toy.plans()[0].deferred}
+    assert "already exists but is not controlled by" in why["ResourceClaim"]
+    assert why["Pod"] == "needs demo-0-a-all-own: a foreign ResourceClaim has that name"
 
 
-def test_where_claims_were_not_seen_pods_that_would_use_them_are_held() -> None:
+def test_where_claims_could_not_be_listed_pods_that_use_them_are_blocked() -> None:
     toy = Toy()
     toy.put(podcliqueset("demo", clique("a", resourceSharing=[share("own")]), clique("b"), resourceClaimTemplates=TEMPLATES))
-    seen = world.assemble(BLUEPRINTS, [live(body) for body in toy.objects.values()], [], {"ResourceClaim": "403"})
-    (made,) = plan_all(BLUEPRINTS, seen, START, SETUP, Memo(), Limits()).plans
+    observed = world.assemble(BLUEPRINTS, [live(body) for body in toy.objects.values()], [], {"ResourceClaim": "403"})
+    (made,) = plan_all(BLUEPRINTS, observed, START, CONFIGURATION, Memo(), Limits()).plans
 
-    assert [one.id.name.startswith("demo-0-b-") for one in made.operations if one.id.kind == "Pod"] == [True]
-    assert "needs demo-0-a-all-own: ResourceClaim objects were not seen completely" in {held.why for held in made.deferred}
+    assert [operation.id.name.startswith("demo-0-b-") for operation in made.operations if operation.id.kind == "Pod"] == [True]
+    assert "needs demo-0-a-all-own: ResourceClaim objects could not be listed completely" in {wait.why for wait in made.blocked}

@@ -1,22 +1,23 @@
-"""Domains come before the pods that are in them, and go after them."""
+"""Domains are created before the pods that join them, and deleted after them."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from engine.ids import ResourceId
 from engine.plan import Plan
 from engine.verb import Verb
-from providers.fabrics.nvidia_words import AUTO
+from providers.fabrics.nvidia.names import AUTO
 from resources.base import kinds
 from tests.builders import group
 from tests.laws.rack import DRIVERS_FINALIZER, Rack
-from tests.mnnvl.sets import OURS, auto, gpu, named
+from tests.mnnvl.sets import OURS, auto, computedomain, gpu, named
 
 Body = dict[str, Any]
 
 
 def rack(*manifests: Body, settled: bool = True) -> Rack:
-    """A rack with these sets, up."""
+    """A rack with these sets, settled unless told otherwise."""
     made = Rack()
     for manifest in manifests:
         made.put(manifest)
@@ -25,8 +26,8 @@ def rack(*manifests: Body, settled: bool = True) -> Rack:
     return made
 
 
-def told(plan: Plan) -> list[tuple[str, str]]:
-    """What is to be done, by verb and name, states apart."""
+def calls(plan: Plan) -> list[tuple[str, str]]:
+    """Verb and name of each operation, statuses left out."""
     return [(str(operation.verb), operation.id.name) for operation in plan.operations if operation.verb is not Verb.STATUS]
 
 
@@ -40,13 +41,13 @@ def pods(toy: Rack) -> list[Body]:
     return [toy.objects[id] for id in toy.pods()]
 
 
-def held(plan: Plan) -> dict[str, str]:
-    """What is held, and why."""
-    return {one.id.name: one.why for one in plan.deferred}
+def deferred(plan: Plan) -> dict[str, str]:
+    """Name -> why it is deferred."""
+    return {wait.id.name: wait.why for wait in plan.deferred}
 
 
 def step(toy: Rack, times: int = 1) -> None:
-    """Passes, one after the other."""
+    """One pass after another."""
     for _ in range(times):
         for plan in toy.plans():
             toy.apply(plan.operations)
@@ -55,13 +56,13 @@ def step(toy: Rack, times: int = 1) -> None:
 
 
 def scale(toy: Rack, replicas: int, name: str = "demo") -> None:
-    """Somebody asks for another number of replicas."""
+    """A user changes the number of replicas."""
     toy.write(
         root(name), {"spec": {"replicas": replicas}, "metadata": {"generation": toy.objects[root(name)]["metadata"]["generation"] + 1}}
     )
 
 
-def test_each_replica_has_a_domain_of_its_own_which_is_made_before_its_pods() -> None:
+def test_each_replica_has_a_domain_that_is_created_before_its_pods() -> None:
     toy = rack(auto(2), settled=False)
     toy.driver = False
     step(toy)
@@ -69,9 +70,9 @@ def test_each_replica_has_a_domain_of_its_own_which_is_made_before_its_pods() ->
 
     assert sorted(toy.domains()) == ["demo-0", "demo-1"]
     assert pods(toy) == []
-    assert [why for why in held(plan).values()] == [
-        "ResourceClaimTemplate demo-0 of ComputeDomain demo-0 is not made yet by its driver",
-        "ResourceClaimTemplate demo-1 of ComputeDomain demo-1 is not made yet by its driver",
+    assert [why for why in deferred(plan).values()] == [
+        "the driver has not created ResourceClaimTemplate demo-0 of ComputeDomain demo-0 yet",
+        "the driver has not created ResourceClaimTemplate demo-1 of ComputeDomain demo-1 yet",
     ]
 
     toy.driver = True
@@ -100,28 +101,28 @@ def test_a_domain_is_what_the_driver_expects_and_is_owned_by_the_set() -> None:
     assert (owner["kind"], owner["name"], owner["controller"], owner["blockOwnerDeletion"]) == ("PodCliqueSet", "demo", True, True)
 
 
-def test_scaling_adds_and_takes_away_exactly_the_domains_of_the_replicas() -> None:
+def test_scaling_creates_and_deletes_exactly_the_domains_of_the_replicas() -> None:
     toy = rack(auto(2))
     uids = {name: body["metadata"]["uid"] for name, body in toy.domains().items()}
-    seen = []
+    names = []
     for count in (4, 1, 0, 2):
         scale(toy, count)
         toy.settle()
-        seen.append(sorted(toy.domains()))
+        names.append(sorted(toy.domains()))
         if count:
-            assert toy.domains()["demo-0"]["metadata"]["uid"] == uids["demo-0"] or seen[-2:] == [[], ["demo-0", "demo-1"]]
+            assert toy.domains()["demo-0"]["metadata"]["uid"] == uids["demo-0"] or names[-2:] == [[], ["demo-0", "demo-1"]]
 
-    assert seen == [["demo-0", "demo-1", "demo-2", "demo-3"], ["demo-0"], [], ["demo-0", "demo-1"]]
+    assert names == [["demo-0", "demo-1", "demo-2", "demo-3"], ["demo-0"], [], ["demo-0", "demo-1"]]
     assert len(pods(toy)) == 2
 
 
-def test_a_domain_goes_only_after_its_pods_and_our_finalizer_last() -> None:
+def test_a_domain_is_deleted_after_its_pods_and_our_finalizer_is_released_last() -> None:
     toy = rack(auto(1))
     scale(toy, 0)
     (plan,) = toy.plans()
     (pod,) = pods(toy)
-    assert told(plan) == [("delete", pod["metadata"]["name"])]
-    assert held(plan)["demo-0"].startswith("replica 0 goes: demo is scaled to 0; waits for")
+    assert calls(plan) == [("delete", pod["metadata"]["name"])]
+    assert deferred(plan)["demo-0"].startswith("replica 0 is removed: demo is scaled to 0; waits for")
 
     step(toy)
     toy.driver = False
@@ -129,18 +130,18 @@ def test_a_domain_goes_only_after_its_pods_and_our_finalizer_last() -> None:
     domain = toy.domains()["demo-0"]
     assert domain["metadata"]["deletionTimestamp"] and domain["metadata"]["finalizers"] == [OURS, DRIVERS_FINALIZER]
     (plan,) = toy.plans()
-    assert told(plan) == []
-    assert held(plan)["demo-0"].endswith(f"waits for {DRIVERS_FINALIZER} to let go of it")
+    assert calls(plan) == []
+    assert deferred(plan)["demo-0"].endswith(f"waits for the removal of finalizer {DRIVERS_FINALIZER}")
 
     toy.driver = True
     toy.live()
     (plan,) = toy.plans()
-    assert told(plan) == [("release", "demo-0")]
+    assert calls(plan) == [("release", "demo-0")]
     toy.settle()
     assert toy.domains() == {}
 
 
-def test_a_domain_deleted_by_hand_stays_as_long_as_pods_use_it_and_is_made_again_when_they_are_gone() -> None:
+def test_a_domain_deleted_by_a_user_is_kept_while_pods_use_it_and_is_created_again_afterwards() -> None:
     toy = rack(auto(1))
     uid = toy.domains()["demo-0"]["metadata"]["uid"]
     toy.delete(toy.domain("demo-0"))
@@ -150,37 +151,37 @@ def test_a_domain_deleted_by_hand_stays_as_long_as_pods_use_it_and_is_made_again
     assert len(pods(toy)) == 1
     (plan,) = toy.plans()
     assert [alarm.reason for alarm in plan.alarms] == ["ComputeDomainTerminating"]
-    assert held(plan)["demo-0"].startswith("is being deleted; waits for 1 pod and 1 claim")
+    assert deferred(plan)["demo-0"].startswith("is being deleted; waits for 1 pod and 1 claim")
 
     toy.delete(root())
     toy.settle()
     assert toy.objects == {}
 
 
-def test_a_replica_whose_domain_s_name_is_taken_is_held_and_the_others_go_on() -> None:
-    taken = {
+def test_a_name_conflict_blocks_one_replica_and_no_other() -> None:
+    foreign = {
         "apiVersion": "resource.nvidia.com/v1beta1",
         "kind": "ComputeDomain",
         "metadata": {"name": "demo-1", "namespace": "default"},
         "spec": {"numNodes": 2, "channel": {"resourceClaimTemplate": {"name": "theirs"}}},
     }
     toy = Rack()
-    theirs = toy.put(taken)
+    before = toy.put(foreign)
     toy.put(auto(2))
     step(toy, 8)
     (plan,) = toy.plans()
 
     why = "ComputeDomain default/demo-1 already exists but is not controlled by PodCliqueSet default/demo"
-    assert held(plan)["demo-1"] == why
+    assert deferred(plan)["demo-1"] == why
     assert [(alarm.reason, alarm.text, alarm.blocking) for alarm in plan.alarms] == [
         ("ComputeDomainFailed", f"Failed to create ComputeDomain for replica 1: {why}", True)
     ]
     assert len(pods(toy)) == 1
-    assert toy.domains()["demo-1"]["spec"] == theirs["spec"]
+    assert toy.domains()["demo-1"]["spec"] == before["spec"]
     assert OURS not in toy.domains()["demo-1"]["metadata"].get("finalizers", [])
 
 
-def test_a_named_domain_is_shared_and_only_by_the_cliques_that_bear_its_name() -> None:
+def test_a_named_domain_is_shared_by_the_cliques_that_have_its_name() -> None:
     toy = rack(named("rack-a", replicas=2), named("rack-a", "other"))
 
     (domain,) = toy.domains().values()
@@ -192,7 +193,7 @@ def test_a_named_domain_is_shared_and_only_by_the_cliques_that_bear_its_name() -
     assert claims["demo-1-worker"] == claims["other-0-worker"] == [{"name": "mnnvl-claim", "resourceClaimTemplateName": "rack-a"}]
 
 
-def test_the_last_of_those_who_share_a_domain_takes_it_away() -> None:
+def test_the_last_set_that_shares_a_domain_deletes_it() -> None:
     toy = rack(named("rack-a"), named("rack-a", "other"))
     toy.delete(root())
     toy.settle()
@@ -210,15 +211,15 @@ def test_the_last_of_those_who_share_a_domain_takes_it_away() -> None:
     assert list(toy.domains()) == ["rack-a"]
 
 
-def test_a_user_s_domain_is_used_and_never_touched() -> None:
+def test_a_domain_of_a_user_is_used_and_never_changed() -> None:
     toy = Rack()
-    mine = {
+    manifest = {
         "apiVersion": "resource.nvidia.com/v1beta1",
         "kind": "ComputeDomain",
         "metadata": {"name": "rack-a", "namespace": "default"},
         "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "my-channel"}}},
     }
-    toy.put(mine)
+    toy.put(manifest)
     toy.live()
     before = toy.domains()["rack-a"]
     toy.put(named("rack-a"))
@@ -231,7 +232,7 @@ def test_a_user_s_domain_is_used_and_never_touched() -> None:
     assert toy.domains()["rack-a"] == before
 
 
-def test_a_named_domain_that_tells_the_replica_is_one_for_each() -> None:
+def test_a_named_domain_with_the_index_is_one_for_each_replica() -> None:
     toy = rack(named("rack-$(GROVE_PCS_INDEX)", replicas=3))
     assert sorted(toy.domains()) == ["rack-0", "rack-1", "rack-2"]
 
@@ -240,7 +241,7 @@ def test_a_named_domain_that_tells_the_replica_is_one_for_each() -> None:
     assert sorted(toy.domains()) == ["rack-0"]
 
 
-def test_members_of_scaling_groups_are_in_the_domain_of_their_replica() -> None:
+def test_the_cliques_of_scaling_groups_join_the_domain_of_their_replica() -> None:
     toy = rack(auto(2, gpu("leader"), gpu("worker", 2), groups=(group("pool", "leader", "worker", replicas=2),)))
 
     assert {
@@ -251,10 +252,10 @@ def test_members_of_scaling_groups_are_in_the_domain_of_their_replica() -> None:
         ("1", "demo-1"),
     }
     groups = [body for id, body in toy.objects.items() if id.kind == "PodCliqueScalingGroup"]
-    assert {one["metadata"]["annotations"][AUTO] for one in groups} == {"enabled"}
+    assert {body["metadata"]["annotations"][AUTO] for body in groups} == {"enabled"}
 
 
-def test_a_pod_that_will_not_go_does_not_keep_its_domain_for_ever() -> None:
+def test_a_pod_that_does_not_terminate_keeps_its_domain_only_until_the_drain_times_out() -> None:
     toy = rack(auto(1))
     (pod,) = pods(toy)
     name = pod["metadata"]["name"]
@@ -266,19 +267,19 @@ def test_a_pod_that_will_not_go_does_not_keep_its_domain_for_ever() -> None:
     toy.now = plan.wake_at
     (plan,) = toy.plans()
 
-    assert told(plan) == [("delete", "demo-0")]
+    assert calls(plan) == [("delete", "demo-0")]
     assert [alarm.reason for alarm in plan.alarms] == ["ComputeDomainDrainTimedOut"]
 
 
-def test_a_user_s_domain_that_its_user_deletes_keeps_its_pods_and_is_made_by_us_once_it_is_gone() -> None:
+def test_a_domain_of_a_user_that_the_user_deletes_keeps_its_pods_and_is_then_created_by_the_engine() -> None:
     toy = Rack()
-    mine = {
+    manifest = {
         "apiVersion": "resource.nvidia.com/v1beta1",
         "kind": "ComputeDomain",
         "metadata": {"name": "rack-a", "namespace": "default", "finalizers": ["example.com/mine"]},
         "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "my-channel"}}},
     }
-    toy.put(mine)
+    toy.put(manifest)
     toy.put(named("rack-a"))
     toy.settle()
     before = toy.pods()
@@ -294,9 +295,53 @@ def test_a_user_s_domain_that_its_user_deletes_keeps_its_pods_and_is_made_by_us_
     toy.delete(next(id for id in before if "worker" in id.name))
     toy.live()
     (plan,) = toy.plans()
-    assert list(held(plan).values()) == ["ComputeDomain rack-a is being deleted"]
+    assert list(deferred(plan).values()) == ["ComputeDomain rack-a is being deleted"]
 
     toy.write(toy.domain("rack-a"), {"metadata": {"finalizers": []}})
     toy.settle()
     assert OURS in toy.domains()["rack-a"]["metadata"]["finalizers"]
     assert {claim["resourceClaimTemplateName"] for pod in pods(toy) for claim in pod["spec"].get("resourceClaims") or ()} == {"rack-a"}
+
+
+def blocked(plan: Plan) -> dict[str, bool]:
+    """Kind and clique or domain -> whether somebody else has to act before the object can be created."""
+    return {f"{wait.id.kind} {wait.id.name[: len('demo-0-worker')]}": wait.blocked for wait in plan.deferred}
+
+
+def test_a_domain_and_its_pods_are_blocked_where_the_kind_is_not_served() -> None:
+    toy = Rack()
+    toy.unserved = frozenset({"ComputeDomain"})
+    toy.put(auto(1))
+    step(toy, 2)
+    (plan,) = toy.plans()
+
+    assert blocked(plan) == {"ComputeDomain demo-0": True, "Pod demo-0-worker": True}
+
+
+def test_a_domain_and_its_pods_are_blocked_where_the_kind_could_not_be_listed() -> None:
+    toy = rack(auto(1), settled=False)
+    world = toy.world()
+    (observed,) = world.roots
+    (plan,) = toy.plans_of(replace(world, roots=(replace(observed, incomplete=frozenset({"ComputeDomain"})),)))
+
+    assert blocked(plan)["ComputeDomain demo-0"] and blocked(plan)["Pod demo-0-worker"]
+    assert deferred(plan)["demo-0"] == "ComputeDomain objects could not be listed completely"
+
+
+def test_a_domain_and_its_pods_are_blocked_where_the_name_belongs_to_another_owner() -> None:
+    toy = Rack()
+    toy.put(computedomain("demo-0"))
+    toy.put(auto(1))
+    step(toy, 2)
+    (plan,) = toy.plans()
+
+    assert blocked(plan) == {"ComputeDomain demo-0": True, "Pod demo-0-worker": True}
+
+
+def test_pods_that_only_wait_for_the_driver_are_not_blocked() -> None:
+    toy = rack(auto(1), settled=False)
+    toy.driver = False
+    step(toy, 2)
+    (plan,) = toy.plans()
+
+    assert blocked(plan) == {"Pod demo-0-worker": False}

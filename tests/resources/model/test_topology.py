@@ -1,4 +1,4 @@
-"""Topology: how constraints reach the gangs, what is said of those that do not, and what a binding that changes does to them."""
+"""Topology: how constraints reach the gangs, and how the set reports constraints without effect."""
 
 from typing import Any
 
@@ -34,43 +34,43 @@ def pack(name: str = "", **sides: str) -> dict[str, Any]:
 
 
 def s(whole: Any = None, part: Any = None, leaf: Any = None) -> dict[str, Any]:
-    """A set of a clique and a group of two, three times, twice in the base gang, with constraints at its levels."""
+    """A set with a clique and a group of two cliques, of whose three replicas two are in the base gang; with constraints."""
     leader = clique("l") | ({"topologyConstraint": leaf} if leaf else {})
     pool = group("g", "l", "w", replicas=3, min_available=2, **({"topologyConstraint": part} if part else {}))
     return podcliqueset("s", clique("r"), leader, clique("w"), groups=(pool,), **({"topologyConstraint": whole} if whole else {}))
 
 
 class Racks(Toy):
-    """A toy cluster in which topology counts."""
+    """A toy cluster with topology enabled."""
 
-    settings = ON
+    configuration = ON
 
     def gang(self, name: str) -> dict[str, Any]:
-        """A gang's spec, without who its pods are."""
+        """The spec of a gang without its pods, with the name of its binding."""
         body = self.objects[kinds.PODGANG.id("default", name)]
         groups = [{key: one[key] for key in one if key not in ("podReferences", "minReplicas")} for one in body["spec"]["podgroups"]]
         return {**body["spec"], "podgroups": groups, "name": body["metadata"].get("annotations", {}).get("grove.io/topology-name")}
 
     def condition(self) -> tuple[str, str, str] | None:
-        """What the set says about its levels."""
+        """The condition TopologyLevelsUnavailable of the set."""
         status = self.objects[kinds.PODCLIQUESET.id("default", "s")].get("status", {})
         found = [one for one in status.get("conditions", ()) if one["type"] == "TopologyLevelsUnavailable"]
         return (found[0]["status"], found[0]["reason"], found[0]["message"]) if found else None
 
 
-def up(manifest: dict[str, Any], *around: dict[str, Any], settings: Configuration = ON) -> Racks:
-    """A cluster in which the set is up. It is known already: a new one would be refused for what has no effect."""
+def up(manifest: dict[str, Any], *bindings: dict[str, Any], settings: Configuration = ON) -> Racks:
+    """A cluster in which the set is deployed. It has our finalizer: as a new set it would be rejected for invalid constraints."""
     toy = Racks()
-    toy.settings = settings
+    toy.configuration = settings
     known = {**manifest, "metadata": {**manifest["metadata"], "finalizers": [labels.SET_FINALIZER]}}
-    for body in (*around, known):
+    for body in (*bindings, known):
         toy.put(body)
     toy.settle()
     return toy
 
 
 def required(key: str) -> dict[str, Any]:
-    """A constraint as a gang has it."""
+    """A constraint of a gang."""
     return {"packConstraint": {"required": key}}
 
 
@@ -95,14 +95,14 @@ def test_constraints_of_the_set_and_of_a_group_reach_base_and_scaled_gangs() -> 
     assert toy.condition() == ("False", "AllClusterTopologyLevelsAvailable", "All topology levels are available")
 
 
-def test_a_scaled_gang_of_a_group_that_says_nothing_is_kept_together_as_the_set_says() -> None:
+def test_a_scaled_gang_of_a_group_without_constraint_has_the_constraint_of_the_set() -> None:
     toy = up(s(whole=pack("t", preferred="zone")), binding("zone"))
 
     assert toy.gang("s-0-g-0")["topologyConstraint"] == {"packConstraint": {"preferred": ZONE}}
     assert "topologyConstraintGroupConfigs" not in toy.gang("s-0")
 
 
-def test_a_clique_s_constraint_is_its_pod_group_s_and_its_name_counts_for_all() -> None:
+def test_the_constraint_of_a_clique_is_that_of_its_pod_group_and_its_binding_is_used_for_all() -> None:
     toy = up(s(part=pack(required="rack"), leaf=pack("t", required="host", preferred="rack")), binding("rack", "host"))
 
     leader = {"packConstraint": {"required": HOST, "preferred": RACK}}
@@ -112,47 +112,48 @@ def test_a_clique_s_constraint_is_its_pod_group_s_and_its_name_counts_for_all() 
     assert toy.gang("s-0")["name"] == "t"
 
 
-def test_the_deprecated_spelling_means_the_same() -> None:
+def test_the_deprecated_pack_domain_means_required() -> None:
     toy = up(s(whole={"topologyName": "t", "packDomain": "zone"}), binding("zone"))
 
     assert toy.gang("s-0")["topologyConstraint"] == required(ZONE)
 
 
 @pytest.mark.parametrize(
-    ("manifest", "around", "condition", "note"),
+    ("manifest", "bindings", "condition", "note"),
     [
         (
             s(whole=pack("t", required="zone", preferred="host"), part=pack(required="rack")),
             [binding("zone")],
             ("True", "ClusterTopologyLevelsUnavailable", "Unavailable topology domains: [host rack]"),
-            "spec.template.podCliqueScalingGroups[0].topologyConstraint: rack has no effect: it is no level of ClusterTopologyBinding t",
+            "spec.template.podCliqueScalingGroups[0].topologyConstraint: domain rack has no effect: "
+            "ClusterTopologyBinding t has no such level",
         ),
         (
             s(whole=pack("t", required="zone")),
             [],
             ("Unknown", "ClusterTopologyNotFound", "ClusterTopologyBinding resource not found"),
-            "no topologyConstraint has an effect: ClusterTopologyBinding t: not found",
+            "topology constraints have no effect: ClusterTopologyBinding t: not found",
         ),
         (
             s(whole=pack(required="zone")),
             [binding("zone")],
             ("Unknown", "TopologyNameMissing", "PodCliqueSet topology constraints must include topologyName"),
-            "no topologyConstraint has an effect: none of them has a topologyName",
+            "topology constraints have no effect: none of them has a topologyName",
         ),
         (s(), [], ("False", "AllClusterTopologyLevelsAvailable", "No topology constraints defined"), ""),
     ],
 )
-def test_what_has_no_effect_is_said_in_a_condition_and_in_a_note(
-    manifest: dict[str, Any], around: list[dict[str, Any]], condition: tuple[str, str, str], note: str
+def test_a_constraint_without_effect_is_reported_in_a_condition_and_a_note(
+    manifest: dict[str, Any], bindings: list[dict[str, Any]], condition: tuple[str, str, str], note: str
 ) -> None:
-    toy = up(manifest, *around)
+    toy = up(manifest, *bindings)
 
     assert toy.condition() == condition
     notes = toy.plans()[0].notes
     assert (note in notes) if note else (notes == ())
 
 
-def test_a_domain_that_is_no_level_is_left_out_and_nothing_else() -> None:
+def test_only_a_domain_that_is_no_level_is_left_out() -> None:
     toy = up(s(whole=pack("t", required="zone", preferred="host"), part=pack(required="rack")), binding("zone"))
 
     assert toy.gang("s-0")["topologyConstraint"] == required(ZONE)
@@ -161,19 +162,19 @@ def test_a_domain_that_is_no_level_is_left_out_and_nothing_else() -> None:
     assert toy.gang("s-0-g-0")["name"] is None
 
 
-def test_where_topology_is_switched_off_gangs_have_no_constraints_and_the_set_says_so() -> None:
+def test_if_topology_is_disabled_gangs_have_no_constraints_and_the_condition_is_unknown() -> None:
     off = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler")
     toy = up(s(whole=pack("t", required="zone")), binding("zone"), settings=off)
     plain = up(s(), binding("zone"), settings=off)
 
     assert "topologyConstraint" not in toy.gang("s-0") and toy.gang("s-0")["name"] is None
-    told = "Topology constraints are defined but Topology Aware Scheduling is disabled"
-    assert toy.condition() == ("Unknown", "TopologyAwareSchedulingDisabled", told)
+    message = "Topology constraints are defined but Topology Aware Scheduling is disabled"
+    assert toy.condition() == ("Unknown", "TopologyAwareSchedulingDisabled", message)
     assert plain.condition() is None
     assert kinds.TOPOLOGY_BINDING not in BLUEPRINTS[0].references(off)
 
 
-def test_a_binding_that_changes_is_followed() -> None:
+def test_gangs_follow_changes_of_the_binding() -> None:
     toy = up(s(whole=pack("t", required="zone")), binding("zone"))
     id = kinds.TOPOLOGY_BINDING.id("", "t")
     toy.write(id, {"spec": {"levels": [{"domain": "zone", "key": "example.com/hall"}]}})
@@ -189,16 +190,16 @@ def test_a_binding_that_changes_is_followed() -> None:
     assert toy.condition() == ("Unknown", "ClusterTopologyNotFound", "ClusterTopologyBinding resource not found")
 
 
-def test_a_binding_that_was_not_seen_is_not_taken_for_missing() -> None:
+def test_a_binding_that_could_not_be_listed_does_not_count_as_missing() -> None:
     toy = up(s(whole=pack("t", required="zone")), binding("zone"))
     lives = [live(body) for body in toy.objects.values()]
     roots = [one for one in lives if one.id.kind == "PodCliqueSet"]
     children = [one for one in lives if one.id.kind not in ("PodCliqueSet", "ClusterTopologyBinding")]
-    seen = world.assemble(BLUEPRINTS, roots, children, {"ClusterTopologyBinding": "403"})
-    (plan,) = plan_all(BLUEPRINTS, seen, START, ON, Memo(), Limits()).plans
+    observed = world.assemble(BLUEPRINTS, roots, children, {"ClusterTopologyBinding": "403"})
+    (plan,) = plan_all(BLUEPRINTS, observed, START, ON, Memo(), Limits()).plans
     assert plan.operations == ()
 
-    fresh = world.assemble(BLUEPRINTS, roots, [], {"ClusterTopologyBinding": "403"})
-    (plan,) = plan_all(BLUEPRINTS, fresh, START, ON, Memo(), Limits()).plans
+    without_children = world.assemble(BLUEPRINTS, roots, [], {"ClusterTopologyBinding": "403"})
+    (plan,) = plan_all(BLUEPRINTS, without_children, START, ON, Memo(), Limits()).plans
     assert not any(one.verb is Verb.CREATE and one.id.kind in ("PodGang", "Pod") for one in plan.operations)
     assert {held.id.kind for held in plan.deferred} >= {"PodGang", "Pod"}

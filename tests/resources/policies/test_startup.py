@@ -1,4 +1,4 @@
-"""Start order: who starts after whom, and what the pods that wait are given for it."""
+"""Start order: which cliques start after which, and what pods need to wait for others."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,6 +10,7 @@ from engine.guard import Limits
 from engine.memo import Memo
 from engine.operation import Operation
 from engine.plan import Plan, Wait
+from engine.proposal import propose
 from engine.tick import plan_all
 from engine.verb import Verb
 from engine.version import VERSION
@@ -17,35 +18,35 @@ from resources.base import kinds
 from resources.ports.configuration import pinned
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
-from tests.laws.toy import SETUP, START, Toy
+from tests.laws.toy import CONFIGURATION, START, Toy
 
 IN_ORDER, EXPLICIT = "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"
 SECRET = kinds.SECRET.id("default", "web-ic-sat")
 
 
 def planned(manifest: dict[str, Any]) -> Plan:
-    """What is planned where there is nothing."""
-    (plan,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [manifest]), START, SETUP, Memo(), Limits()).plans
+    """The plan for an empty cluster."""
+    (plan,) = plan_all(BLUEPRINTS, propose(world.empty(), [manifest]), START, CONFIGURATION, Memo(), Limits()).plans
     return plan
 
 
 def bodies(manifest: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
-    """The bodies of one kind that are made from nothing, by name; pods by their hostname."""
+    """The bodies of one kind that are created in an empty cluster, by name; pods by their hostname."""
     plan = planned(manifest)
     assert plan.problems == ()
-    made = [dict(one.body) for one in plan.operations if one.id.kind == kind]
-    return {body["spec"]["hostname"] if kind == "Pod" else body["metadata"]["name"]: body for body in made}
+    created = [dict(operation.body) for operation in plan.operations if operation.id.kind == kind]
+    return {body["spec"]["hostname"] if kind == "Pod" else body["metadata"]["name"]: body for body in created}
 
 
 def roles(startup: str, *, left: tuple[str, ...] = (), working: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A router alone; leaders and workers in a group of three replicas, two of which are in the base gang."""
+    """A standalone router; leaders and workers in a scaling group of three replicas, two of which are in the base gang."""
     after = {"l": {"startsAfter": list(left)} if left else {}, "w": {"startsAfter": list(working)} if working else {}}
     cliques = (clique("r"), clique("l", 2, minAvailable=1, **after["l"]), clique("w", 2, **after["w"]))
     return podcliqueset("s", *cliques, groups=(group("g", "l", "w", replicas=3, min_available=2),), cliqueStartupType=startup)
 
 
 def started_after(manifest: dict[str, Any]) -> dict[str, list[str] | None]:
-    """For each clique by its full name those that it starts after; None: it says nothing."""
+    """PodClique name -> `startsAfter`; None if the field is missing."""
     return {name: body["spec"].get("startsAfter") for name, body in bodies(manifest, "PodClique").items()}
 
 
@@ -61,7 +62,7 @@ def test_in_order_each_clique_starts_after_the_one_before_it() -> None:
     }
 
 
-def test_explicitly_each_clique_starts_after_those_it_names_in_its_own_order() -> None:
+def test_explicitly_each_clique_starts_after_those_that_it_names_in_its_own_order() -> None:
     assert started_after(roles(EXPLICIT, left=("r",), working=("l", "r"))) == {
         "s-0-r": None,
         "s-0-g-0-l": ["s-0-r"],
@@ -73,7 +74,7 @@ def test_explicitly_each_clique_starts_after_those_it_names_in_its_own_order() -
     }
 
 
-def test_in_order_a_scaled_gang_looks_no_further_back_than_one_clique() -> None:
+def test_in_order_a_clique_of_a_scaled_gang_starts_after_the_previous_clique_only() -> None:
     cliques = (clique("a"), clique("between"), clique("b"))
     manifest = podcliqueset("s", *cliques, groups=(group("g", "a", "b", replicas=2),), cliqueStartupType=IN_ORDER)
 
@@ -81,26 +82,26 @@ def test_in_order_a_scaled_gang_looks_no_further_back_than_one_clique() -> None:
     assert (after["s-0-g-0-b"], after["s-0-g-1-b"]) == (["s-0-between"], None)
 
 
-def test_in_any_order_nobody_waits_whatever_the_cliques_name() -> None:
+def test_in_any_order_no_pod_waits_whatever_the_cliques_name() -> None:
     manifest = roles("CliqueStartupTypeAnyOrder", working=("l",))
 
     assert set(started_after(manifest).values()) == {None}
     assert not any("initContainers" in pod["spec"] for pod in bodies(manifest, "Pod").values())
 
 
-def test_the_order_of_every_replica_is_its_own() -> None:
+def test_the_order_applies_within_each_replica() -> None:
     manifest = podcliqueset("s", clique("l"), clique("w"), replicas=2, cliqueStartupType=IN_ORDER)
 
     assert started_after(manifest) == {"s-0-l": None, "s-0-w": ["s-0-l"], "s-1-l": None, "s-1-w": ["s-1-l"]}
 
 
-def test_a_clique_whose_name_ends_like_another_s_is_not_taken_for_it() -> None:
+def test_a_clique_is_not_confused_with_one_whose_name_ends_with_its_name() -> None:
     manifest = podcliqueset("s", clique("b", 3), clique("ab", 2), clique("w"), cliqueStartupType=IN_ORDER)
 
     assert bodies(manifest, "Pod")["s-0-w-0"]["spec"]["initContainers"][0]["args"] == ["--podcliques=s-0-ab:2"]
 
 
-def test_a_pod_that_waits_has_a_container_for_it_after_all_the_users_own() -> None:
+def test_the_init_container_that_waits_comes_after_the_users_own() -> None:
     pod_spec = {
         "initContainers": [{"name": "fetch", "image": "example/fetch:1"}],
         "containers": [{"name": "main", "image": "example/worker:1"}],
@@ -113,7 +114,7 @@ def test_a_pod_that_waits_has_a_container_for_it_after_all_the_users_own() -> No
     assert [container["name"] for container in spec["initContainers"]] == ["fetch", "grove-initc"]
     assert spec["initContainers"][-1] == {
         "name": "grove-initc",
-        "image": SETUP.waiter,
+        "image": CONFIGURATION.waiter,
         "args": ["--podcliques=d-0-dec-1-ld:1"],
         "volumeMounts": [
             {"name": "pod-info-vol", "mountPath": "/var/grove/pod-info", "readOnly": True},
@@ -135,13 +136,13 @@ def test_a_pod_that_waits_has_a_container_for_it_after_all_the_users_own() -> No
     ]
 
 
-def test_only_the_minimum_of_those_before_is_waited_for() -> None:
+def test_a_pod_waits_for_the_minimum_of_its_parents_only() -> None:
     args = bodies(roles(IN_ORDER), "Pod")["s-0-g-0-w-0"]["spec"]["initContainers"][0]["args"]
 
     assert args == ["--podcliques=s-0-g-0-l:1", "--podcliques=s-0-g-1-l:1"]
 
 
-def test_the_order_is_no_part_of_a_pod_s_template() -> None:
+def test_the_start_order_does_not_change_the_template_hash() -> None:
     def hashes(startup: str) -> dict[str, str]:
         cliques = bodies(roles(startup), "PodClique")
         return {name: body["metadata"]["labels"]["grove.io/pod-template-hash"] for name, body in cliques.items()}
@@ -149,21 +150,21 @@ def test_the_order_is_no_part_of_a_pod_s_template() -> None:
     assert hashes(IN_ORDER) == hashes("CliqueStartupTypeAnyOrder")
 
 
-def test_what_a_waiting_pod_needs_is_made_before_it() -> None:
+def test_a_pod_that_waits_is_created_after_its_identity() -> None:
     plan = planned(podcliqueset("web", clique("l"), clique("w"), cliqueStartupType=IN_ORDER))
-    by_host = {one.body["spec"]["hostname"]: one for one in plan.operations if one.id.kind == "Pod"}
-    identity = {one.key for one in plan.operations if one.id.kind in ("Secret", "RoleBinding")}
+    by_host = {operation.body["spec"]["hostname"]: operation for operation in plan.operations if operation.id.kind == "Pod"}
+    identity = {operation.key for operation in plan.operations if operation.id.kind in ("Secret", "RoleBinding")}
 
     assert len(identity) == 2
     assert identity <= by_host["web-0-w-0"].after
     assert not identity & by_host["web-0-l-0"].after
 
 
-# The token: held back is what needs it, and nothing else.
+# The token: only pods that need it are deferred.
 
 
 def admitted(manifest: dict[str, Any]) -> Toy:
-    """A cluster that knows the set, with everything made that can be."""
+    """A cluster after the first pass for the set."""
     toy = Toy()
     toy.put(manifest)
     for plan in toy.plans():
@@ -179,19 +180,21 @@ def hosts(toy: Toy) -> list[str]:
 
 
 def pods_of(plan: Plan) -> tuple[list[Operation], list[Wait]]:
-    """What is to be made and what is held of pods."""
-    made = [one for one in plan.operations if one.id.kind == "Pod" and one.verb is Verb.CREATE]
-    return made, [one for one in plan.deferred if one.id.kind == "Pod"]
+    """The pods to create, and those that are deferred."""
+    created = [operation for operation in plan.operations if operation.id.kind == "Pod" and operation.verb is Verb.CREATE]
+    return created, [wait for wait in plan.deferred if wait.id.kind == "Pod"]
 
 
-def test_without_a_token_pods_that_wait_are_held_and_nothing_else() -> None:
+def test_without_a_token_only_pods_that_wait_are_deferred() -> None:
     toy = admitted(WEB)
     (plan,) = toy.plans()
-    made, held = pods_of(plan)
+    created, deferred = pods_of(plan)
 
-    assert (hosts(toy), made) == (["web-0-l-0"], [])
-    assert {one.why for one in held} == {"web-0-w starts after web-0-l, which it cannot see until Secret web-ic-sat holds its token"}
-    assert len(held) == 2
+    assert (hosts(toy), created) == (["web-0-l-0"], [])
+    assert {wait.why for wait in deferred} == {
+        "web-0-w starts after web-0-l; Secret web-ic-sat does not contain the token to watch them yet"
+    }
+    assert [wait.blocked for wait in deferred] == [False, False]
     assert "observedGeneration" not in toy.objects[kinds.PODCLIQUESET.id("default", "web")].get("status", {})
 
 
@@ -204,19 +207,19 @@ def test_a_secret_without_a_token_is_not_filled(data: dict[str, Any]) -> None:
     assert len(pods_of(plan)[1]) == 2
 
 
-def test_with_the_token_they_are_made_as_asked_for() -> None:
+def test_with_the_token_they_are_created() -> None:
     toy = admitted(WEB)
     memo = Memo()
     toy.plans(memo)
     toy.write(SECRET, {"data": {"token": "eA=="}})
     (plan,) = toy.plans(memo)
-    made, held = pods_of(plan)
+    created, deferred = pods_of(plan)
 
-    assert (len(made), held) == (2, [])
-    assert {one.cause.value for one in made} == {"intent"}
+    assert (len(created), deferred) == (2, [])
+    assert {operation.cause.value for operation in created} == {"intent"}
 
 
-def test_a_token_that_is_on_its_way_out_is_none() -> None:
+def test_a_terminating_secret_does_not_count() -> None:
     toy = admitted(WEB)
     toy.write(SECRET, {"data": {"token": "eA=="}, "metadata": {"finalizers": ["example.com/keep"]}})
     toy.delete(SECRET)
@@ -225,7 +228,7 @@ def test_a_token_that_is_on_its_way_out_is_none() -> None:
     assert len(pods_of(plan)[1]) == 2
 
 
-def test_a_secret_of_a_stranger_is_not_our_token() -> None:
+def test_a_foreign_secret_does_not_count() -> None:
     toy = Toy()
     theirs = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET.name, "namespace": "default"}, "data": {"token": "eA=="}}
     theirs["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "web"}  # type: ignore[index]
@@ -239,7 +242,7 @@ def test_a_secret_of_a_stranger_is_not_our_token() -> None:
     assert len(pods_of(plan)[1]) == 2
 
 
-def test_pods_that_are_there_stay_as_they_are_when_the_token_goes() -> None:
+def test_existing_pods_stay_when_the_secret_is_deleted() -> None:
     toy = admitted(WEB)
     toy.write(SECRET, {"data": {"token": "eA=="}})
     toy.settle()
@@ -252,21 +255,26 @@ def test_pods_that_are_there_stay_as_they_are_when_the_token_goes() -> None:
     assert {pod: toy.objects[pod]["metadata"]["uid"] for pod in toy.pods()} == before
 
 
-def test_another_image_is_for_pods_to_come() -> None:
+def test_another_image_applies_to_new_pods_only() -> None:
     toy = admitted(WEB)
     toy.write(SECRET, {"data": {"token": "eA=="}})
     toy.settle()
-    (plan,) = plan_all(BLUEPRINTS, toy.world(), toy.now, replace(SETUP, waiter="another:1"), Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, toy.world(), toy.now, replace(CONFIGURATION, waiter="another:1"), Memo(), Limits()).plans
 
     assert plan.operations == ()
 
 
-def test_the_settings_say_which_image_waits() -> None:
-    setup = replace(SETUP, waiter="example.test/waiter:9")
-    (plan,) = plan_all(BLUEPRINTS, world.propose(world.empty(), [WEB]), START, setup, Memo(), Limits()).plans
-    waiters = [container for one in plan.operations if one.id.kind == "Pod" for container in one.body["spec"].get("initContainers", ())]
+def test_the_image_of_the_init_container_is_configured() -> None:
+    configuration = replace(CONFIGURATION, waiter="example.test/waiter:9")
+    (plan,) = plan_all(BLUEPRINTS, propose(world.empty(), [WEB]), START, configuration, Memo(), Limits()).plans
+    containers = [
+        container
+        for operation in plan.operations
+        if operation.id.kind == "Pod"
+        for container in operation.body["spec"].get("initContainers", ())
+    ]
 
-    assert {container["image"] for container in waiters} == {"example.test/waiter:9"}
+    assert {container["image"] for container in containers} == {"example.test/waiter:9"}
 
 
 @pytest.mark.parametrize(
@@ -278,21 +286,21 @@ def test_the_settings_say_which_image_waits() -> None:
         ("waiter@sha256:0123", "waiter@sha256:0123"),
     ],
 )
-def test_an_image_without_a_tag_means_the_one_of_this_release(image: str, meant: str) -> None:
+def test_an_image_without_a_tag_gets_that_of_this_release(image: str, meant: str) -> None:
     assert pinned(image) == meant
 
 
-# What cannot be followed is told, and nothing is made of it.
+# Orders that cannot be followed are problems.
 
 
-def faults(*after: list[str]) -> tuple[str, ...]:
-    """What is wrong with cliques a, b, c, …, each starting after those."""
+def problems(*after: list[str]) -> tuple[str, ...]:
+    """The problems of cliques a, b, c, …, each of which starts after those cliques."""
     cliques = [clique(name, startsAfter=list(names)) for name, names in zip("abcd", after, strict=False)]
     return planned(podcliqueset("web", *cliques, cliqueStartupType=EXPLICIT)).problems
 
 
 @pytest.mark.parametrize(
-    ("after", "told"),
+    ("after", "expected"),
     [
         (
             [[], ["x", "y", "a"]],
@@ -311,11 +319,11 @@ def faults(*after: list[str]) -> tuple[str, ...]:
         ),
     ],
 )
-def test_an_order_that_cannot_be_followed_says_why(after: list[list[str]], told: list[str]) -> None:
-    assert list(faults(*after)) == [f"spec.template.cliques{text}" for text in told]
+def test_an_order_that_cannot_be_followed_is_a_problem(after: list[list[str]], expected: list[str]) -> None:
+    assert list(problems(*after)) == [f"spec.template.cliques{text}" for text in expected]
 
 
-def test_what_is_named_is_nobody_s_business_where_it_does_not_count() -> None:
+def test_starts_after_is_ignored_with_another_startup_type() -> None:
     cliques = [clique("a", startsAfter=["nobody", "a"]), clique("b")]
 
     assert planned(podcliqueset("web", *cliques, cliqueStartupType=IN_ORDER)).problems == ()

@@ -1,4 +1,4 @@
-"""What people are told of a pass: what was done, to what end, and what went wrong, on the object whose user cares."""
+"""The Kubernetes Events of a pass: what was done and what failed, each on the parent of the object."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from engine.operation import Operation
 from engine.result import Outcome, Result
 from engine.verb import Verb
 from resources.base import kinds
-from resources.reports.events import MOST, events_of_pass
+from resources.reports.events import MAX_EVENTS, events_of_pass
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy
 
@@ -23,13 +23,13 @@ REFUSED = Forbidden("not for you")
 
 
 def demo(group_replicas: int = 2) -> dict[str, Any]:
-    """A clique that stands alone, and a group of two."""
+    """A set with a standalone clique and a scaling group of two cliques."""
     cliques = [clique("a", 2), clique("b"), clique("c")]
     return podcliqueset("demo", *cliques, groups=(group("g", "b", "c", replicas=group_replicas),), terminationDelay="10m")
 
 
 def up(manifest: dict[str, Any]) -> Toy:
-    """A cluster in which the set has been up for a while."""
+    """A cluster in which the set has been settled for a minute."""
     toy = Toy()
     toy.put(manifest)
     toy.settle()
@@ -37,13 +37,13 @@ def up(manifest: dict[str, Any]) -> Toy:
     return toy
 
 
-def everything(operation: Operation) -> bool:
-    """All goes well."""
+def every_call(operation: Operation) -> bool:
+    """Every call succeeds."""
     return True
 
 
-def passed(toy: Toy, well: Callable[[Operation], bool] = everything) -> tuple[Event, ...]:
-    """What is told of one pass, in which the calls do what they should where all goes `well`."""
+def passed(toy: Toy, succeeds: Callable[[Operation], bool] = every_call) -> tuple[Event, ...]:
+    """The events of one pass, in which those calls succeed that `succeeds` selects."""
     results = []
     for plan in toy.plans():
         failed: set[str] = set()
@@ -51,7 +51,7 @@ def passed(toy: Toy, well: Callable[[Operation], bool] = everything) -> tuple[Ev
             if failed & operation.after:
                 failed.add(operation.key)
                 results.append(Result(operation, Outcome.SKIPPED, error=Exception("comes after")))
-            elif well(operation):
+            elif succeeds(operation):
                 toy.call(operation)
                 results.append(Result(operation, Outcome.DONE, toy.objects.get(operation.id)))
             else:
@@ -62,8 +62,8 @@ def passed(toy: Toy, well: Callable[[Operation], bool] = everything) -> tuple[Ev
     return events_of_pass((), results)
 
 
-def told(toy: Toy, passes: int = 12) -> list[Event]:
-    """All that is told until nothing moves."""
+def all_events(toy: Toy, passes: int = 12) -> list[Event]:
+    """The events of all passes until nothing changes."""
     return [event for _ in range(passes) for event in passed(toy)]
 
 
@@ -74,20 +74,20 @@ def scale(toy: Toy, kind: Kind, name: str, replicas: int) -> None:
 
 
 def edit(toy: Toy, cliques: list[dict[str, Any]]) -> None:
-    """Somebody applies the set with these cliques."""
+    """A user applies the set with these cliques."""
     generation = toy.objects[ROOT]["metadata"]["generation"] + 1
     toy.write(ROOT, {"spec": {"template": {"cliques": cliques}}, "metadata": {"generation": generation}})
 
 
 def reasons(events: list[Event], about: ResourceId = ROOT) -> dict[str, int]:
-    """How often which reason was told about an object."""
+    """Reason -> the number of events about an object."""
     return dict(Counter(event.reason for event in events if event.about == about))
 
 
-def test_what_was_made_is_told_on_what_it_was_made_for() -> None:
+def test_a_created_object_is_reported_on_its_parent() -> None:
     toy = Toy()
     toy.put(demo())
-    events = told(toy)
+    events = all_events(toy)
 
     assert reasons(events) == {
         "PodCliqueCreateOrUpdateSuccessful": 1,
@@ -99,10 +99,10 @@ def test_what_was_made_is_told_on_what_it_was_made_for() -> None:
     assert {event.uid for event in events} <= {body["metadata"]["uid"] for body in toy.objects.values()}
 
 
-def test_a_replica_of_a_group_that_is_scaled_in_is_told_once_on_the_set() -> None:
+def test_a_group_replica_that_is_scaled_in_is_reported_once_on_the_set() -> None:
     toy = up(demo(3))
     scale(toy, kinds.SCALING_GROUP, "demo-0-g", 1)
-    events = [event for event in told(toy) if "Replica" in event.reason]
+    events = [event for event in all_events(toy) if "Replica" in event.reason]
 
     uid = toy.objects[ROOT]["metadata"]["uid"]
     assert sorted(events, key=lambda event: event.message) == [
@@ -111,33 +111,33 @@ def test_a_replica_of_a_group_that_is_scaled_in_is_told_once_on_the_set() -> Non
     ]
 
 
-def test_a_replica_of_a_group_that_an_update_replaces_is_told_once_on_the_set() -> None:
+def test_a_group_replica_that_an_update_replaces_is_reported_once_on_the_set() -> None:
     toy = up(demo())
     edit(toy, [clique("a", 2), clique("b", labels={"now": "other"}), clique("c")])
 
-    messages = [event.message for event in told(toy, 30) if event.reason.startswith("PodCliqueScalingGroupReplicaDelete")]
+    messages = [event.message for event in all_events(toy, 30) if event.reason.startswith("PodCliqueScalingGroupReplicaDelete")]
     assert sorted(messages) == [f"Deleted PodCliqueScalingGroup demo-0-g replicaIndex: {index}" for index in (0, 1)]
 
 
-def test_a_replica_of_the_set_that_is_recycled_is_told_once_and_its_cliques_are_not() -> None:
+def test_a_recycled_replica_is_reported_once_and_its_cliques_are_not() -> None:
     toy = up(demo())
     for pod in [pod for pod in toy.pods() if pod.name.startswith("demo-0-a-")]:
         toy.write(pod, {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}})
     passed(toy)
     toy.now += timedelta(minutes=11)
-    events = told(toy)
+    events = all_events(toy)
 
-    found = [event for event in events if "Delete" in event.reason and event.about == ROOT]
+    deletes = [event for event in events if "Delete" in event.reason and event.about == ROOT]
     uid = toy.objects[ROOT]["metadata"]["uid"]
-    assert found == [Event(ROOT, uid, "PodCliqueSetReplicaDeleteSuccessful", "PodCliqueSet replica 0 deleted")]
+    assert deletes == [Event(ROOT, uid, "PodCliqueSetReplicaDeleteSuccessful", "PodCliqueSet replica 0 deleted")]
 
 
-def test_a_replica_that_cannot_be_deleted_whole_is_told_as_failed_and_as_deleted_when_it_is() -> None:
+def test_a_replica_is_reported_as_failed_until_all_of_it_is_deleted() -> None:
     toy = up(demo(2))
     scale(toy, kinds.SCALING_GROUP, "demo-0-g", 1)
     passed(toy)
-    first = passed(toy, well=lambda operation: operation.id.name != "demo-0-g-1-b" or operation.verb is not Verb.DELETE)
-    later = told(toy)
+    first = passed(toy, succeeds=lambda operation: operation.id.name != "demo-0-g-1-b" or operation.verb is not Verb.DELETE)
+    later = all_events(toy)
 
     what = "PodCliqueScalingGroup demo-0-g replicaIndex: 1"
     prefix = "PodCliqueScalingGroupReplicaDelete"
@@ -148,11 +148,11 @@ def test_a_replica_that_cannot_be_deleted_whole_is_told_as_failed_and_as_deleted
     assert [(event.reason, event.message) for event in deleted] == [(f"{prefix}Successful", f"Deleted {what}")]
 
 
-def test_losing_everything_that_was_scheduled_is_told_on_who_lost_it() -> None:
+def test_the_loss_of_all_scheduled_replicas_is_reported_on_their_owner() -> None:
     toy = up(podcliqueset("demo", clique("b", 2), groups=(group("g", "b", replicas=1),)))
     for pod in toy.pods():
         toy.write(pod, {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}})
-    events = told(toy, 3)
+    events = all_events(toy, 3)
 
     tail = "investigate node availability or capacity."
     lost = sorted((event.about.name, event.message, event.warning) for event in events if event.reason == "AllScheduledReplicasLost")
@@ -163,21 +163,21 @@ def test_losing_everything_that_was_scheduled_is_told_on_who_lost_it() -> None:
     ]
 
 
-def test_a_state_that_could_not_be_written_tells_nothing() -> None:
+def test_a_status_that_could_not_be_written_causes_no_event() -> None:
     toy = up(podcliqueset("demo", clique("b", 2)))
     for pod in toy.pods():
         toy.write(pod, {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}})
 
-    assert passed(toy, well=lambda operation: operation.verb is not Verb.STATUS) == ()
+    assert passed(toy, succeeds=lambda operation: operation.verb is not Verb.STATUS) == ()
 
 
-def test_on_delete_members_of_a_group_are_edited_in_place_and_that_is_told_on_the_group() -> None:
+def test_with_on_delete_the_cliques_of_a_group_are_patched_and_reported_on_the_group() -> None:
     manifest = demo()
     manifest["spec"]["updateStrategy"] = {"type": "OnDelete"}
     toy = up(manifest)
     edit(toy, [clique("a", 2), clique("b", labels={"now": "other"}), clique("c")])
 
-    assert reasons(told(toy), kinds.SCALING_GROUP.id("default", "demo-0-g")) == {"PodCliqueCreateOrUpdateSuccessful": 2}
+    assert reasons(all_events(toy), kinds.SCALING_GROUP.id("default", "demo-0-g")) == {"PodCliqueCreateOrUpdateSuccessful": 2}
 
 
 @pytest.mark.parametrize(
@@ -193,36 +193,42 @@ def test_on_delete_members_of_a_group_are_edited_in_place_and_that_is_told_on_th
         ),
     ],
 )
-def test_what_failed_is_told_as_a_warning(kind: str, about: ResourceId, reason: str, message: str) -> None:
+def test_a_failed_call_is_a_warning(kind: str, about: ResourceId, reason: str, message: str) -> None:
     toy = Toy()
     toy.put(demo())
-    events = passed(toy, well=lambda operation: operation.id.kind != kind)
+    events = passed(toy, succeeds=lambda operation: operation.id.kind != kind)
 
     failed = [event for event in events if event.warning and event.about == about]
     assert {event.reason for event in failed} == {reason}
     assert {event.message for event in failed} >= {message}
 
 
-def test_a_fault_is_a_warning_on_the_set() -> None:
+def test_a_fault_of_a_set_is_a_warning_with_the_reason_validation_failed() -> None:
     fault = RootWarning(ROOT, "uid-1", 3, "spec.replicas: must not be negative")
 
     assert events_of_pass([fault], ()) == (Event(ROOT, "uid-1", "ValidationFailed", fault.text, warning=True),)
 
 
-def test_never_more_than_a_hundred_failures_first() -> None:
+def test_an_internal_error_is_published_under_its_own_reason_and_not_as_a_fault_of_the_set() -> None:
+    defect = RootWarning(ROOT, "uid-1", 3, "KeyError: 'x'", "InternalError")
+
+    assert events_of_pass([defect], ()) == (Event(ROOT, "uid-1", "InternalError", "KeyError: 'x'", warning=True),)
+
+
+def test_a_pass_has_at_most_a_hundred_events_failures_first() -> None:
     toy = Toy()
     toy.put(podcliqueset("demo", clique("a", 150)))
-    events = passed(toy, well=lambda operation: operation.id.kind != "Pod" or operation.id.name.endswith(tuple("bcdfgh")))
+    events = passed(toy, succeeds=lambda operation: operation.id.kind != "Pod" or operation.id.name.endswith(tuple("bcdfgh")))
 
-    assert len(events) == MOST
-    kinds_of = [event.warning for event in events]
-    assert kinds_of == sorted(kinds_of, reverse=True) and True in kinds_of
+    assert len(events) == MAX_EVENTS
+    warnings = [event.warning for event in events]
+    assert warnings == sorted(warnings, reverse=True) and True in warnings
 
 
-def test_a_pod_that_cannot_be_made_is_told_on_its_clique() -> None:
+def test_a_pod_that_cannot_be_created_is_reported_on_its_clique() -> None:
     toy = Toy()
     toy.put(demo())
-    events = passed(toy, well=lambda operation: operation.id.kind != "Pod")
+    events = passed(toy, succeeds=lambda operation: operation.id.kind != "Pod")
 
     failed = [event for event in events if event.about == kinds.PODCLIQUE.id("default", "demo-0-a")]
     assert [event.reason for event in failed] == ["PodCreateFailed"] * 2

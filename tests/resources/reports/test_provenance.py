@@ -1,4 +1,4 @@
-"""Which field of a set each field of what is made of it comes from."""
+"""Which fields of a set each field of its objects depends on."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ SPEC = "spec.template.cliques[0].spec"
 
 
 def sources(toy: Rack, id: ResourceId, part: str = "0") -> dict[str, list[str]]:
-    """Where its fields come from, as people write it."""
-    found = provenance(BLUEPRINT, live(toy.objects[root()]), live(toy.objects[id]), part, toy.now, toy.settings)
+    """The sources of its fields, as path strings."""
+    found = provenance(BLUEPRINT, live(toy.objects[root()]), live(toy.objects[id]), part, toy.now, toy.configuration)
     return {spell(path): list(map(spell, of)) for path, of in found.items()}
 
 
@@ -34,7 +34,7 @@ def test_the_fields_of_a_clique_come_from_its_entry_in_the_template() -> None:
     assert f"{SPEC}.podSpec.containers[0].image" in found["metadata.labels[grove.io/pod-template-hash]"]
 
 
-def test_a_pod_that_runs_tells_where_what_it_bears_comes_from() -> None:
+def test_the_fields_of_a_running_pod_come_from_its_own_clique() -> None:
     toy = rack(auto(1, gpu(), clique("other")))
     (pod,) = [id for id in toy.pods() if "worker" in id.name]
     found = sources(toy, pod)
@@ -45,7 +45,7 @@ def test_a_pod_that_runs_tells_where_what_it_bears_comes_from() -> None:
     assert not any("cliques[1]" in source for of in found.values() for source in of)
 
 
-def test_what_is_handed_on_from_the_set_itself_is_told() -> None:
+def test_a_label_that_a_gang_inherits_comes_from_the_set() -> None:
     manifest = podcliqueset("demo", clique("w"), groups=(group("g", "w"),))
     manifest["metadata"]["labels"] = {"team": "blue"}
     toy = Rack()
@@ -55,26 +55,26 @@ def test_what_is_handed_on_from_the_set_itself_is_told() -> None:
     assert sources(toy, kinds.PODGANG.id("default", "demo-0"))["metadata.labels.team"] == ["metadata.labels.team"]
 
 
-def test_what_no_set_would_make_comes_from_nowhere() -> None:
+def test_an_object_that_the_set_does_not_produce_has_no_sources() -> None:
     toy = rack(auto(1))
-    toy.put({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mine", "namespace": "default"}})
+    toy.put({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "foreign", "namespace": "default"}})
 
-    assert sources(toy, kinds.SERVICE.id("default", "mine")) == {}
+    assert sources(toy, kinds.SERVICE.id("default", "foreign")) == {}
 
 
-def test_a_set_that_is_too_large_is_not_looked_into_beyond_what_is_needed() -> None:
+def test_a_large_set_is_only_rendered_up_to_the_replica_of_the_object() -> None:
     toy = rack(auto(1))
     body = toy.objects[root()]
     huge = live({**body, "spec": {**body["spec"], "replicas": 90_000}})
     one = live(toy.objects[kinds.PODCLIQUE.id("default", "demo-0-worker")])
 
-    assert provenance(BLUEPRINT, huge, one, "", toy.now, toy.settings) == {}
-    assert provenance(BLUEPRINT, huge, one, "0", toy.now, toy.settings) != {}
+    assert provenance(BLUEPRINT, huge, one, "", toy.now, toy.configuration) == {}
+    assert provenance(BLUEPRINT, huge, one, "0", toy.now, toy.configuration) != {}
 
 
 @pytest.mark.parametrize("spec", [{}, {"replicas": "x"}, {"template": None}, {"template": {"cliques": [None, 3]}}])
-def test_a_set_that_makes_no_sense_tells_nothing(spec: dict[str, Any]) -> None:
+def test_a_faulty_set_has_no_sources(spec: dict[str, Any]) -> None:
     toy = rack(auto(1))
     one = live(toy.objects[kinds.PODCLIQUE.id("default", "demo-0-worker")])
 
-    assert provenance(BLUEPRINT, live({**toy.objects[root()], "spec": spec}), one, "0", toy.now, toy.settings) == {}
+    assert provenance(BLUEPRINT, live({**toy.objects[root()], "spec": spec}), one, "0", toy.now, toy.configuration) == {}

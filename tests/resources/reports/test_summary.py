@@ -1,4 +1,4 @@
-"""How a workload is doing, told from what is there."""
+"""The summary of a workload: its pods and gangs, its waits, and its state."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -8,13 +8,13 @@ from engine.observed import Observed, live, slice_of
 from engine.operation import Cause, Operation
 from engine.plan import Objection, Plan, Wait
 from engine.verb import Verb
-from resources.reports.summary import Gang, Waiting, summary
+from resources.reports.summary import Gang, WaitSince, summary
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "a", "x")
 
 
 def thing(kind: str, name: str, api_version: str = "v1", **rest: Any) -> dict[str, Any]:
-    """An object as a server shows it."""
+    """An object as a server returns it."""
     metadata = {"name": name, "namespace": "a", "uid": f"u-{name}", "creationTimestamp": "2026-01-01T00:00:00Z", **rest.pop("metadata", {})}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
 
@@ -41,74 +41,76 @@ def pod_id(name: str) -> ResourceId:
     return ResourceId("", "Pod", "a", name)
 
 
-def test_pods_are_counted_in_all_and_by_gang() -> None:
+def test_pods_are_counted_in_total_and_by_gang() -> None:
     gang = thing("PodGang", "x-0", "scheduler.grove.io/v1alpha1", status={"phase": "Running"})
 
-    found = summary(observed(pod("p", True), pod("q", False), gang), Plan(ROOT))
+    result = summary(observed(pod("p", True), pod("q", False), gang), Plan(ROOT))
 
-    assert (found.replicas, found.available, found.updated) == (2, 1, 2)
-    assert (found.pods, found.ready, found.scheduled) == (2, 1, 2)
-    assert found.gangs == (Gang("x-0", "Running", 2, 1),)
+    assert (result.replicas, result.available, result.updated) == (2, 1, 2)
+    assert (result.pods, result.ready, result.scheduled) == (2, 1, 2)
+    assert result.gangs == (Gang("x-0", "Running", 2, 1),)
 
 
-def test_a_wait_is_told_since_the_object_stopped_being_ready_or_began_to_go() -> None:
+def test_a_wait_begins_when_its_object_stopped_being_ready_or_was_deleted() -> None:
     world = observed(pod("p", False, "2026-01-01T00:02:00Z"), pod("q", True, deletionTimestamp="2026-01-01T00:03:00Z"))
 
-    found = summary(
+    result = summary(
         world, Plan(ROOT, pending=(Wait(pod_id("q"), "is being deleted"), Wait(pod_id("p"), "not ready"), Wait(pod_id("r"), "no room")))
     )
 
-    assert found.waits == (
-        Waiting(pod_id("p"), "not ready", datetime(2026, 1, 1, 0, 2, tzinfo=UTC), None),
-        Waiting(pod_id("q"), "is being deleted", datetime(2026, 1, 1, 0, 3, tzinfo=UTC), None),
-        Waiting(pod_id("r"), "no room", None, None),
+    assert result.waits == (
+        WaitSince(pod_id("p"), "not ready", datetime(2026, 1, 1, 0, 2, tzinfo=UTC), None),
+        WaitSince(pod_id("q"), "is being deleted", datetime(2026, 1, 1, 0, 3, tzinfo=UTC), None),
+        WaitSince(pod_id("r"), "no room", None, None),
     )
 
 
-def test_a_clique_waits_since_the_first_of_its_pods_was_not_ready_not_since_it_was_made() -> None:
-    mine: dict[str, Any] = {
+def test_the_wait_of_a_clique_begins_when_its_first_pod_stopped_being_ready() -> None:
+    owned: dict[str, Any] = {
         "ownerReferences": [{"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "c", "uid": "u-c", "controller": True}]
     }
     times = ("2026-01-01T00:05:00Z", "2026-01-01T00:04:00Z")
-    pods = [pod(f"p{number}", False, at, **mine) for number, at in enumerate(times)]
+    pods = [pod(f"p{number}", False, at, **owned) for number, at in enumerate(times)]
     clique = thing("PodClique", "c", "grove.io/v1alpha1")
     id = ResourceId("grove.io", "PodClique", "a", "c")
 
-    found = summary(observed(clique, pod("well", True, **mine), *pods), Plan(ROOT, pending=(Wait(id, "1 of 3 pods ready"),)))
+    result = summary(observed(clique, pod("ready", True, **owned), *pods), Plan(ROOT, pending=(Wait(id, "1 of 3 pods ready"),)))
 
-    assert [one.since for one in found.waits] == [datetime(2026, 1, 1, 0, 4, tzinfo=UTC)]
+    assert [wait.since for wait in result.waits] == [datetime(2026, 1, 1, 0, 4, tzinfo=UTC)]
 
 
-def test_a_gang_is_whole_when_it_has_its_minimum_and_all_that_it_has_is_ready() -> None:
+def test_a_gang_is_whole_when_it_runs_and_all_its_pods_are_ready() -> None:
     cases = (Gang("x", "Running", 2, 2), Gang("x", "Running", 2, 1), Gang("x", "Pending", 2, 2), Gang("x", "Running", 0, 0))
 
     assert [gang.whole for gang in cases] == [True, False, False, False]
 
 
-def test_one_word_tells_the_gravest() -> None:
+def test_the_state_is_the_gravest_that_applies() -> None:
     create = (Operation(Verb.CREATE, pod_id("p"), "why", Cause.INTENT),)
     status = (Operation(Verb.STATUS, ROOT, "why", Cause.DRIFT),)
     waits = (Wait(pod_id("p"), "why"),)
-    going = {"metadata": {"deletionTimestamp": "2026-01-01T00:03:00Z"}}
+    blocked = (*waits, Wait(pod_id("q"), "why", blocked=True))
+    terminating = {"metadata": {"deletionTimestamp": "2026-01-01T00:03:00Z"}}
 
-    words = [
+    states = [
         summary(observed(), plan).state
         for plan in (
             Plan(ROOT),
             Plan(ROOT, status),
             Plan(ROOT, pending=waits),
             Plan(ROOT, deferred=waits, pending=waits),
-            Plan(ROOT, create, waits, waits),
+            Plan(ROOT, deferred=blocked, pending=waits),
+            Plan(ROOT, create, blocked, waits),
             Plan(ROOT, create, objections=(Objection("budget", "no"),)),
             Plan(ROOT, create, problems=("what?",)),
         )
     ]
 
-    assert words == ["settled", "settled", "waiting", "held", "changing", "denied", "faulty"]
-    assert summary(observed(**going), Plan(ROOT, create)).state == "deleting"
+    assert states == ["settled", "settled", "pending", "later", "blocked", "changing", "denied", "faulty"]
+    assert summary(observed(**terminating), Plan(ROOT, create)).state == "deleting"
 
 
-def test_a_note_is_told_and_nothing_to_be_done_about() -> None:
-    found = summary(observed(), Plan(ROOT, notes=("rack has no effect",)))
+def test_a_note_does_not_change_the_state() -> None:
+    result = summary(observed(), Plan(ROOT, notes=("rack has no effect",)))
 
-    assert (found.notes, found.state) == (("rack has no effect",), "settled")
+    assert (result.notes, result.state) == (("rack has no effect",), "settled")

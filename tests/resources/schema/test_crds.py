@@ -1,4 +1,4 @@
-"""CRDs: what a server learns of our kinds is, to the letter, what their users rely on."""
+"""CRDs: names, columns, required fields, defaults and structural schemas."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,26 +14,26 @@ STRUCTURAL = frozenset(
     " maxItems maxProperties not anyOf x-kubernetes-int-or-string x-kubernetes-preserve-unknown-fields x-kubernetes-validations"
     " x-kubernetes-list-type x-kubernetes-list-map-keys".split()
 )
-"""Every key that our schemas use, all of which a structural schema may hold."""
+"""Every key that the schemas use, all of which structural schemas may have."""
 
 
 def version(name: str) -> dict[str, Any]:
     """The one version of the CRD with that name."""
-    found: list[dict[str, Any]] = [crd["spec"]["versions"] for crd in crds() if crd["metadata"]["name"] == name][0]
-    assert len(found) == 1
-    return found[0]
+    versions: list[dict[str, Any]] = next(crd["spec"]["versions"] for crd in crds() if crd["metadata"]["name"] == name)
+    assert len(versions) == 1
+    return versions[0]
 
 
 def schema(name: str, *path: str) -> dict[str, Any]:
-    """The schema of a field; `[]` steps into a list's items."""
-    found: dict[str, Any] = version(name)["schema"]["openAPIV3Schema"]
+    """The schema of a field; `[]` means the items of a list."""
+    node: dict[str, Any] = version(name)["schema"]["openAPIV3Schema"]
     for step in path:
-        found = found["items"] if step == "[]" else found["properties"][step]
-    return found
+        node = node["items"] if step == "[]" else node["properties"][step]
+    return node
 
 
 def nodes(schema: Mapping[str, Any], path: str = "$") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every schema within a schema, with the way to it."""
+    """Every schema within a schema, with its path."""
     yield path, schema
     for name, inner in schema.get("properties", {}).items():
         yield from nodes(inner, f"{path}.{name}")
@@ -42,8 +42,8 @@ def nodes(schema: Mapping[str, Any], path: str = "$") -> Iterator[tuple[str, Map
             yield from nodes(schema[key], f"{path}[]")
 
 
-def is_amount(node: Mapping[str, Any]) -> bool:
-    """Whether it is a quantity of Kubernetes' own: text or any number, for which a CRD has no type."""
+def is_quantity(node: Mapping[str, Any]) -> bool:
+    """Whether it is a quantity: text or any number, for which CRDs have no type."""
     return "type" not in node and node.get("not") == {"enum": [False, True, [], {}]} and bool(node["x-kubernetes-preserve-unknown-fields"])
 
 
@@ -56,7 +56,7 @@ def test_there_is_one_definition_for_each_of_our_kinds() -> None:
     }
 
 
-def test_they_come_in_the_order_of_installation_and_always_alike() -> None:
+def test_definitions_are_in_installation_order_and_deterministic() -> None:
     assert [crd["metadata"]["name"] for crd in crds()] == [
         "podcliques.grove.io",
         "podcliquesets.grove.io",
@@ -71,13 +71,13 @@ def test_they_come_in_the_order_of_installation_and_always_alike() -> None:
 def test_every_node_is_structural(name: str) -> None:
     for path, node in nodes(schema(name)):
         assert set(node) <= STRUCTURAL, path
-        assert [isinstance(node.get("type"), str), bool(node.get("x-kubernetes-int-or-string")), is_amount(node)].count(True) == 1, path
+        assert [isinstance(node.get("type"), str), bool(node.get("x-kubernetes-int-or-string")), is_quantity(node)].count(True) == 1, path
         assert not ("properties" in node and "additionalProperties" in node), path
         assert node.get("format") in ("int32", "int64") or node.get("type") != "integer", path
         assert set(node.get("required", ())) <= set(node.get("properties", node.get("required", ()))), path
 
 
-def test_every_field_of_ours_that_people_fill_in_is_explained() -> None:
+def test_every_field_of_a_spec_has_a_description() -> None:
     unexplained = [
         path
         for definition in DEFINITIONS
@@ -105,7 +105,7 @@ def test_every_field_of_ours_that_people_fill_in_is_explained() -> None:
         ("podgangs.scheduler.grove.io", "pg", "Phase Age"),
     ],
 )
-def test_short_names_and_columns_are_those_that_people_know(name: str, short: str, columns: str) -> None:
+def test_short_names_and_columns_are_those_of_grove(name: str, short: str, columns: str) -> None:
     definition = next(crd for crd in crds() if crd["metadata"]["name"] == name)
 
     assert definition["spec"]["names"]["shortNames"] == [short]
@@ -123,7 +123,7 @@ def test_short_names_and_columns_are_those_that_people_know(name: str, short: st
         ("podcliquescalinggroups.grove.io", ".status.selector"),
     ],
 )
-def test_what_can_be_scaled_says_where_its_selector_is(name: str, selector: str) -> None:
+def test_scalable_kinds_have_a_selector_path(name: str, selector: str) -> None:
     assert version(name)["subresources"] == {
         "status": {},
         "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": selector},
@@ -131,7 +131,7 @@ def test_what_can_be_scaled_says_where_its_selector_is(name: str, selector: str)
 
 
 @pytest.mark.parametrize("name", ["clustertopologybindings.grove.io", "podgangs.scheduler.grove.io"])
-def test_what_cannot_be_scaled_has_a_status_alone(name: str) -> None:
+def test_other_kinds_have_no_scale_subresource(name: str) -> None:
     assert version(name)["subresources"] == {"status": {}}
 
 
@@ -209,7 +209,7 @@ def test_exactly_these_fields_have_a_default(name: str) -> None:
     assert {path: node["default"] for path, node in nodes(schema(name)) if "default" in node} == DEFAULTS[name]
 
 
-def test_cliques_are_merged_by_name_and_metrics_are_one_value() -> None:
+def test_cliques_are_a_list_map_and_metrics_are_atomic() -> None:
     cliques = schema("podcliquesets.grove.io", "spec", "template", "cliques")
     metrics = schema("podcliques.grove.io", "spec", "autoScalingConfig", "metrics")
 
@@ -224,7 +224,7 @@ POD_SPECS = [
 
 
 @pytest.mark.parametrize(("name", "path"), POD_SPECS)
-def test_a_pod_spec_has_the_types_that_kubernetes_gives_it(name: str, path: tuple[str, ...]) -> None:
+def test_a_pod_spec_has_the_types_of_kubernetes(name: str, path: tuple[str, ...]) -> None:
     pod_spec = schema(name, *path)
     container = pod_spec["properties"]["containers"]["items"]
 
@@ -237,7 +237,7 @@ def test_a_pod_spec_has_the_types_that_kubernetes_gives_it(name: str, path: tupl
 
 
 @pytest.mark.parametrize(("name", "path"), POD_SPECS)
-def test_every_object_in_a_pod_spec_keeps_what_a_newer_kubernetes_adds_to_it(name: str, path: tuple[str, ...]) -> None:
+def test_every_object_in_a_pod_spec_keeps_unknown_fields(name: str, path: tuple[str, ...]) -> None:
     closed = [
         where
         for where, node in nodes(schema(name, *path))
@@ -250,18 +250,18 @@ def test_every_object_in_a_pod_spec_keeps_what_a_newer_kubernetes_adds_to_it(nam
 
 
 @pytest.mark.parametrize(("name", "path"), POD_SPECS)
-def test_a_server_fills_nothing_into_a_pod_spec_and_merges_no_list_of_it_by_keys(name: str, path: tuple[str, ...]) -> None:
+def test_a_pod_spec_has_no_defaults_and_no_list_keys(name: str, path: tuple[str, ...]) -> None:
     hints = {"default", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type", "x-kubernetes-patch-merge-key"}
 
     assert [where for where, node in nodes(schema(name, *path)) if hints & set(node)] == []
 
 
-def test_the_definitions_are_small_enough_to_be_applied_by_any_means() -> None:
+def test_definitions_are_small_enough_for_kubectl_apply() -> None:
     # The server takes annotations up to 256 KiB; `kubectl apply` without --server-side puts a whole definition into one.
     assert max(len(json.dumps(crd)) for crd in crds()) < 200_000
 
 
-def test_pack_domain_is_refused_at_creation_alone() -> None:
+def test_pack_domain_is_rejected_on_creation_only() -> None:
     rules = schema("podcliquesets.grove.io")["x-kubernetes-validations"]
 
     assert [rule["fieldPath"] for rule in rules] == [

@@ -1,8 +1,8 @@
-"""Issues: Kubernetes' words, a stranger's values, and a bounded page."""
+"""Issues: paths, values and messages as text."""
 
 import pytest
 
-from resources.schema.issues import Fault, Issue, Path, Rejected, shown, spelled
+from resources.schema.issues import ErrorType, Issue, Path, Rejected, shown, spelled
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from resources.schema.issues import Fault, Issue, Path, Rejected, shown, spelled
         (("\x1b[31m",), "[\\x1b[31m]"),
     ],
 )
-def test_a_path_is_written_as_people_write_it(path: Path, text: str) -> None:
+def test_a_path_as_text(path: Path, text: str) -> None:
     assert spelled(path) == text
 
 
@@ -25,17 +25,17 @@ def test_a_path_is_written_as_people_write_it(path: Path, text: str) -> None:
     ("issue", "text"),
     [
         (
-            Issue(("spec", "replicas"), Fault.INVALID, "must be greater than 0", 0),
+            Issue(("spec", "replicas"), ErrorType.INVALID, "must be greater than 0", 0),
             "spec.replicas: Invalid value: 0: must be greater than 0",
         ),
-        (Issue(("spec", "name"), Fault.REQUIRED, "field cannot be empty"), "spec.name: Required value: field cannot be empty"),
-        (Issue(("spec", "name"), Fault.DUPLICATE, value="a"), 'spec.name: Duplicate value: "a"'),
-        (Issue(("spec",), Fault.FORBIDDEN, "not now"), "spec: Forbidden: not now"),
-        (Issue(("spec", "x"), Fault.UNKNOWN), "spec.x: unknown field"),
-        (Issue((), Fault.MALFORMED, "must be an object"), "must be an object"),
+        (Issue(("spec", "name"), ErrorType.REQUIRED, "field cannot be empty"), "spec.name: Required value: field cannot be empty"),
+        (Issue(("spec", "name"), ErrorType.DUPLICATE, value="a"), 'spec.name: Duplicate value: "a"'),
+        (Issue(("spec",), ErrorType.FORBIDDEN, "not now"), "spec: Forbidden: not now"),
+        (Issue(("spec", "x"), ErrorType.UNKNOWN), "spec.x: unknown field"),
+        (Issue((), ErrorType.MALFORMED, "must be an object"), "must be an object"),
     ],
 )
-def test_an_issue_reads_as_kubernetes_would_say_it(issue: Issue, text: str) -> None:
+def test_an_issue_has_the_words_of_kubernetes(issue: Issue, text: str) -> None:
     assert str(issue) == text
 
 
@@ -47,13 +47,13 @@ def test_a_value_is_shown_as_json(value: object, text: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["x" * 10_000, "\u202e" * 1_000, "\n" * 1_000, "\ud800", 10**1_000])
-def test_no_value_is_long_or_harmful(value: object) -> None:
+def test_a_shown_value_is_short_and_printable(value: object) -> None:
     assert len(shown(value)) <= 80
     assert shown(value).isprintable()
 
 
-def test_a_page_of_issues_is_bounded_and_says_how_many_there_are() -> None:
-    rejected = Rejected(Issue(("spec", "list", number), Fault.UNKNOWN) for number in range(1_000))
+def test_the_text_of_many_issues_is_limited_and_counts_the_rest() -> None:
+    rejected = Rejected(Issue(("spec", "list", number), ErrorType.UNKNOWN) for number in range(1_000))
 
     lines = str(rejected).splitlines()
 

@@ -1,4 +1,4 @@
-"""Parsing: a mistake in a manifest is told with its field; a live object of a newer version is no mistake."""
+"""Parsing of manifests and of live objects."""
 
 import copy
 from typing import Any
@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.base.kinds import OURS, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
-from resources.schema.issues import Fault, Rejected
+from resources.schema.issues import ErrorType, Rejected
 from resources.schema.parse import faults, parse
 from resources.schema.podcliqueset import PodCliqueSet
 from tests.resources.manifests import JSON, WHOLE, clique, paths, pcs, put
 
 
-def told(body: Any, **how: bool) -> list[str]:
+def issues_of(body: Any, **how: bool) -> list[str]:
     """Every issue of a set, as text."""
     return [str(issue) for issue in faults(PODCLIQUESET, body, **how)]
 
 
-def test_a_sound_set_is_read_and_written_back_as_it_was() -> None:
+def test_a_valid_set_is_parsed_and_serialized_unchanged() -> None:
     body = pcs(clique("a"), clique("b", minAvailable=1), terminationDelay="4h", cliqueStartupType="CliqueStartupTypeInOrder")
 
     model = parse(PODCLIQUESET, body)
@@ -30,7 +30,7 @@ def test_a_sound_set_is_read_and_written_back_as_it_was() -> None:
     assert model.body() == body
 
 
-def test_a_pod_spec_is_not_copied_and_may_hold_what_nobody_knows_yet() -> None:
+def test_a_pod_spec_is_not_copied_and_may_have_unknown_fields() -> None:
     pod_spec = {"containers": [{"name": "c", "brandNew": {"x": [1]}}], "future": True}
 
     model = parse(PODCLIQUESET, pcs(clique(podSpec=pod_spec)))
@@ -39,7 +39,7 @@ def test_a_pod_spec_is_not_copied_and_may_hold_what_nobody_knows_yet() -> None:
     assert model.spec.template.cliques[0].spec.pod_spec is pod_spec
 
 
-def test_a_live_pod_spec_is_handed_on_as_it_is_if_what_we_read_of_it_can_be_read() -> None:
+def test_only_the_fields_that_are_read_are_validated_in_a_live_pod_spec() -> None:
     stored = pcs(clique(podSpec={"containers": [{"name": "c", "image": 5}], "restartPolicy": "Sometimes"}))
 
     assert len(faults(PODCLIQUESET, stored)) == 2
@@ -103,56 +103,56 @@ def test_a_live_pod_spec_is_handed_on_as_it_is_if_what_we_read_of_it_can_be_read
         ([], "must be an object, got a list"),
     ],
 )
-def test_a_mistake_is_told_with_its_field(body: Any, text: str) -> None:
-    assert told(body) == [text]
+def test_an_issue_has_its_field(body: Any, text: str) -> None:
+    assert issues_of(body) == [text]
 
 
-def test_all_mistakes_are_told_together() -> None:
+def test_all_issues_are_reported_together() -> None:
     body = pcs(clique(replicas="2", replcas=1), terminationDelay="soon")
 
     with pytest.raises(Rejected) as rejected:
         parse(PODCLIQUESET, body)
 
-    assert [issue.kind for issue in rejected.value.issues] == [Fault.MALFORMED, Fault.UNKNOWN, Fault.MALFORMED]
+    assert [issue.type for issue in rejected.value.issues] == [ErrorType.MALFORMED, ErrorType.UNKNOWN, ErrorType.MALFORMED]
     assert str(rejected.value).count("\n") == 2
 
 
-def test_every_quantity_that_kubernetes_reads_is_accepted_and_no_other() -> None:
+def test_exactly_the_quantities_of_kubernetes_are_accepted() -> None:
     def value(amount: Any) -> dict[str, Any]:
         target = {"type": "Value", "value": amount}
         metric = {"type": "External", "external": {"metric": {"name": "m"}, "target": target}}
         return pcs(clique(autoScalingConfig={"maxReplicas": 2, "metrics": [metric]}))
 
-    assert [told(value(amount)) for amount in (2, "2", "500m", "4Gi", "1e3", ".5", "-1")] == [[]] * 7
-    assert all(told(value(amount)) for amount in (0.5, True, "", "4 Gi", "4Gb", "x", "1\n"))
+    assert [issues_of(value(amount)) for amount in (2, "2", "500m", "4Gi", "1e3", ".5", "-1")] == [[]] * 7
+    assert all(issues_of(value(amount)) for amount in (0.5, True, "", "4 Gi", "4Gb", "x", "1\n"))
 
 
-def test_a_null_is_as_good_as_nothing() -> None:
+def test_a_null_counts_as_absent() -> None:
     body = pcs(clique(minAvailable=None, startsAfter=None, podSpec={"containers": [{"name": "c", "env": None}]}), topologyConstraint=None)
     body["metadata"]["creationTimestamp"] = None
 
-    assert told(body) == []
-    assert told(pcs(clique(replicas=None, roleName=None))) == []
-    assert told(pcs(clique(podSpec=None))) == ["spec.template.cliques[0].spec.podSpec: Required value"]
+    assert issues_of(body) == []
+    assert issues_of(pcs(clique(replicas=None, roleName=None))) == []
+    assert issues_of(pcs(clique(podSpec=None))) == ["spec.template.cliques[0].spec.podSpec: Required value"]
 
 
-def test_a_live_object_of_a_newer_version_is_read_without_what_it_knows_more() -> None:
+def test_unknown_fields_of_a_live_object_are_ignored() -> None:
     body = pcs({**clique(newer=1), "newest": {}}, newer=[1])
     body["status"] = {"updatedReplicas": 1, "availableReplicas": 1, "newer": {"x": 1}}
 
-    assert told(body, strict=False) == []
-    assert len(told(body)) == 4
+    assert issues_of(body, strict=False) == []
+    assert len(issues_of(body)) == 4
     assert "newer" not in str(parse(PODCLIQUESET, body, strict=False).body())
 
 
-def test_the_shape_of_a_live_object_matters_all_the_same() -> None:
-    assert told(pcs(clique(replicas="2")), strict=False) == ['spec.template.cliques[0].spec.replicas: must be an integer, got "2"']
+def test_a_live_object_must_have_the_right_types() -> None:
+    assert issues_of(pcs(clique(replicas="2")), strict=False) == ['spec.template.cliques[0].spec.replicas: must be an integer, got "2"']
 
 
-def test_what_a_stranger_wrote_does_not_steer_the_terminal() -> None:
+def test_issues_are_printable_and_short_for_any_input() -> None:
     body = pcs(clique(replicas="\x1b[31m\u202eevil" + "x" * 10_000), **{"\x1b]0;title\x07\n": 1, "k" * 10_000: 1})
 
-    lines = told(body)
+    lines = issues_of(body)
 
     assert len(lines) == 3
     assert all(line.isprintable() and len(line) < 600 for line in lines)
@@ -168,7 +168,7 @@ def test_what_a_stranger_wrote_does_not_steer_the_terminal() -> None:
         (PODGANG, {"podgroups": [{"name": "a", "podReferences": [{"namespace": "ml", "name": "p"}], "minReplicas": 1}]}),
     ],
 )
-def test_every_other_kind_of_ours_is_read_too(kind: Any, spec: dict[str, Any]) -> None:
+def test_every_other_kind_is_parsed(kind: Any, spec: dict[str, Any]) -> None:
     body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "x"}, "spec": spec}
 
     assert parse(kind, body).body() == body
@@ -176,20 +176,20 @@ def test_every_other_kind_of_ours_is_read_too(kind: Any, spec: dict[str, Any]) -
     assert [str(issue) for issue in faults(kind, {**body, "spec": None})] == ["spec: Required value"]
 
 
-def test_a_topology_without_levels_is_none() -> None:
+def test_a_topology_must_have_levels() -> None:
     body = {"apiVersion": "grove.io/v1alpha1", "kind": "ClusterTopologyBinding", "metadata": {"name": "t"}, "spec": {"levels": []}}
 
     assert [str(issue) for issue in faults(TOPOLOGY_BINDING, body)] == ["spec.levels: Invalid value: a list: must have at least 1 entries"]
 
 
 @given(st.sampled_from(paths(WHOLE)), JSON, st.booleans())
-def test_whatever_stands_in_a_manifest_it_is_read_or_rejected(path: tuple[Any, ...], junk: Any, strict: bool) -> None:
+def test_any_manifest_is_parsed_or_rejected(path: tuple[Any, ...], junk: Any, strict: bool) -> None:
     for issue in faults(PODCLIQUESET, put(WHOLE, path, junk), strict=strict):
         assert str(issue).isprintable()
 
 
 @pytest.mark.parametrize("kind", OURS)
-def test_a_body_is_never_changed_by_being_read(kind: Any) -> None:
+def test_parsing_does_not_change_the_body(kind: Any) -> None:
     body = {**WHOLE, "apiVersion": kind.api_version, "kind": kind.name}
     before = copy.deepcopy(body)
 

@@ -1,4 +1,4 @@
-"""Pod specs: what Kubernetes would not take is told with its field; what it might know one day is kept, and pointed out."""
+"""Pod spec rules: issues with their fields, unknown fields as warnings."""
 
 import copy
 from typing import Any
@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.base.kinds import OURS, PODCLIQUE, PODCLIQUESET
-from resources.schema.issues import Fault
-from resources.schema.pod_spec_rules import findings, issues, judged, pod_specs, warnings
+from resources.schema.issues import ErrorType
+from resources.schema.pod_spec_rules import findings, issues, object_findings, pod_specs, warnings
 from tests.resources.manifests import JSON, clique, paths, pcs, put, whole_pod_spec
 
 WHOLE = whole_pod_spec()
@@ -17,7 +17,7 @@ PLACES = paths(WHOLE)
 
 
 def at(value: Any, path: tuple[Any, ...]) -> Any:
-    """What stands at that place."""
+    """The value at a path."""
     for step in path:
         value = value[step]
     return value
@@ -28,17 +28,17 @@ def pod(**container: Any) -> dict[str, Any]:
     return {"containers": [{"name": "c", **container}]}
 
 
-def told(spec: Any) -> list[str]:
+def issues_of(spec: Any) -> list[str]:
     """Every issue as text."""
     return [str(issue) for issue in issues(spec)]
 
 
-def test_a_spec_that_says_everything_is_sound() -> None:
+def test_a_spec_with_every_field_is_valid() -> None:
     assert len(PLACES) > 2000
     assert list(findings(WHOLE)) == []
 
 
-def test_what_is_not_known_is_pointed_out_wherever_it_stands_and_is_no_mistake() -> None:
+def test_an_unknown_field_is_found_anywhere_and_is_no_issue() -> None:
     spec = whole_pod_spec(novel={"deep": [None, 1]})
     places = [path for path in paths(spec) if path and path[-1] == "novel" and "fieldsV1" not in path]
 
@@ -47,7 +47,7 @@ def test_what_is_not_known_is_pointed_out_wherever_it_stands_and_is_no_mistake()
     assert len(places) > 200
 
 
-def test_an_unknown_field_is_told_in_the_words_of_an_api_server() -> None:
+def test_the_warning_about_an_unknown_field_has_the_words_of_an_api_server() -> None:
     path = ("spec", "template", "cliques", 0, "spec", "podSpec")
 
     assert list(warnings({"contaners": [], **pod(imagePullPolice="Always")}, path)) == [
@@ -108,8 +108,8 @@ def test_an_unknown_field_is_told_in_the_words_of_an_api_server() -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_field_and_what_it_should_be(spec: Any, text: str) -> None:
-    assert told(spec) == [text]
+def test_an_issue_has_its_field_and_the_expected_type(spec: Any, text: str) -> None:
+    assert issues_of(spec) == [text]
 
 
 @pytest.mark.parametrize(
@@ -122,40 +122,40 @@ def test_a_mistake_is_told_with_its_field_and_what_it_should_be(spec: Any, text:
         {**pod(), "volumes": [{"name": "h", "hostPath": {"path": "/", "type": ""}}]},
     ],
 )
-def test_what_a_pod_may_say_a_clique_may_say(spec: Any) -> None:
+def test_everything_that_is_valid_in_a_pod_is_valid_in_a_clique(spec: Any) -> None:
     assert list(findings(spec)) == []
 
 
 @pytest.mark.parametrize("wrong", [[], {"a": 1}, True])
-def test_every_field_minds_its_type(wrong: Any) -> None:
-    minded = [path for path in PLACES if not isinstance(at(WHOLE, path), dict | list) and type(at(WHOLE, path)) is not type(wrong)]
+def test_every_field_has_a_type(wrong: Any) -> None:
+    typed = [path for path in PLACES if not isinstance(at(WHOLE, path), dict | list) and type(at(WHOLE, path)) is not type(wrong)]
     spec = WHOLE
-    for path in minded:
+    for path in typed:
         spec = put(spec, path, wrong)
 
-    assert [issue.path for issue in issues(spec)] == minded
-    assert len(minded) > 1000
+    assert [issue.path for issue in issues(spec)] == typed
+    assert len(typed) > 1000
 
 
 @given(st.sampled_from(PLACES), JSON)
-def test_whatever_stands_in_a_spec_is_judged_where_it_stands(path: tuple[Any, ...], value: Any) -> None:
+def test_findings_have_the_path_of_the_value(path: tuple[Any, ...], value: Any) -> None:
     spec = put(WHOLE, path, value)
     before = copy.deepcopy(spec)
 
-    found = list(findings(spec))
+    result = list(findings(spec))
 
     assert spec == before
-    # A null of a field is the absence of it, which is the fault of the object that needs it.
-    assert all(finding.path[: len(path)] == path or (finding.kind is Fault.REQUIRED and value is None) for finding in found)
+    # A null counts as absent, which is an issue of the object that requires the field.
+    assert all(finding.path[: len(path)] == path or (finding.type is ErrorType.REQUIRED and value is None) for finding in result)
 
 
 @given(JSON, st.sampled_from(OURS))
-def test_whatever_an_object_is_its_pod_specs_are_looked_for(body: Any, kind: Any) -> None:
+def test_any_object_can_be_searched_for_pod_specs(body: Any, kind: Any) -> None:
     assert list(pod_specs(kind, body)) == []
-    assert judged(kind, {"spec": {"template": {"cliques": body, "podSpec": body}, "podSpec": None}}) == ()
+    assert object_findings(kind, {"spec": {"template": {"cliques": body, "podSpec": body}, "podSpec": None}}) == ()
 
 
-def test_pod_specs_are_found_where_our_kinds_have_them() -> None:
+def test_pod_specs_are_found_in_cliques_and_sets() -> None:
     one, other = pod(), pod(image=1)
 
     assert list(pod_specs(PODCLIQUE, {"spec": {"podSpec": one}})) == [(("spec", "podSpec"), one)]
@@ -165,18 +165,18 @@ def test_pod_specs_are_found_where_our_kinds_have_them() -> None:
     ]
 
 
-def test_a_spec_that_was_let_in_once_is_not_judged_again() -> None:
+def test_an_unchanged_pod_spec_is_not_validated_again() -> None:
     faulty, worse = pod(image=1), pod(image=2)
     old = pcs(clique("a", podSpec=faulty), clique("b"))
 
-    again = judged(PODCLIQUESET, pcs(clique("b"), clique("a", podSpec=copy.deepcopy(faulty), replicas=9)), old)
-    changed = judged(PODCLIQUESET, pcs(clique("b"), clique("a", podSpec=worse)), old)
+    again = object_findings(PODCLIQUESET, pcs(clique("b"), clique("a", podSpec=copy.deepcopy(faulty), replicas=9)), old)
+    changed = object_findings(PODCLIQUESET, pcs(clique("b"), clique("a", podSpec=worse)), old)
 
     assert again == ()
     assert [issue.field for issue in changed] == ["spec.template.cliques[1].spec.podSpec.containers[0].image"]
 
 
-def test_one_is_not_true() -> None:
+def test_a_pod_spec_that_changes_from_true_to_one_is_validated() -> None:
     old, new = (pcs(clique(podSpec={**pod(), "hostNetwork": value})) for value in (True, 1))
 
-    assert [issue.field for issue in judged(PODCLIQUESET, new, old)] == ["spec.template.cliques[0].spec.podSpec.hostNetwork"]
+    assert [issue.field for issue in object_findings(PODCLIQUESET, new, old)] == ["spec.template.cliques[0].spec.podSpec.hostNetwork"]

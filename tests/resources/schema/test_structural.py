@@ -1,4 +1,4 @@
-"""Structural schemas: what a CRD can say is said; what it cannot is refused when it is generated, not when it is installed."""
+"""Structural schemas generated from models."""
 
 from typing import Any, Literal
 
@@ -48,14 +48,14 @@ class Keyed(Wire):
     entries: Seq[Nameless] = Field(default=(), json_schema_extra=BY_NAME)
 
 
-def test_references_are_written_out_and_null_is_absence() -> None:
+def test_references_are_resolved_and_null_types_removed() -> None:
     inner = {"type": "object", "description": "The inner one.", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
     assert of(Outer)["properties"]["inner"] == inner
     assert of(Outer)["properties"]["inners"] == {"type": "array", "items": inner, **BY_NAME}
 
 
-def test_a_default_can_be_required_or_kept_from_the_server() -> None:
+def test_a_default_can_be_required_or_left_out_of_the_crd() -> None:
     schema = of(Outer)
 
     assert schema["properties"]["counted"] == {"type": "integer", "format": "int32", "default": 0}
@@ -63,11 +63,11 @@ def test_a_default_can_be_required_or_kept_from_the_server() -> None:
     assert schema["required"] == ["counted", "unspoken", "whole"]
 
 
-def test_a_choice_of_one_is_an_enum() -> None:
+def test_a_literal_is_an_enum() -> None:
     assert of(Outer)["properties"]["chosen"] == {"type": "string", "enum": ["a"], "default": "a"}
 
 
-def test_maps_amounts_and_opaque_objects_keep_their_shape() -> None:
+def test_maps_quantities_and_opaque_objects_keep_their_schema() -> None:
     properties = of(Outer)["properties"]
 
     assert properties["labels"] == {"type": "object", "additionalProperties": {"type": "string"}}
@@ -77,8 +77,8 @@ def test_maps_amounts_and_opaque_objects_keep_their_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "complaint"), [(Circle, "contains itself"), (Torn, "a union of 2 types"), (Keyed, "list-map key name may be missing")]
+    ("model", "message"), [(Circle, "contains itself"), (Torn, "a union of 2 types"), (Keyed, "list-map key name may be missing")]
 )
-def test_what_a_crd_cannot_say_is_refused(model: type[Wire], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_a_model_that_a_crd_cannot_express_is_rejected(model: type[Wire], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         of(model)

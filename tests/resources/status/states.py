@@ -1,4 +1,4 @@
-"""States: what our kinds would say of themselves, pods being as a test puts them."""
+"""States: pods in a given state, and the statuses that our kinds have or should have."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,7 @@ from engine.memo import Memo
 from engine.paths import stamp
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
-from tests.laws.toy import SETUP, Toy
+from tests.laws.toy import CONFIGURATION, Toy
 
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
 STARTED = {"name": "main", "started": True, "ready": False}
@@ -23,11 +23,11 @@ PODS: dict[str, dict[str, Any]] = {
     "unscheduled": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
     "gated": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]},
 }
-"""What a pod may be like."""
+"""State -> the status of a pod in it."""
 
 
 def up(manifest: dict[str, Any]) -> Toy:
-    """A cluster in which the set has been up for a while."""
+    """A cluster in which the set has been running for a minute."""
     toy = Toy()
     toy.put(manifest)
     toy.settle()
@@ -35,40 +35,40 @@ def up(manifest: dict[str, Any]) -> Toy:
     return toy
 
 
-def be(toy: Toy, prefix: str, *how: str) -> None:
-    """The pods of that prefix are now like this, one after the other; `going` is a ready one that is being deleted."""
+def set_pods(toy: Toy, prefix: str, *states: str) -> None:
+    """Put the pods with that prefix, in the order of their names, into these states; `terminating` is a ready pod that is being deleted."""
     pods = [pod for pod in toy.pods() if pod.name.startswith(prefix)]
-    for pod, state in zip(pods, how, strict=True):
+    for pod, state in zip(pods, states, strict=True):
         toy.objects[pod] = {**toy.objects[pod], "status": {}}
-        toy.write(pod, {"status": PODS["ready" if state == "going" else state]})
-        if state == "going":
+        toy.write(pod, {"status": PODS["ready" if state == "terminating" else state]})
+        if state == "terminating":
             toy.delete(pod)
 
 
 def edit(toy: Toy, id: ResourceId, **spec: Any) -> None:
-    """Somebody changes the spec of an object."""
+    """Change the spec of an object as a user does."""
     generation = toy.objects[id]["metadata"]["generation"] + 1
     toy.write(id, {"spec": spec, "metadata": {"generation": generation}})
 
 
-def wanted(toy: Toy, kind: Kind, name: str) -> dict[str, Any]:
-    """What an object should say of itself now; what is to be written now bears the time."""
+def desired_status(toy: Toy, kind: Kind, name: str) -> dict[str, Any]:
+    """The status that an object should have now, with the current time in place of the marker for it."""
     (observed,) = toy.world().roots
-    resources = BLUEPRINTS[0].desire(observed, toy.now, SETUP, Memo()).graph.resources
-    said: dict[str, Any] = dict(stamp(resources[kind.id("default", name)].status or {}, toy.stamp()))
-    return said
+    resources = BLUEPRINTS[0].desire(observed, toy.now, CONFIGURATION, Memo()).graph.resources
+    status: dict[str, Any] = dict(stamp(resources[kind.id("default", name)].status or {}, toy.stamp()))
+    return status
 
 
-def told(toy: Toy, kind: Kind, name: str) -> dict[str, Any]:
-    """What an object says of itself."""
+def live_status(toy: Toy, kind: Kind, name: str) -> dict[str, Any]:
+    """The status that an object has."""
     return dict(toy.objects[kind.id("default", name)].get("status") or {})
 
 
 def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     """Type -> status, reason, message."""
-    return {one["type"]: (one["status"], one["reason"], one["message"]) for one in status.get("conditions", ())}
+    return {entry["type"]: (entry["status"], entry["reason"], entry["message"]) for entry in status.get("conditions", ())}
 
 
 def since(status: dict[str, Any], type: str) -> str:
-    """When the answer of a condition last changed."""
-    return next(str(one["lastTransitionTime"]) for one in status["conditions"] if one["type"] == type)
+    """When the status of a condition last changed."""
+    return next(str(entry["lastTransitionTime"]) for entry in status["conditions"] if entry["type"] == type)

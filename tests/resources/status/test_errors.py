@@ -1,4 +1,4 @@
-"""What an object tells of what could not be done for it: by which code, since when, and when it says nothing."""
+"""`lastErrors`: which failed calls an object reports, with which code and time, and when the field stays as it is."""
 
 from collections.abc import Iterable
 
@@ -29,23 +29,23 @@ NO = Forbidden("no")
 
 
 def failed(operations: Iterable[Operation]) -> list[FailedCall]:
-    """All of it was refused."""
+    """All these operations were refused."""
     return [failed_call(operation, NO, START) for operation in operations]
 
 
 def bringing_up() -> Toy:
-    """A cluster in which all that is planned is to make things."""
+    """A cluster in which everything has to be created."""
     toy = Toy()
     toy.put(DEMO)
     return toy
 
 
-def codes(said: Body) -> set[str]:
-    """The codes that are told."""
-    return {entry["code"] for entry in said["lastErrors"]}
+def codes(status: Body) -> set[str]:
+    """The reported codes."""
+    return {entry["code"] for entry in status["lastErrors"]}
 
 
-def test_what_could_not_be_made_is_told_by_the_code_of_its_sort() -> None:
+def test_a_failed_creation_is_reported_with_the_code_of_its_kind() -> None:
     (plan,) = bringing_up().plans()
     failed_calls = failed(plan.operations)
 
@@ -65,23 +65,23 @@ def test_what_could_not_be_made_is_told_by_the_code_of_its_sort() -> None:
     assert codes(errors.of(CLIQUE, failed_calls, {})) == {"ERR_CREATE_POD", "ERR_SYNC_PCLQ_RESOURCE_CLAIM"}
 
 
-def test_what_could_not_be_taken_away_is_told_as_a_delete() -> None:
+def test_a_failed_deletion_is_reported_as_a_delete() -> None:
     toy = Toy()
     toy.put(podcliqueset("demo", clique("a", 2)))
     toy.settle()
     toy.write(CLIQUE, {"spec": {"replicas": 1}})
     (plan,) = toy.plans()
-    going = [operation for operation in plan.operations if operation.verb is Verb.DELETE]
+    deletions = [operation for operation in plan.operations if operation.verb is Verb.DELETE]
 
-    (entry,) = errors.of(CLIQUE, failed(going), {})["lastErrors"]
+    (entry,) = errors.of(CLIQUE, failed(deletions), {})["lastErrors"]
     assert entry == {
         "code": "ERR_DELETE_POD",
-        "description": f"failed to sync Pod: [Operation: Delete, Code: ERR_DELETE_POD] message: delete {going[0].id}, cause: no",
+        "description": f"failed to sync Pod: [Operation: Delete, Code: ERR_DELETE_POD] message: delete {deletions[0].id}, cause: no",
         "observedAt": "2026-01-01T00:00:00Z",
     }
 
 
-def test_an_error_that_is_told_already_keeps_its_time_and_another_gets_its_own() -> None:
+def test_a_known_error_keeps_its_time_and_another_one_gets_its_own() -> None:
     (plan,) = bringing_up().plans()
     failed_calls = failed(operation for operation in plan.operations if operation.id.kind == "Pod")
     (entry,) = errors.of(CLIQUE, failed_calls, {})["lastErrors"]
@@ -91,7 +91,7 @@ def test_an_error_that_is_told_already_keeps_its_time_and_another_gets_its_own()
     assert errors.of(CLIQUE, failed_calls, {"lastErrors": [{**known, "description": "something else"}]}) == {"lastErrors": [entry]}
 
 
-def test_nothing_is_said_by_who_has_tried_nothing() -> None:
+def test_the_field_stays_as_it_is_until_the_calls_have_been_made() -> None:
     (plan,) = bringing_up().plans()
     untried = [failed_call(operation, None, START) for operation in plan.operations]
 
@@ -99,11 +99,11 @@ def test_nothing_is_said_by_who_has_tried_nothing() -> None:
     assert errors.of(CLIQUE, untried, {}) == {}
 
 
-def test_when_all_has_gone_well_the_field_is_taken_away() -> None:
+def test_the_field_is_removed_when_no_call_failed() -> None:
     assert errors.of(CLIQUE, (), {}) == {"lastErrors": None}
 
 
-def test_what_is_done_to_a_set_itself_and_troubles_of_others_are_not_told() -> None:
+def test_failed_calls_for_the_set_itself_and_for_children_of_others_are_not_reported() -> None:
     (plan,) = bringing_up().plans()
     own = [operation for operation in plan.operations if operation.id == SET]
     pods = [operation for operation in plan.operations if operation.id.kind == "Pod"]
@@ -112,12 +112,12 @@ def test_what_is_done_to_a_set_itself_and_troubles_of_others_are_not_told() -> N
     assert errors.of(SET, failed([*own, *pods]), {}) == {"lastErrors": None}
 
 
-def test_never_more_than_twenty_and_none_longer_than_a_kilobyte() -> None:
+def test_at_most_twenty_errors_of_a_kilobyte_each_are_reported() -> None:
     toy = Toy()
     toy.put(podcliqueset("demo", clique("a", 50)))
     (plan,) = toy.plans()
     failed_calls = [failed_call(operation, Forbidden("x" * 5000), START) for operation in plan.operations]
 
-    told = errors.of(CLIQUE, failed_calls, {})["lastErrors"]
-    assert len(told) == errors.MOST
-    assert max(len(entry["description"]) for entry in told) == errors.LONGEST
+    entries = errors.of(CLIQUE, failed_calls, {})["lastErrors"]
+    assert len(entries) == errors.MAX_ERRORS
+    assert max(len(entry["description"]) for entry in entries) == errors.MAX_DESCRIPTION

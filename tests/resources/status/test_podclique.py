@@ -1,4 +1,4 @@
-"""What a clique says of itself, row by row."""
+"""The status of a PodClique, field by field."""
 
 from datetime import timedelta
 
@@ -7,7 +7,7 @@ import pytest
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy
-from tests.resources.status.states import ROOT, be, conditions, edit, since, told, up, wanted
+from tests.resources.status.states import ROOT, conditions, desired_status, edit, live_status, set_pods, since, up
 
 NAME = "demo-0-a"
 CLIQUE = kinds.PODCLIQUE.id("default", NAME)
@@ -15,7 +15,7 @@ THREE = podcliqueset("demo", clique("a", 3, minAvailable=2))
 
 
 def scheduled(found: int) -> tuple[str, str, str]:
-    """The condition PodCliqueScheduled of two that must be."""
+    """The condition PodCliqueScheduled for minAvailable 2."""
     if found < 2:
         return "False", "InsufficientScheduledPods", f"Insufficient scheduled pods. expected at least: 2, found: {found}"
     return "True", "SufficientScheduledPods", f"Sufficient scheduled pods found. expected at least: 2, found: {found}"
@@ -45,30 +45,30 @@ def enough(found: int) -> tuple[str, str, str]:
         (("ready", "crashed", "crashed"), 3, 1, 3, 0, few(1)),
         (("ready", "unready", "crashed"), 3, 1, 3, 0, few(1)),
         (("ready", "unready", "unscheduled"), 3, 1, 2, 0, few(1)),
-        (("going", "ready", "ready"), 2, 3, 3, 0, enough(3)),
-        (("going", "going", "going"), 0, 3, 3, 0, enough(3)),
+        (("terminating", "ready", "ready"), 2, 3, 3, 0, enough(3)),
+        (("terminating", "terminating", "terminating"), 0, 3, 3, 0, enough(3)),
     ],
 )
-def test_pods_are_counted_and_judged(
+def test_pods_are_counted_and_compared_with_the_minimum(
     pods: tuple[str, ...], replicas: int, ready: int, has_node: int, gated: int, breached: tuple[str, str, str]
 ) -> None:
     toy = up(THREE)
-    be(toy, NAME, *pods)
+    set_pods(toy, NAME, *pods)
 
-    status = wanted(toy, kinds.PODCLIQUE, NAME)
+    status = desired_status(toy, kinds.PODCLIQUE, NAME)
     counted = [status[key] for key in ("replicas", "readyReplicas", "scheduledReplicas", "scheduleGatedReplicas", "updatedReplicas")]
     assert counted == [replicas, ready, has_node, gated, 3]
     assert conditions(status) == {"PodCliqueScheduled": scheduled(has_node), "MinAvailableBreached": breached}
-    assert all("observedGeneration" not in one for one in status["conditions"])
+    assert all("observedGeneration" not in condition for condition in status["conditions"])
 
 
-def test_soon_after_its_bring_up_it_says_all_that_is_promised() -> None:
+def test_a_ready_clique_has_all_fields() -> None:
     toy = up(podcliqueset("demo", clique("a")))
-    status = told(toy, kinds.PODCLIQUE, NAME)
-    generation = told(toy, kinds.PODCLIQUESET, "demo")["currentGenerationHash"]
+    status = live_status(toy, kinds.PODCLIQUE, NAME)
+    generation = live_status(toy, kinds.PODCLIQUESET, "demo")["currentGenerationHash"]
     hash = toy.objects[CLIQUE]["metadata"]["labels"]["grove.io/pod-template-hash"]
     progress = status.pop("updateProgress")
-    found = conditions(status)
+    its_conditions = conditions(status)
     del status["conditions"]
 
     assert status == {
@@ -85,7 +85,7 @@ def test_soon_after_its_bring_up_it_says_all_that_is_promised() -> None:
     assert progress["updateStartedAt"] == progress["updateEndedAt"]
     assert (progress["podCliqueSetGenerationHash"], progress["podTemplateHash"]) == (generation, hash)
     assert progress.keys() == {"updateStartedAt", "updateEndedAt", "podCliqueSetGenerationHash", "podTemplateHash"}
-    assert found == {
+    assert its_conditions == {
         "PodCliqueScheduled": ("True", "SufficientScheduledPods", "Sufficient scheduled pods found. expected at least: 1, found: 1"),
         "MinAvailableBreached": (
             "False",
@@ -95,98 +95,98 @@ def test_soon_after_its_bring_up_it_says_all_that_is_promised() -> None:
     }
 
 
-def test_nothing_is_judged_before_all_its_pods_exist() -> None:
+def test_there_are_no_conditions_before_all_its_pods_exist() -> None:
     toy = Toy()
     toy.put(THREE)
     (plan,) = toy.plans()
     toy.apply([operation for operation in plan.operations if operation.id.kind != "Pod"])
 
-    status = wanted(toy, kinds.PODCLIQUE, NAME)
+    status = desired_status(toy, kinds.PODCLIQUE, NAME)
     assert "observedGeneration" not in status
     assert "conditions" not in status
 
 
-def test_a_gate_of_ours_keeps_a_generation_from_being_observed() -> None:
+def test_the_generation_is_not_observed_while_a_pod_is_gated() -> None:
     toy = Toy()
     toy.put(podcliqueset("demo", clique("a"), groups=(group("g", "a", replicas=2),)))
     for _ in range(2):
         (plan,) = toy.plans()
         toy.apply(plan.operations)
 
-    assert "observedGeneration" in wanted(toy, kinds.PODCLIQUE, "demo-0-g-0-a")
-    assert "observedGeneration" not in wanted(toy, kinds.PODCLIQUE, "demo-0-g-1-a")
+    assert "observedGeneration" in desired_status(toy, kinds.PODCLIQUE, "demo-0-g-0-a")
+    assert "observedGeneration" not in desired_status(toy, kinds.PODCLIQUE, "demo-0-g-1-a")
 
 
-def test_its_generation_is_observed_once_it_is_followed() -> None:
+def test_the_generation_is_observed_once_the_replicas_follow_it() -> None:
     toy = up(THREE)
     edit(toy, CLIQUE, replicas=4)
 
-    assert "observedGeneration" not in wanted(toy, kinds.PODCLIQUE, NAME)
-    assert told(toy, kinds.PODCLIQUE, NAME)["observedGeneration"] == 1
+    assert "observedGeneration" not in desired_status(toy, kinds.PODCLIQUE, NAME)
+    assert live_status(toy, kinds.PODCLIQUE, NAME)["observedGeneration"] == 1
     toy.settle()
-    assert told(toy, kinds.PODCLIQUE, NAME)["observedGeneration"] == 2
+    assert live_status(toy, kinds.PODCLIQUE, NAME)["observedGeneration"] == 2
 
 
-def test_members_of_a_group_offer_no_selector_and_show_no_progress() -> None:
+def test_members_of_a_group_have_no_selector_and_no_update_progress() -> None:
     toy = up(podcliqueset("demo", clique("a"), groups=(group("g", "a"),)))
 
-    assert told(toy, kinds.PODCLIQUE, "demo-0-g-0-a").keys().isdisjoint({"hpaPodSelector", "updateProgress"})
+    assert live_status(toy, kinds.PODCLIQUE, "demo-0-g-0-a").keys().isdisjoint({"hpaPodSelector", "updateProgress"})
 
 
-def test_an_onset_stays_until_the_answer_flips() -> None:
+def test_a_transition_time_stays_until_the_status_of_the_condition_changes() -> None:
     toy = up(THREE)
-    be(toy, NAME, "ready", "crashed", "crashed")
+    set_pods(toy, NAME, "ready", "crashed", "crashed")
     toy.apply(toy.plans()[0].operations)
     onset = toy.stamp()
     toy.now += timedelta(seconds=30)
-    be(toy, NAME, "unready", "crashed", "crashed")
+    set_pods(toy, NAME, "unready", "crashed", "crashed")
 
-    status = wanted(toy, kinds.PODCLIQUE, NAME)
+    status = desired_status(toy, kinds.PODCLIQUE, NAME)
     assert conditions(status)["MinAvailableBreached"] == few(0)
     assert since(status, "MinAvailableBreached") == onset
-    be(toy, NAME, "ready", "ready", "crashed")
-    assert since(wanted(toy, kinds.PODCLIQUE, NAME), "MinAvailableBreached") == toy.stamp()
+    set_pods(toy, NAME, "ready", "ready", "crashed")
+    assert since(desired_status(toy, kinds.PODCLIQUE, NAME), "MinAvailableBreached") == toy.stamp()
 
 
-def test_how_it_began_is_told_as_of_its_creation() -> None:
+def test_the_first_conditions_bear_the_time_of_its_creation() -> None:
     toy = Toy()
     toy.put(THREE)
     toy.apply(toy.plans()[0].operations)
     toy.now += timedelta(minutes=3)
 
-    status = wanted(toy, kinds.PODCLIQUE, NAME)
+    status = desired_status(toy, kinds.PODCLIQUE, NAME)
     assert conditions(status)["MinAvailableBreached"] == unscheduled(0)
     assert since(status, "MinAvailableBreached") == toy.objects[CLIQUE]["metadata"]["creationTimestamp"]
 
 
-def test_during_its_update_it_is_not_judged_and_keeps_its_old_hashes() -> None:
+def test_during_its_update_the_breach_is_unknown_and_the_hashes_stay() -> None:
     toy = up(THREE)
-    before = told(toy, kinds.PODCLIQUE, NAME)
+    before = live_status(toy, kinds.PODCLIQUE, NAME)
     edit(toy, ROOT, template={"cliques": [clique("a", 3, minAvailable=2, labels={"now": "other"})]})
     toy.apply(toy.plans()[0].operations)
 
-    status = wanted(toy, kinds.PODCLIQUE, NAME)
+    status = desired_status(toy, kinds.PODCLIQUE, NAME)
     assert conditions(status)["MinAvailableBreached"] == ("Unknown", "UpdateInProgress", "Update is in progress")
     assert status.keys().isdisjoint({"currentPodTemplateHash", "currentPodCliqueSetGenerationHash"})
     toy.settle()
-    after = told(toy, kinds.PODCLIQUE, NAME)
+    after = live_status(toy, kinds.PODCLIQUE, NAME)
     assert after["currentPodTemplateHash"] == after["updateProgress"]["podTemplateHash"] != before["currentPodTemplateHash"]
     assert after["currentPodCliqueSetGenerationHash"] != before["currentPodCliqueSetGenerationHash"]
 
 
-def test_on_delete_a_clique_is_updated_when_its_user_has_replaced_every_pod() -> None:
+def test_with_on_delete_a_clique_is_updated_when_its_user_has_replaced_every_pod() -> None:
     manifest = podcliqueset("demo", clique("a", 2, minAvailable=1))
     manifest["spec"]["updateStrategy"] = {"type": "OnDelete"}
     toy = up(manifest)
     old = toy.pods()
     edit(toy, ROOT, template={"cliques": [clique("a", 2, minAvailable=1, labels={"now": "other"})]})
     toy.settle()
-    assert told(toy, kinds.PODCLIQUE, NAME)["updatedReplicas"] == 0
+    assert live_status(toy, kinds.PODCLIQUE, NAME)["updatedReplicas"] == 0
 
     updated = []
     for pod in old:
         toy.delete(pod)
         toy.settle()
-        status = told(toy, kinds.PODCLIQUESET, "demo")
-        updated.append((told(toy, kinds.PODCLIQUE, NAME)["updatedReplicas"], status["updatedReplicas"]))
+        status = live_status(toy, kinds.PODCLIQUESET, "demo")
+        updated.append((live_status(toy, kinds.PODCLIQUE, NAME)["updatedReplicas"], status["updatedReplicas"]))
     assert updated == [(1, 0), (2, 1)]

@@ -1,4 +1,4 @@
-"""What a set says of itself, row by row; and that nobody writes a state that says what is said already."""
+"""The status of a PodCliqueSet, field by field; and that no unchanged status is written."""
 
 from collections import Counter
 from typing import Any
@@ -9,23 +9,23 @@ from engine.verb import Verb
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy
-from tests.resources.status.states import ROOT, be, conditions, edit, told, up, wanted
+from tests.resources.status.states import ROOT, conditions, desired_status, edit, live_status, set_pods, up
 
 
 def demo(replicas: int = 2) -> dict[str, Any]:
-    """A clique that stands alone, and a group of two."""
+    """A standalone clique, and a scaling group with two replicas."""
     cliques = [clique("a", 2, minAvailable=1), clique("b")]
     return podcliqueset("demo", *cliques, groups=(group("g", "b", replicas=2),), replicas=replicas)
 
 
-def said(toy: Toy) -> dict[str, Any]:
-    """What the set should say of itself now."""
-    return wanted(toy, kinds.PODCLIQUESET, "demo")
+def set_status(toy: Toy) -> dict[str, Any]:
+    """The status that the set should have now."""
+    return desired_status(toy, kinds.PODCLIQUESET, "demo")
 
 
-def test_soon_after_its_bring_up_it_says_all_that_is_promised() -> None:
+def test_a_ready_set_has_all_fields() -> None:
     toy = up(demo(1))
-    status = told(toy, kinds.PODCLIQUESET, "demo")
+    status = live_status(toy, kinds.PODCLIQUESET, "demo")
     assert status.pop("currentGenerationHash").startswith("v1-")
 
     assert status == {
@@ -45,42 +45,42 @@ def test_soon_after_its_bring_up_it_says_all_that_is_promised() -> None:
         ("demo-0-a", ("crashed", "crashed"), 1),
         ("demo-0-g-0-b", ("crashed",), 2),
         ("demo-0-g", ("crashed", "crashed"), 1),
-        ("demo-0-a", ("going", "going"), 2),
+        ("demo-0-a", ("terminating", "terminating"), 2),
     ],
 )
 def test_a_replica_is_available_while_its_cliques_and_groups_keep_their_minimum(prefix: str, pods: tuple[str, ...], available: int) -> None:
     toy = up(demo())
-    be(toy, prefix, *pods)
+    set_pods(toy, prefix, *pods)
 
-    status = said(toy)
+    status = set_status(toy)
     assert [status[key] for key in ("replicas", "availableReplicas", "updatedReplicas")] == [2, available, available]
 
 
-def test_a_replica_of_which_a_clique_or_a_group_goes_is_not_available() -> None:
+def test_a_replica_with_a_terminating_clique_or_group_is_not_available() -> None:
     for id in (kinds.PODCLIQUE.id("default", "demo-0-a"), kinds.SCALING_GROUP.id("default", "demo-0-g")):
         toy = up(demo())
         toy.delete(id)
 
-        assert said(toy)["availableReplicas"] == 1
+        assert set_status(toy)["availableReplicas"] == 1
 
 
-def test_its_replicas_are_those_asked_for_and_its_generation_is_observed_once_all_is_there_or_gone() -> None:
+def test_the_generation_is_observed_once_all_replicas_exist_or_are_gone() -> None:
     toy = up(demo())
     for replicas in (3, 1):
         edit(toy, ROOT, replicas=replicas)
-        status = said(toy)
+        status = set_status(toy)
         assert status["replicas"] == replicas
         assert "observedGeneration" not in status
         toy.settle()
-        assert told(toy, kinds.PODCLIQUESET, "demo")["observedGeneration"] == toy.objects[ROOT]["metadata"]["generation"]
+        assert live_status(toy, kinds.PODCLIQUESET, "demo")["observedGeneration"] == toy.objects[ROOT]["metadata"]["generation"]
 
 
-def test_an_edit_of_the_template_starts_a_progress_that_ends_with_the_last_replica() -> None:
+def test_a_change_of_the_template_begins_an_update_that_ends_with_the_last_replica() -> None:
     toy = up(demo())
-    before = told(toy, kinds.PODCLIQUESET, "demo")
+    before = live_status(toy, kinds.PODCLIQUESET, "demo")
     edit(toy, ROOT, template={"cliques": [clique("a", 2, minAvailable=1, labels={"now": "other"}), clique("b")]})
 
-    status = said(toy)
+    status = set_status(toy)
     started = toy.stamp()
     assert status["currentGenerationHash"] != before["currentGenerationHash"]
     assert status["updatedReplicas"] == 0
@@ -93,7 +93,7 @@ def test_an_edit_of_the_template_starts_a_progress_that_ends_with_the_last_repli
         "currentlyUpdating": [{"replicaIndex": 0, "updateStartedAt": started}],
     }
     toy.settle()
-    status = told(toy, kinds.PODCLIQUESET, "demo")
+    status = live_status(toy, kinds.PODCLIQUESET, "demo")
     progress = status["updateProgress"]
     assert status["updatedReplicas"] == 2
     assert (progress["updateStartedAt"], progress["updatedPodCliquesCount"]) == (started, 2)
@@ -101,30 +101,47 @@ def test_an_edit_of_the_template_starts_a_progress_that_ends_with_the_last_repli
     assert "currentlyUpdating" not in progress
 
 
-def test_on_delete_the_progress_has_ended_as_it_begins() -> None:
+def test_the_replica_whose_new_pods_are_not_ready_is_the_one_being_updated() -> None:
+    toy = up(podcliqueset("demo", clique("a"), replicas=2))
+    edit(toy, ROOT, template={"cliques": [clique("a", labels={"now": "other"})]})
+    updating = []
+    for ready in (0, 0, 1, 1, 1, 2, 2):
+        for plan in toy.plans():
+            toy.apply(plan.operations)
+        for pod in toy.pods():
+            if toy.objects[pod]["metadata"].get("deletionTimestamp"):
+                del toy.objects[pod]
+        for index in range(ready):
+            set_pods(toy, f"demo-{index}-a", "ready")
+        updating.append([entry["replicaIndex"] for entry in set_status(toy)["updateProgress"]["currentlyUpdating"] or ()])
+
+    assert updating == [[0], [0], [1], [1], [1], [], []]
+
+
+def test_with_on_delete_an_update_ends_when_it_begins() -> None:
     manifest = demo(1)
     manifest["spec"]["updateStrategy"] = {"type": "OnDelete"}
     toy = up(manifest)
     edit(toy, ROOT, template={"cliques": [clique("a", 2, minAvailable=1, labels={"now": "other"}), clique("b")]})
 
-    progress = said(toy)["updateProgress"]
+    progress = set_status(toy)["updateProgress"]
     assert progress["updateStartedAt"] == progress["updateEndedAt"] == toy.stamp()
 
 
-def test_conditions_of_others_stay() -> None:
+def test_foreign_conditions_stay() -> None:
     toy = up(demo(1))
     theirs = {"type": "Blessed", "status": "True", "reason": "Luck", "message": "", "lastTransitionTime": toy.stamp()}
     for kind, name in ((kinds.PODCLIQUE, "demo-0-a"), (kinds.SCALING_GROUP, "demo-0-g"), (kinds.PODCLIQUESET, "demo")):
-        there = told(toy, kind, name).get("conditions", [])
-        toy.write(kind.id("default", name), {"status": {"conditions": [theirs, *there]}})
+        ours = live_status(toy, kind, name).get("conditions", [])
+        toy.write(kind.id("default", name), {"status": {"conditions": [theirs, *ours]}})
 
-        assert "Blessed" in conditions(wanted(toy, kind, name))
+        assert "Blessed" in conditions(desired_status(toy, kind, name))
     assert [plan.operations for plan in toy.plans()] == [()]
 
 
-def test_a_state_is_written_only_when_it_says_something_else() -> None:
+def test_a_status_is_written_only_when_it_changes() -> None:
     toy = up(demo())
-    be(toy, "demo-1-a", "ready", "crashed")
+    set_pods(toy, "demo-1-a", "ready", "crashed")
     writes: Counter[str] = Counter()
     for _ in range(4):
         for plan in toy.plans():

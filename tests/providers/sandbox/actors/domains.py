@@ -1,4 +1,4 @@
-"""ComputeDomains and the pods in them, as tests of the driver put them into a cluster by hand."""
+"""ComputeDomains and pods in them, for tests of the driver."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -6,19 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 from engine.ids import Kind
-from providers.sandbox.actors.settings import PARTS, Driver, Settings
+from providers.sandbox.actors.options import PARTS, ActorOptions, DriverOptions
 from providers.sandbox.installation.installation import NAMESPACE_OF_DRIVER
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DOMAIN
 from resources.base.kinds import EVENT, NODE, POD, RESOURCE_CLAIM
 from tests.providers.sandbox.actors.manifests import pod
-from tests.providers.sandbox.actors.stage import Stage, playing
+from tests.providers.sandbox.actors.stage import Stage, running
 
 OTHERS = ("scheduler", "kubelet", "garbage", "claims", "namespace", "token")
 """Every actor that a domain needs besides the driver."""
 EVERYBODY = (*OTHERS, "driver")
-NODES = Settings(nodes=3)
-CONTROLLER = replace(NODES, driver=Driver(parts=frozenset({"controller"})))
-NO_CONTROLLER = replace(NODES, driver=Driver(parts=PARTS - {"controller"}))
+NODES = ActorOptions(nodes=3)
+CONTROLLER = replace(NODES, driver=DriverOptions(parts=frozenset({"controller"})))
+NO_CONTROLLER = replace(NODES, driver=DriverOptions(parts=PARTS - {"controller"}))
 
 
 def domain(name: str, *, template: str = "", nodes: int = 0, finalizers: tuple[str, ...] = (), namespace: str = "ml") -> dict[str, Any]:
@@ -37,7 +37,7 @@ def member(name: str, template: str, **more: Any) -> dict[str, Any]:
 
 
 class Domains:
-    """What tests of the driver do to a cluster and ask of it."""
+    """What tests of the driver do with a cluster."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -100,8 +100,8 @@ class Domains:
 
 
 @asynccontextmanager
-async def serving(*actors: str, settings: Settings = NODES) -> AsyncGenerator[tuple[Stage, Domains]]:
+async def serving(*actors: str, options: ActorOptions = NODES) -> AsyncGenerator[tuple[Stage, Domains]]:
     """A cluster in which these actors play; everybody unless some are named."""
-    async with playing(*(actors or EVERYBODY), settings=settings) as stage:
+    async with running(*(actors or EVERYBODY), options=options) as stage:
         await stage.turn(1)
         yield stage, Domains(stage)

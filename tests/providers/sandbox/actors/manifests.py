@@ -1,4 +1,4 @@
-"""What the tests of the actors put into a cluster."""
+"""Manifests for the tests of the actors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

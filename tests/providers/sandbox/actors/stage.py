@@ -1,4 +1,4 @@
-"""A sandbox with some of its actors at work, on a clock that is turned by hand."""
+"""A sandbox with some of its actors, on a virtual clock."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from engine import conditions
 from engine.errors import NotFound
 from engine.ids import Kind
 from engine.runtime.client import Client
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
@@ -19,14 +19,14 @@ from providers.sandbox.registry import run_actors
 from resources.base.kinds import CRD, KINDS, NAMESPACE, POD
 from resources.schema.crds import crds
 
-USUAL = Settings()
+USUAL = ActorOptions()
 
 BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a test does to the cluster and asks of it. Everything is in namespace `ml` unless it says otherwise."""
+    """What tests do with the cluster. Everything is in namespace `ml` unless stated otherwise."""
 
     client: Client
     clock: VirtualClock
@@ -34,7 +34,7 @@ class Stage:
     api: Api
 
     async def create(self, *bodies: Mapping[str, Any]) -> dict[str, Any]:
-        """Create these in order; the last one as it came back."""
+        """Create these in order, and return the last one."""
         made: dict[str, Any] = {}
         for body in bodies:
             kind = BY_NAME[body["kind"]]
@@ -42,22 +42,22 @@ class Stage:
         return made
 
     async def get(self, kind: Kind, name: str) -> dict[str, Any] | None:
-        """The object, if it is there."""
+        """The object; None if there is none."""
         try:
             return await self.client.get(kind, "ml" if kind.namespaced else "", name)
         except NotFound:
             return None
 
     async def names(self, kind: Kind) -> set[str]:
-        """What there is of a kind."""
+        """The names of all objects of a kind."""
         return {body["metadata"]["name"] for body in (await self.client.list(kind, "ml" if kind.namespaced else "")).items}
 
     async def pod(self, name: str) -> dict[str, Any]:
-        """A pod that is there."""
+        """A pod. Raises `NotFound`."""
         return await self.client.get(POD, "ml", name)
 
     async def node_of(self, name: str) -> str:
-        """Where a pod is bound; empty: nowhere yet."""
+        """The node of a pod; empty: it is not bound."""
         return str((await self.pod(name))["spec"].get("nodeName", ""))
 
     async def condition(self, name: str, type: str) -> tuple[str, str, str]:
@@ -74,30 +74,30 @@ class Stage:
         await self.client.patch(kind, "ml", name, {"metadata": {"annotations": {key: value}}})
 
     async def turn(self, seconds: float = 1.0) -> None:
-        """Let time pass, and everything that has to happen in it."""
+        """Let time pass."""
         await self.clock.advance(seconds)
 
 
 @asynccontextmanager
-async def playing(
-    *actors: str, settings: Settings = USUAL, client: Callable[[Api], InProcessClient] = InProcessClient
+async def running(
+    *actors: str, options: ActorOptions = USUAL, client: Callable[[Api], InProcessClient] = InProcessClient
 ) -> AsyncGenerator[Stage]:
-    """A fresh cluster with namespace `ml` and the kinds of workloads, in which these actors play, through such a client."""
+    """A fresh cluster with namespace `ml` and our kinds, in which these actors run through such a client."""
     clock = VirtualClock()
     api = Api(clock, seed=1)
     stage = Stage(InProcessClient(api), clock, client(api), api)
     for definition in crds():
         await stage.client.create(CRD, "", definition)
     await stage.client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
-    async with on(stage, *actors, settings=settings):
+    async with on(stage, *actors, options=options):
         yield stage
 
 
 @asynccontextmanager
-async def on(stage: Stage, *actors: str, settings: Settings = USUAL) -> AsyncGenerator[None]:
-    """Let these actors play on a cluster that is there."""
+async def on(stage: Stage, *actors: str, options: ActorOptions = USUAL) -> AsyncGenerator[None]:
+    """Run these actors on an existing cluster."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_actors, stage.actors_client, stage.clock, actors, settings)
+        tasks.start_soon(run_actors, stage.actors_client, stage.clock, actors, options)
         await stage.turn(0)
         yield
         tasks.cancel_scope.cancel()

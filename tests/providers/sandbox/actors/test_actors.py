@@ -1,4 +1,4 @@
-"""All actors together: what holds of each of them holds of the whole."""
+"""All actors together."""
 
 import random
 from collections.abc import Mapping
@@ -8,17 +8,17 @@ import anyio.lowlevel
 import pytest
 
 from engine.errors import Conflict, ServerFault
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.registry import ACTORS
 from resources.base.kinds import POD, PODGANG
 from tests.providers.sandbox.actors.manifests import gang, pod
-from tests.providers.sandbox.actors.stage import Stage, on, playing
+from tests.providers.sandbox.actors.stage import Stage, on, running
 
 pytestmark = pytest.mark.anyio
 
-THREE_NODES = Settings(nodes=3)
+THREE_NODES = ActorOptions(nodes=3)
 GANGS = 6
 
 
@@ -48,8 +48,8 @@ async def taken(stage: Stage) -> Mapping[str, int]:
     return used
 
 
-class Untrusty(InProcessClient):
-    """A client that now and then is told of a conflict, or never told that its write has happened."""
+class UnreliableClient(InProcessClient):
+    """A client whose writes now and then fail with a conflict, or are done without an answer."""
 
     def __init__(self, api: Api, seed: int) -> None:
         super().__init__(api)
@@ -81,24 +81,24 @@ def test_the_names_are_the_closed_list_that_users_know() -> None:
     assert list(ACTORS) == ["scheduler", "kubelet", "garbage", "namespace", "token", "autoscaler", "claims", "driver"]
 
 
-async def test_once_everything_is_up_nobody_writes_and_nobody_even_waits_for_a_time() -> None:
-    async with playing(*ACTORS, settings=THREE_NODES) as stage:
+async def test_once_everything_is_up_no_actor_writes_and_none_sets_a_timer() -> None:
+    async with running(*ACTORS, options=THREE_NODES) as stage:
         await ask_for_gangs(stage, 3)
         await stage.turn(5)
         assert await unready(stage) == []
         before = (await stage.client.list(POD)).revision
 
-        with pytest.raises(TimeoutError, match="nobody waits for the clock"):
+        with pytest.raises(TimeoutError, match="no task waits for the clock"):
             await stage.clock.run_until(lambda: False)
         assert (await stage.client.list(POD)).revision == before
 
 
-async def test_actors_may_be_stopped_anywhere_and_the_end_is_the_same() -> None:
-    async with playing() as stage:
+async def test_actors_can_be_restarted_at_any_time_with_the_same_result() -> None:
+    async with running() as stage:
         await ask_for_gangs(stage, GANGS)
         for turns in range(1, 120):
             await play_for(stage, turns)
-        async with on(stage, *ACTORS, settings=THREE_NODES):
+        async with on(stage, *ACTORS, options=THREE_NODES):
             await stage.turn(5)
 
             assert await unready(stage) == []
@@ -106,8 +106,8 @@ async def test_actors_may_be_stopped_anywhere_and_the_end_is_the_same() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-async def test_lost_answers_and_conflicts_cost_time_and_nothing_else(seed: int) -> None:
-    async with playing(*ACTORS, settings=THREE_NODES, client=lambda api: Untrusty(api, seed)) as stage:
+async def test_lost_answers_and_conflicts_cost_time_only(seed: int) -> None:
+    async with running(*ACTORS, options=THREE_NODES, client=lambda api: UnreliableClient(api, seed)) as stage:
         await ask_for_gangs(stage, GANGS, gpus=1)
         await stage.turn(120)
         used = await taken(stage)
@@ -119,8 +119,8 @@ async def test_lost_answers_and_conflicts_cost_time_and_nothing_else(seed: int) 
         assert await stage.names(POD) == set()
 
 
-async def test_gangs_that_do_not_fit_at_once_get_their_turn_one_after_the_other() -> None:
-    async with playing(*ACTORS, settings=THREE_NODES) as stage:
+async def test_gangs_that_do_not_fit_at_once_run_one_after_the_other() -> None:
+    async with running(*ACTORS, options=THREE_NODES) as stage:
         await ask_for_gangs(stage, GANGS, gpus=4)
         served: list[str] = []
         for _ in range(GANGS):
@@ -140,7 +140,7 @@ async def test_gangs_that_do_not_fit_at_once_get_their_turn_one_after_the_other(
 
 async def test_the_same_story_gives_the_same_cluster() -> None:
     async def told() -> list[tuple[str, str, str]]:
-        async with playing(*ACTORS, settings=THREE_NODES) as stage:
+        async with running(*ACTORS, options=THREE_NODES) as stage:
             await ask_for_gangs(stage, GANGS)
             await stage.turn(5)
             pods = (await stage.client.list(POD, "ml")).items
@@ -149,11 +149,11 @@ async def test_the_same_story_gives_the_same_cluster() -> None:
     assert await told() == await told()
 
 
-async def play_for(stage: Stage, turns: int, settings: Settings = THREE_NODES) -> None:
+async def play_for(stage: Stage, turns: int, options: ActorOptions = THREE_NODES) -> None:
     """Let all actors play for so many turns of the loop, then stop them wherever they are."""
     async with anyio.create_task_group() as tasks:
         for actor in ACTORS.values():
-            tasks.start_soon(actor, stage.client, stage.clock, settings)
+            tasks.start_soon(actor, stage.client, stage.clock, options)
         for _ in range(turns):
             await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()

@@ -1,11 +1,11 @@
-"""Autoscaler: a knob in place of metrics."""
+"""Autoscaler: an annotation in place of metrics."""
 
 from typing import Any
 
 import pytest
 
 from resources.base.kinds import AUTOSCALER, PODCLIQUE
-from tests.providers.sandbox.actors.stage import Stage, playing
+from tests.providers.sandbox.actors.stage import Stage, running
 
 pytestmark = pytest.mark.anyio
 
@@ -28,8 +28,8 @@ async def replicas(stage: Stage) -> int:
     return int((await stage.client.get(PODCLIQUE, "ml", "workers"))["spec"]["replicas"])
 
 
-async def test_the_knob_scales_within_the_bounds() -> None:
-    async with playing("autoscaler") as stage:
+async def test_the_annotation_scales_within_the_bounds() -> None:
+    async with running("autoscaler") as stage:
         await stage.create(clique(2), scaler(1, 5))
         await stage.turn(0)
         assert await replicas(stage) == 2
@@ -44,8 +44,8 @@ async def test_the_knob_scales_within_the_bounds() -> None:
         assert (await stage.client.get(AUTOSCALER, "ml", "workers"))["status"]["desiredReplicas"] == 5
 
 
-async def test_without_a_knob_only_the_bounds_are_kept_even_when_somebody_else_scales() -> None:
-    async with playing("autoscaler") as stage:
+async def test_without_the_annotation_only_the_bounds_apply_also_when_another_writer_scales() -> None:
+    async with running("autoscaler") as stage:
         await stage.create(clique(1), scaler(2, 5))
         await stage.turn(0)
         assert await replicas(stage) == 2
@@ -55,8 +55,8 @@ async def test_without_a_knob_only_the_bounds_are_kept_even_when_somebody_else_s
         assert await replicas(stage) == 5
 
 
-async def test_a_target_at_zero_is_left_there() -> None:
-    async with playing("autoscaler") as stage:
+async def test_a_target_at_zero_is_not_scaled() -> None:
+    async with running("autoscaler") as stage:
         await stage.create(clique(1), scaler(2, 5))
         await stage.turn(0)
         await stage.client.patch(PODCLIQUE, "ml", "workers", {"spec": {"replicas": 0}}, subresource="scale")
@@ -65,12 +65,12 @@ async def test_a_target_at_zero_is_left_there() -> None:
         assert await replicas(stage) == 0
 
 
-async def test_a_target_that_is_not_there_is_said_and_found_when_it_comes() -> None:
-    async with playing("autoscaler") as stage:
+async def test_a_missing_target_is_reported_and_scaled_once_it_exists() -> None:
+    async with running("autoscaler") as stage:
         await stage.create(scaler(3, 5))
         await stage.turn(0)
         conditions = (await stage.client.get(AUTOSCALER, "ml", "workers"))["status"]["conditions"]
-        assert [one["message"] for one in conditions] == ["PodClique workers is not there"]
+        assert [one["message"] for one in conditions] == ["PodClique workers does not exist"]
 
         await stage.create(clique(1))
         await stage.turn(0)

@@ -1,19 +1,19 @@
-"""Claims: made for pods, allocated where they run, taken back when they are gone."""
+"""Claims: created for pods, allocated where they run, released after them."""
 
 from typing import Any
 
 import pytest
 
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from resources.base.kinds import EVENT, POD, RESOURCE_CLAIM
 from tests.providers.sandbox.actors.manifests import pod
-from tests.providers.sandbox.actors.stage import playing
+from tests.providers.sandbox.actors.stage import running
 
 pytestmark = pytest.mark.anyio
 
 SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": 2}}]}}
 ACTORS = ("claims", "kubelet", "garbage")
-ONE_NODE = Settings(nodes=1)
+ONE_NODE = ActorOptions(nodes=1)
 
 
 def template(name: str) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def user(name: str, *, of: str = "", like: str = "", **more: Any) -> dict[str, A
     return pod(name, resourceClaims=[asked], **more)
 
 
-async def test_a_claim_is_made_from_the_template_and_the_pod_is_told_its_name() -> None:
-    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+async def test_a_claim_is_created_from_the_template_and_named_in_the_pods_status() -> None:
+    async with running(*ACTORS, options=ONE_NODE) as stage:
         await stage.create(template("t"), user("p", like="t"))
         await stage.turn(0)
 
@@ -43,8 +43,8 @@ async def test_a_claim_is_made_from_the_template_and_the_pod_is_told_its_name() 
         assert "status" not in made or "allocation" not in made["status"]
 
 
-async def test_a_pod_that_is_there_before_its_template_is_tried_again_ever_more_slowly() -> None:
-    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+async def test_a_pod_whose_template_is_missing_is_retried_with_back_off() -> None:
+    async with running(*ACTORS, options=ONE_NODE) as stage:
         await stage.create(user("p", like="t"))
         await stage.turn(120)
         await stage.create(template("t"))
@@ -55,8 +55,8 @@ async def test_a_pod_that_is_there_before_its_template_is_tried_again_ever_more_
         assert len(await stage.names(RESOURCE_CLAIM)) == 1
 
 
-async def test_a_pod_whose_template_is_missing_says_so_and_is_tried_at_once_when_it_changes() -> None:
-    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+async def test_a_missing_template_is_a_warning_and_the_pod_is_retried_at_once_when_it_changes() -> None:
+    async with running(*ACTORS, options=ONE_NODE) as stage:
         await stage.create(user("p", like="t"))
         await stage.turn(700)
         (told,) = (await stage.client.list(EVENT, "ml")).items
@@ -70,8 +70,8 @@ async def test_a_pod_whose_template_is_missing_says_so_and_is_tried_at_once_when
         assert len(await stage.names(RESOURCE_CLAIM)) == 1
 
 
-async def test_claims_are_made_for_pods_that_are_gated_too() -> None:
-    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+async def test_claims_are_created_for_gated_pods_too() -> None:
+    async with running(*ACTORS, options=ONE_NODE) as stage:
         await stage.create(template("t"), user("p", like="t", schedulingGates=[{"name": "example.com/wait"}]))
         await stage.turn(0)
 
@@ -81,7 +81,7 @@ async def test_claims_are_made_for_pods_that_are_gated_too() -> None:
 async def test_both_parts_of_a_name_that_is_too_long_are_cut_in_proportion() -> None:
     pod_name, claim_name = "p" * 63, "c" * 21
     asked = [{"name": claim_name, "resourceClaimTemplateName": "t"}]
-    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+    async with running(*ACTORS, options=ONE_NODE) as stage:
         await stage.create(template("t"), pod(pod_name, resourceClaims=asked), user("p", like="t"))
         await stage.turn(0)
 
@@ -90,7 +90,7 @@ async def test_both_parts_of_a_name_that_is_too_long_are_cut_in_proportion() -> 
 
 
 async def test_a_claim_is_allocated_where_its_pod_runs_and_protected() -> None:
-    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+    async with running(*ACTORS, options=ONE_NODE) as stage:
         await stage.create(template("t"), user("p", like="t", node="node-0000"))
         await stage.turn(0)
 
@@ -101,8 +101,8 @@ async def test_a_claim_is_allocated_where_its_pod_runs_and_protected() -> None:
         assert made["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
 
 
-async def test_a_claim_made_for_a_pod_goes_with_it() -> None:
-    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+async def test_a_generated_claim_is_deleted_with_its_pod() -> None:
+    async with running(*ACTORS, options=ONE_NODE) as stage:
         await stage.create(template("t"), user("p", like="t", node="node-0000"))
         await stage.turn(0)
         await stage.client.delete(POD, "ml", "p")
@@ -111,8 +111,8 @@ async def test_a_claim_made_for_a_pod_goes_with_it() -> None:
         assert await stage.names(RESOURCE_CLAIM) == set()
 
 
-async def test_a_claim_made_for_a_pod_goes_when_the_pod_has_finished() -> None:
-    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+async def test_a_generated_claim_is_deleted_when_its_pod_has_finished() -> None:
+    async with running(*ACTORS, options=ONE_NODE) as stage:
         done = {"sandbox.grove.io/fail": "exit:0@5s"}
         await stage.create(template("t"), user("p", like="t", node="node-0000", restartPolicy="Never", annotations=done))
         await stage.turn(6)
@@ -121,8 +121,8 @@ async def test_a_claim_made_for_a_pod_goes_when_the_pod_has_finished() -> None:
         assert await stage.names(RESOURCE_CLAIM) == set()
 
 
-async def test_a_shared_claim_is_reserved_for_all_its_users_and_free_when_the_last_is_gone() -> None:
-    async with playing(*ACTORS, settings=ONE_NODE) as stage:
+async def test_a_shared_claim_is_reserved_for_all_its_pods_and_deallocated_after_the_last() -> None:
+    async with running(*ACTORS, options=ONE_NODE) as stage:
         await stage.create(claim("shared"), user("a", of="shared", node="node-0000"), user("b", of="shared", node="node-0000"))
         await stage.turn(0)
         held = await stage.client.get(RESOURCE_CLAIM, "ml", "shared")

@@ -1,4 +1,4 @@
-"""Garbage: what goes when owners go."""
+"""Garbage: which objects are deleted when owners are."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from engine.errors import NotFound
 from engine.ids import Kind
 from resources.base.kinds import PODCLIQUE
-from tests.providers.sandbox.actors.stage import Stage, on, playing
+from tests.providers.sandbox.actors.stage import Stage, on, running
 
 pytestmark = pytest.mark.anyio
 
@@ -35,8 +35,8 @@ async def made(stage: Stage, body: dict[str, Any]) -> dict[str, Any]:
     return {**await stage.client.create(CONFIG_MAP, "ml", body), "apiVersion": "v1", "kind": "ConfigMap"}
 
 
-async def test_what_an_owner_leaves_behind_goes_with_all_its_descendants() -> None:
-    async with playing("garbage") as stage:
+async def test_dependents_of_a_deleted_owner_are_deleted_with_all_descendants() -> None:
+    async with running("garbage") as stage:
         root = await made(stage, named("root"))
         child = await made(stage, named("child", root))
         await made(stage, named("grandchild", child))
@@ -48,8 +48,8 @@ async def test_what_an_owner_leaves_behind_goes_with_all_its_descendants() -> No
         assert await stage.names(CONFIG_MAP) == set()
 
 
-async def test_an_object_with_another_living_owner_stays_and_forgets_the_one_that_went() -> None:
-    async with playing("garbage") as stage:
+async def test_an_object_with_another_owner_stays_and_loses_the_reference_to_the_deleted_one() -> None:
+    async with running("garbage") as stage:
         one, two = await made(stage, named("one")), await made(stage, named("two"))
         await made(stage, named("shared", one, two))
         await stage.client.delete(CONFIG_MAP, "ml", "one")
@@ -59,8 +59,8 @@ async def test_an_object_with_another_living_owner_stays_and_forgets_the_one_tha
         assert [owner["name"] for owner in shared["metadata"]["ownerReferences"]] == ["two"]
 
 
-async def test_what_names_an_owner_that_never_was_or_has_a_successor_goes() -> None:
-    async with playing("garbage") as stage:
+async def test_an_object_whose_owner_never_existed_or_has_a_successor_is_deleted() -> None:
+    async with running("garbage") as stage:
         root = await made(stage, named("root"))
         stranger = {**root, "metadata": {"name": "root", "uid": "00000000-0000-0000-0000-000000000000"}}
         nobody = {**root, "metadata": {"name": "nobody", "uid": "11111111-1111-1111-1111-111111111111"}}
@@ -71,8 +71,8 @@ async def test_what_names_an_owner_that_never_was_or_has_a_successor_goes() -> N
         assert await stage.names(CONFIG_MAP) == {"root"}
 
 
-async def test_what_is_owned_by_a_kind_that_nobody_serves_stays() -> None:
-    async with playing("garbage") as stage:
+async def test_an_object_whose_owner_is_of_an_unserved_kind_stays() -> None:
+    async with running("garbage") as stage:
         unknown = {"apiVersion": "example.com/v1", "kind": "Unknown", "metadata": {"name": "u", "uid": "u-1"}}
         await made(stage, named("kept", unknown))
         await stage.turn(10)
@@ -80,8 +80,8 @@ async def test_what_is_owned_by_a_kind_that_nobody_serves_stays() -> None:
         assert await stage.names(CONFIG_MAP) == {"kept"}
 
 
-async def test_a_deletion_in_the_foreground_lets_the_owner_go_last() -> None:
-    async with playing("garbage") as stage:
+async def test_a_foreground_deletion_removes_the_owner_last() -> None:
+    async with running("garbage") as stage:
         root = await made(stage, named("root"))
         await made(stage, named("slow", root, finalizers=["example.com/keep"]))
         await made(stage, named("quick", root))
@@ -94,8 +94,8 @@ async def test_a_deletion_in_the_foreground_lets_the_owner_go_last() -> None:
         assert await stage.names(CONFIG_MAP) == set()
 
 
-async def test_a_deletion_in_the_foreground_does_not_wait_for_children_that_do_not_block() -> None:
-    async with playing("garbage") as stage:
+async def test_a_foreground_deletion_does_not_wait_for_dependents_that_do_not_block() -> None:
+    async with running("garbage") as stage:
         root = await made(stage, named("root"))
         await made(stage, named("slow", root, blocking=False, finalizers=["example.com/keep"]))
         await stage.client.delete(CONFIG_MAP, "ml", "root", propagation="Foreground")
@@ -104,8 +104,8 @@ async def test_a_deletion_in_the_foreground_does_not_wait_for_children_that_do_n
         assert await stage.names(CONFIG_MAP) == {"slow"}
 
 
-async def test_a_deletion_that_leaves_orphans_leaves_them_without_owner() -> None:
-    async with playing("garbage") as stage:
+async def test_orphaned_dependents_stay_without_the_owner_reference() -> None:
+    async with running("garbage") as stage:
         root = await made(stage, named("root"))
         await made(stage, named("child", root))
         await stage.client.delete(CONFIG_MAP, "ml", "root", propagation="Orphan")
@@ -116,7 +116,7 @@ async def test_a_deletion_that_leaves_orphans_leaves_them_without_owner() -> Non
 
 
 async def test_a_circle_of_owners_does_not_keep_itself_alive() -> None:
-    async with playing("garbage") as stage:
+    async with running("garbage") as stage:
         root = await made(stage, named("root"))
         child = await made(stage, named("child", root))
         reference = named("", child)["metadata"]["ownerReferences"]
@@ -127,8 +127,8 @@ async def test_a_circle_of_owners_does_not_keep_itself_alive() -> None:
         assert await stage.names(CONFIG_MAP) == set()
 
 
-async def test_custom_kinds_own_and_are_owned_like_all_others() -> None:
-    async with playing("garbage") as stage:
+async def test_custom_kinds_are_collected_like_all_others() -> None:
+    async with running("garbage") as stage:
         spec = {"roleName": "r", "replicas": 1, "podSpec": {"containers": [{"name": "c", "image": "i"}]}}
         body = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "metadata": {"name": "clique"}, "spec": spec}
         clique = await stage.client.create(PODCLIQUE, "ml", body)
@@ -139,8 +139,8 @@ async def test_custom_kinds_own_and_are_owned_like_all_others() -> None:
         assert await stage.names(CONFIG_MAP) == set()
 
 
-async def test_what_lost_its_owner_while_nobody_looked_is_found_at_the_next_start() -> None:
-    async with playing() as stage:
+async def test_objects_that_lost_their_owner_while_the_collector_was_down_are_deleted_after_a_restart() -> None:
+    async with running() as stage:
         root = await made(stage, named("root"))
         await made(stage, named("child", root))
         await stage.client.delete(CONFIG_MAP, "ml", "root")

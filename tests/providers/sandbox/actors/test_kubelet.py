@@ -1,17 +1,17 @@
-"""Kubelets: pods come to life, fail on request, and go when they are deleted."""
+"""Kubelet: pods start, fail as annotations say, and end when they are deleted."""
 
 import anyio
 import pytest
 
 from engine.errors import NotFound
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from resources.base.kinds import NODE, POD
 from tests.providers.sandbox.actors.manifests import node, pod
-from tests.providers.sandbox.actors.stage import Stage, on, playing
+from tests.providers.sandbox.actors.stage import Stage, on, running
 
 pytestmark = pytest.mark.anyio
 
-ONE_NODE = Settings(nodes=1)
+ONE_NODE = ActorOptions(nodes=1)
 FAIL = "sandbox.grove.io/fail"
 
 
@@ -19,9 +19,9 @@ async def phase(stage: Stage, name: str) -> str:
     return str((await stage.pod(name))["status"]["phase"])
 
 
-async def test_the_nodes_that_were_asked_for_are_registered_and_ready() -> None:
-    settings = Settings(nodes=3, capacity={"cpu": "4", "pods": "10"}, nodes_per_rack=2)
-    async with playing("kubelet", settings=settings) as stage:
+async def test_the_configured_nodes_are_registered_and_ready() -> None:
+    options = ActorOptions(nodes=3, capacity={"cpu": "4", "pods": "10"}, nodes_per_rack=2)
+    async with running("kubelet", options=options) as stage:
         nodes = {body["metadata"]["name"]: body for body in (await stage.client.list(NODE)).items}
 
         assert sorted(nodes) == ["node-0000", "node-0001", "node-0002"]
@@ -30,8 +30,8 @@ async def test_the_nodes_that_were_asked_for_are_registered_and_ready() -> None:
         assert nodes["node-0002"]["metadata"]["labels"]["topology.kubernetes.io/rack"] == "rack-1"
 
 
-async def test_a_node_that_is_said_to_be_unwell_is_made_ready_again() -> None:
-    async with playing("kubelet", settings=ONE_NODE) as stage:
+async def test_a_node_that_becomes_unready_is_made_ready_again() -> None:
+    async with running("kubelet", options=ONE_NODE) as stage:
         sick = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
         await stage.client.patch(NODE, "", "node-0000", {"status": {"conditions": [sick]}}, how="strategic", subresource="status")
         await stage.turn(0)
@@ -41,7 +41,7 @@ async def test_a_node_that_is_said_to_be_unwell_is_made_ready_again() -> None:
 
 
 async def test_a_bound_pod_becomes_ready_and_has_an_address_of_its_own() -> None:
-    async with playing("kubelet", settings=ONE_NODE) as stage:
+    async with running("kubelet", options=ONE_NODE) as stage:
         await stage.create(pod("a", node="node-0000"), pod("b", node="node-0000"))
         await stage.turn(0)
 
@@ -49,8 +49,8 @@ async def test_a_bound_pod_becomes_ready_and_has_an_address_of_its_own() -> None
         assert (await stage.pod("a"))["status"]["podIP"] != (await stage.pod("b"))["status"]["podIP"]
 
 
-async def test_an_unbound_pod_and_one_on_a_real_node_are_left_alone() -> None:
-    async with playing("kubelet", settings=ONE_NODE) as stage:
+async def test_unbound_pods_and_pods_on_real_nodes_are_not_touched() -> None:
+    async with running("kubelet", options=ONE_NODE) as stage:
         await stage.create(node("real"), pod("unbound"), pod("elsewhere", node="real"))
         await stage.turn(5)
 
@@ -59,7 +59,7 @@ async def test_an_unbound_pod_and_one_on_a_real_node_are_left_alone() -> None:
 
 
 async def test_readiness_is_delayed_by_annotation() -> None:
-    async with playing("kubelet", settings=ONE_NODE) as stage:
+    async with running("kubelet", options=ONE_NODE) as stage:
         await stage.create(pod("p", node="node-0000", annotations={"sandbox.grove.io/ready-after": "5s"}))
         await stage.turn(4)
         assert (await phase(stage, "p"), await stage.is_ready("p")) == ("Running", False)
@@ -69,7 +69,7 @@ async def test_readiness_is_delayed_by_annotation() -> None:
 
 
 async def test_followers_start_when_enough_of_their_leaders_are_ready_and_not_before() -> None:
-    async with playing("kubelet", settings=ONE_NODE) as stage:
+    async with running("kubelet", options=ONE_NODE) as stage:
         late = {"sandbox.grove.io/ready-after": "5s"}
         follower = pod("follower", gang="g", clique="f", node="node-0000", after=["--podcliques=l:2"])
         await stage.create(follower, pod("l-0", gang="g", clique="l", node="node-0000"))
@@ -82,8 +82,8 @@ async def test_followers_start_when_enough_of_their_leaders_are_ready_and_not_be
         assert await stage.is_ready("follower")
 
 
-async def test_a_failure_can_be_asked_for_while_the_pod_runs_and_called_off_again() -> None:
-    async with playing("kubelet", settings=ONE_NODE) as stage:
+async def test_a_failure_can_be_added_to_a_running_pod_and_removed_again() -> None:
+    async with running("kubelet", options=ONE_NODE) as stage:
         await stage.create(pod("p", node="node-0000"))
         await stage.turn(10)
         await stage.annotate(POD, "p", FAIL, "unready")
@@ -96,7 +96,7 @@ async def test_a_failure_can_be_asked_for_while_the_pod_runs_and_called_off_agai
 
 
 async def test_a_crashing_pod_crashes_again_after_each_restart() -> None:
-    async with playing("kubelet", settings=ONE_NODE) as stage:
+    async with running("kubelet", options=ONE_NODE) as stage:
         await stage.create(pod("p", node="node-0000", annotations={FAIL: "exit:137@5s"}))
         await stage.turn(100)
 
@@ -105,21 +105,21 @@ async def test_a_crashing_pod_crashes_again_after_each_restart() -> None:
         assert container["lastState"]["terminated"]["exitCode"] == 137
 
 
-async def test_a_kubelet_that_starts_anew_goes_on_where_the_last_one_stopped() -> None:
-    async with playing() as stage:
-        async with on(stage, "kubelet", settings=ONE_NODE):
+async def test_a_restarted_kubelet_continues_from_the_statuses() -> None:
+    async with running() as stage:
+        async with on(stage, "kubelet", options=ONE_NODE):
             await stage.create(pod("p", node="node-0000", annotations={"sandbox.grove.io/ready-after": "10s"}))
             await stage.turn(4)
         await stage.turn(3)
-        async with on(stage, "kubelet", settings=ONE_NODE):
+        async with on(stage, "kubelet", options=ONE_NODE):
             await stage.turn(2)
             assert not await stage.is_ready("p")
             await stage.turn(1)
             assert await stage.is_ready("p")
 
 
-async def test_a_deleted_pod_goes_when_its_processes_have_obeyed() -> None:
-    async with playing("kubelet", settings=Settings(nodes=1, termination=3)) as stage:
+async def test_a_deleted_pod_is_removed_after_its_containers_have_ended() -> None:
+    async with running("kubelet", options=ActorOptions(nodes=1, termination=3)) as stage:
         await stage.create(pod("p", node="node-0000", terminationGracePeriodSeconds=30))
         await stage.turn(0)
         await stage.client.delete(POD, "ml", "p")
@@ -131,8 +131,8 @@ async def test_a_deleted_pod_goes_when_its_processes_have_obeyed() -> None:
             await stage.pod("p")
 
 
-async def test_a_grace_period_ends_the_patience_with_a_pod_that_does_not_obey() -> None:
-    async with playing("kubelet", settings=ONE_NODE) as stage:
+async def test_a_pod_that_does_not_end_is_removed_after_its_grace_period() -> None:
+    async with running("kubelet", options=ONE_NODE) as stage:
         stubborn = {"sandbox.grove.io/terminate-after": "10m"}
         await stage.create(pod("p", node="node-0000", terminationGracePeriodSeconds=20, annotations=stubborn))
         await stage.turn(0)
@@ -144,8 +144,8 @@ async def test_a_grace_period_ends_the_patience_with_a_pod_that_does_not_obey() 
         assert await stage.names(POD) == set()
 
 
-async def test_a_finalizer_keeps_a_stopped_pod_and_the_kubelet_does_not_insist() -> None:
-    async with playing("kubelet", settings=ONE_NODE) as stage:
+async def test_a_stopped_pod_with_a_finalizer_is_deleted_once_only() -> None:
+    async with running("kubelet", options=ONE_NODE) as stage:
         body = pod("p", node="node-0000")
         body["metadata"]["finalizers"] = ["example.com/keep"]
         await stage.create(body)
@@ -160,7 +160,7 @@ async def test_a_finalizer_keeps_a_stopped_pod_and_the_kubelet_does_not_insist()
 
 
 async def test_a_thousand_pods_come_up_without_a_second_passing() -> None:
-    async with playing("kubelet", "scheduler", settings=Settings(nodes=20)) as stage:
+    async with running("kubelet", "scheduler", options=ActorOptions(nodes=20)) as stage:
         await stage.create(*(pod(f"p-{number}") for number in range(1000)))
         with anyio.fail_after(60):
             while [await phase(stage, name) for name in ("p-0", "p-999")] != ["Running", "Running"]:

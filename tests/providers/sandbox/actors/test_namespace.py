@@ -1,11 +1,11 @@
-"""Namespaces: emptied, then let go."""
+"""Namespace: emptied, then finalized."""
 
 import pytest
 
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from resources.base.kinds import NAMESPACE, POD, SECRET
 from tests.providers.sandbox.actors.manifests import pod
-from tests.providers.sandbox.actors.stage import playing
+from tests.providers.sandbox.actors.stage import running
 
 pytestmark = pytest.mark.anyio
 
@@ -15,7 +15,7 @@ def secret(name: str, *finalizers: str) -> dict[str, object]:
 
 
 async def test_a_deleted_namespace_takes_everything_with_it() -> None:
-    async with playing("namespace", "kubelet", settings=Settings(nodes=1)) as stage:
+    async with running("namespace", "kubelet", options=ActorOptions(nodes=1)) as stage:
         await stage.create(secret("s"), pod("p", node="node-0000"))
         await stage.client.delete(NAMESPACE, "", "ml")
         await stage.turn(5)
@@ -24,8 +24,8 @@ async def test_a_deleted_namespace_takes_everything_with_it() -> None:
         assert await stage.names(SECRET) == await stage.names(POD) == set()
 
 
-async def test_nothing_else_goes_while_pods_are_still_there() -> None:
-    async with playing("namespace", "kubelet", settings=Settings(nodes=1, termination=10)) as stage:
+async def test_other_objects_are_deleted_only_after_the_pods() -> None:
+    async with running("namespace", "kubelet", options=ActorOptions(nodes=1, termination=10)) as stage:
         await stage.create(secret("s"), pod("p", node="node-0000"))
         await stage.turn(0)
         await stage.client.delete(NAMESPACE, "", "ml")
@@ -36,8 +36,8 @@ async def test_nothing_else_goes_while_pods_are_still_there() -> None:
         assert await stage.get(NAMESPACE, "ml") is None
 
 
-async def test_a_namespace_that_cannot_go_says_what_keeps_it() -> None:
-    async with playing("namespace") as stage:
+async def test_a_namespace_that_is_not_empty_reports_what_remains() -> None:
+    async with running("namespace") as stage:
         await stage.create(secret("s", "example.com/keep"))
         await stage.client.delete(NAMESPACE, "", "ml")
         await stage.turn(5)

@@ -1,4 +1,4 @@
-"""The actors on a real API server: what the sandbox lets them do, the real one lets them do too."""
+"""The actors on a real API server."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -14,7 +14,7 @@ from engine.runtime.client import Client
 from engine.runtime.clock import SystemClock
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.registry import run_actors
 from resources.base.kinds import CRD, NAMESPACE, NODE, POD, PODGANG, SERVICE_ACCOUNT
 from resources.schema.crds import crds
@@ -24,7 +24,7 @@ from tests.providers.sandbox.actors.manifests import gang, pod
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 PATIENCE = 60
-"""Seconds of real time after which what has not come will not come."""
+"""Seconds of real time after which a wait fails."""
 
 Seen = Mapping[str, dict[str, Any]]
 
@@ -52,14 +52,14 @@ def are_ready(*names: str) -> Callable[[Seen], bool]:
 
 
 @asynccontextmanager
-async def playing(plane: ControlPlane, *names: str) -> AsyncGenerator[Client]:
+async def running(plane: ControlPlane, *names: str) -> AsyncGenerator[Client]:
     """Two nodes of eight GPUs, the kinds of workloads and a namespace, made for the test and gone after it."""
     clock = SystemClock()
     async with connected(Source(path=str(plane.kubeconfig())), clock, field_manager="sandbox") as client, defined(client):
         await client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
         await until(client, SERVICE_ACCOUNT, lambda seen: "default" in seen)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run_actors, client, clock, names, Settings(nodes=2))
+            tasks.start_soon(run_actors, client, clock, names, ActorOptions(nodes=2))
             await until(client, NODE, are_ready("node-0000", "node-0001"))
             yield client
             await client.delete(NAMESPACE, "", "ml")
@@ -85,8 +85,8 @@ async def defined(client: Client) -> AsyncGenerator[None]:
     await until(client, CRD, lambda seen: not seen.keys() & set(made))
 
 
-async def test_a_gang_is_bound_started_in_order_and_let_go(api_server: ControlPlane) -> None:
-    async with playing(api_server, "scheduler", "kubelet") as client:
+async def test_a_gang_is_bound_started_in_order_and_deleted(api_server: ControlPlane) -> None:
+    async with running(api_server, "scheduler", "kubelet") as client:
         await client.create(PODGANG, "ml", gang("g", {"l": (1, ["l-0"]), "w": (2, ["w-0", "w-1"])}))
         for name in ("w-0", "w-1"):
             await client.create(POD, "ml", pod(name, gpus=4, gang="g", clique="w", after=["--podcliques=l:1"]))
@@ -98,8 +98,8 @@ async def test_a_gang_is_bound_started_in_order_and_let_go(api_server: ControlPl
         await until(client, POD, lambda seen: not seen)
 
 
-async def test_a_gang_that_does_not_fit_stays_unbound_and_says_why(api_server: ControlPlane) -> None:
-    async with playing(api_server, "scheduler", "kubelet") as client:
+async def test_a_gang_that_does_not_fit_stays_unbound_and_reports_why(api_server: ControlPlane) -> None:
+    async with running(api_server, "scheduler", "kubelet") as client:
         await client.create(PODGANG, "ml", gang("g", {"w": (5, [f"w-{k}" for k in range(5)])}))
         for k in range(5):
             await client.create(POD, "ml", pod(f"w-{k}", gpus=4, gang="g", clique="w"))
@@ -110,8 +110,8 @@ async def test_a_gang_that_does_not_fit_stays_unbound_and_says_why(api_server: C
         assert "Insufficient nvidia.com/gpu" in says(pods[0], "PodScheduled")["message"]
 
 
-async def test_pods_fail_as_their_annotations_ask(api_server: ControlPlane) -> None:
-    async with playing(api_server, "scheduler", "kubelet") as client:
+async def test_pods_fail_as_their_annotations_say(api_server: ControlPlane) -> None:
+    async with running(api_server, "scheduler", "kubelet") as client:
         await client.create(POD, "ml", pod("gone", annotations={"sandbox.grove.io/fail": "evict@1s"}))
         await client.create(POD, "ml", pod("done", restartPolicy="Never", annotations={"sandbox.grove.io/fail": "exit:0"}))
         await client.create(POD, "ml", pod("loops", annotations={"sandbox.grove.io/fail": "crash"}))

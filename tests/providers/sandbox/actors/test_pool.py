@@ -1,11 +1,10 @@
-"""Pool: who fits where, and what is said when nobody fits."""
+"""Pool: which pod fits which node, and the reasons when none does."""
 
 from dataclasses import replace
 
 import pytest
 
-from providers.sandbox.actors.amounts import requested, thousandths
-from providers.sandbox.actors.ask import Ask, ask_of
+from providers.sandbox.actors.pod_requirements import PodRequirements, requests_of, requirements_of, thousandths
 from providers.sandbox.actors.pool import DEVICES, Pool, Shortage
 from tests.providers.sandbox.actors.manifests import node, pod
 
@@ -17,45 +16,45 @@ def pool(*nodes: dict[str, object]) -> Pool:
     return made
 
 
-def asks(count: int, **needs: object) -> list[tuple[str, Ask]]:
-    return [(f"uid-{number}", ask_of(pod(f"p{number}", **needs))) for number in range(count)]  # type: ignore[arg-type]
+def pods(count: int, **fields: object) -> list[tuple[str, PodRequirements]]:
+    return [(f"uid-{number}", requirements_of(pod(f"p{number}", **fields))) for number in range(count)]  # type: ignore[arg-type]
 
 
 def test_nodes_fill_up_one_after_the_other() -> None:
-    placed = pool(node("n0"), node("n1")).place(asks(3, gpus=4))
+    placed = pool(node("n0"), node("n1")).place(pods(3, gpus=4))
 
     assert placed == {"uid-0": "n0", "uid-1": "n0", "uid-2": "n1"}
 
 
-def test_when_one_of_several_does_not_fit_none_takes_anything() -> None:
+def test_when_one_of_several_does_not_fit_nothing_is_reserved() -> None:
     room = pool(node("n0"), node("n1"))
 
-    refused = room.place(asks(5, gpus=4))
+    refused = room.place(pods(5, gpus=4))
 
     assert str(refused) == "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
     assert isinstance(refused, Shortage) and refused.placed == 4
-    assert room.place(asks(4, gpus=4)) == {"uid-0": "n0", "uid-1": "n0", "uid-2": "n1", "uid-3": "n1"}
+    assert room.place(pods(4, gpus=4)) == {"uid-0": "n0", "uid-1": "n0", "uid-2": "n1", "uid-3": "n1"}
 
 
-def test_what_is_given_back_can_be_given_out_again() -> None:
+def test_released_resources_can_be_reserved_again() -> None:
     room = pool(node("n0"))
-    room.place(asks(2, gpus=4))
-    assert isinstance(room.place([("late", asks(1, gpus=4)[0][1])]), Shortage)
+    room.place(pods(2, gpus=4))
+    assert isinstance(room.place([("late", pods(1, gpus=4)[0][1])]), Shortage)
 
-    room.remove("uid-0")
+    room.release("uid-0")
 
-    assert room.place([("late", asks(1, gpus=4)[0][1])]) == {"late": "n0"}
+    assert room.place([("late", pods(1, gpus=4)[0][1])]) == {"late": "n0"}
 
 
 def test_pods_of_another_shape_find_room_that_was_too_small_for_the_first() -> None:
     room = pool(node("n0"), node("n1"))
-    room.place(asks(1, gpus=6))
+    room.place(pods(1, gpus=6))
 
-    assert room.place([("big", asks(1, gpus=4)[0][1])]) == {"big": "n1"}
-    assert room.place([("small", asks(1, gpus=2)[0][1])]) == {"small": "n0"}
+    assert room.place([("big", pods(1, gpus=4)[0][1])]) == {"big": "n1"}
+    assert room.place([("small", pods(1, gpus=2)[0][1])]) == {"small": "n0"}
 
 
-def test_a_pod_goes_only_where_its_selector_its_affinity_and_the_taints_let_it() -> None:
+def test_a_pod_is_placed_by_its_selector_its_affinity_and_its_tolerations() -> None:
     room = pool(
         node("n0", taints=[{"key": "gpu", "value": "h100", "effect": "NoSchedule"}]),
         node("n1", labels={"zone": "a"}),
@@ -65,33 +64,33 @@ def test_a_pod_goes_only_where_its_selector_its_affinity_and_the_taints_let_it()
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     tolerations = [{"key": "gpu", "operator": "Exists"}]
 
-    assert room.place([("selects", ask_of(pod("p", nodeSelector={"zone": "a"})))]) == {"selects": "n1"}
-    assert room.place([("prefers", ask_of(pod("p", affinity=affinity)))]) == {"prefers": "n2"}
-    assert room.place([("tolerates", ask_of(pod("p", tolerations=tolerations)))]) == {"tolerates": "n0"}
-    assert str(room.place([("nowhere", ask_of(pod("p", nodeSelector={"zone": "c"})))])) == (
+    assert room.place([("selects", requirements_of(pod("p", nodeSelector={"zone": "a"})))]) == {"selects": "n1"}
+    assert room.place([("prefers", requirements_of(pod("p", affinity=affinity)))]) == {"prefers": "n2"}
+    assert room.place([("tolerates", requirements_of(pod("p", tolerations=tolerations)))]) == {"tolerates": "n0"}
+    assert str(room.place([("nowhere", requirements_of(pod("p", nodeSelector={"zone": "c"})))])) == (
         "0/3 nodes are available: 1 node(s) had untolerated taints, 2 node(s) didn't match Pod's node affinity/selector."
     )
 
 
-def test_devices_are_said_to_be_short_only_where_nothing_else_is() -> None:
+def test_a_shortage_of_devices_is_reported_only_if_nothing_else_is_short() -> None:
     room = pool(node("n0"), node("n1"))
-    (_, fits), (_, greedy) = asks(1, gpus=1)[0], asks(1, gpus=64)[0]
+    (_, fits), (_, greedy) = pods(1, gpus=1)[0], pods(1, gpus=64)[0]
 
-    def wanting(ask: Ask) -> Ask:
-        return replace(ask, requests={**ask.requests, DEVICES + "channel": 1000})
+    def with_device(pod: PodRequirements) -> PodRequirements:
+        return replace(pod, requests={**pod.requests, DEVICES + "channel": 1000})
 
-    assert str(room.place([("a", wanting(fits))])) == "0/2 nodes are available: 2 cannot allocate all claims."
-    assert str(room.place([("b", wanting(greedy))])) == "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    assert str(room.place([("a", with_device(fits))])) == "0/2 nodes are available: 2 cannot allocate all claims."
+    assert str(room.place([("b", with_device(greedy))])) == "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
 
 
-def test_a_cordoned_node_and_one_that_is_not_ready_take_nobody() -> None:
+def test_nothing_is_placed_on_cordoned_and_unready_nodes() -> None:
     cordoned = {**node("n0"), "spec": {"unschedulable": True}}
     sick = {**node("n1"), "status": {**node("n1")["status"], "conditions": [{"type": "Ready", "status": "False"}]}}
 
-    assert isinstance(pool(cordoned, sick).place(asks(1)), Shortage)
+    assert isinstance(pool(cordoned, sick).place(pods(1)), Shortage)
 
 
-def test_a_pod_needs_the_most_of_what_its_init_containers_and_its_containers_need() -> None:
+def test_effective_requests_are_the_maximum_of_init_containers_and_containers() -> None:
     spec = {
         "initContainers": [
             {"name": "proxy", "restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}},
@@ -100,7 +99,7 @@ def test_a_pod_needs_the_most_of_what_its_init_containers_and_its_containers_nee
         "containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}, {"name": "b", "resources": {"limits": {"cpu": "1500m"}}}],
     }
 
-    assert requested(spec) == {"cpu": 3100, "memory": 1024**3 * 1000, "pods": 1000}
+    assert requests_of(spec) == {"cpu": 3100, "memory": 1024**3 * 1000, "pods": 1000}
 
 
 @pytest.mark.parametrize(("text", "expected"), [("100m", 100), ("2", 2000), ("1Ki", 1_024_000), ("1e3", 1_000_000), ("1n", 1)])

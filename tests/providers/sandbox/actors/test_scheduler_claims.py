@@ -1,20 +1,20 @@
-"""The scheduler and claims: a pod gets a node with all of its devices, or none."""
+"""DynamicResources: a pod gets all of its devices on one node, or none."""
 
 from typing import Any
 
 import pytest
 
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.installation.kinds import DEVICE_CLASS, RESOURCE_SLICE
 from resources.base.kinds import NODE, POD, RESOURCE_CLAIM
 from tests.providers.sandbox.actors.domains import EVERYBODY, domain, member, serving
 from tests.providers.sandbox.actors.manifests import gang, node, pod
-from tests.providers.sandbox.actors.stage import Stage, on, playing
+from tests.providers.sandbox.actors.stage import Stage, on, running
 from tests.stories.domains import assert_invariants
 
 pytestmark = pytest.mark.anyio
 
-TWO = Settings(nodes=2)
+TWO = ActorOptions(nodes=2)
 
 
 def published(node_: str, *devices: str, driver: str = "gpu.example.com", model: str = "a100") -> dict[str, Any]:
@@ -60,8 +60,8 @@ async def publish(stage: Stage, *bodies: dict[str, Any]) -> None:
 GPUS = "device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].model == 'a100'"
 
 
-async def test_one_pod_of_a_domain_fits_on_a_node_and_the_next_one_says_why_it_does_not() -> None:
-    async with serving(settings=TWO) as (stage, domains):
+async def test_one_pod_of_a_domain_fits_on_a_node_and_the_next_one_reports_why_it_does_not() -> None:
+    async with serving(options=TWO) as (stage, domains):
         await domains.create(domain("d"))
         await stage.turn(0.2)
         await stage.create(*(member(name, "d") for name in "abc"))
@@ -81,7 +81,7 @@ async def test_one_pod_of_a_domain_fits_on_a_node_and_the_next_one_says_why_it_d
 
 
 async def test_pods_of_different_domains_never_share_a_node() -> None:
-    async with serving(settings=TWO) as (stage, domains):
+    async with serving(options=TWO) as (stage, domains):
         for name in ("d", "e"):
             await domains.create(domain(name))
         await stage.turn(0.2)
@@ -94,7 +94,7 @@ async def test_pods_of_different_domains_never_share_a_node() -> None:
 
 
 async def test_a_gang_gets_all_of_its_devices_or_none() -> None:
-    async with serving(settings=TWO) as (stage, domains):
+    async with serving(options=TWO) as (stage, domains):
         await domains.create(domain("d"))
         await stage.turn(0.2)
         await stage.create(member("alone", "d"))
@@ -115,7 +115,7 @@ async def test_a_gang_gets_all_of_its_devices_or_none() -> None:
 
 
 async def test_a_pod_waits_for_its_claims_to_be_made() -> None:
-    async with playing("scheduler") as stage:
+    async with running("scheduler") as stage:
         await stage.create(node("n0"), user("p", "mine"), member("q", "missing"))
         await stage.turn(2)
         assert await bound(stage) == {}
@@ -127,8 +127,8 @@ async def test_a_pod_waits_for_its_claims_to_be_made() -> None:
         assert await bound(stage) == {"p": "n0"}
 
 
-async def test_devices_are_the_pods_own_before_it_is_bound() -> None:
-    async with playing("scheduler") as stage:
+async def test_devices_are_allocated_before_the_pod_is_bound() -> None:
+    async with running("scheduler") as stage:
         await publish(stage, device_class("gpus", GPUS), published("n0", "g0", "g1"))
         await stage.create(node("n0"), claim("mine", "gpus", 2), user("p", "mine"))
         await stage.turn(0)
@@ -141,8 +141,8 @@ async def test_devices_are_the_pods_own_before_it_is_bound() -> None:
         assert int(held["metadata"]["resourceVersion"]) < bound_at
 
 
-async def test_devices_are_matched_by_what_their_class_says() -> None:
-    async with playing("scheduler") as stage:
+async def test_devices_are_selected_by_their_class() -> None:
+    async with running("scheduler") as stage:
         healthy = " && device.attributes['gpu.example.com'].healthy == true"
         await publish(stage, device_class("gpus", GPUS + healthy), published("n0", "g0", model="t4"), published("n1", "g0"))
         await stage.create(node("n0"), node("n1"), claim("mine", "gpus"), user("p", "mine"))
@@ -151,8 +151,8 @@ async def test_devices_are_matched_by_what_their_class_says() -> None:
         assert await bound(stage) == {"p": "n1"}
 
 
-async def test_a_class_that_says_more_than_is_understood_has_no_devices_but_made_up_ones() -> None:
-    async with playing("scheduler", "claims") as stage:
+async def test_a_class_with_an_unsupported_selector_has_simulated_devices_only() -> None:
+    async with running("scheduler", "claims") as stage:
         await publish(stage, device_class("odd", "device.capacity['gpu.example.com'].memory.isGreaterThan(quantity('1Gi'))"))
         await stage.create(node("n0"), claim("mine", "odd"), user("p", "mine"))
         await stage.turn(0)
@@ -162,7 +162,7 @@ async def test_a_class_that_says_more_than_is_understood_has_no_devices_but_made
 
 
 async def test_pods_that_share_a_claim_share_its_node() -> None:
-    async with playing("scheduler", "claims", "kubelet", "garbage", settings=Settings(nodes=3)) as stage:
+    async with running("scheduler", "claims", "kubelet", "garbage", options=ActorOptions(nodes=3)) as stage:
         await publish(stage, device_class("gpus", GPUS), *(published(f"node-000{k}", "g0") for k in range(3)))
         await stage.create(claim("ours", "gpus"), gang("g", {"w": (2, ["w-0", "w-1"])}))
         await stage.create(*(user(f"w-{k}", "ours", gpus=4, gang="g", clique="w") for k in range(2)))
@@ -175,8 +175,8 @@ async def test_pods_that_share_a_claim_share_its_node() -> None:
         assert "resourceclaim not available on the node" in (await stage.condition("late", "PodScheduled"))[2]
 
 
-async def test_a_scheduler_that_starts_anew_knows_whose_the_devices_are() -> None:
-    async with playing("claims") as stage:
+async def test_a_restarted_scheduler_knows_the_allocated_devices() -> None:
+    async with running("claims") as stage:
         await publish(stage, device_class("gpus", GPUS), published("n0", "g0"))
         await stage.create(node("n0"), claim("first", "gpus"), claim("second", "gpus"))
         async with on(stage, "scheduler"):
@@ -189,8 +189,8 @@ async def test_a_scheduler_that_starts_anew_knows_whose_the_devices_are() -> Non
         assert await bound(stage) == {"p": "n0"}
 
 
-async def test_what_was_allocated_for_a_pod_that_never_came_is_free_again() -> None:
-    async with serving(*EVERYBODY, settings=TWO) as (stage, domains):
+async def test_devices_allocated_for_a_pod_that_is_gone_are_free_again() -> None:
+    async with serving(*EVERYBODY, options=TWO) as (stage, domains):
         await domains.create(domain("d"))
         await stage.turn(0.2)
         await stage.create(*(member(name, "d") for name in "ab"))
@@ -203,8 +203,8 @@ async def test_what_was_allocated_for_a_pod_that_never_came_is_free_again() -> N
         assert await domains.labelled() == {}
 
 
-async def test_devices_on_a_node_that_a_pod_cannot_have_any_more_are_exchanged_for_others() -> None:
-    async with playing() as stage:
+async def test_devices_on_a_node_that_no_longer_fits_are_exchanged_for_others() -> None:
+    async with running() as stage:
         await publish(stage, device_class("gpus", GPUS), published("n0", "g0"), published("n1", "g0"))
         await stage.create(node("n0"), node("n1"), claim("mine", "gpus"), user("p", "mine"))
         # What is left of a scheduler that was killed after it had allocated and before it could bind.

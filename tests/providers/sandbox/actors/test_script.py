@@ -1,4 +1,4 @@
-"""Script: what annotations ask for, and what is said of those that ask for nothing sensible."""
+"""Script: the parsed annotations, and the errors of those that cannot be parsed."""
 
 from datetime import timedelta
 
@@ -15,21 +15,21 @@ def script(**annotations: str) -> Script:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("crash", Script(act="exit", exit_code=1)),
-        ("crash@5s", Script(act="exit", exit_code=1, after=timedelta(seconds=5))),
-        ("exit:0", Script(act="exit", exit_code=0)),
-        ("exit:137@1m", Script(act="exit", exit_code=137, after=timedelta(minutes=1))),
-        ("evict@10s", Script(act="evict", after=timedelta(seconds=10))),
-        ("unready@10s", Script(act="unready", after=timedelta(seconds=10))),
-        ("never-ready", Script(act="unready")),
-        ("image-pull", Script(act="image-pull")),
+        ("crash", Script(failure="exit", exit_code=1)),
+        ("crash@5s", Script(failure="exit", exit_code=1, after=timedelta(seconds=5))),
+        ("exit:0", Script(failure="exit", exit_code=0)),
+        ("exit:137@1m", Script(failure="exit", exit_code=137, after=timedelta(minutes=1))),
+        ("evict@10s", Script(failure="evict", after=timedelta(seconds=10))),
+        ("unready@10s", Script(failure="unready", after=timedelta(seconds=10))),
+        ("never-ready", Script(failure="unready")),
+        ("image-pull", Script(failure="image-pull")),
     ],
 )
-def test_a_failure_is_read_from_its_annotation(text: str, expected: Script) -> None:
+def test_a_failure_is_parsed_from_its_annotation(text: str, expected: Script) -> None:
     assert script(fail=text) == expected
 
 
-def test_delays_are_read_as_go_writes_them() -> None:
+def test_delays_are_durations_in_gos_notation() -> None:
     expected = Script(
         init_after=timedelta(seconds=1),
         start_after=timedelta(seconds=90),
@@ -41,9 +41,9 @@ def test_delays_are_read_as_go_writes_them() -> None:
 
 
 @pytest.mark.parametrize("text", ["explode", "crash@soon", "exit:x", "never-ready@5s", "crash@", "exit:1@5"])
-def test_a_failure_that_cannot_be_read_is_a_mistake_that_names_the_annotation(text: str) -> None:
-    assert "sandbox.grove.io/fail" in script(fail=text).mistake
+def test_a_failure_that_cannot_be_parsed_is_an_error_that_names_the_annotation(text: str) -> None:
+    assert "sandbox.grove.io/fail" in script(fail=text).error
 
 
-def test_annotations_of_others_ask_for_nothing() -> None:
+def test_annotations_of_others_are_ignored() -> None:
     assert script_of(pod("p", annotations={"example.com/fail": "crash"})) == Script()

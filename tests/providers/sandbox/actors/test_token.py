@@ -1,13 +1,13 @@
-"""Tokens: default accounts, and Secrets that are filled."""
+"""Token: default accounts, and Secrets of service accounts."""
 
 import base64
 from typing import Any
 
 import pytest
 
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from resources.base.kinds import SECRET, SERVICE_ACCOUNT
-from tests.providers.sandbox.actors.stage import playing
+from tests.providers.sandbox.actors.stage import running
 
 pytestmark = pytest.mark.anyio
 
@@ -21,8 +21,8 @@ def token(name: str, of: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/service-account-token"}
 
 
-async def test_every_namespace_has_its_default_account_and_gets_it_back() -> None:
-    async with playing("token") as stage:
+async def test_every_namespace_has_its_default_account_also_after_its_deletion() -> None:
+    async with running("token") as stage:
         assert "default" in await stage.names(SERVICE_ACCOUNT)
 
         await stage.client.delete(SERVICE_ACCOUNT, "ml", "default")
@@ -31,7 +31,7 @@ async def test_every_namespace_has_its_default_account_and_gets_it_back() -> Non
 
 
 async def test_a_token_is_filled_and_bound_to_its_account() -> None:
-    async with playing("token", settings=Settings(certificate_authority="PEM")) as stage:
+    async with running("token", options=ActorOptions(certificate_authority="PEM")) as stage:
         made = await stage.create(account("d"))
         await stage.create(token("d-token", "d"))
         await stage.turn(0)
@@ -42,8 +42,8 @@ async def test_a_token_is_filled_and_bound_to_its_account() -> None:
         assert secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"] == made["metadata"]["uid"]
 
 
-async def test_a_token_goes_with_its_account_and_is_not_inherited_by_a_successor() -> None:
-    async with playing("token") as stage:
+async def test_a_token_is_deleted_with_its_account_also_if_that_has_a_successor() -> None:
+    async with running("token") as stage:
         await stage.create(account("d"), token("d-token", "d"))
         await stage.turn(0)
         await stage.client.delete(SERVICE_ACCOUNT, "ml", "d")
@@ -54,7 +54,7 @@ async def test_a_token_goes_with_its_account_and_is_not_inherited_by_a_successor
 
 
 async def test_secrets_of_other_types_are_not_touched() -> None:
-    async with playing("token") as stage:
+    async with running("token") as stage:
         made = await stage.create({**token("opaque", "d"), "type": "Opaque"})
         await stage.turn(0)
 

@@ -14,9 +14,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.fabrics.nvidia import Nvidia
+from providers.fabrics.nvidia.fabric import Nvidia
 from providers.sandbox.api.verbs import Api
-from providers.sandbox.api.webhooks import Rules, install
+from providers.sandbox.api.webhooks import Webhooks, install
 from providers.sandbox.clock import VirtualClock
 from providers.sandbox.process import Sandbox, sandbox
 from providers.sandbox.types.status import StatusError
@@ -40,7 +40,7 @@ DENIED = 'admission webhook "pcs.validating.webhooks.grove.io" denied the reques
 @asynccontextmanager
 async def guarded(folder: Path, protection: Protection = Protection()) -> AsyncIterator[tuple[Sandbox, Web]]:  # noqa: B008
     """A cluster with our webhooks, and a user of it."""
-    async with sandbox(VirtualClock(), folder, actors=(), rules=Rules(SETUP, protection)) as box, web(box) as user:
+    async with sandbox(VirtualClock(), folder, actors=(), webhooks=Webhooks(SETUP, protection)) as box, web(box) as user:
         yield box, user
 
 
@@ -288,7 +288,7 @@ def guarded_api() -> Api:
     api = Api(VirtualClock(), seed=1)
     for definition in crds():
         api.create(about(api, CRD), definition)
-    install(api, Rules(SETUP, Protection(enabled=True)))
+    install(api, Webhooks(SETUP, Protection(enabled=True)))
     return api
 
 

@@ -1,4 +1,4 @@
-"""The driver's controller: what it makes for a domain, what its status says, and how it takes everything down again."""
+"""The driver's controller: what it creates for a domain, the domain's status, and the teardown."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOM
 from resources.base.kinds import CRD, POD, RESOURCE_CLAIM_TEMPLATE
 from tests.providers.sandbox.actors.domains import CONTROLLER, NO_CONTROLLER, NODES, OTHERS, Domains, domain, member, serving
 from tests.providers.sandbox.actors.manifests import pod
-from tests.providers.sandbox.actors.stage import Stage, on, playing
+from tests.providers.sandbox.actors.stage import Stage, on, running
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def set_finalizers(stage: Stage, kind: Any, namespace: str, name: str, *fi
     await stage.client.patch(kind, namespace, name, {"metadata": {"finalizers": list(finalizers) or None}})
 
 
-async def running(stage: Stage, domains: Domains) -> str:
+async def domain_with_pod(stage: Stage, domains: Domains) -> str:
     """A domain with one pod that runs; its uid."""
     uid = await domains.create(domain("d", finalizers=(OURS,)))
     await stage.turn(0.1)
@@ -44,7 +44,7 @@ async def running(stage: Stage, domains: Domains) -> str:
     return uid
 
 
-async def test_a_domain_gets_a_daemon_set_and_two_templates_that_bear_its_uid_and_are_owned_by_nobody() -> None:
+async def test_a_domain_gets_a_daemon_set_and_two_templates_with_its_uid_and_without_owners() -> None:
     async with serving() as (stage, domains):
         uid = await domains.create(domain("d", template="channels", finalizers=(OURS,)))
         await stage.turn(0.1)
@@ -67,7 +67,7 @@ async def test_a_domain_gets_a_daemon_set_and_two_templates_that_bear_its_uid_an
         }
 
 
-async def test_a_domain_for_no_particular_number_of_nodes_is_ready_before_anybody_has_joined() -> None:
+async def test_a_domain_with_zero_nodes_is_ready_before_any_node_has_joined() -> None:
     async with serving() as (stage, domains):
         await domains.create(domain("any"))
         await domains.create(domain("two", nodes=2))
@@ -90,17 +90,17 @@ async def test_a_domain_for_one_node_is_ready_with_its_pod_and_not_ready_after_i
         assert await domains.status("d") == ("NotReady", [])
 
 
-async def test_a_conflict_over_the_finalizer_costs_another_try() -> None:
-    class Unlucky(InProcessClient):
+async def test_a_conflict_over_the_finalizer_is_retried() -> None:
+    class UnluckyClient(InProcessClient):
         tries = 0
 
         async def replace(self, *args: Any, **more: Any) -> dict[str, Any]:
-            Unlucky.tries += 1
-            if Unlucky.tries <= 3:
+            UnluckyClient.tries += 1
+            if UnluckyClient.tries <= 3:
                 raise Conflict("somebody was faster")
             return await super().replace(*args, **more)
 
-    async with playing(*OTHERS, "driver", settings=NODES, client=Unlucky) as stage:
+    async with running(*OTHERS, "driver", options=NODES, client=UnluckyClient) as stage:
         domains = Domains(stage)
         await stage.turn(1)
         await domains.create(domain("d"))
@@ -111,7 +111,7 @@ async def test_a_conflict_over_the_finalizer_costs_another_try() -> None:
 
 
 @pytest.mark.parametrize(("nodes", "said"), [(0, "Ready"), (1, "")])
-async def test_a_template_that_stands_in_the_way_is_never_adopted_and_nothing_says_so(nodes: int, said: str) -> None:
+async def test_a_template_of_the_same_name_is_never_adopted_and_never_reported(nodes: int, said: str) -> None:
     async with serving() as (stage, domains):
         await stage.create(template("d"))
         uid = await domains.create(domain("d", nodes=nodes))
@@ -127,7 +127,7 @@ async def test_a_template_that_stands_in_the_way_is_never_adopted_and_nothing_sa
         assert await stage.names(RESOURCE_CLAIM_TEMPLATE) == {"d"}
 
 
-async def test_of_two_domains_with_one_template_the_second_heals_when_the_first_is_gone() -> None:
+async def test_of_two_domains_with_one_template_name_the_second_is_set_up_when_the_first_is_gone() -> None:
     async with serving() as (stage, domains):
         first = await domains.create(domain("a", template="shared"))
         await stage.turn(1)
@@ -140,7 +140,7 @@ async def test_of_two_domains_with_one_template_the_second_heals_when_the_first_
         assert "shared" in await domains.made(second, RESOURCE_CLAIM_TEMPLATE)
 
 
-async def test_a_domain_that_is_made_again_under_its_name_has_a_template_of_its_own() -> None:
+async def test_a_domain_that_is_created_again_under_its_name_has_a_template_of_its_own() -> None:
     async with serving() as (stage, domains):
         before = await domains.create(domain("d"))
         await stage.turn(1)
@@ -153,9 +153,9 @@ async def test_a_domain_that_is_made_again_under_its_name_has_a_template_of_its_
         assert "d" in await domains.made(after, RESOURCE_CLAIM_TEMPLATE)
 
 
-async def test_teardown_begins_at_once_whoever_holds_the_domain_and_whatever_runs_in_it() -> None:
+async def test_teardown_begins_at_once_whatever_finalizers_the_domain_has_and_whatever_runs_in_it() -> None:
     async with serving() as (stage, domains):
-        uid = await running(stage, domains)
+        uid = await domain_with_pod(stage, domains)
 
         await domains.delete("d")
         await stage.turn(0.2)
@@ -168,7 +168,7 @@ async def test_teardown_begins_at_once_whoever_holds_the_domain_and_whatever_run
         assert await domains.daemons() == []
 
 
-async def test_teardown_waits_for_whoever_holds_the_template() -> None:
+async def test_teardown_waits_for_finalizers_of_the_template() -> None:
     async with serving() as (stage, domains):
         await domains.create(domain("d"))
         await stage.turn(1)
@@ -209,9 +209,9 @@ async def test_a_daemons_template_without_its_daemon_set_stops_the_teardown_for_
 
 
 async def test_without_its_controller_a_domain_gets_nothing_and_keeps_every_finalizer_until_it_is_back() -> None:
-    async with serving(*OTHERS, "driver", settings=NO_CONTROLLER) as (stage, domains):
+    async with serving(*OTHERS, "driver", options=NO_CONTROLLER) as (stage, domains):
         await domains.create(domain("new"))
-        async with on(stage, "driver", settings=CONTROLLER):
+        async with on(stage, "driver", options=CONTROLLER):
             await domains.create(domain("old", finalizers=(OURS,)))
             await stage.turn(1)
         await domains.create(domain("newer"))
@@ -220,12 +220,12 @@ async def test_without_its_controller_a_domain_gets_nothing_and_keeps_every_fina
         assert (await domains.finalizers("old"), await domains.finalizers("newer")) == ([OURS, DOMAIN], [])
         assert await domains.status("newer") == ("", [])
 
-        async with on(stage, "driver", settings=CONTROLLER):
+        async with on(stage, "driver", options=CONTROLLER):
             await stage.turn(1)
         assert (await domains.finalizers("old"), await domains.finalizers("newer")) == ([OURS], [DOMAIN])
 
 
-async def test_a_template_that_was_torn_away_comes_back_with_the_next_resync() -> None:
+async def test_a_deleted_template_is_created_again_at_the_next_resync() -> None:
     async with serving() as (stage, domains):
         await domains.create(domain("d"))
         await stage.turn(1)
@@ -238,7 +238,7 @@ async def test_a_template_that_was_torn_away_comes_back_with_the_next_resync() -
         assert await stage.names(RESOURCE_CLAIM_TEMPLATE) == {"d"}
 
 
-async def test_a_template_that_is_being_deleted_can_still_be_used_and_is_not_made_again() -> None:
+async def test_a_template_that_is_being_deleted_can_still_be_used_and_is_not_created_again() -> None:
     async with serving() as (stage, domains):
         await domains.create(domain("d"))
         await stage.turn(1)
@@ -251,9 +251,9 @@ async def test_a_template_that_is_being_deleted_can_still_be_used_and_is_not_mad
         assert await stage.is_ready("p")
 
 
-async def test_what_a_domain_leaves_that_vanished_by_force_is_swept_within_ten_minutes() -> None:
+async def test_objects_of_a_domain_that_was_force_deleted_are_cleaned_up_within_ten_minutes() -> None:
     async with serving() as (stage, domains):
-        uid = await running(stage, domains)
+        uid = await domain_with_pod(stage, domains)
         await set_finalizers(stage, COMPUTE_DOMAIN, "ml", "d")
         await domains.delete("d")
         await stage.turn(60)
@@ -265,7 +265,7 @@ async def test_what_a_domain_leaves_that_vanished_by_force_is_swept_within_ten_m
         assert await domains.labelled() == {}
 
 
-async def test_a_label_of_a_domain_that_is_unknown_or_on_its_way_out_is_taken_off_within_ten_minutes_and_not_before() -> None:
+async def test_a_label_of_an_unknown_or_deleted_domain_is_removed_within_ten_minutes_and_not_before() -> None:
     async with serving() as (stage, domains):
         uid = await domains.create(domain("held", finalizers=(OURS,)))
         await stage.turn(1)
@@ -281,7 +281,7 @@ async def test_a_label_of_a_domain_that_is_unknown_or_on_its_way_out_is_taken_of
         assert await domains.labelled() == {}
 
 
-async def test_a_domain_without_a_spec_brings_the_controller_down_for_everybody() -> None:
+async def test_a_domain_without_a_spec_crashes_the_controller_for_all_domains() -> None:
     async with serving() as (stage, domains):
         bare = domain("bare")
         del bare["spec"]
@@ -295,9 +295,9 @@ async def test_a_domain_without_a_spec_brings_the_controller_down_for_everybody(
         assert await stage.names(RESOURCE_CLAIM_TEMPLATE) == {"d"}
 
 
-async def test_a_cluster_whose_definition_was_deleted_is_one_without_domains_and_the_actors_live_on() -> None:
+async def test_the_actors_go_on_when_the_definition_of_domains_is_deleted() -> None:
     async with serving() as (stage, domains):
-        await running(stage, domains)
+        await domain_with_pod(stage, domains)
         await set_finalizers(stage, COMPUTE_DOMAIN, "ml", "d", DOMAIN)
         await stage.client.delete(CRD, "", f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
         await stage.turn(30)

@@ -1,4 +1,4 @@
-"""The driver beside a real control plane: it publishes and serves; kube-scheduler allocates, kube-controller-manager does the rest."""
+"""The driver with a real control plane: kube-scheduler allocates, kube-controller-manager runs the other controllers."""
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
@@ -10,7 +10,7 @@ from engine.runtime.client import Client
 from engine.runtime.clock import SystemClock
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from providers.sandbox.actors.settings import Driver, Settings
+from providers.sandbox.actors.options import ActorOptions, DriverOptions
 from providers.sandbox.installation.installation import NAMESPACE_OF_DRIVER
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DEVICE_CLASS, DOMAIN, RESOURCE_SLICE
 from providers.sandbox.registry import run_actors
@@ -23,7 +23,7 @@ from tests.stories.domains import assert_invariants
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
-SETTINGS = Settings(nodes=2, driver=Driver(deference=5.0, imex_start=1.0))
+OPTIONS = ActorOptions(nodes=2, driver=DriverOptions(deference=5.0, imex_start=1.0))
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +41,15 @@ async def serving(plane: ControlPlane) -> AsyncGenerator[Client]:
         async with connected(source, clock, field_manager="kubelet") as kubelet, connected(source, clock, field_manager="driver") as driver:
             await client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
             await until(client, SERVICE_ACCOUNT, lambda seen: "default" in seen)
-            tasks.start_soon(run_actors, kubelet, clock, ("kubelet",), SETTINGS)
-            tasks.start_soon(run_actors, driver, clock, ("driver",), SETTINGS)
+            tasks.start_soon(run_actors, kubelet, clock, ("kubelet",), OPTIONS)
+            tasks.start_soon(run_actors, driver, clock, ("driver",), OPTIONS)
             await until(client, NODE, are_ready("node-0000", "node-0001"))
             await until(client, RESOURCE_SLICE, lambda seen: len(seen) == 2)
             yield client
             tasks.cancel_scope.cancel()
 
 
-async def test_a_domain_is_served_one_channel_a_node_and_goes_away_again(plane: ControlPlane) -> None:
+async def test_a_domain_is_set_up_with_one_channel_a_node_and_torn_down(plane: ControlPlane) -> None:
     async with serving(plane) as client:
         classes = {"compute-domain-default-channel.nvidia.com", "compute-domain-daemon.nvidia.com"}
         await until(client, DEVICE_CLASS, lambda seen: seen.keys() == classes)

@@ -1,4 +1,4 @@
-"""The driver on the nodes: what a pod waits for before it begins, what it is told, and what is left when it goes."""
+"""The driver's plugins: what a pod waits for before it starts, which events it gets, and what is cleaned up after it."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from providers.sandbox.actors.settings import PARTS, Driver, Settings
+from providers.sandbox.actors.options import PARTS, ActorOptions, DriverOptions
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.installation.installation import NAMESPACE_OF_DRIVER
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, FABRIC
@@ -18,8 +18,8 @@ from tests.stories.domains import assert_invariants, violations
 pytestmark = pytest.mark.anyio
 
 FAILED = "FailedPrepareDynamicResources"
-ONE = Settings(nodes=1)
-NO_DAEMONS = replace(ONE, driver=Driver(parts=PARTS - {"daemons"}))
+ONE = ActorOptions(nodes=1)
+NO_DAEMONS = replace(ONE, driver=DriverOptions(parts=PARTS - {"daemons"}))
 CHANNEL = {"name": "channel", "exactly": {"deviceClassName": "compute-domain-default-channel.nvidia.com"}}
 DAEMON = {"name": "daemon", "exactly": {"deviceClassName": "compute-domain-daemon.nvidia.com"}}
 
@@ -40,7 +40,7 @@ async def with_domain(stage: Stage, domains: Domains, **more: Any) -> str:
     return uid
 
 
-async def test_a_pod_begins_when_its_node_has_joined_and_not_before() -> None:
+async def test_a_pod_starts_when_its_node_has_joined_the_domain_and_not_before() -> None:
     async with serving() as (stage, domains):
         uid = await with_domain(stage, domains)
         await stage.create(member("p", "d"))
@@ -55,7 +55,7 @@ async def test_a_pod_begins_when_its_node_has_joined_and_not_before() -> None:
 
 
 async def test_init_containers_wait_for_the_devices_too() -> None:
-    async with serving(settings=NO_DAEMONS) as (stage, domains):
+    async with serving(options=NO_DAEMONS) as (stage, domains):
         await with_domain(stage, domains)
         await stage.create(member("p", "d", initContainers=[{"name": "first", "image": "i:1"}]))
         await stage.turn(10)
@@ -76,7 +76,7 @@ async def test_init_containers_wait_for_the_devices_too() -> None:
         ({"\x1b[31m": 1}, 'strict decoding error: unknown field "?[31m"'),
     ],
 )
-async def test_what_can_never_be_prepared_is_told_with_its_cause_at_once(more: dict[str, Any], why: str) -> None:
+async def test_a_claim_that_can_never_be_prepared_is_reported_with_its_cause_at_once(more: dict[str, Any], why: str) -> None:
     async with serving() as (stage, domains):
         uid = await with_domain(stage, domains)
         await stage.create(by_hand("wrong", uid, **more), member("p", "wrong"))
@@ -99,8 +99,8 @@ async def test_a_domain_is_closed_to_other_namespaces() -> None:
         assert "the ResourceClaim's namespace is different than the ComputeDomain's namespace" in told
 
 
-async def test_a_node_that_is_in_another_domain_keeps_the_pod_waiting_and_the_event_has_no_cause() -> None:
-    async with serving(settings=ONE) as (stage, domains):
+async def test_on_a_node_in_another_domain_the_pod_waits_and_the_event_has_no_cause() -> None:
+    async with serving(options=ONE) as (stage, domains):
         uid = await with_domain(stage, domains)
         await domains.relabel("node-0000", DOMAIN, await domains.create(domain("other")))
         await stage.create(member("p", "d"))
@@ -117,8 +117,8 @@ async def test_a_node_that_is_in_another_domain_keeps_the_pod_waiting_and_the_ev
         assert await domains.labelled() == {"node-0000": uid}
 
 
-async def test_a_daemon_that_is_not_ready_keeps_the_pod_waiting_call_after_call() -> None:
-    async with serving(settings=NO_DAEMONS) as (stage, domains):
+async def test_while_the_daemon_is_not_ready_the_pod_waits_call_after_call() -> None:
+    async with serving(options=NO_DAEMONS) as (stage, domains):
         await with_domain(stage, domains)
         await stage.create(member("p", "d"))
         await stage.turn(110)
@@ -126,12 +126,12 @@ async def test_a_daemon_that_is_not_ready_keeps_the_pod_waiting_call_after_call(
         (told,) = await domains.told("p", FAILED)
         assert told.endswith("NodePrepareResources skipped 1 ResourceClaims")
         assert await domains.waiting("p") == "ContainerCreating"
-        async with on(stage, "driver", settings=replace(ONE, driver=Driver(parts=frozenset({"daemons"})))):
+        async with on(stage, "driver", options=replace(ONE, driver=DriverOptions(parts=frozenset({"daemons"})))):
             await stage.turn(20)
             assert await stage.is_ready("p")
 
 
-async def test_several_devices_for_one_claim_are_unexpected() -> None:
+async def test_several_devices_for_one_claim_are_an_error() -> None:
     async with serving() as (stage, domains):
         uid = await with_domain(stage, domains)
         await stage.create(by_hand("both", uid, requests=(CHANNEL, DAEMON)), member("p", "both"))
@@ -144,8 +144,8 @@ async def test_several_devices_for_one_claim_are_unexpected() -> None:
         assert (prepared["reason"], prepared["message"]) == ("PrepareSkipped", "unexpected results")
 
 
-async def test_a_late_prepare_puts_its_node_into_a_domain_that_is_being_taken_down() -> None:
-    async with serving(settings=NO_DAEMONS) as (stage, domains):
+async def test_a_late_prepare_adds_its_node_to_a_domain_that_is_being_deleted() -> None:
+    async with serving(options=NO_DAEMONS) as (stage, domains):
         uid = await with_domain(stage, domains, finalizers=("example.com/hold",))
         await stage.create(member("p", "d"))
         await stage.turn(5)
@@ -158,7 +158,7 @@ async def test_a_late_prepare_puts_its_node_into_a_domain_that_is_being_taken_do
         assert not await stage.is_ready("p")
 
 
-async def test_a_pod_that_asks_after_the_teardown_finds_no_template() -> None:
+async def test_a_pod_that_is_created_after_the_teardown_finds_no_template() -> None:
     async with serving() as (stage, domains):
         await with_domain(stage, domains, finalizers=("example.com/hold",))
         await domains.delete("d")
@@ -171,8 +171,8 @@ async def test_a_pod_that_asks_after_the_teardown_finds_no_template() -> None:
         assert await stage.node_of("p") == ""
 
 
-async def test_after_a_deletion_by_force_the_next_pod_waits_until_the_last_one_is_cleaned_up() -> None:
-    async with serving(settings=replace(ONE, termination=20.0)) as (stage, domains):
+async def test_after_a_forced_deletion_the_next_pod_waits_until_the_last_one_is_cleaned_up() -> None:
+    async with serving(options=replace(ONE, termination=20.0)) as (stage, domains):
         await with_domain(stage, domains)
         await stage.create(member("first", "d"))
         await stage.turn(5)
@@ -187,8 +187,8 @@ async def test_after_a_deletion_by_force_the_next_pod_waits_until_the_last_one_i
         assert await stage.is_ready("second")
 
 
-async def test_without_a_fabric_a_node_joins_alone_and_its_pods_begin_all_the_same() -> None:
-    async with serving(settings=ONE) as (stage, domains):
+async def test_a_node_without_a_fabric_joins_alone_and_its_pods_start() -> None:
+    async with serving(options=ONE) as (stage, domains):
         await domains.relabel("node-0000", FABRIC, None)
         await with_domain(stage, domains)
         await stage.create(member("p", "d"))
@@ -198,8 +198,8 @@ async def test_without_a_fabric_a_node_joins_alone_and_its_pods_begin_all_the_sa
         assert await domains.status("d") == ("Ready", [("node-0000", -1, "Ready")])
 
 
-async def test_a_clique_that_is_full_leaves_the_next_node_waiting_until_somebody_leaves() -> None:
-    async with serving(settings=replace(NODES, driver=Driver(max_nodes=2))) as (stage, domains):
+async def test_when_a_clique_is_full_the_next_node_waits_until_another_leaves() -> None:
+    async with serving(options=replace(NODES, driver=DriverOptions(max_nodes=2))) as (stage, domains):
         await with_domain(stage, domains)
         await stage.create(*(member(name, "d") for name in "abc"))
         await stage.turn(30)
@@ -212,8 +212,8 @@ async def test_a_clique_that_is_full_leaves_the_next_node_waiting_until_somebody
         assert await domains.status("d") == ("Ready", [("node-0002", 0, "Ready"), ("node-0001", 1, "Ready")])
 
 
-async def test_containers_whose_domain_is_taken_from_under_them_exit() -> None:
-    async with serving(settings=ONE) as (stage, domains):
+async def test_containers_exit_when_their_domain_is_deleted() -> None:
+    async with serving(options=ONE) as (stage, domains):
         await with_domain(stage, domains, finalizers=("example.com/hold",))
         await stage.create(member("p", "d"))
         await stage.turn(5)
@@ -229,7 +229,7 @@ async def test_containers_whose_domain_is_taken_from_under_them_exit() -> None:
         assert not await stage.is_ready("p")
 
 
-async def test_daemons_that_are_killed_come_back_and_the_pods_with_them() -> None:
+async def test_deleted_daemons_are_recreated_and_the_pods_recover() -> None:
     async with serving() as (stage, domains):
         await with_domain(stage, domains)
         await stage.create(member("a", "d"), member("b", "d"))
@@ -242,9 +242,9 @@ async def test_daemons_that_are_killed_come_back_and_the_pods_with_them() -> Non
         assert await domains.status("d") == ("Ready", [("node-0000", 0, "Ready"), ("node-0001", 1, "Ready")])
 
 
-async def test_without_the_driver_a_pod_stays_where_it_is_and_says_so_and_begins_when_the_driver_comes() -> None:
+async def test_without_the_driver_a_pod_waits_and_reports_it_and_starts_when_the_driver_runs() -> None:
     async with serving(*OTHERS) as (stage, domains):
-        async with on(stage, "driver", settings=NODES):
+        async with on(stage, "driver", options=NODES):
             await stage.turn(1)
             await with_domain(stage, domains)
         await stage.create(member("p", "d"))
@@ -253,14 +253,14 @@ async def test_without_the_driver_a_pod_stays_where_it_is_and_says_so_and_begins
         (told,) = await domains.told("p", FAILED)
         assert told.endswith("DRA driver compute-domain.nvidia.com is not registered")
 
-        async with on(stage, "driver", settings=NODES):
+        async with on(stage, "driver", options=NODES):
             await stage.turn(10)
             assert await stage.is_ready("p")
 
 
-async def test_a_pod_that_no_driver_ever_took_up_can_go() -> None:
+async def test_a_pod_that_no_driver_has_prepared_can_be_deleted() -> None:
     async with serving(*OTHERS) as (stage, domains):
-        async with on(stage, "driver", settings=NODES):
+        async with on(stage, "driver", options=NODES):
             await stage.turn(1)
             await with_domain(stage, domains)
         await stage.create(member("p", "d"))
@@ -271,8 +271,8 @@ async def test_a_pod_that_no_driver_ever_took_up_can_go() -> None:
         assert (await stage.names(POD), await stage.names(RESOURCE_CLAIM)) == (set(), set())
 
 
-async def test_a_pod_that_is_done_leaves_its_domain() -> None:
-    async with serving(settings=ONE) as (stage, domains):
+async def test_a_finished_pod_leaves_its_domain() -> None:
+    async with serving(options=ONE) as (stage, domains):
         await with_domain(stage, domains)
         done = {"sandbox.grove.io/fail": "exit:0@5s"}
         await stage.create(member("first", "d", restartPolicy="Never", annotations=done), member("second", "d"))
@@ -284,18 +284,18 @@ async def test_a_pod_that_is_done_leaves_its_domain() -> None:
         assert await stage.is_ready("second")
 
 
-async def test_the_driver_may_be_stopped_anywhere_and_the_end_is_the_same() -> None:
+async def test_the_driver_can_be_restarted_at_any_time_with_the_same_result() -> None:
     async with serving(*OTHERS) as (stage, domains):
         await stage.turn(1)
         for step in range(12):
-            async with on(stage, "driver", settings=NODES):
+            async with on(stage, "driver", options=NODES):
                 if step == 1:
                     await domains.create(domain("d"))
                 if step == 3:
                     await stage.create(member("a", "d"), member("b", "d"))
                 await stage.turn(1.3)
             await stage.turn(0.7)
-        async with on(stage, "driver", settings=NODES):
+        async with on(stage, "driver", options=NODES):
             await stage.turn(10)
             assert (await stage.is_ready("a"), await stage.is_ready("b")) == (True, True)
             await assert_invariants(stage.client)
@@ -303,15 +303,15 @@ async def test_the_driver_may_be_stopped_anywhere_and_the_end_is_the_same() -> N
         await stage.turn(0.5)
         await domains.delete("d")
         await stage.client.delete(POD, "ml", "b")
-        async with on(stage, "driver", settings=NODES):
+        async with on(stage, "driver", options=NODES):
             await stage.turn(20)
 
             assert (await stage.names(POD), await domains.labelled(), await domains.daemons()) == (set(), {}, [])
             assert await domains.get("d") is None
 
 
-async def test_daemon_sets_are_left_to_a_real_controller_for_a_while_and_for_good_once_it_has_taken_them_up() -> None:
-    async with serving(settings=replace(ONE, driver=Driver(deference=5.0))) as (stage, domains):
+async def test_daemon_sets_are_left_to_a_real_controller_for_a_while_and_for_good_once_it_has_written_their_status() -> None:
+    async with serving(options=replace(ONE, driver=DriverOptions(deference=5.0))) as (stage, domains):
         await with_domain(stage, domains)
         await stage.create(member("p", "d"))
         await stage.turn(4)

@@ -1,4 +1,4 @@
-"""The driver in time: how a domain goes, from the first object to the last, when it is done right and when it is not."""
+"""The driver over time: the order of events in the life of a domain."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOM
 from resources.base.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from tests.providers.sandbox.actors.domains import CONTROLLER, EVERYBODY, NO_CONTROLLER, NODES, OTHERS, Domains, domain, member, serving
 from tests.providers.sandbox.actors.manifests import gang
-from tests.providers.sandbox.actors.stage import Stage, on, playing
-from tests.providers.sandbox.actors.test_actors import Untrusty, play_for
+from tests.providers.sandbox.actors.stage import Stage, on, running
+from tests.providers.sandbox.actors.test_actors import UnreliableClient, play_for
 from tests.stories.domains import assert_invariants, violations
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ async def come_up(stage: Stage, domains: Domains) -> str:
     return uid
 
 
-async def test_coming_up() -> None:
+async def test_set_up() -> None:
     async with serving() as (stage, domains):
         uid = await come_up(stage, domains)
         assert await domains.status("nvbw-0") == ("Ready", [])
@@ -47,7 +47,7 @@ async def test_coming_up() -> None:
         await assert_invariants(stage.client)
 
 
-async def test_going_in_the_right_order() -> None:
+async def test_deletion_in_the_right_order() -> None:
     async with serving() as (stage, domains):
         uid = await come_up(stage, domains)
         await stage.turn(6)
@@ -68,9 +68,9 @@ async def test_going_in_the_right_order() -> None:
         await assert_invariants(stage.client)
 
 
-async def test_going_while_the_controller_is_down() -> None:
-    async with serving(*OTHERS, "driver", settings=NO_CONTROLLER) as (stage, domains):
-        async with on(stage, "driver", settings=CONTROLLER):
+async def test_deletion_while_the_controller_is_down() -> None:
+    async with serving(*OTHERS, "driver", options=NO_CONTROLLER) as (stage, domains):
+        async with on(stage, "driver", options=CONTROLLER):
             uid = await come_up(stage, domains)
             await stage.turn(6)
             assert await stage.is_ready("w-0")
@@ -84,7 +84,7 @@ async def test_going_while_the_controller_is_down() -> None:
         assert await domains.finalizers("nvbw-0") == [OURS, DOMAIN]
         assert len(await domains.made(uid, RESOURCE_CLAIM_TEMPLATE)) == 2
 
-        async with on(stage, "driver", settings=CONTROLLER):
+        async with on(stage, "driver", options=CONTROLLER):
             await stage.turn(1)
             assert await domains.finalizers("nvbw-0") == [OURS]
             assert await domains.made(uid, RESOURCE_CLAIM_TEMPLATE) == []
@@ -116,8 +116,8 @@ async def test_a_domain_that_is_deleted_under_its_pods() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_lost_answers_and_conflicts_cost_time_and_nothing_else(seed: int) -> None:
-    async with playing(*EVERYBODY, settings=NODES, client=lambda api: Untrusty(api, seed)) as stage:
+async def test_lost_answers_and_conflicts_cost_time_only(seed: int) -> None:
+    async with running(*EVERYBODY, options=NODES, client=lambda api: UnreliableClient(api, seed)) as stage:
         domains = Domains(stage)
         await stage.turn(5)
         uid = await domains.create(domain("nvbw-0", finalizers=(OURS,)))
@@ -140,10 +140,10 @@ async def test_lost_answers_and_conflicts_cost_time_and_nothing_else(seed: int) 
         assert (await domains.made(uid, RESOURCE_CLAIM_TEMPLATE), await domains.made(uid, DAEMON_SET)) == ([], [])
 
 
-async def test_actors_may_be_stopped_anywhere_and_the_end_is_the_same() -> None:
-    async with playing() as stage:
+async def test_actors_can_be_restarted_at_any_time_with_the_same_result() -> None:
+    async with running() as stage:
         domains = Domains(stage)
-        async with on(stage, *EVERYBODY, settings=NODES):
+        async with on(stage, *EVERYBODY, options=NODES):
             await stage.turn(1)
             await domains.create(domain("nvbw-0"))
         await stage.create(gang("g", {"w": (2, WORKERS)}), *(member(name, "nvbw-0", gang="g", clique="w") for name in WORKERS))
@@ -151,7 +151,7 @@ async def test_actors_may_be_stopped_anywhere_and_the_end_is_the_same() -> None:
             await play_for(stage, turns, NODES)
             if turns % 10 == 0:
                 await stage.clock.advance(1)
-        async with on(stage, *EVERYBODY, settings=NODES):
+        async with on(stage, *EVERYBODY, options=NODES):
             await stage.turn(60)
             assert [await stage.is_ready(name) for name in WORKERS] == [True, True]
             await assert_invariants(stage.client)
@@ -161,6 +161,6 @@ async def test_actors_may_be_stopped_anywhere_and_the_end_is_the_same() -> None:
             await play_for(stage, turns, NODES)
             if turns % 10 == 0:
                 await stage.clock.advance(1)
-        async with on(stage, *EVERYBODY, settings=NODES):
+        async with on(stage, *EVERYBODY, options=NODES):
             await stage.turn(60)
             assert (await stage.names(POD), await stage.names(RESOURCE_CLAIM), await domains.labelled()) == (set(), set(), {})

@@ -14,7 +14,7 @@ import pytest
 
 from providers.sandbox.clock import VirtualClock
 from providers.sandbox.http.access import Denial
-from providers.sandbox.http.faults import Fault
+from providers.sandbox.http.faults import InjectedFault
 from providers.sandbox.process import Sandbox, sandbox
 from tests.providers.sandbox.web import Web, web
 
@@ -130,9 +130,7 @@ async def test_a_path_that_is_no_api_is_a_plain_404(http: Web, path: str) -> Non
     assert (404, "404 page not found\n") == (said.code, said.data.decode())
 
 
-@pytest.mark.parametrize(
-    "path", ["/healthz", "/livez", "/readyz", "/version", "/api", "/apis", "/", "/openapi/v3", "/sandbox/faults", MAPS]
-)
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version", "/api", "/apis", "/", "/openapi/v3", MAPS])
 @pytest.mark.parametrize("token", ["", "wrong"])
 async def test_nothing_is_told_to_anybody_without_a_token(http: Web, path: str, token: str) -> None:
     said = await http.ask("GET", path, token=token)
@@ -298,7 +296,7 @@ async def test_a_watch_can_begin_with_all_there_is_and_say_when_that_is_over(htt
 
 async def test_a_watch_ends_in_good_order_when_the_server_goes(tmp_path: Path) -> None:
     async with sandbox(VirtualClock(), tmp_path, actors=()) as box, web(box) as http, http.stream(f"{MAPS}?watch=true") as events:
-        box.world.hang_up()
+        box.backend.close_watches()
 
         assert [] == [event async for event in events]
 
@@ -334,7 +332,7 @@ async def test_our_own_kinds_are_served_from_the_start(http: Web) -> None:
 
 
 async def test_a_fault_answers_before_anything_happens(box: Sandbox, http: Web) -> None:
-    box.faults.inject(Fault("answer", verb="create", resource="configmaps", code=429, retry_after=7))
+    box.faults.inject(InjectedFault("answer", verb="create", resource="configmaps", code=429, retry_after=7))
 
     struck = await http.ask("POST", MAPS, config_map("a"))
     again = await http.ask("POST", MAPS, config_map("a"))
@@ -343,7 +341,7 @@ async def test_a_fault_answers_before_anything_happens(box: Sandbox, http: Web) 
 
 
 async def test_a_fault_after_the_commit_loses_the_answer_and_not_the_write(box: Sandbox, http: Web) -> None:
-    box.faults.inject(Fault("answer", verb="create", code=500, committed=True, name="a"))
+    box.faults.inject(InjectedFault("answer", verb="create", code=500, committed=True, name="a"))
 
     other = await http.ask("POST", MAPS, config_map("b"))
     struck = await http.ask("POST", MAPS, config_map("a"))
@@ -354,7 +352,7 @@ async def test_a_fault_after_the_commit_loses_the_answer_and_not_the_write(box: 
 
 @pytest.mark.parametrize(("committed", "found"), [(False, 404), (True, 200)])
 async def test_a_connection_is_cut_before_or_after_the_commit(box: Sandbox, http: Web, committed: bool, found: int) -> None:
-    box.faults.inject(Fault("cut", verb="create", committed=committed))
+    box.faults.inject(InjectedFault("cut", verb="create", committed=committed))
 
     with pytest.raises(aiohttp.ClientError):
         await http.ask("POST", MAPS, config_map("a"))
@@ -363,9 +361,9 @@ async def test_a_connection_is_cut_before_or_after_the_commit(box: Sandbox, http
 
 
 async def test_a_slow_answer_waits_for_the_clock(box: Sandbox, http: Web) -> None:
-    box.faults.inject(Fault("slow", verb="get", seconds=30))
+    box.faults.inject(InjectedFault("slow", verb="get", seconds=30))
     asked = asyncio.create_task(http.ask("GET", f"{MAPS}/a"))
-    while box.faults.waiting:
+    while box.faults.pending:
         await anyio.lowlevel.checkpoint()
 
     assert isinstance(box.clock, VirtualClock)
@@ -377,7 +375,7 @@ async def test_a_slow_answer_waits_for_the_clock(box: Sandbox, http: Web) -> Non
 
 
 async def test_an_event_is_dropped(box: Sandbox, http: Web) -> None:
-    box.faults.inject(Fault("drop", verb="watch", resource="configmaps", name="a"))
+    box.faults.inject(InjectedFault("drop", verb="watch", resource="configmaps", name="a"))
 
     async with http.stream(f"{MAPS}?watch=true") as events:
         await http.ask("POST", MAPS, config_map("a"))
@@ -388,7 +386,7 @@ async def test_an_event_is_dropped(box: Sandbox, http: Web) -> None:
 
 
 async def test_a_watch_is_told_that_its_revision_is_forgotten(box: Sandbox, http: Web) -> None:
-    box.faults.inject(Fault("expire", verb="watch"))
+    box.faults.inject(InjectedFault("expire", verb="watch"))
 
     async with http.stream(f"{MAPS}?watch=true") as events:
         await http.ask("POST", MAPS, config_map("a"))
@@ -398,24 +396,9 @@ async def test_a_watch_is_told_that_its_revision_is_forgotten(box: Sandbox, http
 
 
 async def test_a_watch_is_cut_in_the_middle(box: Sandbox, http: Web) -> None:
-    box.faults.inject(Fault("cut", verb="watch"))
+    box.faults.inject(InjectedFault("cut", verb="watch"))
 
     async with http.stream(f"{MAPS}?watch=true") as events:
         await http.ask("POST", MAPS, config_map("a"))
         with pytest.raises(aiohttp.ClientError):
             await anext(events)
-
-
-async def test_faults_are_set_over_http_too(http: Web) -> None:
-    waiting = await http.ask("POST", "/sandbox/faults", [{"how": "answer", "verb": "list", "code": 503}])
-    struck = await http.ask("GET", MAPS)
-    spent = await http.ask("GET", "/sandbox/faults")
-
-    assert (["answer"], 503, []) == ([fault["how"] for fault in waiting.body], struck.code, spent.body)
-
-
-async def test_faults_are_taken_back_over_http(http: Web) -> None:
-    await http.ask("POST", "/sandbox/faults", {"how": "answer", "times": 99})
-    cleared = await http.ask("DELETE", "/sandbox/faults")
-
-    assert ([], 200) == (cleared.body, (await http.ask("GET", MAPS)).code)

@@ -4,13 +4,12 @@ import datetime
 
 import pytest
 
-from providers.sandbox.http import faults
-from providers.sandbox.http.access import Access, Act, Denial
-from providers.sandbox.http.faults import Fault, Faults
+from providers.sandbox.http.access import Access, Action, Denial
+from providers.sandbox.http.faults import FaultInjector, InjectedFault
 from providers.sandbox.types.status import StatusError
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-LIST_PODS = Act("list", resource="pods", namespace="default")
+LIST_PODS = Action("list", resource="pods", namespace="default")
 
 
 def granted() -> Access:
@@ -59,12 +58,12 @@ def test_a_revoked_token_is_not_known_any_more() -> None:
         (Denial(namespace="other"), LIST_PODS, True),
         (Denial(group="apps"), LIST_PODS, True),
         (Denial(), LIST_PODS, False),
-        (Denial(resource="pods"), Act("patch", resource="pods", subresource="status"), True),
-        (Denial(resource="pods/status"), Act("patch", resource="pods", subresource="status"), False),
-        (Denial(), Act("get", path="/version"), True),
+        (Denial(resource="pods"), Action("patch", resource="pods", subresource="status"), True),
+        (Denial(resource="pods/status"), Action("patch", resource="pods", subresource="status"), False),
+        (Denial(), Action("get", path="/version"), True),
     ],
 )
-def test_a_denial_takes_away_what_it_names_and_no_more(denial: Denial, act: Act, allowed: bool) -> None:
+def test_a_denial_takes_away_what_it_names_and_no_more(denial: Denial, act: Action, allowed: bool) -> None:
     access = granted()
     access.denials.append(denial)
 
@@ -75,15 +74,15 @@ def test_a_denial_takes_away_what_it_names_and_no_more(denial: Denial, act: Act,
     ("act", "message"),
     [
         (LIST_PODS, 'pods is forbidden: User "ann" cannot list resource "pods" in API group "" in the namespace "default"'),
-        (Act("list", resource="pods"), 'pods is forbidden: User "ann" cannot list resource "pods" in API group "" at the cluster scope'),
+        (Action("list", resource="pods"), 'pods is forbidden: User "ann" cannot list resource "pods" in API group "" at the cluster scope'),
         (
-            Act("patch", "apps", "deployments", "status", "default", "d"),
+            Action("patch", "apps", "deployments", "status", "default", "d"),
             'deployments.apps "d" is forbidden: User "ann" cannot patch resource "deployments/status" in API group "apps" '
             'in the namespace "default"',
         ),
     ],
 )
-def test_a_refusal_reads_as_that_of_a_real_server(act: Act, message: str) -> None:
+def test_a_refusal_reads_as_that_of_a_real_server(act: Action, message: str) -> None:
     access = granted()
     access.denials.append(Denial())
 
@@ -93,70 +92,61 @@ def test_a_refusal_reads_as_that_of_a_real_server(act: Act, message: str) -> Non
     assert (403, "Forbidden", message) == (error.value.code, error.value.reason, error.value.message)
 
 
-CREATE_POD = Act("create", resource="pods", namespace="default")
+CREATE_POD = Action("create", resource="pods", namespace="default")
 
 
-def strikes(waiting: Faults, act: Act, name: str = "a") -> bool:
-    return waiting.take(act, name, ("answer", "cut", "slow")) is not None
+def strikes(injector: FaultInjector, act: Action, name: str = "a") -> bool:
+    return injector.take(act, name, ("answer", "cut", "slow")) is not None
 
 
 def test_a_fault_strikes_as_often_as_asked_and_is_then_spent() -> None:
-    waiting = Faults()
-    waiting.inject(Fault("answer", verb="create", resource="pods", times=2))
+    injector = FaultInjector()
+    injector.inject(InjectedFault("answer", verb="create", resource="pods", times=2))
 
-    assert [True, True, False] == [strikes(waiting, CREATE_POD) for _ in range(3)]
-    assert () == waiting.waiting
+    assert [True, True, False] == [strikes(injector, CREATE_POD) for _ in range(3)]
+    assert () == injector.pending
 
 
 def test_a_fault_lets_pass_as_many_as_asked() -> None:
-    waiting = Faults()
-    waiting.inject(Fault("cut", verb="create", skip=2))
+    injector = FaultInjector()
+    injector.inject(InjectedFault("cut", verb="create", skip=2))
 
-    assert [False, False, True, False] == [strikes(waiting, CREATE_POD) for _ in range(4)]
+    assert [False, False, True, False] == [strikes(injector, CREATE_POD) for _ in range(4)]
 
 
 @pytest.mark.parametrize(
     "fault",
-    [Fault("answer", verb="delete"), Fault("answer", resource="services"), Fault("answer", name="b"), Fault("drop", verb="create")],
+    [
+        InjectedFault("answer", verb="delete"),
+        InjectedFault("answer", resource="services"),
+        InjectedFault("answer", name="b"),
+        InjectedFault("drop", verb="create"),
+    ],
 )
-def test_a_fault_that_is_about_something_else_stays_in_wait(fault: Fault) -> None:
-    waiting = Faults()
-    waiting.inject(fault)
+def test_a_fault_that_is_about_something_else_stays_in_wait(fault: InjectedFault) -> None:
+    injector = FaultInjector()
+    injector.inject(fault)
 
-    assert not strikes(waiting, CREATE_POD)
-    assert (fault,) == waiting.waiting
+    assert not strikes(injector, CREATE_POD)
+    assert (fault,) == injector.pending
 
 
 def test_two_equal_faults_are_two() -> None:
-    waiting = Faults()
-    waiting.inject(Fault("answer"), Fault("answer"))
+    injector = FaultInjector()
+    injector.inject(InjectedFault("answer"), InjectedFault("answer"))
 
-    assert [True, True, False] == [strikes(waiting, CREATE_POD) for _ in range(3)]
+    assert [True, True, False] == [strikes(injector, CREATE_POD) for _ in range(3)]
 
 
 def test_cleared_faults_are_gone() -> None:
-    waiting = Faults()
-    waiting.inject(Fault("answer"))
-    waiting.clear()
+    injector = FaultInjector()
+    injector.inject(InjectedFault("answer"))
+    injector.clear()
 
-    assert not strikes(waiting, CREATE_POD)
+    assert not strikes(injector, CREATE_POD)
 
 
 def test_a_fault_answers_with_the_reason_of_its_code() -> None:
-    status = Fault("answer", code=429, retry_after=3).status()
+    status = InjectedFault("answer", code=429, retry_after=3).status()
 
     assert (429, "TooManyRequests", 3) == (status.code, status.reason, status.retry_after)
-
-
-def test_a_fault_can_be_written_and_read_again() -> None:
-    fault = Fault("cut", verb="patch", resource="pods/status", committed=True)
-
-    assert fault == faults.read(faults.written(fault))
-
-
-@pytest.mark.parametrize("document", [[], {}, {"how": "explode"}, {"how": "cut", "when": "now"}, {"how": "cut", "times": "x"}])
-def test_what_is_no_fault_is_a_bad_request(document: object) -> None:
-    with pytest.raises(StatusError) as error:
-        faults.read(document)
-
-    assert 400 == error.value.code

@@ -48,7 +48,7 @@ def entries(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]
 
 def test_both_forms_of_discovery_tell_the_same() -> None:
     served = catalogue(widgets())
-    told = [entry for core in (True, False) for entry in entries(discovery.aggregated(served, core))]
+    told = [entry for core in (True, False) for entry in entries(discovery.aggregated(served, core=core))]
 
     for group, version, entry in told:
         document = discovery.resource_list(served, group, version)
@@ -66,12 +66,12 @@ def test_both_forms_of_discovery_tell_the_same() -> None:
 def test_the_core_group_and_the_others_are_told_apart() -> None:
     served = catalogue()
 
-    assert {""} == {group for group, _, _ in entries(discovery.aggregated(served, True))}
-    assert "" not in {group for group, _, _ in entries(discovery.aggregated(served, False))}
+    assert {""} == {group for group, _, _ in entries(discovery.aggregated(served, core=True))}
+    assert "" not in {group for group, _, _ in entries(discovery.aggregated(served, core=False))}
 
 
 def test_a_custom_kind_is_told_as_a_real_server_tells_it() -> None:
-    told = [entry for group, _, entry in entries(discovery.aggregated(catalogue(widgets()), False)) if group == "toys.example.com"]
+    told = [entry for group, _, entry in entries(discovery.aggregated(catalogue(widgets()), core=False)) if group == "toys.example.com"]
 
     assert [
         {

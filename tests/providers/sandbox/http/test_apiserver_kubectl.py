@@ -308,8 +308,6 @@ async def test_a_namespace_goes_with_all_that_is_in_it(kubectl: Kubectl) -> None
         (("configmap", "x", "--from-literal=a=b"), "configmap/x created"),
         (("secret", "generic", "x", "--from-literal=a=b"), "secret/x created"),
         (("serviceaccount", "x"), "serviceaccount/x created"),
-        (("role", "x", "--verb=get", "--resource=pods"), "role.rbac.authorization.k8s.io/x created"),
-        (("rolebinding", "x", "--role=x", "--user=ann"), "rolebinding.rbac.authorization.k8s.io/x created"),
     ],
 )
 async def test_create_without_a_file_works_for_the_plain_kinds(kubectl: Kubectl, words: tuple[str, ...], made: str) -> None:
@@ -334,14 +332,12 @@ async def test_errors_read_as_those_of_a_real_server(kubectl: Kubectl) -> None:
     assert 'configmaps "a" already exists' in again.err
 
 
-async def test_auth_answers_who_one_is_and_what_one_may(kubectl: Kubectl) -> None:
+async def test_auth_answers_what_one_may_do(kubectl: Kubectl) -> None:
     kubectl.box.access.denials.append(Denial(verb="delete", resource="pods"))
 
-    who = await kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
     may, may_not = await kubectl.run("auth", "can-i", "create", "pods"), await kubectl.run("auth", "can-i", "delete", "pods")
     denied = await kubectl.run("delete", "pod", "a")
 
-    assert "sandbox-admin" == who.out
     assert (0, "yes") == (may.code, may.out.split()[0])
     assert (1, "no") == (may_not.code, may_not.out.split()[0])
     assert 'Error from server (Forbidden): pods "a" is forbidden: User "sandbox-admin" cannot delete resource "pods"' in denied.err

@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import NotFound
 from engine.runtime.clock import SystemClock
-from providers.sandbox.actors.settings import Settings
+from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.clients import kubeconfig
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
@@ -36,14 +36,14 @@ async def until_ready(client: InProcessClient, name: str) -> dict[str, Any]:
 
 async def test_each_actor_writes_under_a_name_of_its_own(tmp_path: Path) -> None:
     with anyio.fail_after(10):
-        async with sandbox(SystemClock(), tmp_path, actors=("kubelet",), settings=Settings(nodes=1)) as box:
+        async with sandbox(SystemClock(), tmp_path, actors=("kubelet",), options=ActorOptions(nodes=1)) as box:
             node = await until_ready(box.client(), "node-0000")
 
     assert {"sandbox-kubelet"} == {entry["manager"] for entry in node["metadata"]["managedFields"]}
 
 
 async def test_an_actor_that_is_left_out_does_nothing(tmp_path: Path) -> None:
-    async with sandbox(SystemClock(), tmp_path, actors=("scheduler",), settings=Settings(nodes=1)) as box:
+    async with sandbox(SystemClock(), tmp_path, actors=("scheduler",), options=ActorOptions(nodes=1)) as box:
         assert [] == (await box.client().list(NODE)).items
 
 
@@ -57,7 +57,7 @@ async def test_our_kinds_are_defined_from_the_start_unless_others_are_asked_for(
 
 
 async def test_the_driver_of_domains_is_installed_even_where_nobody_plays_it(tmp_path: Path) -> None:
-    async with sandbox(VirtualClock(), tmp_path, actors=(), settings=Settings(nodes=2)) as box:
+    async with sandbox(VirtualClock(), tmp_path, actors=(), options=ActorOptions(nodes=2)) as box:
         client = box.client()
 
         assert [] == (await client.list(COMPUTE_DOMAIN)).items

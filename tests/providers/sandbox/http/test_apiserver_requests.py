@@ -252,11 +252,11 @@ def test_the_bodies_that_kubectl_sends_in_protobuf_alone_are_read() -> None:
 
 
 def test_a_list_in_protobuf_keeps_its_order() -> None:
-    rule = field(1, b"get") + field(1, b"list") + field(2, b"") + field(3, b"pods")
+    spec = field(1, b"second") + field(1, b"first")
 
-    found = protobuf.decode(enveloped("rbac.authorization.k8s.io/v1", "Role", field(2, rule)))
+    found = protobuf.decode(enveloped("v1", "Namespace", field(2, spec)))
 
-    assert [{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}] == found["rules"]
+    assert ["second", "first"] == found["spec"]["finalizers"]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from providers.sandbox.tables import ages
-from providers.sandbox.tables.builtin_columns import BUILTIN
-from providers.sandbox.tables.columns import PLAIN, Column, declared
+from providers.sandbox.tables import ages, columns
+from providers.sandbox.tables.cells import FORMATTERS, TIMED_FORMATTERS
+from providers.sandbox.tables.columns import Column, of_builtin, of_custom
 from providers.sandbox.tables.table import table
 
 NOW = datetime.datetime(2026, 11, 21, 12, 0, tzinfo=datetime.UTC)
@@ -20,14 +21,14 @@ ROWS = [
 
 
 def columns_of(body: dict[str, Any]) -> tuple[Column, ...]:
-    return BUILTIN.get((body["apiVersion"].rpartition("/")[0], body["kind"]), PLAIN)
+    return of_builtin(body["apiVersion"].rpartition("/")[0], body["kind"])
 
 
 @pytest.mark.parametrize("sheet", [pytest.param(sheet, id=sheet["resource"]) for sheet in RECORDED])
 def test_built_in_columns_are_headed_as_on_a_real_server(sheet: dict[str, Any]) -> None:
-    columns = columns_of(sheet["rows"][0]["object"])
+    headings = [[column.name, column.type, column.format, column.priority] for column in columns_of(sheet["rows"][0]["object"])]
 
-    assert sheet["columns"] == [[column.name, column.type, column.format, column.priority] for column in columns]
+    assert sheet["columns"] == headings
 
 
 @pytest.mark.parametrize(("sheet", "row"), ROWS)
@@ -37,6 +38,15 @@ def test_built_in_cells_are_those_of_a_real_server(sheet: dict[str, Any], row: d
     cells = [column.cell(row["object"], now) for column in columns_of(row["object"])]
 
     assert row["cells"] == cells
+
+
+def test_every_formatter_is_named_by_a_column_and_every_named_one_exists() -> None:
+    document = yaml.safe_load(Path(columns.__file__).with_name("columns.yaml").read_text("utf-8"))
+    described = [*document["shared"].values(), *(column for kind in document["kinds"].values() for column in kind)]
+
+    named = {column.get("as", "value") for column in described if isinstance(column, dict)}
+
+    assert {*FORMATTERS, *TIMED_FORMATTERS} == named
 
 
 WIDGET = {
@@ -70,13 +80,13 @@ WIDGET = {
     ],
 )
 def test_a_declared_column_reads_its_path_as_its_type(kind: str, path: str, cell: object) -> None:
-    column = declared([{"name": "X", "type": kind, "jsonPath": path}])[1]
+    column = of_custom([{"name": "X", "type": kind, "jsonPath": path}])[1]
 
     assert cell == column.cell(WIDGET, NOW)
 
 
 def test_a_kind_that_declares_no_columns_shows_name_and_age() -> None:
-    shown = {column.name: column.cell(WIDGET, NOW) for column in declared(())}
+    shown = {column.name: column.cell(WIDGET, NOW) for column in of_custom(())}
 
     assert {"Name": "first", "Age": "1s"} == shown
 
@@ -84,7 +94,7 @@ def test_a_kind_that_declares_no_columns_shows_name_and_age() -> None:
 @pytest.mark.parametrize("path", ["spec.replicas", ".spec[", ".spec[?(@.a=)]"])
 def test_what_is_no_path_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="JSONPath"):
-        declared([{"name": "X", "type": "string", "jsonPath": path}])
+        of_custom([{"name": "X", "type": "string", "jsonPath": path}])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +125,7 @@ def test_the_longer_a_span_the_coarser_its_age(seconds: int, text: str) -> None:
     ("include", "kind"), [("", "PartialObjectMetadata"), ("Metadata", "PartialObjectMetadata"), ("Object", None), ("None", None)]
 )
 def test_a_row_brings_as_much_of_its_object_as_was_asked_for(include: str, kind: str | None) -> None:
-    row = table([WIDGET], declared(()), NOW, meta={}, include=include)["rows"][0]
+    row = table([WIDGET], of_custom(()), NOW, meta={}, include=include)["rows"][0]
 
     assert {"None": None, "Object": WIDGET}.get(
         include, {"kind": kind, "apiVersion": "meta.k8s.io/v1", "metadata": WIDGET["metadata"]}
@@ -123,4 +133,4 @@ def test_a_row_brings_as_much_of_its_object_as_was_asked_for(include: str, kind:
 
 
 def test_only_the_first_table_of_a_watch_is_headed() -> None:
-    assert table([WIDGET], declared(()), NOW, meta={}, headed=False)["columnDefinitions"] is None
+    assert table([WIDGET], of_custom(()), NOW, meta={}, headed=False)["columnDefinitions"] is None

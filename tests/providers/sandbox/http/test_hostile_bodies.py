@@ -9,9 +9,9 @@ from starlette.responses import Response
 from providers.sandbox.api import options
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.http.access import Identity
+from providers.sandbox.http.backend import Backend
 from providers.sandbox.http.routes import route
 from providers.sandbox.http.serving import Call, serve
-from providers.sandbox.http.world import World
 from providers.sandbox.types.status import StatusError
 from tests.providers.sandbox.hostile import Deed, deeds, steps, world
 
@@ -35,7 +35,7 @@ def done(api: Api, deed: Deed) -> int:
         data=deed.body,
     )
     try:
-        return finished(serve(World(api, api.clock), call)).status_code
+        return finished(serve(Backend(api, api.clock), call)).status_code
     except StatusError as refusal:
         assert refusal.body["message"]
         return refusal.code

@@ -1,0 +1,145 @@
+"""`engine why`: explains one object."""
+
+from collections.abc import Iterable, Iterator
+
+from engine.ids import Kind, ResourceId
+from engine.observed import World
+from engine.report.printable import printable
+from engine.runtime.client import Client
+from engine.runtime.passes import Pass
+from enginectl.actions.preview import plan_with_notes, report_errors
+from enginectl.base import terminal
+from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import OutputFormat
+from enginectl.output.explanation import ObjectReport, report_document, report_lines
+from enginectl.wiring.cluster import connect, engine_of
+from enginectl.wiring.configuration import Wiring, default_namespace
+from enginectl.wiring.scope import EVERYTHING, Selection, scope_of
+from providers.queries import DiscoveryClient, run_queries, served_apis
+from providers.read_only import ReadOnlyProvider
+from resources.base import kinds
+from resources.domains.requests import requested_by_sets
+from resources.domains.status import DomainStatus, domain_statuses
+from resources.domains.users import claims_template
+from resources.ports.configuration import Configuration
+from resources.ports.inspection import DiagnosingFabric, Diagnosis
+from resources.ports.queries import Query, QueryResult
+from resources.registry import BLUEPRINTS
+from resources.reports.explanation import Explanation, explain
+from resources.reports.provenance import Sources, provenance
+
+BLUEPRINTS_BY_KIND = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
+
+
+async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFormat) -> Exit:
+    """Plan once, write the explanation of the object of that kind and name, and return the exit code.
+
+    `word` names the kind as kubectl accepts it. 1 if the object neither exists nor is desired; 5 if something could not be listed.
+    """
+    async with connect(wiring) as (client, provider):
+        kind = await kind_called(client, wiring, word)
+        id = kind.id(wiring.options.namespace or default_namespace(wiring), name)
+        selection = Selection((id.namespace,)) if id.namespace else EVERYTHING
+        result = await plan_with_notes(engine_of(wiring, ReadOnlyProvider(provider), selection))
+        with_sources = format is OutputFormat.JSON or wiring.options.verbose
+        report = await object_report(wiring, client, kind, id, result, with_sources=with_sources)
+    verbose = wiring.options.verbose
+    if format is OutputFormat.JSON:
+        terminal.print_json(report_document(report))
+    else:
+        terminal.print_lines(report_lines(report, result.now, verbose=verbose))
+    terminal.incomplete(report.incomplete)
+    if report_errors(result.planned.plans, verbose=verbose):
+        return Exit.FAILED
+    if not report.exists and not report.incomplete:
+        terminal.error(f"{printable(str(id))} does not exist, and no set desires it")
+        return Exit.FAILED
+    return Exit.INCOMPLETE if report.incomplete else Exit.DONE
+
+
+async def kind_called(client: Client, wiring: Wiring, word: str) -> Kind:
+    """The kind that a word names: kind, plural, plural.group, singular or short name, in any case. Raises `UsageError` if there is none.
+
+    The kinds that the engine works with have precedence over others that the server serves.
+    """
+    scope = scope_of(wiring.configuration)
+    in_scope = dict.fromkeys((*scope.roots, *scope.children, *scope.references))
+    names = {kind: {kind.name, kind.plural, f"{kind.plural}.{kind.group}"} for kind in in_scope}
+    if isinstance(client, DiscoveryClient):
+        for served in (await client.discover()).served:
+            kind = next((kind for kind in in_scope if (kind.group, kind.name) == (served.kind.group, served.kind.name)), served.kind)
+            plural = served.kind.plural
+            names.setdefault(kind, set()).update(
+                {served.kind.name, plural, f"{plural}.{served.kind.group}", served.singular, *served.short_names}
+            )
+    matches = (kind for kind, known in names.items() if word.lower() in {name.lower() for name in known})
+    match = next(matches, None)
+    if match is None:
+        raise UsageError(f"{word}: the cluster serves no such kind")
+    return match
+
+
+async def object_report(wiring: Wiring, client: Client, kind: Kind, id: ResourceId, result: Pass, *, with_sources: bool) -> ObjectReport:
+    """What the pass says about the object, and the diagnoses of its domains. `with_sources` renders the root once per field."""
+    apis = await served_apis(client)
+    query = Query(kind, id.namespace, id.name)
+    lookup = (await run_queries(client, [query], apis)).of(query)
+    plans = {plan.root: plan for plan in result.planned.plans}
+    other = next(iter(lookup.objects), None)
+    explanation = explain(result.world, plans, BLUEPRINTS_BY_KIND, id, wiring.configuration, result.now, other)
+    lookups: dict[Query, QueryResult] = {query: lookup}
+    diagnoses: list[Diagnosis] = []
+    for domain in domains_of(wiring.configuration, explanation, result.world):
+        fabric = next(fabric for fabric in wiring.configuration.fabrics if fabric.kind.name == domain.kind)
+        if isinstance(fabric, DiagnosingFabric):
+            results = await run_queries(client, fabric.domain_queries(domain), apis)
+            lookups |= results.results
+            diagnoses += relevant(explanation, domain, fabric.diagnose(domain, results, result.now))
+    errors = {query.kind.name: lookup.error for query, lookup in lookups.items() if lookup.error}
+    return ObjectReport(
+        explanation,
+        tuple(diagnoses),
+        tuple(statuses_of(wiring.configuration, id, result)),
+        sources_of(wiring.configuration, explanation, result) if with_sources else {},
+        {**result.world.incomplete, **errors},
+    )
+
+
+def domains_of(configuration: Configuration, explanation: Explanation, world: World) -> Iterator[ResourceId]:
+    """The domain that the object is, or the domains that the pod claims, whether they exist or are only requested."""
+    id, live = explanation.id, explanation.live
+    for fabric in configuration.fabrics:
+        if (id.group, id.kind) == (fabric.kind.group, fabric.kind.name):
+            yield id
+        elif live is not None and id.kind == kinds.POD.name:
+            existing = {domain.id: domain for domain in world.references.of(fabric.kind.name)}
+            sets = [(observed.root.id, observed.root.body) for observed in world.roots if observed.root.id.kind == kinds.PODCLIQUESET.name]
+            known = {requested.id for requested in requested_by_sets(sets, fabric)} | existing.keys()
+            for domain in sorted(domain for domain in known if domain.namespace == id.namespace):
+                if claims_template(live, fabric.template_name(existing.get(domain), domain.name)):
+                    yield domain
+
+
+def relevant(explanation: Explanation, domain: ResourceId, diagnoses: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
+    """All diagnoses if the object is the domain; of a pod, those about the pod or about the domain as a whole."""
+    return (diagnosis for diagnosis in diagnoses if explanation.id == domain or diagnosis.about in (explanation.id, domain))
+
+
+def statuses_of(configuration: Configuration, id: ResourceId, result: Pass) -> Iterator[DomainStatus]:
+    """If the object is a domain: its status, from the view of each set that uses it."""
+    plans = {plan.root: plan for plan in result.planned.plans}
+    for observed in result.world.roots:
+        plan = plans.get(observed.root.id)
+        if plan is not None:
+            yield from (status for status in domain_statuses(observed, plan, configuration) if status.id == id)
+
+
+def sources_of(configuration: Configuration, explanation: Explanation, result: Pass) -> Sources:
+    """Field of the object -> the fields of the first root that desires it; empty if none does, or if the object is a root."""
+    roots = {observed.root.id: observed.root for observed in result.world.roots}
+    for desired in explanation.desired_by:
+        if explanation.live is not None and desired.root in roots and desired.root != explanation.id:
+            blueprint = BLUEPRINTS_BY_KIND[desired.root.kind]
+            return provenance(blueprint, roots[desired.root], explanation.live, desired.part, result.now, configuration)
+    return {}

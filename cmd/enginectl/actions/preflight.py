@@ -1,0 +1,62 @@
+"""`engine preflight`: checks whether a cluster has what the configuration needs."""
+
+from collections.abc import Sequence
+
+from engine.runtime.client import Client
+from enginectl.base import terminal
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import OutputFormat
+from enginectl.output.preflight import check_entry, check_lines
+from enginectl.wiring.cluster import connect
+from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
+from enginectl.wiring.scope import select
+from providers.queries import missing_verbs, run_queries, served_apis
+from resources.base import kinds
+from resources.install.permissions import permissions
+from resources.install.preflight import Rights, checks, failed
+from resources.ports.checks import Check, Level, Outcome
+from resources.ports.inspection import InspectingFabric, Installation
+from resources.ports.queries import Query
+from resources.registry import BLUEPRINTS
+
+VERSION = 1
+"""Of the JSON document; grows when a field changes its meaning or goes."""
+
+
+async def run_checks(wiring: Wiring, format: OutputFormat) -> Exit:
+    """Run every check, write the results, and return the exit code."""
+    async with connect(wiring) as (client, _):
+        installation = await observe_installation(wiring, client)
+        results = tuple(checks(installation, await rights(wiring, client), wiring.configuration.fabrics))
+    if format is OutputFormat.JSON:
+        terminal.print_json({"version": VERSION, "kind": "Preflight", "checks": [check_entry(check) for check in results]})
+    else:
+        terminal.print_lines(check_lines(results))
+    return exit_code(results)
+
+
+async def observe_installation(wiring: Wiring, client: Client) -> Installation:
+    """The served APIs, the sets, and the results of the queries of all fabrics."""
+    apis = await served_apis(client)
+    sets = Query(kinds.PODCLIQUESET)
+    fabrics = [fabric for fabric in wiring.configuration.fabrics if isinstance(fabric, InspectingFabric)]
+    queries = [query for fabric in fabrics for query in fabric.installation_queries()]
+    results = await run_queries(client, (sets, *queries), apis)
+    listed = results.of(sets)
+    return Installation(apis, results, listed.objects if listed.known and listed.served else None)
+
+
+async def rights(wiring: Wiring, client: Client) -> Rights:
+    """The permissions that the engine needs, each with the verbs that it is not allowed."""
+    lease_namespace = wiring.settings.leader_election.resource_namespace or DEFAULT_NAMESPACE
+    roots = select(wiring).roots
+    blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in roots]
+    return await missing_verbs(client, permissions(blueprints, wiring.configuration, lease_namespace), wiring.options.namespace)
+
+
+def exit_code(results: Sequence[Check]) -> Exit:
+    """7 if a hard requirement is not met, 5 if one could not be judged."""
+    if failed(results):
+        return Exit.PREFLIGHT
+    unknown = any(check.level is Level.HARD and check.outcome is Outcome.UNKNOWN for check in results)
+    return Exit.INCOMPLETE if unknown else Exit.DONE

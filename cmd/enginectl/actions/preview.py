@@ -1,0 +1,78 @@
+"""`engine diff`: one pass, and the report of what a sync would do."""
+
+from collections.abc import Iterable
+
+from engine.guard import Limits
+from engine.plan import Plan
+from engine.report.json import document
+from engine.report.model import Report, compose
+from engine.report.text import text
+from engine.resource import Body
+from engine.runtime.passes import Engine, Pass
+from engine.runtime.session import preview as plan_once
+from enginectl.actions import requirements
+from enginectl.actions.node_capacity import with_capacity_notes
+from enginectl.base import terminal
+from enginectl.base.exit_codes import Exit, worst
+from enginectl.base.options import OutputFormat
+from enginectl.base.runner import report_internal_error
+from enginectl.input.admission import admit_against
+from enginectl.input.roots import Roots, select_for
+from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, engine_of, open_baseline
+from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.scope import part_of
+
+
+async def preview(
+    wiring: Wiring, roots: Roots, against: str, format: OutputFormat, *, detailed: bool = False, limits: Limits = DEFAULT_LIMITS
+) -> Exit:
+    """Plan as the first pass of a sync would, write the report, and return the exit code. Nothing is written to the cluster."""
+    async with open_baseline(wiring, against) as (provider, namespaces):
+        selection = select_for(wiring, roots, default=namespaces)
+        admitted = await admit_against(wiring, roots, provider, against, selection)
+        result = await plan_with_notes(engine_of(wiring, provider, selection, limits), admitted.roots.bodies)
+        result = await with_capacity_notes(result, wiring.configuration, provider, complete=against == LIVE)
+    result = admitted.added_to(result)
+    report = report_of(result)
+    if format is OutputFormat.JSON:
+        terminal.print_json(document(report))
+    else:
+        terminal.print_lines(text(report, verbose=wiring.options.verbose))
+    if wiring.options.verbose:
+        report_errors(result.planned.plans, verbose=True)
+    return exit_code(report, detailed=detailed)
+
+
+async def plan_with_notes(engine: Engine, manifests: tuple[Body, ...] = ()) -> Pass:
+    """One pass over the cluster as if the manifests were applied. Kinds that the cluster does not serve are named on stderr."""
+    result = await plan_once(engine, manifests)
+    unserved = [kind for kind in engine.scope.roots if kind.name in result.world.unserved]
+    if unserved and (note := await requirements.unserved_roots(engine.provider, unserved)):
+        terminal.notice(f"note: {note}")
+    if note := await requirements.missing_if_known(engine.configuration, engine.provider):
+        terminal.notice(f"note: {note}")
+    return result
+
+
+def report_of(result: Pass) -> Report:
+    """The report of a pass."""
+    return compose(result.planned.plans, part_of, objections=result.planned.objections, incomplete=result.world.incomplete)
+
+
+def report_errors(plans: Iterable[Plan], *, verbose: bool) -> bool:
+    """Write the internal errors of the engine while planning to stderr, with `verbose` their tracebacks. Returns whether there are any."""
+    errors = [(plan.root, plan.error) for plan in plans if plan.error is not None]
+    for root, error in errors:
+        report_internal_error(error, verbose=verbose, about=str(root))
+    return bool(errors)
+
+
+def exit_code(report: Report, *, detailed: bool) -> Exit:
+    """The exit code of a preview. Changes count only with `detailed`."""
+    conditions = {
+        Exit.FAILED: report.faulty,
+        Exit.DENIED: report.denied,
+        Exit.INCOMPLETE: bool(report.incomplete),
+        Exit.CHANGES: detailed and report.changes > 0,
+    }
+    return worst(code for code, applies in conditions.items() if applies)

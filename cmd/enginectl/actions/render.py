@@ -1,0 +1,66 @@
+"""`engine render`: the objects of manifests, as they would be created in an empty cluster."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engine.mask import masked
+from engine.memo import Memo
+from engine.operation import BoundOwner, Unknown
+from engine.proposal import propose
+from engine.report.json import with_owners
+from engine.report.printable import printable
+from engine.resource import Resource, Stance
+from engine.world import empty
+from enginectl.base import terminal
+from enginectl.base.exit_codes import Exit
+from enginectl.input.admission import admit_roots
+from enginectl.input.roots import Roots, load_roots
+from enginectl.wiring.cluster import EMPTY
+from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.scope import scope_of
+from providers.snapshot import as_yaml
+from resources.registry import BLUEPRINTS
+
+VERSION = 1
+"""Of the JSON document; grows when a field changes its meaning or goes."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""The time of rendering: a fixed one, so that equal input gives equal bytes."""
+
+
+def render_files(wiring: Wiring, files: list[Path], *, as_json: bool) -> Exit:
+    """Write the objects of the manifests, then the faults of manifests that are rejected, and return the exit code."""
+    objects, faults = render(wiring, load_roots(wiring, files, against=EMPTY))
+    if as_json:
+        terminal.print_json({"version": VERSION, "objects": objects})
+    else:
+        for body in objects:
+            terminal.print_text(f"---\n{as_yaml(body)}")
+    for fault in faults:
+        terminal.error(fault)
+    return Exit.FAILED if faults else Exit.DONE
+
+
+def render(wiring: Wiring, roots: Roots) -> tuple[list[dict[str, Any]], list[str]]:
+    """The objects in the order in which they would be created, and the faults of rejected roots.
+
+    Objects that depend on what only a cluster knows are left out and named on stderr.
+    """
+    blueprints = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
+    admitted = admit_roots(wiring, roots)
+    objects: list[dict[str, Any]] = []
+    faults = [fault for faults in admitted.rejected.values() for fault in faults]
+    for observed in propose(empty(), admitted.roots.bodies, scope_of(wiring.configuration).references).roots:
+        desired = blueprints[observed.root.id.kind].desire(observed, EPOCH, wiring.configuration, Memo())
+        faults += [f"{observed.root.id}: {problem}" for problem in desired.problems]
+        resources = [resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP]
+        objects += [manifest(resource) for resource in resources if resource.body]
+        for resource in resources:
+            if not resource.body:
+                terminal.notice(f"note: {printable(str(resource.id))} is left out: {printable(resource.why)}")
+    return objects, faults
+
+
+def manifest(resource: Resource) -> dict[str, Any]:
+    """One object as it would be sent, with secret data masked and placeholders for the uids of its owners."""
+    return with_owners(masked(resource.body), [BoundOwner(owner, Unknown(owner.id)) for owner in resource.owners])

@@ -1,0 +1,61 @@
+"""Requirements: the kinds that a cluster must serve before the engine writes anything to it."""
+
+from collections.abc import Iterable
+
+from engine.errors import ClusterError, InputError
+from engine.ids import Kind
+from engine.runtime.provider import Provider
+from enginectl.base import terminal
+from enginectl.base.errors import MissingRequirement
+from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.scope import ROOTS, Selection
+from resources.install.preflight import required_kinds
+from resources.ports.configuration import Configuration
+
+REQUIRED_ROOTS = tuple(kind for kind in ROOTS if kind.namespaced)
+"""The root kinds without which there is nothing to manage. The cluster may have been installed before the others existed."""
+
+
+async def require(wiring: Wiring, provider: Provider, selection: Selection) -> None:
+    """Check the cluster before the lease is taken. Raises `InputError` if it does not serve our kinds, and `MissingRequirement`."""
+    if message := await unserved_roots(provider):
+        raise InputError(message)
+    if message := await unserved_roots(provider, selection.roots):
+        terminal.notice(f"note: {message}")
+    await require_configured(wiring.configuration, provider)
+
+
+async def unserved_roots(provider: Provider, roots: Iterable[Kind] = REQUIRED_ROOTS) -> str:
+    """What to do if the cluster does not serve these root kinds; empty if it does, or if that is not known."""
+    try:
+        unserved = [kind for kind in roots if not await provider.serves(kind)]
+    except ClusterError:
+        return ""  # The pass meets the same error, and reports it with more detail.
+    names = ", ".join(f"{kind.name} ({kind.api_version})" for kind in unserved)
+    return f"the cluster does not serve {names}: first `engine manifests crds | kubectl apply --server-side -f -`" if names else ""
+
+
+async def require_configured(configuration: Configuration, provider: Provider) -> None:
+    """Raise `MissingRequirement` if the configuration needs a kind that the cluster does not serve, or if that is not known."""
+    try:
+        message = await missing(configuration, provider)
+    except ClusterError as error:
+        message = f"failed to discover API resources: {error}"
+    if message:
+        raise MissingRequirement(message)
+
+
+async def missing_if_known(configuration: Configuration, provider: Provider) -> str:
+    """The message about a kind that is missing; empty if none is, or if that is not known: the pass reports such errors itself."""
+    try:
+        return await missing(configuration, provider)
+    except ClusterError:
+        return ""
+
+
+async def missing(configuration: Configuration, provider: Provider) -> str:
+    """The message about the first kind that the configuration needs and the cluster does not serve; empty if none is missing."""
+    for kind, message in required_kinds(configuration.fabrics):
+        if not await provider.serves(kind):
+            return message
+    return ""

@@ -1,0 +1,98 @@
+"""`engine review`: answers a stream of AdmissionReviews, each as soon as it is read."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import anyio
+
+from engine.report.json import one_line
+from engine.report.printable import printable
+from enginectl.base import terminal
+from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import Exit, worst
+from enginectl.base.files import STDIN
+from enginectl.base.options import OutputFormat
+from enginectl.base.runner import run
+from enginectl.input.document_stream import StreamDocument, read_stream
+from enginectl.input.references import NO_REFERENCES, list_references
+from enginectl.output.reviews import decision_lines
+from enginectl.wiring.cluster import EMPTY, open_baseline
+from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.protection import protection
+from enginectl.wiring.scope import select
+from resources.admission.admit import admit
+from resources.admission.review import MAX_BYTES, Decide, MalformedReview, answer, error_answer, request_of, uid_of
+from resources.ports.references import KnownReferences
+
+
+def review_file(wiring: Wiring, file: Path, against: str, format: OutputFormat) -> Exit:
+    """Answer every review in the file, and return the worst exit code."""
+    code, references = load_references(wiring, against)
+    if code is not Exit.DONE:
+        return code
+    protected, codes = protection(wiring.settings), {Exit.DONE}
+    source = "<stdin>" if file == STDIN else printable(str(file))
+    with opened(file) as stream:
+        for document in read_stream(stream, limit=MAX_BYTES):
+            place = f"{source}:{document.line}"
+            codes.add(answer_one(document, place, format, lambda request: admit(request, wiring.configuration, references, protected)))
+    return worst(codes)
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[BinaryIO]:
+    """The file, or standard input for `-`, for reading piece by piece. Raises `UsageError` if it cannot be opened."""
+    if file == STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = file.open("rb")
+    except OSError as error:
+        raise UsageError(f"{printable(str(file))}: {(error.strerror or 'cannot be read').lower()}") from None
+    with stream:
+        yield stream
+
+
+def load_references(wiring: Wiring, against: str) -> tuple[Exit, KnownReferences]:
+    """The objects that rules look up, listed once before the first review. The code says whether that was interrupted."""
+    if against in ("", EMPTY):
+        return Exit.DONE, NO_REFERENCES
+    references = NO_REFERENCES
+
+    async def work(stop: anyio.CancelScope) -> Exit:
+        nonlocal references
+        with stop:
+            async with open_baseline(wiring, against) as (provider, _):
+                references = await list_references(wiring, provider, against, select(wiring))
+            return Exit.DONE
+        return Exit.INTERRUPTED
+
+    return run(work), references
+
+
+def answer_one(document: StreamDocument, place: str, format: OutputFormat, judge: Decide) -> Exit:
+    """Write the answer to one review, or an error with its place if it is no review. Returns the exit code of this review."""
+    try:
+        if document.fault:
+            raise MalformedReview(document.fault)
+        request = request_of(document.value)
+    except MalformedReview as fault:
+        terminal.error(f"{place}: {fault}")
+        if fault.uid and format is OutputFormat.JSON:
+            write(error_answer(fault.uid, f"line {document.line}: {fault}"))
+        return Exit.FAILED
+    decision = judge(request)
+    if format is OutputFormat.JSON:
+        write(answer(uid_of(document.value), request, decision))
+    else:
+        terminal.print_lines(decision_lines(request, decision))
+    return Exit.DONE if decision.allowed else Exit.DENIED
+
+
+def write(answer: Any) -> None:
+    """Write one answer and flush: the sender may wait for it before it sends the next review."""
+    terminal.print_text(f"{one_line(answer)}\n")
+    sys.stdout.flush()

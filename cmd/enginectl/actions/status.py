@@ -1,0 +1,58 @@
+"""`engine status`: the state of workloads and topology bindings."""
+
+from engine.report.line import Line
+from engine.report.printable import printable
+from enginectl.actions.preview import plan_with_notes, report_errors
+from enginectl.base import terminal
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import OutputFormat
+from enginectl.output.status import binding_entry, binding_lines, workload_entry, workload_lines
+from enginectl.wiring.cluster import LIVE, engine_of, open_baseline
+from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.scope import select
+from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.domains.status import domain_statuses
+from resources.reports.binding_summary import binding_summary
+from resources.reports.summary import summary
+
+VERSION = 2
+"""Of the JSON document; grows when a field changes its meaning or goes."""
+
+
+async def show_status(wiring: Wiring, name: str, format: OutputFormat) -> Exit:
+    """Plan once, write the state of every root (or of those called `name`), and return the exit code."""
+    async with open_baseline(wiring, LIVE) as (provider, namespaces):
+        selection = select(wiring, default=namespaces)
+        result = await plan_with_notes(engine_of(wiring, provider, selection))
+    plans = {plan.root: plan for plan in result.planned.plans}
+    roots = [(observed, plans[observed.root.id]) for observed in result.world.roots if name in ("", observed.root.id.name)]
+    workloads = [
+        summary(observed, plan, domain_statuses(observed, plan, wiring.configuration))
+        for observed, plan in roots
+        if observed.root.id.kind == PODCLIQUESET.name
+    ]
+    bindings = [binding_summary(observed, plan) for observed, plan in roots if observed.root.id.kind == TOPOLOGY_BINDING.name]
+    incomplete = result.world.incomplete
+    if format is OutputFormat.JSON:
+        terminal.print_json(
+            {
+                "version": VERSION,
+                "workloads": [workload_entry(workload) for workload in workloads],
+                "bindings": [binding_entry(binding) for binding in bindings],
+                "incomplete": dict(incomplete),
+            }
+        )
+    else:
+        verbose = wiring.options.verbose
+        if workloads or not bindings:
+            terminal.print_lines(workload_lines(workloads, result.now, verbose=verbose))
+        if bindings:
+            separator = [Line("")] if workloads else []
+            terminal.print_lines([*separator, *binding_lines(bindings, result.now, verbose=verbose)])
+    terminal.incomplete(incomplete)
+    has_errors = report_errors((plan for _, plan in roots), verbose=wiring.options.verbose)
+    if name and not roots:
+        place = f"in {printable(selection.namespaces[0])}" if selection.namespaces else "in any namespace"
+        terminal.error(f"no workload is called {printable(name)} {place}")
+        return Exit.FAILED
+    return Exit.FAILED if has_errors else Exit.INCOMPLETE if incomplete else Exit.DONE

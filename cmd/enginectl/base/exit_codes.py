@@ -1,0 +1,56 @@
+"""Exit codes and their meanings. They are part of the interface and do not change."""
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """The exit code of a command."""
+
+    DONE = 0
+    FAILED = 1
+    CHANGES = 2
+    DENIED = 3
+    STALE = 4
+    INCOMPLETE = 5
+    NOT_LEADER = 6
+    PREFLIGHT = 7
+    USAGE = 64
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class SignalReceived(KeyboardInterrupt):
+    """A signal ends the process at once. A `KeyboardInterrupt`, because event loops let that one pass."""
+
+    def __init__(self, code: Exit) -> None:
+        super().__init__()
+        self.code = code
+
+
+MEANINGS: dict[Exit, str] = {
+    Exit.DONE: "done",
+    Exit.FAILED: "failed",
+    Exit.CHANGES: "there are changes",
+    Exit.DENIED: "denied by policy or guard",
+    Exit.STALE: "the plan is stale",
+    Exit.INCOMPLETE: "not everything could be listed",
+    Exit.NOT_LEADER: "another holder has the lease",
+    Exit.PREFLIGHT: "preflight failed",
+    Exit.USAGE: "usage error",
+    Exit.INTERRUPTED: "interrupted",
+    Exit.TERMINATED: "terminated",
+}
+
+WORST_FIRST = (Exit.PREFLIGHT, Exit.FAILED, Exit.DENIED, Exit.STALE, Exit.NOT_LEADER, Exit.INCOMPLETE, Exit.CHANGES, Exit.DONE)
+
+
+def worst(codes: Iterable[Exit]) -> Exit:
+    """The worst of the codes; `DONE` if there are none."""
+    given = set(codes)
+    return next((code for code in WORST_FIRST if code in given), Exit.DONE)
+
+
+def meaning(code: Exit) -> str:
+    """The last line of text output, e.g. `exit 1: failed`."""
+    return f"exit {code.value}: {MEANINGS[code]}"

@@ -1,0 +1,105 @@
+"""Options that every command takes, before its name or after it."""
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+KEY = "enginectl.options"
+"""Where the parsed options are kept in Typer's context."""
+
+
+class LogFormat(StrEnum):
+    """How log lines are written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class OutputFormat(StrEnum):
+    """How a result is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The values of the options that every command takes."""
+
+    kubeconfig: Path | None = None
+    context: str = ""
+    namespace: str = ""
+    all_namespaces: bool = False
+    config: Path | None = None
+    verbose: bool = False
+    log_format: LogFormat | None = None
+    """None: text on a terminal and JSON elsewhere."""
+
+
+Files = Annotated[
+    list[Path] | None,
+    typer.Option("--filename", "-f", metavar="FILE|DIR", help="Manifests, as if they were applied; - for standard input. Repeatable."),
+]
+Format = Annotated[OutputFormat, typer.Option("--output", "-o", help="Text for people, or one JSON document.")]
+
+
+def declare(
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Kubeconfig. Default: KUBECONFIG, ~/.kube/config, or the pod's service account.")
+    ] = None,
+    context: Annotated[str, typer.Option(metavar="NAME", help="Context of the kubeconfig.")] = "",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace. Default: that of the context.")] = "",
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Use all namespaces.")] = False,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Operator configuration.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show everything, and log in detail.")] = False,
+    log_format: Annotated[LogFormat | None, typer.Option(help="Format of log lines.")] = None,
+) -> None:
+    """Declare the options on the root command; `share_options` adds them to every command."""
+
+
+def share_options(root: TyperGroup) -> TyperGroup:
+    """Add the root's options to every command below it. A command that has an option of the same name keeps its own."""
+    names = {option.name for option in fields(Options)}
+    shared = [param for param in root.params if param.name in names]
+    for param in shared:
+        param.callback = store
+    for command in subcommands(root):
+        own = {param.name for param in command.params}
+        command.params = [*command.params, *(param for param in shared if param.name not in own)]
+        command.callback = without_arguments(names - own, command.callback)
+    return root
+
+
+def subcommands(group: TyperGroup) -> list[Any]:
+    """Every command below a group, at any depth."""
+    commands: list[Any] = []
+    for command in group.commands.values():
+        commands.append(command)
+        if isinstance(command, TyperGroup):
+            commands += subcommands(command)
+    return commands
+
+
+def without_arguments(names: set[str], callback: Any) -> Any:
+    """The callback, called without the arguments of these names: it does not declare them."""
+    return callback and (lambda **values: callback(**{name: value for name, value in values.items() if name not in names}))
+
+
+def store(ctx: Any, param: Any, value: Any) -> Any:
+    """Keep an option's value. A default does not replace a value given further left on the command line."""
+    if value not in (None, "", False, param.get_default(ctx)):
+        ctx.meta.setdefault(KEY, {})[param.name] = value
+    return value
+
+
+def options(ctx: typer.Context) -> Options:
+    """The values of the options that every command takes."""
+    values = dict(ctx.meta.get(KEY, {}))
+    return Options(**{name: TYPES.get(name, lambda value: value)(value) for name, value in values.items()})
+
+
+TYPES: dict[str, Any] = {"kubeconfig": Path, "config": Path, "log_format": LogFormat}

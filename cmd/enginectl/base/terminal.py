@@ -1,0 +1,90 @@
+"""The terminal: results go to stdout, everything else to stderr; colour only where a person reads."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, TextIO
+
+from engine.report.line import Line
+from engine.report.printable import clipped, printable
+
+TONES: Mapping[str, str] = {
+    "create": "32",
+    "patch": "33",
+    "status": "2",
+    "replace": "35",
+    "release": "36",
+    "delete": "31",
+    "later": "33",
+    "blocked": "33;1",
+    "bad": "31;1",
+    "good": "32",
+    "head": "1",
+    "faint": "2",
+}
+"""Tone of a line -> ANSI colour code."""
+PLAIN = str.maketrans({"±": "*", "⊘": "x", "→": ">", "×": "x", "…": "~", "·": ".", "—": "-", "✓": "v", "✗": "x"})
+"""Replacements for our own signs on a terminal that cannot show them."""
+
+
+def print_line(line: Line | str = "") -> None:
+    """Write one line of the result to stdout."""
+    print_lines([line])
+
+
+def print_lines(lines: Iterable[Line | str]) -> None:
+    """Write lines of the result to stdout."""
+    sys.stdout.writelines(formatted(line, sys.stdout) for line in lines)
+    sys.stdout.flush()
+
+
+def print_json(document: Any) -> None:
+    """Write one JSON document to stdout."""
+    from engine.report.json import printed
+
+    sys.stdout.write(f"{printed(document)}\n")
+
+
+def print_text(text: str) -> None:
+    """Write text to stdout as it is: it must be safe for a terminal already, such as YAML that escapes all but ASCII."""
+    sys.stdout.write(text)
+
+
+def notice(line: Line | str) -> None:
+    """Write a line to stderr: progress, notes, warnings."""
+    sys.stderr.write(formatted(line, sys.stderr))
+    sys.stderr.flush()
+
+
+def error(message: str) -> None:
+    """Write an error message to stderr, each of its lines with the prefix `engine: `. Control characters are escaped."""
+    for line in message.splitlines() or [""]:
+        notice(Line(f"engine: {printable(line)}", "bad"))
+
+
+def incomplete(kinds: Mapping[str, str]) -> None:
+    """Write to stderr which kinds could not be listed completely, and why."""
+    for kind, why in kinds.items():
+        error(f"{kind} objects could not be listed completely: {clipped(why, 200)}")
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that wants colour."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def encodable(text: str, stream: TextIO) -> str:
+    """The text in characters that the stream's encoding has."""
+    encoding = stream.encoding or "ascii"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(PLAIN).encode(encoding, "backslashreplace").decode(encoding)
+    return text
+
+
+def formatted(line: Line | str, stream: TextIO) -> str:
+    """A line as it is written to a stream, with its colour and line break."""
+    text, tone = (line.text, line.tone) if isinstance(line, Line) else (line, "")
+    code = TONES.get(tone) if has_colour(stream) else None
+    return f"\x1b[{code}m{encodable(text, stream)}\x1b[0m\n" if code else f"{encodable(text, stream)}\n"

@@ -1,0 +1,30 @@
+"""`engine diff`: what the next sync would do."""
+
+from typing import Annotated
+
+import typer
+
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import Files, Format, OutputFormat, options
+
+
+def diff(
+    ctx: typer.Context,
+    files: Files = None,
+    against: Annotated[str, typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with.")] = "live",
+    format: Format = OutputFormat.TEXT,
+    detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
+) -> Exit:
+    """Show what the next sync would do, and why.
+
+    Every operation has a reason. Nothing is written. With -f: as if these manifests were applied first; the pods of a workload that does
+    not exist yet get names computed from its namespace and name instead of its uid.
+    """
+    from enginectl.actions.preview import preview
+    from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.input.roots import load_roots
+    from enginectl.wiring.configuration import wire
+
+    wiring = wire(options(ctx))
+    roots = load_roots(wiring, files or (), against=against)
+    return conclude(run_cancellable(lambda: preview(wiring, roots, against, format, detailed=detailed_exitcode)), format)

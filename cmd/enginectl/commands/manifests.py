@@ -1,0 +1,32 @@
+"""`engine manifests`: what must be installed in a cluster before the engine can work in it, computed from the models."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import OutputFormat
+
+manifests = typer.Typer(name="manifests", help="Print what must be installed in a cluster first.", no_args_is_help=True)
+
+
+@manifests.callback()
+def group() -> None:
+    """Print what must be installed in a cluster first."""
+
+
+@manifests.command()
+def crds(
+    format: Annotated[
+        OutputFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.", show_default=False)
+    ] = OutputFormat.TEXT,
+    folder: Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="Write each definition to a YAML file in DIR.")] = None,
+) -> Exit:
+    """Print the CustomResourceDefinitions of our kinds, for `kubectl apply --server-side -f -`."""
+    from enginectl.actions.crds import print_crds, write_crds
+    from enginectl.base.errors import UsageError
+
+    if folder and format is OutputFormat.JSON:
+        raise UsageError("--dir writes YAML files; leave out -o json")
+    return write_crds(folder) if folder else print_crds(as_json=format is OutputFormat.JSON)

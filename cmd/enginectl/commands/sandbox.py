@@ -1,0 +1,172 @@
+"""`engine sandbox`: a Kubernetes API in memory, and the actors that simulate the rest of a cluster."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from enginectl.base.exit_codes import Exit
+
+DEFERENCE = 5.0
+"""Seconds for which the actors leave a DaemonSet to a controller of the cluster before they run its pods themselves."""
+HEARTBEAT = 10.0
+"""Seconds between lease renewals of simulated nodes. A real control plane takes a node for dead after 40."""
+
+sandbox = typer.Typer(
+    name="sandbox",
+    help="A Kubernetes API in memory, and the actors that simulate the rest of a cluster.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+
+@sandbox.command()
+def up(
+    ctx: typer.Context,
+    dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where to write the kubeconfig; by default a temporary directory.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any free port.")] = 0,
+    nodes: Annotated[int, typer.Option(min=0, help="Simulated nodes.")] = 10,
+    without: Annotated[str, typer.Option(metavar="ACTOR,…", help="Actors that are not run.")] = "",
+    admission: Annotated[
+        bool, typer.Option("--admission/--no-admission", help="Whether writes pass the engine's webhooks, configured by --config.")
+    ] = True,
+) -> Exit:
+    """Serve a Kubernetes API in memory until Ctrl-C.
+
+    It listens on the loopback address and serves kubectl and any other client. Writes get the defaults and the refusals of the webhooks
+    of a real cluster.
+    """
+    from enginectl.base.extras import require_sandbox
+    from enginectl.base.options import options
+    from enginectl.base.runner import run
+    from enginectl.wiring.configuration import wire
+    from enginectl.wiring.protection import protection
+
+    require_sandbox()
+    from anyio import CancelScope
+
+    from providers.sandbox.api.webhooks import Webhooks
+    from providers.sandbox.registry import ACTORS
+
+    wiring = wire(options(ctx))
+    webhooks = Webhooks(wiring.configuration, protection(wiring.settings)) if admission else None
+    excluded = _actors(without, "--without")
+    names = tuple(name for name in ACTORS if name not in excluded)
+
+    async def work(stop: CancelScope) -> Exit:
+        with stop, _directory(dir) as directory:
+            await _serve(directory, port, names, nodes, webhooks)
+        return Exit.DONE
+
+    return run(work)
+
+
+@sandbox.command()
+def actors(
+    ctx: typer.Context,
+    with_: Annotated[str, typer.Option("--with", metavar="ACTOR,…", help="The actors to run: scheduler, kubelet, garbage, …")],
+    nodes: Annotated[int, typer.Option(min=0, help="Simulated nodes to create.")] = 0,
+) -> Exit:
+    """Run the sandbox's actors against another API server, until Ctrl-C.
+
+    They schedule gangs and simulate nodes and pods where there are no GPUs. Do not run them together with a kube-scheduler or kwok that
+    does the same work.
+    """
+    from enginectl.base.errors import UsageError
+    from enginectl.base.extras import require_sandbox
+    from enginectl.base.options import options
+    from enginectl.base.runner import run
+
+    require_sandbox()
+    from anyio import CancelScope
+
+    names = _actors(with_, "--with")
+    if not names:
+        raise UsageError("--with names no actor")
+    given = options(ctx)
+
+    async def work(stop: CancelScope) -> Exit:
+        with stop:
+            await _run_actors(names, nodes, str(given.kubeconfig or ""), given.context)
+        return Exit.DONE
+
+    return run(work)
+
+
+def _actors(text: str, option: str) -> tuple[str, ...]:
+    """The actors of a comma-separated list. Raises `UsageError` for an unknown name."""
+    from enginectl.base.errors import UsageError
+    from providers.sandbox.registry import ACTORS
+
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in ACTORS:
+            raise UsageError(f"{option} {name}: there is no such actor; there are {', '.join(ACTORS)}")
+    return names
+
+
+@contextmanager
+def _directory(given: Path | None) -> Iterator[Path]:
+    """The given directory, created if it is missing, or a temporary one. Raises `InputError`."""
+    from tempfile import TemporaryDirectory
+
+    from engine.errors import InputError
+
+    if given is None:
+        with TemporaryDirectory(prefix="engine-sandbox-") as temporary:
+            yield Path(temporary)
+        return
+    try:
+        given.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--dir {given}: {error.strerror}") from error
+    yield given.resolve()
+
+
+async def _serve(directory: Path, port: int, actors: tuple[str, ...], nodes: int, webhooks: Any) -> None:
+    """Run the cluster until cancelled. Raises `InputError` if it cannot start."""
+    import anyio
+
+    from engine.errors import InputError
+    from engine.runtime.clock import SystemClock
+    from enginectl.base import terminal
+    from providers.sandbox.actors.options import ActorOptions
+    from providers.sandbox.process import sandbox as cluster
+
+    actor_options = ActorOptions(nodes=nodes)
+    try:
+        async with cluster(SystemClock(), directory, port=port, actors=actors, options=actor_options, webhooks=webhooks) as box:
+            terminal.notice(f"the sandbox serves at {box.url}; Ctrl-C ends it")
+            terminal.print_text(f"export KUBECONFIG={shlex.quote(str(box.kubeconfig))}\n")
+            sys.stdout.flush()
+            await anyio.sleep_forever()
+    except OSError as error:
+        raise InputError(f"the sandbox cannot start on port {port} with its files in {directory}: {error.strerror}") from error
+
+
+async def _run_actors(names: tuple[str, ...], nodes: int, kubeconfig: str, context: str) -> None:
+    """Run each actor with a client of its own until cancelled."""
+    from contextlib import AsyncExitStack
+
+    import anyio
+
+    from engine.runtime.clock import SystemClock
+    from enginectl.base import terminal
+    from providers.kubernetes.connect import connected
+    from providers.kubernetes.kubeconfig import Source
+    from providers.sandbox.actors.options import ActorOptions, DriverOptions
+    from providers.sandbox.registry import run_actors
+
+    clock, actor_options = SystemClock(), ActorOptions(nodes=nodes, heartbeat=HEARTBEAT, driver=DriverOptions(deference=DEFERENCE))
+    async with AsyncExitStack() as clients, anyio.create_task_group() as tasks:
+        for name in names:
+            source = Source(kubeconfig, context)
+            client = await clients.enter_async_context(connected(source, clock, field_manager=f"sandbox-{name}"))
+            tasks.start_soon(run_actors, client, clock, (name,), actor_options)
+        terminal.notice(f"running {', '.join(names)}; Ctrl-C ends it")

@@ -1,0 +1,25 @@
+"""`engine status`: the state of each workload."""
+
+from typing import Annotated
+
+import typer
+
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import Format, OutputFormat, options
+
+
+def status(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One workload. Default: all.", show_default=False)] = "",
+    format: Format = OutputFormat.TEXT,
+) -> Exit:
+    """Show the state of each workload.
+
+    Replicas, gangs, pods and domains, and what is not settled, why and since when.
+    """
+    from enginectl.actions.status import show_status
+    from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.wiring.configuration import wire
+
+    wiring = wire(options(ctx))
+    return conclude(run_cancellable(lambda: show_status(wiring, name, format)), format)

@@ -1,0 +1,1 @@
+"""What users hand in: manifest files, streams of documents, and what admission decides about them."""

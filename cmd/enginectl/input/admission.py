@@ -1,0 +1,88 @@
+"""Admission: what the admission rules decide about the roots in a user's manifests, before anything is planned."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from engine.ids import ResourceId
+from engine.paths import overlay
+from engine.plan import Plan
+from engine.proposal import proposed_root
+from engine.report.printable import printable
+from engine.resource import Body
+from engine.runtime.passes import Pass
+from engine.runtime.provider import Provider
+from enginectl.base import terminal
+from enginectl.input.manifest_files import Manifest, refuse
+from enginectl.input.references import NO_REFERENCES, list_references
+from enginectl.input.roots import Roots
+from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.scope import ROOTS, Selection
+from resources.admission.admit import admit
+from resources.admission.request import Act, Request
+from resources.ports.references import KnownReferences
+from resources.schema import pod_spec_rules
+from resources.schema.parse import unknown_pod_fields
+
+KINDS = {(kind.group, kind.name): kind for kind in ROOTS}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdmittedRoots:
+    """The roots that admission accepts, new ones with their defaults; and the faults of the others."""
+
+    roots: Roots
+    rejected: Mapping[ResourceId, tuple[str, ...]] = field(default_factory=dict)
+    """Rejected root -> its faults, each with file and line."""
+
+    def require_all(self) -> None:
+        """Raise `InputError` with every fault, if a root is rejected."""
+        refuse([fault for faults in self.rejected.values() for fault in faults])
+
+    def added_to(self, result: Pass) -> Pass:
+        """The pass, with a plan for each rejected root that has its faults and no operations."""
+        plans = {plan.root: plan for plan in result.planned.plans} | {
+            root: Plan(root, problems=faults) for root, faults in self.rejected.items()
+        }
+        return replace(result, planned=replace(result.planned, plans=tuple(plans[root] for root in sorted(plans))))
+
+
+async def admit_against(wiring: Wiring, roots: Roots, provider: Provider, against: str, selection: Selection) -> AdmittedRoots:
+    """What admission decides about the roots: one that exists is an update, any other a creation."""
+    if not roots.bodies:
+        return AdmittedRoots(roots)
+    return admit_roots(wiring, roots, await list_references(wiring, provider, against, selection))
+
+
+def admit_roots(wiring: Wiring, roots: Roots, references: KnownReferences = NO_REFERENCES) -> AdmittedRoots:
+    """What admission decides about the roots, given the references that are known. Warnings go to stderr with file and line.
+
+    The roots themselves count as references too: a set may refer to a topology binding in the same files.
+    """
+    known = KnownReferences({**references.objects, **{live.id: live for live in map(proposed_root, roots.bodies)}}, references.kinds)
+    accepted: list[tuple[Body, Manifest]] = []
+    rejected: dict[ResourceId, tuple[str, ...]] = {}
+    for body, manifest in zip(roots.bodies, roots.manifests, strict=True):
+        request = request_for(body, references)
+        decision = admit(request, wiring.configuration, known)
+        places = {
+            pod_spec_rules.warning(issue): manifest.place(*issue.path) for issue in unknown_pod_fields(KINDS[manifest.group_kind], body)
+        }
+        for warning in decision.warnings:
+            terminal.notice(f"warning: {places.get(warning) or manifest.place()}: {printable(warning)}")
+        if decision.issues:
+            rejected[request.id] = tuple(f"{manifest.place(*issue.path)}: {issue}" for issue in decision.issues)
+        else:
+            defaulted = decision.body if request.act is Act.CREATE else None
+            accepted.append((defaulted if defaulted is not None else body, manifest))
+    bodies, manifests = tuple(body for body, _ in accepted), tuple(manifest for _, manifest in accepted)
+    return AdmittedRoots(replace(roots, bodies=bodies, manifests=manifests), rejected)
+
+
+def request_for(body: Body, references: KnownReferences) -> Request:
+    """The admission request of applying this manifest: an update keeps the labels and annotations that the manifest does not name."""
+    group, _, _ = body["apiVersion"].rpartition("/")
+    id = KINDS[group, body["kind"]].id(body["metadata"].get("namespace", ""), body["metadata"]["name"])
+    live = references.find(id)
+    if live is None:
+        return Request(Act.CREATE, id, body)
+    return Request(Act.UPDATE, id, {**body, "metadata": overlay(live.body["metadata"], body["metadata"])}, live.body)

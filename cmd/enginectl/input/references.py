@@ -1,0 +1,28 @@
+"""References: the objects that admission rules look up besides the manifest itself."""
+
+from dataclasses import replace
+
+from engine.runtime.provider import Provider
+from enginectl.base import terminal
+from enginectl.wiring.cluster import EMPTY, LIVE
+from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.scope import Selection, scope_of
+from resources.ports.references import KnownReferences, known_references
+
+NO_REFERENCES = KnownReferences()
+"""Nothing has been listed: rules that look up other objects do not apply."""
+
+
+async def list_references(wiring: Wiring, provider: Provider, against: str, selection: Selection) -> KnownReferences:
+    """The roots, and the objects that they refer to. A kind that could not be listed is unknown, and named on stderr.
+
+    Of a snapshot, a kind is known if the snapshot has at least one object of it: whoever took it may not have listed the others.
+    """
+    if against == EMPTY:
+        return NO_REFERENCES
+    scope = replace(scope_of(wiring.configuration, selection), children=())
+    observation = await provider.observe(scope)
+    terminal.incomplete(observation.incomplete)
+    objects = (*observation.roots, *observation.references)
+    kinds = {kind.name for kind in (*scope.roots, *scope.references)} if against == LIVE else {live.id.kind for live in objects}
+    return known_references(objects, kinds - observation.incomplete.keys())

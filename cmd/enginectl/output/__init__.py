@@ -1,0 +1,1 @@
+"""How results are shown: as lines for people and as JSON documents."""

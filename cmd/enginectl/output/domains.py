@@ -1,0 +1,69 @@
+"""Fabric domains of a workload: one line each, and as JSON."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engine.report.json import identity, moment_text
+from engine.report.line import Line
+from engine.report.printable import clipped, printable
+from resources.domains.status import DomainStatus, State
+
+MAX_LISTED = 10
+"""Domains that are listed; of the others the number is given."""
+GOOD = frozenset({State.JOINED, State.USED, State.COMPLETED, State.EMPTY})
+
+
+def domain_lines(domains: Sequence[DomainStatus], *, verbose: bool) -> Iterator[Line]:
+    """A line for each domain, those that are not in a good state first."""
+    ordered = sorted(domains, key=lambda domain: domain.state in GOOD)
+    listed = ordered if verbose else ordered[:MAX_LISTED]
+    for domain in listed:
+        yield Line(f"  domain {printable(domain.id.name)}: {describe(domain)}", "faint" if domain.state in GOOD else "later")
+    if len(listed) < len(ordered):
+        yield Line(f"  … {len(ordered) - len(listed)} more domains; -v shows all", "faint")
+
+
+def describe(domain: DomainStatus) -> str:
+    """The state of a domain in one line, e.g. `joined, 2 of 2 nodes joined, pods: 2 of demo-0-worker`."""
+    parts = [str(domain.state), nodes_text(domain), pods_text(domain), "made by a user" if domain.made_by == "user" else ""]
+    if domain.state is State.TERMINATING:
+        parts.append(f"finalizers: {', '.join(map(printable, domain.finalizers)) or 'none'}")
+    if domain.other_sets:
+        parts.append(f"shared with {', '.join(map(printable, domain.other_sets[:MAX_LISTED]))}")
+    if domain.why:
+        parts.append(clipped(domain.why, 200) + (f" (until {moment_text(domain.until)})" if domain.until else ""))
+    return ", ".join(filter(None, parts))
+
+
+def nodes_text(domain: DomainStatus) -> str:
+    """How many of its nodes have joined; empty if no node has joined or is expected to."""
+    if domain.joined or domain.expected:
+        return f"{domain.ready} of {max(domain.expected, len(domain.joined))} nodes joined"
+    return ""
+
+
+def pods_text(domain: DomainStatus) -> str:
+    """How many pods of which clique use it, or how many pods that used it have ended."""
+    counts = [f"{count} of {printable(clique)}" for clique, count in (domain.pods or {}).items()]
+    return f"pods: {', '.join(counts)}" if counts else f"{domain.ended} pods have ended" if domain.ended else ""
+
+
+def domain_entry(domain: DomainStatus) -> dict[str, Any]:
+    """A domain in the JSON document."""
+    return {
+        "object": identity(domain.id),
+        "state": str(domain.state),
+        "madeBy": domain.made_by,
+        "shared": domain.shared,
+        "replica": domain.replica,
+        "nodes": {
+            "expected": domain.expected,
+            "ready": domain.ready,
+            "joined": [{"name": node.node, "island": node.island, "ready": node.ready} for node in domain.joined],
+        },
+        "pods": {"byClique": dict(domain.pods or {}), "ended": domain.ended},
+        "others": list(domain.other_sets),
+        "why": domain.why,
+        "until": moment_text(domain.until),
+        "finalizers": list(domain.finalizers),
+    }

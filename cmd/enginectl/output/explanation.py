@@ -1,0 +1,167 @@
+"""The explanation of one object: which set desires it and why, what is not in sync, and what is wrong."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from engine.observed import Live
+from engine.operation import Operation
+from engine.paths import spell
+from engine.report.fields import lines_of, sides
+from engine.report.json import identity, moment_text, wait_entry
+from engine.report.line import Line
+from engine.report.printable import clipped, printable
+from engine.resource import Stance
+from enginectl.output.domains import describe, domain_entry
+from enginectl.output.tables import age
+from resources.domains.status import DomainStatus
+from resources.ports.inspection import Diagnosis
+from resources.reports.explanation import DesiredBy, Explanation
+from resources.reports.provenance import Sources
+
+VERSION = 2
+"""Of the JSON document; grows when a field changes its meaning or goes."""
+MAX_LISTED = 12
+"""Fields and diagnoses that are listed; -v and -o json have them all."""
+MAX_TEXT = 400
+STANCES = {Stance.WANT: "desired by", Stance.HOLD: "deferred by", Stance.DROP: "to be deleted, according to"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectReport:
+    """All that `engine why` shows about one object."""
+
+    explanation: Explanation
+    diagnoses: tuple[Diagnosis, ...] = ()
+    domains: tuple[DomainStatus, ...] = ()
+    """If the object is a domain: its status, from the view of each set that uses it."""
+    sources: Sources = field(default_factory=dict)
+    """Field of the object -> the fields of its root that it is computed from."""
+    incomplete: Mapping[str, str] = field(default_factory=dict)
+    """Kind -> why its objects could not be listed completely."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to show: the object exists, a root desires it, or a fabric knows something about it."""
+        return self.explanation.is_known or bool(self.diagnoses)
+
+
+def report_lines(report: ObjectReport, now: datetime, *, verbose: bool) -> Iterator[Line]:
+    """The report for people."""
+    explanation = report.explanation
+    yield Line(printable(str(explanation.id)), "head")
+    if report.exists:
+        yield Line(f"  {existence(explanation.live, now)}")
+        yield from (Line(f"  {text}") for text in desire_texts(explanation))
+        yield from (Line(f"  state: {text}") for text in dict.fromkeys(map(describe, report.domains)))
+        yield from sync_lines(explanation, verbose)
+    for path, sources in report.sources.items():
+        rest = f" and {len(sources) - MAX_LISTED} more" if len(sources) > MAX_LISTED else ""
+        listed = ", ".join(printable(spell(source)) for source in sources[:MAX_LISTED])
+        yield Line(f"  {printable(spell(path))} comes from {listed}{rest}", "faint")
+    diagnoses = report.diagnoses if verbose else report.diagnoses[:MAX_LISTED]
+    for diagnosis in diagnoses:
+        yield Line(f"  {clipped(diagnosis.observation, MAX_TEXT)}", "bad" if diagnosis.bad else "faint")
+        yield Line(f"    because {clipped(diagnosis.cause, MAX_TEXT)}")
+        if diagnosis.advice:
+            yield Line(f"    do: {clipped(diagnosis.advice, MAX_TEXT)}", "faint")
+    if len(diagnoses) < len(report.diagnoses):
+        yield Line(f"  … {len(report.diagnoses) - len(diagnoses)} more; -v shows all", "faint")
+
+
+def existence(live: Live | None, now: datetime) -> str:
+    """Whether the object exists, since when, and which finalizers delay its deletion."""
+    if live is None:
+        return "does not exist"
+    if live.deleting_since is None:
+        return f"exists for {age(now, live.created_at)}"
+    finalizers = ", ".join(map(printable, finalizers_of(live))) or "none"
+    return f"exists for {age(now, live.created_at)}, is being deleted for {age(now, live.deleting_since)}, finalizers: {finalizers}"
+
+
+def finalizers_of(live: Live) -> list[str]:
+    """The finalizers of an object."""
+    return [str(name) for name in live.body["metadata"].get("finalizers") or ()]
+
+
+def desire_texts(explanation: Explanation) -> Iterator[str]:
+    """Which roots desire the object and why; or that none does."""
+    for desired in explanation.desired_by:
+        yield f"{STANCES[desired.stance]} {printable(str(desired.root))}{part_text(desired)}: {clipped(desired.why, MAX_TEXT)}"
+    for problem in explanation.problems:
+        yield f"it is not known what is desired: {clipped(problem, MAX_TEXT)}"
+    if explanation.desired_by or explanation.problems:
+        return
+    if explanation.roots:
+        yield f"obsolete: {', '.join(printable(str(root)) for root in explanation.roots)} owns it and no longer desires it"
+    elif explanation.orphan:
+        yield "orphaned: it has our labels, and the set that owned it no longer exists"
+    else:
+        yield "not managed: no set owns or desires it"
+
+
+def part_text(desired: DesiredBy) -> str:
+    """The replica that the object belongs to, in parentheses; empty if it belongs to the root as a whole."""
+    return f" (replica {desired.part})" if desired.part.isdecimal() else ""
+
+
+def sync_lines(explanation: Explanation, verbose: bool) -> Iterator[Line]:
+    """The operations that are due now, later or blocked, and what is pending; or that the object is in sync."""
+    for operation in explanation.operations:
+        yield Line(f"  due: {operation.verb}, {clipped(operation.why, MAX_TEXT)} ({operation.cause})", operation.verb)
+        changes = lines_of(operation)
+        for change in changes if verbose else changes[:MAX_LISTED]:
+            yield Line(f"    {printable(spell(change.path))}: {' → '.join(sides(change))}")
+    waits = [("blocked" if wait.blocked else "later", wait) for wait in explanation.deferred]
+    waits += [("pending", wait) for wait in explanation.pending]
+    for word, wait in waits:
+        until = f" (until {moment_text(wait.until)})" if wait.until else ""
+        yield Line(f"  {word}: {clipped(wait.why, MAX_TEXT)}{until}", word)
+    if explanation.live is not None and explanation.desired_by and not (explanation.operations or waits):
+        yield Line("  in sync", "good")
+
+
+def report_document(report: ObjectReport) -> dict[str, Any]:
+    """The report as a JSON document."""
+    explanation, live = report.explanation, report.explanation.live
+    return {
+        "version": VERSION,
+        "kind": "Why",
+        "object": identity(explanation.id),
+        "exists": live is not None,
+        "createdAt": moment_text(live.created_at) if live else None,
+        "deletingSince": moment_text(live.deleting_since) if live else None,
+        "finalizers": finalizers_of(live) if live else [],
+        "desiredBy": [
+            {"root": identity(desired.root), "part": desired.part, "stance": str(desired.stance), "why": desired.why}
+            for desired in explanation.desired_by
+        ],
+        "roots": [identity(root) for root in explanation.roots],
+        "operations": [operation_entry(operation) for operation in explanation.operations],
+        "later": [wait_entry(wait) for wait in explanation.deferred if not wait.blocked],
+        "blocked": [wait_entry(wait) for wait in explanation.deferred if wait.blocked],
+        "pending": [wait_entry(wait) for wait in explanation.pending],
+        "problems": list(explanation.problems),
+        "fields": [{"path": spell(path), "from": list(map(spell, sources))} for path, sources in report.sources.items()],
+        "domains": [domain_entry(domain) for domain in report.domains],
+        "diagnoses": [diagnosis_entry(diagnosis) for diagnosis in report.diagnoses],
+        "incomplete": dict(report.incomplete),
+    }
+
+
+def operation_entry(operation: Operation) -> dict[str, Any]:
+    """An operation in the JSON document."""
+    changes = [{"path": spell(change.path), "old": change.old, "new": change.new} for change in lines_of(operation)]
+    return {"verb": str(operation.verb), "why": operation.why, "cause": str(operation.cause), "changes": changes}
+
+
+def diagnosis_entry(diagnosis: Diagnosis) -> dict[str, Any]:
+    """A diagnosis in the JSON document."""
+    return {
+        "about": identity(diagnosis.about),
+        "observation": diagnosis.observation,
+        "cause": diagnosis.cause,
+        "advice": diagnosis.advice,
+        "bad": diagnosis.bad,
+    }

@@ -1,0 +1,165 @@
+"""Progress of a sync: a live tree on a terminal, plain lines elsewhere."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.ids import ResourceId
+from engine.plan import Plan
+from engine.report.alike import spread, waits_alike
+from engine.report.line import Line
+from engine.report.printable import clipped, printable
+from engine.report.text import MARKS, group_name
+from engine.result import Outcome, Result
+from engine.runtime.clock import Clock
+from engine.runtime.progress import LoggedProgress, Progress
+from enginectl.base import terminal
+from enginectl.wiring.configuration import Wiring
+
+FRAME = 0.1
+"""Seconds between two drawings of the tree."""
+MAX_ROOTS = 12
+"""Roots shown at a time, those that are not finished first."""
+
+
+@contextmanager
+def show_progress(wiring: Wiring) -> Iterator[Progress]:
+    """A `Progress`: log lines if `--log-format` is given, a tree on a terminal (removed at the end), else lines on stderr."""
+    if wiring.options.log_format:
+        yield LoggedProgress(wiring.log)
+        return
+    if not terminal.has_colour(sys.stderr) or wiring.options.verbose:
+        yield Lines()
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+        yield Tree(live, wiring.clock)
+
+
+class Lines:
+    """A `Progress` that writes a line for every operation, and one whenever what is pending changes."""
+
+    def __init__(self) -> None:
+        self._pending: tuple[str, ...] = ()
+
+    def waiting_for_lease(self, holder: str) -> None:
+        """Name the holder of the lease."""
+        terminal.notice(lease_text(holder))
+
+    def planned(self, plans: Sequence[Plan], operations: int) -> None:
+        """Nothing: every operation gets a line of its own."""
+
+    def applied(self, result: Result) -> None:
+        """The operation, and its error if it failed."""
+        operation = result.operation
+        error = "" if result.outcome is Outcome.DONE else f": {result.outcome}, {clipped(str(result.error), 300)}"
+        tone = "bad" if result.outcome is Outcome.FAILED else operation.verb
+        terminal.notice(Line(f"{MARKS[operation.verb]} {operation.verb:<8} {printable(str(operation.id))}{error}", tone))
+
+    def idle(self, plans: Sequence[Plan], seconds: float) -> None:
+        """What is pending, if that has changed."""
+        pending = tuple(pending_texts(plans))
+        for text in pending if pending != self._pending else ():
+            terminal.notice(Line(f"· pending  {text}", "faint"))
+        self._pending = pending
+
+
+def lease_text(holder: str) -> str:
+    """Who holds the lease that we wait for."""
+    return f"waiting for the lease, held by {printable(holder)}"
+
+
+def pending_texts(plans: Sequence[Plan]) -> Iterator[str]:
+    """What is pending; similar objects share a text."""
+    for group in waits_alike([wait for plan in plans for wait in plan.pending])[:MAX_ROOTS]:
+        yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), 120)}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and its noun, e.g. `2 operations`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+@dataclass(slots=True)
+class Branch:
+    """One root in the tree: how many operations are applied, failed and planned, the latest one, and what is pending."""
+
+    applied: int = 0
+    failed: int = 0
+    planned: int = 0
+    latest: str = ""
+    pending: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Tree:
+    """A `Progress` that draws every root with its operations, at most once per `FRAME`."""
+
+    live: Any
+    clock: Clock
+    branches: dict[ResourceId, Branch] = field(default_factory=dict)
+    roots: dict[str, ResourceId] = field(default_factory=dict)
+    """Key of an operation -> the root whose plan it is in."""
+    head: str = ""
+    drawn_at: float = float("-inf")
+
+    def waiting_for_lease(self, holder: str) -> None:
+        """Name the holder of the lease."""
+        self.head = lease_text(holder)
+        self.draw(now=True)
+
+    def planned(self, plans: Sequence[Plan], operations: int) -> None:
+        """Note how many operations each root has."""
+        self.head = f"{counted(len(plans), 'workload')}, {counted(operations, 'operation')} to apply"
+        for plan in plans:
+            branch = self.branches.setdefault(plan.root, Branch())
+            branch.planned = branch.applied + branch.failed + len(plan.operations)
+            self.roots.update({operation.key: plan.root for operation in plan.operations})
+        self.draw(now=True)
+
+    def applied(self, result: Result) -> None:
+        """Count the operation."""
+        operation = result.operation
+        branch = self.branches.setdefault(self.roots.get(operation.key, operation.id), Branch())
+        if result.outcome is Outcome.DONE:
+            branch.applied += 1
+        else:
+            branch.failed += result.outcome is Outcome.FAILED
+        branch.latest = f"{MARKS[operation.verb]} {operation.verb} {printable(str(operation.id))}"
+        self.draw()
+
+    def idle(self, plans: Sequence[Plan], seconds: float) -> None:
+        """Note what is pending."""
+        for plan in plans:
+            self.branches.setdefault(plan.root, Branch()).pending = tuple(pending_texts([plan]))
+        self.draw(now=True)
+
+    def draw(self, *, now: bool = False) -> None:
+        """Draw the tree, unless it was drawn less than `FRAME` ago; `now` draws it in any case."""
+        at = self.clock.monotonic()
+        if now or at - self.drawn_at >= FRAME:
+            self.drawn_at = at
+            self.live.update(self.picture(), refresh=True)
+
+    def picture(self) -> Any:
+        """The tree for rich. Only `Text`, never markup: names are chosen by users."""
+        from rich.text import Text
+        from rich.tree import Tree as RichTree
+
+        tree = RichTree(Text(self.head, "bold"))
+        unfinished_first = sorted(
+            self.branches.items(), key=lambda item: (item[1].applied >= item[1].planned and not item[1].pending, item[0])
+        )
+        for root, branch in unfinished_first[:MAX_ROOTS]:
+            failed = f", {branch.failed} failed" if branch.failed else ""
+            node = tree.add(Text(f"{printable(str(root))}  {branch.applied} of {branch.planned} applied{failed}"))
+            for line in (branch.latest, *(f"· pending: {text}" for text in branch.pending)):
+                if line:
+                    node.add(Text(line, "dim", overflow="ellipsis", no_wrap=True))
+        if len(unfinished_first) > MAX_ROOTS:
+            tree.add(Text(f"… and {len(unfinished_first) - MAX_ROOTS} more", "dim"))
+        return tree

@@ -1,0 +1,141 @@
+"""The state of workloads and topology bindings: tables with details for people, and entries of the JSON document."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from engine.report.alike import spread, waits_alike
+from engine.report.json import identity, moment_text
+from engine.report.line import Line
+from engine.report.printable import clipped, printable
+from engine.report.text import group_name
+from enginectl.output.domains import domain_entry, domain_lines
+from enginectl.output.tables import age, table
+from resources.reports.binding_summary import Binding
+from resources.reports.summary import Gang, WaitSince, Workload
+
+HEADERS = ("NAMESPACE", "NAME", "STATE", "REPLICAS", "AVAILABLE", "UPDATED", "GANGS", "PODS READY", "AGE")
+BINDING_HEADERS = ("TOPOLOGY BINDING", "STATE", "LEVELS", "DRIFT", "AGE")
+TONES = {"settled": "good", "faulty": "bad", "denied": "bad", "later": "later", "blocked": "blocked", "deleting": "delete"}
+MAX_GANGS = 10
+"""Gangs that are listed; of the others the number is given."""
+MAX_REASON = 200
+
+
+def workload_lines(workloads: Sequence[Workload], now: datetime, *, verbose: bool) -> Iterator[Line]:
+    """The table of workloads, and below each row what is not settled and why."""
+    if not workloads:
+        yield Line("no workloads")
+        return
+    head, *rows = table(HEADERS, [workload_row(workload, now) for workload in workloads])
+    yield Line(head, "head")
+    for workload, row in zip(workloads, rows, strict=True):
+        yield Line(row, TONES.get(workload.state, ""))
+        yield from workload_details(workload, now, verbose)
+
+
+def workload_row(workload: Workload, now: datetime) -> tuple[str, ...]:
+    """The cells of one workload."""
+    complete = sum(gang.whole for gang in workload.gangs)
+    return (
+        printable(workload.id.namespace),
+        printable(workload.id.name),
+        workload.state,
+        str(workload.replicas),
+        str(workload.available),
+        str(workload.updated),
+        f"{complete}/{len(workload.gangs)}",
+        f"{workload.ready}/{workload.pods}",
+        age(now, workload.created_at),
+    )
+
+
+def workload_details(workload: Workload, now: datetime, verbose: bool) -> Iterator[Line]:
+    """Its problems and notes, the gangs that are not ready, its domains, and the objects that are not settled."""
+    for problem in workload.problems:
+        yield Line(f"  problem: {printable(problem)}", "bad")
+    for note in workload.notes:
+        yield Line(f"  note: {printable(note)}", "later")
+    gangs = [gang for gang in workload.gangs if verbose or not gang.whole]
+    for gang in gangs if verbose else gangs[:MAX_GANGS]:
+        yield gang_line(gang)
+    if len(gangs) > MAX_GANGS and not verbose:
+        yield Line(f"  … {len(gangs) - MAX_GANGS} more gangs; -v shows all", "faint")
+    yield from domain_lines(workload.domains, verbose=verbose)
+    yield from wait_lines(workload.waits, now, verbose)
+
+
+def gang_line(gang: Gang) -> Line:
+    """A gang, and how many of its pods are ready."""
+    return Line(f"  gang {printable(gang.name)}: {printable(gang.phase)}, {gang.ready} of {gang.pods} pods ready", "faint")
+
+
+def binding_lines(bindings: Sequence[Binding], now: datetime, *, verbose: bool) -> Iterator[Line]:
+    """The table of topology bindings, and below each row the schedulers that are not in sync, and why."""
+    head, *rows = table(BINDING_HEADERS, [binding_row(binding, now) for binding in bindings])
+    yield Line(head, "head")
+    for binding, row in zip(bindings, rows, strict=True):
+        yield Line(row, TONES.get(binding.state, ""))
+        for problem in binding.problems:
+            yield Line(f"  problem: {printable(problem)}", "bad")
+        for scheduler in binding.schedulers:
+            if verbose or not scheduler.in_sync:
+                message = "in sync" if scheduler.in_sync else clipped(scheduler.message, MAX_REASON)
+                yield Line(f"  {clipped(scheduler.name, 80)} {clipped(scheduler.topology, 80)}: {message}", "faint")
+        yield from wait_lines(binding.waits, now, verbose)
+
+
+def binding_row(binding: Binding, now: datetime) -> tuple[str, ...]:
+    """The cells of one binding."""
+    levels = printable(" > ".join(binding.levels))
+    return printable(binding.id.name), binding.state, levels, printable(binding.drift) or "-", age(now, binding.created_at)
+
+
+def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool) -> Iterator[Line]:
+    """The objects that are not settled, why, and since when. Similar objects share a line unless `verbose`."""
+    groups: Iterable[Sequence[WaitSince]] = [(wait,) for wait in waits] if verbose else waits_alike(waits)
+    for group in groups:
+        onset = min((wait.since for wait in group if wait.since), default=None)
+        since = f", since {age(now, onset)}" if onset else ""
+        name = group_name(None, [wait.id for wait in group])
+        yield Line(f"  {name}: {clipped(spread(wait.why for wait in group), MAX_REASON)}{since}", "faint")
+
+
+def workload_entry(workload: Workload) -> dict[str, Any]:
+    """A workload in the JSON document."""
+    return {
+        "root": identity(workload.id),
+        "state": workload.state,
+        "createdAt": moment_text(workload.created_at),
+        "replicas": workload.replicas,
+        "availableReplicas": workload.available,
+        "updatedReplicas": workload.updated,
+        "pods": {"total": workload.pods, "scheduled": workload.scheduled, "ready": workload.ready},
+        "gangs": [asdict(gang) for gang in workload.gangs],
+        "waits": wait_entries(workload.waits),
+        "problems": list(workload.problems),
+        "notes": list(workload.notes),
+        "domains": [domain_entry(domain) for domain in workload.domains],
+    }
+
+
+def binding_entry(binding: Binding) -> dict[str, Any]:
+    """A topology binding in the JSON document."""
+    return {
+        "root": identity(binding.id),
+        "state": binding.state,
+        "createdAt": moment_text(binding.created_at),
+        "levels": list(binding.levels),
+        "drift": binding.drift,
+        "schedulers": [asdict(scheduler) for scheduler in binding.schedulers],
+        "waits": wait_entries(binding.waits),
+        "problems": list(binding.problems),
+    }
+
+
+def wait_entries(waits: Iterable[WaitSince]) -> list[dict[str, Any]]:
+    """The objects that are not settled in the JSON document."""
+    return [
+        {"object": identity(wait.id), "why": wait.why, "since": moment_text(wait.since), "until": moment_text(wait.until)} for wait in waits
+    ]

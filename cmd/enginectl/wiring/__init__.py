@@ -1,0 +1,1 @@
+"""The one place that chooses implementations: configuration, scope, provider, engine, lease."""

@@ -1,0 +1,73 @@
+"""Cluster: the connection, the engine and the lease that commands use, and the snapshot that can stand in for a cluster."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from engine.guard import Limits
+from engine.report.printable import printable
+from engine.runtime.client import Client
+from engine.runtime.identity import identify
+from engine.runtime.lease import Durations, Lease
+from engine.runtime.passes import Engine
+from engine.runtime.provider import Provider
+from enginectl.base.errors import UsageError
+from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
+from enginectl.wiring.scope import Selection, scope_of
+from providers.read_only import ReadOnlyProvider
+from providers.snapshot import EMPTY as EMPTY_CLUSTER
+from providers.snapshot import Snapshot, read
+from resources import settings
+from resources.registry import BLUEPRINTS
+from resources.reports.events import event_builder
+
+LIVE, EMPTY = "live", "empty"
+"""Values of `--against`; any other value is the path of a snapshot."""
+DEFAULT_LIMITS = Limits()
+
+
+@asynccontextmanager
+async def connect(wiring: Wiring) -> AsyncIterator[tuple[Client, Provider]]:
+    """The cluster of the options. Raises `InputError` if there is none, with a message that says what to do."""
+    # Imported here: it takes a third of a second, which a preview without a cluster does not need.
+    from providers.kubernetes.connect import connected
+    from providers.watching import WatchingCluster
+
+    async with connected(wiring.source, wiring.clock) as client:
+        yield client, WatchingCluster(client, wiring.clock, wiring.log)
+
+
+@asynccontextmanager
+async def open_baseline(wiring: Wiring, against: str) -> AsyncIterator[tuple[Provider, tuple[str, ...]]]:
+    """What a preview compares with, read-only: the cluster, a snapshot or nothing. And the namespaces to read by default (none: all)."""
+    if against == LIVE:
+        async with connect(wiring) as (_, provider):
+            yield ReadOnlyProvider(provider), (default_namespace(wiring),)
+    else:
+        yield EMPTY_CLUSTER if against == EMPTY else read_snapshot(Path(against)), ()
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """The snapshot in a file. Raises `UsageError` if there is no such file, and `InputError` if it is no snapshot."""
+    if not path.is_file():
+        raise UsageError(f"--against {printable(str(path))}: no such file; it takes {LIVE}, {EMPTY} or a snapshot")
+    return read(path)
+
+
+def engine_of(wiring: Wiring, provider: Provider, selection: Selection, limits: Limits = DEFAULT_LIMITS) -> Engine:
+    """The engine that passes over the selection run with."""
+    configuration = wiring.configuration
+    scope = scope_of(configuration, selection)
+    return Engine(provider, wiring.clock, scope, BLUEPRINTS, configuration, limits, events_of=event_builder(configuration))
+
+
+def lease_of(wiring: Wiring, client: Client) -> Lease | None:
+    """The lease that every writer holds; None if the configuration disables leader election.
+
+    Its place depends on the configuration only, never on who runs the command or where.
+    """
+    election = wiring.settings.leader_election
+    if election.is_disabled:
+        return None
+    durations = Durations(*map(settings.seconds, (election.lease_duration, election.renew_deadline, election.retry_period)))
+    return Lease(client, wiring.clock, election.resource_namespace or DEFAULT_NAMESPACE, election.resource_name, identify(), durations)

@@ -1,0 +1,103 @@
+"""Configuration: the options of the command line and the operator configuration, combined."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from engine.runtime.clock import Clock, SystemClock
+from engine.runtime.logs import Log, logger
+from enginectl.base import terminal
+from enginectl.base.errors import UsageError
+from enginectl.base.files import read_bytes
+from enginectl.base.options import Options
+from providers.documents import read_documents
+from providers.kubernetes.kubeconfig import Source, cluster_access
+from providers.registry import SCHEDULERS, fabrics
+from resources import settings
+from resources.ports.configuration import WAITER, Configuration, pinned
+from resources.ports.scheduler import Scheduler
+from resources.schema.issues import Rejected
+
+WAITER_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
+DEFAULT_NAMESPACE = "default"
+"""The namespace of a manifest that names none when there is no cluster, and of the lease when no configuration names one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What every command works with: options, operator configuration, clock."""
+
+    options: Options
+    settings: settings.Settings
+    """The operator's configuration file."""
+    configuration: Configuration
+    """What blueprints depend on, derived from the settings."""
+    clock: Clock
+
+    @property
+    def source(self) -> Source:
+        """Kubeconfig and context of the cluster."""
+        return Source(str(self.options.kubeconfig or ""), self.options.context)
+
+    @property
+    def log(self) -> Log:
+        """The logger, writing to stderr. The option `--log-format` has precedence over the configuration file."""
+        options, settings = self.options, self.settings
+        configured = settings.log_format if "log_format" in settings.model_fields_set else None
+        chosen = options.log_format.value if options.log_format else configured
+        verbose = options.verbose or settings.log_level == "debug"
+        return logger(sys.stderr, format=chosen, verbose=verbose, colour=terminal.has_colour(sys.stderr))
+
+
+def wire(options: Options) -> Wiring:
+    """The wiring for these options. Raises `UsageError`, and `InputError` if the configuration file cannot be used."""
+    if options.namespace and options.all_namespaces:
+        raise UsageError("--namespace and --all-namespaces exclude each other")
+    chosen = read_settings(options.config) if options.config else settings.Settings()
+    return Wiring(options, chosen, configuration_of(chosen), SystemClock())
+
+
+def read_settings(path: Path) -> settings.Settings:
+    """The operator configuration in a file. Unknown keys are ignored with a note on stderr."""
+    documents = list(read_documents(read_bytes(path), str(path)))
+    try:
+        chosen, unknown = settings.read(documents[0].value if documents else {})
+    except Rejected as rejected:
+        raise UsageError("\n".join(f"{documents[0].place(tuple(map(str, issue.path)))}: {issue}" for issue in rejected.issues)) from None
+    for key in unknown:
+        terminal.notice(f"note: {path}: unknown key {key} is ignored")
+    return chosen
+
+
+def configuration_of(chosen: settings.Settings) -> Configuration:
+    """What blueprints depend on. A configured scheduler without a back end here is left out, with a note on stderr."""
+    return Configuration(
+        schedulers_of(chosen),
+        chosen.scheduler.default_profile_name,
+        waiter_image(chosen.init_container.image),
+        topology=chosen.topology_aware_scheduling.enabled,
+        fabrics=fabrics(chosen),
+        drain=timedelta(seconds=settings.seconds(chosen.network.domain_drain_timeout)),
+    )
+
+
+def schedulers_of(chosen: settings.Settings) -> Mapping[str, Scheduler]:
+    """The configured schedulers for which there is a back end, by name."""
+    names = chosen.scheduler.names
+    for name in names:
+        if name not in SCHEDULERS:
+            terminal.notice(f"note: there is no back end for the configured scheduler {name}: workloads that name it are rejected")
+    return {name: SCHEDULERS[name] for name in names if name in SCHEDULERS}
+
+
+def waiter_image(configured: str) -> str:
+    """The image of the init container: from the environment, else from the configuration, else that of this release."""
+    return pinned(os.environ.get(WAITER_VARIABLE, "").strip() or configured or WAITER)
+
+
+def default_namespace(wiring: Wiring) -> str:
+    """The namespace of the kubeconfig's context, or of the pod that we run in. Raises `InputError` when there is no cluster."""
+    return cluster_access(wiring.source).namespace

@@ -1,0 +1,54 @@
+"""Scope: which namespaces and which kinds a command reads."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from engine.ids import Kind, ResourceId
+from engine.runtime.provider import Scope
+from enginectl.wiring.configuration import Wiring
+from resources.ports.configuration import Configuration
+from resources.registry import BLUEPRINTS
+
+ROOTS = tuple(blueprint.kind for blueprint in BLUEPRINTS)
+"""The kinds of roots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What to read: in which namespaces (none: in all), and roots of which kinds."""
+
+    namespaces: tuple[str, ...] = ()
+    roots: tuple[Kind, ...] = ROOTS
+
+
+EVERYTHING = Selection()
+
+
+def select(
+    wiring: Wiring, *, namespaces: Iterable[str] = (), kinds: Collection[str] = frozenset(), default: Iterable[str] = ()
+) -> Selection:
+    """What to read: the namespaces of the options, else `namespaces` (those of the manifests), else `default`, else all.
+
+    Cluster-scoped roots are read together with all namespaces, or if their kind is among `kinds` (those of the manifests).
+    """
+    options = wiring.options
+    chosen = (options.namespace,) if options.namespace else tuple(namespaces) or tuple(default)
+    if options.all_namespaces or not chosen:
+        return EVERYTHING
+    return Selection(chosen, tuple(kind for kind in ROOTS if kind.namespaced or kind.name in kinds))
+
+
+def scope_of(configuration: Configuration, selection: Selection = EVERYTHING) -> Scope:
+    """What a provider has to list: the roots, their children with the label selector, and the kinds that they refer to."""
+    blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in selection.roots]
+    children = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.children(configuration)))
+    references = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.references(configuration)))
+    (selector,) = {blueprint.selector for blueprint in blueprints}
+    return Scope(selection.roots, children, selector, selection.namespaces, references)
+
+
+def part_of(root: ResourceId, child: ResourceId) -> str:
+    """The part of a root that a child belongs to, such as `replica 1`; empty for objects that the root has once."""
+    blueprint = next(blueprint for blueprint in BLUEPRINTS if blueprint.kind.name == root.kind)
+    part = blueprint.part_of(root, child)
+    return f"replica {part}" if part.isdecimal() else ""

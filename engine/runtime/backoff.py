@@ -1,0 +1,34 @@
+"""Backoff: the pause between two passes, short while objects change and longer while they do not."""
+
+from datetime import timedelta
+
+from engine.runtime.memory import Memory
+from engine.runtime.passes import Engine, Pass
+
+SHORTEST_PAUSE = 0.2
+"""Seconds between two passes while objects change."""
+
+
+class Backoff:
+    """Pauses that double from `SHORTEST_PAUSE` up to `longest` seconds while nothing changes.
+
+    `watching`: whether a change ends the pause; then a pass that had nothing to do is followed by the longest pause at once.
+    """
+
+    def __init__(self, longest: float, *, watching: bool = False) -> None:
+        self._longest = longest
+        self._watching = watching
+        self._pause = SHORTEST_PAUSE
+
+    def pause(self, engine: Engine, memory: Memory, current: Pass, *, changed: bool, idle: bool = False) -> float:
+        """Seconds until the next pass: less when a status is due or time changes a plan before, and never less than this pass took.
+
+        `changed`: whether the pass observed or made a change; `idle`: whether it had nothing to do.
+        """
+        self._pause = SHORTEST_PAUSE if changed else min(self._longest, self._pause * 2)
+        pauses = [self._longest if self._watching and idle else self._pause]
+        if current.wake_at:
+            pauses.append((current.wake_at - engine.clock.now()) / timedelta(seconds=1))
+        if (due := memory.debounce.next_due) is not None:
+            pauses.append(due - engine.clock.monotonic())
+        return max(min(pauses), min(SHORTEST_PAUSE, self._longest), current.took)

@@ -1,0 +1,29 @@
+"""Memory: what one process remembers from pass to pass."""
+
+from dataclasses import dataclass, field
+
+from engine.event import RootWarning
+from engine.memo import Memo
+from engine.observed import World
+from engine.runtime.debounce import Debounce
+from engine.runtime.failed_calls import FailedCalls
+from engine.runtime.foreign import ForeignObjects
+from engine.runtime.rejections import Rejections
+
+
+@dataclass(slots=True, eq=False)
+class Memory:
+    """Makes passes cheaper and writes fewer; a process that starts without it computes the same plans.
+
+    Only `failed_calls` and `foreign` are facts that a listing does not show; a new process learns them by trying.
+    """
+
+    memo: Memo = field(default_factory=Memo)
+    world: World | None = None
+    """The world of the last pass."""
+    debounce: Debounce = field(default_factory=Debounce)
+    rejections: Rejections = field(default_factory=Rejections)
+    foreign: ForeignObjects = field(default_factory=ForeignObjects)
+    failed_calls: FailedCalls = field(default_factory=FailedCalls)
+    warnings: frozenset[RootWarning] = frozenset()
+    """The warnings of the last pass; each has been recorded as an event."""

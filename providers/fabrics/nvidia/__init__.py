@@ -1,0 +1,1 @@
+"""NVIDIA: multi-node NVLink through the ComputeDomains of NVIDIA's DRA driver."""

@@ -1,0 +1,43 @@
+"""Channels: the device that a pod in a ComputeDomain gets; a node has one. Which nodes have it, and which claims use it."""
+
+from collections.abc import Iterable, Iterator
+
+from engine.observed import Live
+from engine.paths import get
+from engine.resource import Body
+from providers.fabrics.nvidia.names import CHANNEL, DAEMON_CONFIG, DRIVER
+from resources.admission.annotations import mapping, mappings
+
+
+def eligible_nodes(slices: Iterable[Live]) -> frozenset[str]:
+    """The nodes that offer a channel, according to the driver's ResourceSlices."""
+    return frozenset(node for live in slices if (node := _node(live.body)))
+
+
+def _node(resource_slice: Body) -> str:
+    spec = mapping(resource_slice.get("spec"))
+    if spec.get("driver") != DRIVER or not any(device.get("name") == CHANNEL for device in mappings(spec.get("devices"))):
+        return ""
+    return str(spec.get("nodeName") or get(spec, ("pool", "name"), ""))
+
+
+def allocated_node(claim: Live) -> str:
+    """The node whose channel is allocated to a claim; empty if none is. The driver names its pools after the nodes."""
+    results = mappings(get(claim.body, ("status", "allocation", "devices", "results"), ()))
+    allocated = (result for result in results if result.get("driver") == DRIVER and result.get("device") == CHANNEL)
+    return next((str(result.get("pool")) for result in allocated), "")
+
+
+def allocations(claims: Iterable[Live]) -> Iterator[tuple[str, Live]]:
+    """Each node whose channel is allocated, with the claim that uses it."""
+    return ((node, claim) for claim in claims if (node := allocated_node(claim)))
+
+
+def domain_uid(claim: Live) -> str:
+    """The uid of the domain that a pod's claim gives access to; empty for other claims, those of the driver's own daemons included."""
+    for config in mappings(get(claim.body, ("spec", "devices", "config"), ())):
+        opaque = mapping(config.get("opaque"))
+        parameters = mapping(opaque.get("parameters"))
+        if opaque.get("driver") == DRIVER and parameters.get("kind") != DAEMON_CONFIG:
+            return str(parameters.get("domainID") or "")
+    return ""

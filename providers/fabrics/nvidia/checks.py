@@ -1,0 +1,361 @@
+"""Checks: what an installation needs for ComputeDomains, and whether it has it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from engine.ids import Kind
+from engine.observed import Live
+from engine.paths import get
+from engine.resource import Body
+from providers.fabrics.nvidia import channels
+from providers.fabrics.nvidia.crd import ComputeDomainCrd, read_crd
+from providers.fabrics.nvidia.driver import check_plugin, controllers
+from providers.fabrics.nvidia.evidence import finalizers_of
+from providers.fabrics.nvidia.names import (
+    CHANNEL,
+    CHANNEL_CLASS,
+    COMPUTE_DOMAIN,
+    COMPUTE_DOMAIN_CLIQUE,
+    DOMAIN_LABEL,
+    DRIVER,
+    FINALIZER,
+    NVLINK_CLIQUE_LABEL,
+)
+from providers.fabrics.nvidia.texts import some
+from resources.admission.annotations import mappings
+from resources.base import kinds, labels
+from resources.domains.capacity import NodeCapacity
+from resources.domains.desired_domain import LONGEST_LABEL
+from resources.domains.requests import RequestedDomain
+from resources.ports.checks import Check, Level, Outcome, judged, unknown
+from resources.ports.inspection import Installation
+from resources.ports.queries import Query, QueryResult
+from resources.schema.formats import subdomain_faults
+
+MISSING_CRD: Final = (
+    "MNNVL is enabled but ComputeDomain CRD (computedomains.resource.nvidia.com) is not installed. Please install the NVIDIA DRA driver "
+    "or disable MNNVL in the operator configuration"
+)
+INSTALL: Final = "install the NVIDIA DRA driver, or disable MNNVL in the operator configuration"
+UPGRADE: Final = "upgrade the NVIDIA DRA driver"
+
+CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
+CLIQUES_CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN_CLIQUE.plural}.{COMPUTE_DOMAIN_CLIQUE.group}")
+CLASS: Final = Query(kinds.DEVICE_CLASS, name=CHANNEL_CLASS, versions=kinds.OLDER_DEVICES)
+SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_DEVICES)
+DEPLOYMENTS: Final = Query(kinds.DEPLOYMENT)
+DOMAINS: Final = Query(COMPUTE_DOMAIN)
+TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, versions=kinds.OLDER_DEVICES)
+CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_DEVICES)
+DOMAIN_NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
+NVLINK_NODES: Final = Query(kinds.NODE, labels=NVLINK_CLIQUE_LABEL)
+QUERIES: Final = (CRD, CLIQUES_CRD, CLASS, SLICES, DEPLOYMENTS, DOMAINS, TEMPLATES, CLAIMS, DOMAIN_NODES, NVLINK_NODES)
+
+KAI: Final = "kai-scheduler"
+GATE: Final = "DynamicResourceAllocation=true"
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What the checks judge: an installation, and the domains that its sets request."""
+
+    installation: Installation
+    auto: bool
+    """Whether new sets with GPUs request domains automatically."""
+    requested: tuple[RequestedDomain, ...]
+    capacity_notes: tuple[str, ...] = ()
+    """For each set whose pods do not find nodes: why."""
+
+    def result(self, query: Query) -> QueryResult:
+        """The result of one of `QUERIES`."""
+        return self.installation.results.of(query)
+
+    @cached_property
+    def needed(self) -> bool:
+        """Whether domains are requested, or can be."""
+        return self.auto or bool(self.requested) or self.installation.apis.serves(COMPUTE_DOMAIN)
+
+    @property
+    def required(self) -> Level:
+        """The level of requirements without which no domain works."""
+        return Level.HARD if self.auto else self.recommended
+
+    @property
+    def recommended(self) -> Level:
+        """The level of the other requirements."""
+        return Level.WARNING if self.needed else Level.INFO
+
+    @cached_property
+    def crd(self) -> ComputeDomainCrd | None:
+        """The CRD of ComputeDomains; None if it could not be read."""
+        objects = self.result(CRD).objects
+        return read_crd(objects[0].body) if objects else None
+
+    @cached_property
+    def controllers(self) -> list[Live]:
+        """The Deployments of the driver's controller."""
+        return controllers(self.result(DEPLOYMENTS).objects)
+
+    @property
+    def driver_namespace(self) -> str:
+        """The namespace of the driver's controller; empty if none was found."""
+        return next((live.id.namespace for live in self.controllers), "")
+
+
+Rule = Callable[[Inspection], Iterator[Check]]
+
+
+def checks(inspection: Inspection) -> Iterator[Check]:
+    """Every check; a check comes after those that it depends on."""
+    for rule in RULES:
+        yield from rule(inspection)
+
+
+def required_kinds(*, auto: bool) -> dict[Kind, str]:
+    """R3, R5: the ComputeDomain kind with the error message if it is not served, where new sets get domains automatically; else nothing."""
+    return {COMPUTE_DOMAIN: MISSING_CRD} if auto else {}
+
+
+def capacity(installation: Installation) -> NodeCapacity | None:
+    """The nodes for pods of domains; None where ResourceSlices or ResourceClaims could not be read."""
+    slices, claims = installation.results.of(SLICES), installation.results.of(CLAIMS)
+    if not slices.known or not slices.served or not claims.known:
+        return None
+    taken = {node: channels.domain_uid(claim) for node, claim in channels.allocations(claims.objects)}
+    return NodeCapacity(channels.eligible_nodes(slices.objects), taken)
+
+
+def _crd(inspection: Inspection) -> Iterator[Check]:
+    subject, apis, crd = f"CRD {CRD.name}", inspection.installation.apis, inspection.crd
+    if why := apis.why_unknown(COMPUTE_DOMAIN):
+        yield unknown(inspection.required, subject, why)
+    elif crd is not None and not apis.serves(COMPUTE_DOMAIN):
+        versions = f"serves {some(crd.served)}, not {COMPUTE_DOMAIN.version}"
+        yield judged(inspection.required, subject, versions if crd.established else "exists and is not established yet", "", UPGRADE)
+    else:
+        fault = "" if apis.serves(COMPUTE_DOMAIN) else "is not installed"
+        yield judged(inspection.required, subject, fault, f"{COMPUTE_DOMAIN.version} is served", INSTALL)
+
+
+def _template_field(inspection: Inspection) -> Iterator[Check]:
+    subject, crd = "ComputeDomain: spec.channel.resourceClaimTemplate.name", inspection.crd
+    if crd is None:
+        yield _crd_unread(inspection, inspection.required, subject)
+    else:
+        fault = "" if crd.has_template_name else "is not in the schema of the CRD"
+        yield judged(inspection.required, subject, fault, "is in the schema", UPGRADE)
+
+
+def _num_nodes(inspection: Inspection) -> Iterator[Check]:
+    subject, crd = "ComputeDomain: numNodes", inspection.crd
+    if crd is None:
+        yield _crd_unread(inspection, Level.INFO, subject)
+    elif not crd.has_allocation_mode:
+        fault = f"{crd.summary}: with numNodes 0 pods run without NVLink between nodes, and no error is reported"
+        yield Check(inspection.recommended, subject, Outcome.BAD, fault, UPGRADE)
+    else:
+        yield Check(Level.INFO, subject, Outcome.GOOD, crd.summary)
+
+
+def _crd_unread(inspection: Inspection, level: Level, subject: str) -> Check:
+    return unknown(level, subject, inspection.result(CRD).error or "the CRD does not exist")
+
+
+def _resource_api(inspection: Inspection) -> Iterator[Check]:
+    kind, apis = kinds.RESOURCE_CLAIM_TEMPLATE, inspection.installation.apis
+    subject, served = f"API {kind.group}", apis.versions(kind.group, kind.plural)
+    best = next((version for version in (kind.version, *kinds.OLDER_DEVICES) if version in served), "")
+    if not served and (why := apis.why_unknown(kind)):
+        yield unknown(inspection.required, subject, why)
+        return
+    finding = f"{best} is served" + ("" if best == kind.version else f"; shared claims (resourceSharing) need {kind.version}")
+    remedy = "use Kubernetes 1.34 or later, or 1.32 with the API and the feature gate DynamicResourceAllocation enabled"
+    yield judged(inspection.required, subject, "" if best else "is not served", finding, remedy)
+
+
+def _device_class(inspection: Inspection) -> Iterator[Check]:
+    result = inspection.result(CLASS)
+    subject = f"DeviceClass {CHANNEL_CLASS}"
+    yield _exists(inspection.recommended, subject, result, "exists" if result.objects else "", INSTALL)
+
+
+def _slices(inspection: Inspection) -> Iterator[Check]:
+    result = inspection.result(SLICES)
+    count = len(channels.eligible_nodes(result.objects))
+    finding = f"{count} node{'s have' if count != 1 else ' has'} {CHANNEL}" if count else ""
+    remedy = check_plugin(inspection.driver_namespace)
+    yield _exists(inspection.recommended, f"ResourceSlices of {DRIVER}", result, finding, remedy)
+
+
+def _exists(level: Level, subject: str, result: QueryResult, finding: str, remedy: str) -> Check:
+    """The check that objects exist: it is good if there is something to say about them."""
+    if not result.known:
+        return unknown(level, subject, result.error)
+    fault = "not found" if result.served else "the cluster does not serve that kind"
+    return judged(level, subject, "" if finding else fault, finding, remedy)
+
+
+def _controller(inspection: Inspection) -> Iterator[Check]:
+    subject, result = "controller of the DRA driver", inspection.result(DEPLOYMENTS)
+    if not result.known or not inspection.controllers:
+        yield _exists(inspection.recommended, subject, result, "", INSTALL)
+    for live in inspection.controllers:
+        ready, desired = get(live.body, ("status", "readyReplicas"), 0) or 0, get(live.body, ("spec", "replicas"), 1)
+        finding = f"Deployment {_full_name(live)}: {ready} of {desired} ready"
+        remedy = f"kubectl -n {live.id.namespace} describe deployment {live.id.name}"
+        yield judged(inspection.recommended, subject, "" if ready else finding, finding, remedy)
+
+
+def _release(inspection: Inspection) -> Iterator[Check]:
+    cliques = inspection.result(CLIQUES_CRD)
+    if not cliques.known:
+        yield unknown(Level.INFO, "ComputeDomainCliques", cliques.error)
+    else:
+        finding = (
+            "served: the driver is 25.12 or later" if cliques.objects else "not served: the driver is older than 25.12, or not installed"
+        )
+        yield Check(Level.INFO, "ComputeDomainCliques", Outcome.GOOD, finding)
+    images = sorted({str(container.get("image")) for live in inspection.controllers for container in _containers(live.body)})
+    if images:
+        yield Check(Level.INFO, "image of the DRA driver", Outcome.GOOD, some(images))
+
+
+def _domain_names(inspection: Inspection) -> Iterator[Check]:
+    if not inspection.requested:
+        return
+    names = [domain.id.name for domain in inspection.requested]
+    faults = [f"{name}: {fault}" for name in names for fault in subdomain_faults(name)]
+    long = [f"{name} is longer than {LONGEST_LABEL} characters: a label cannot hold it" for name in names if len(name) > LONGEST_LABEL]
+    finding = f"{len({domain.id for domain in inspection.requested})} domains, all names are valid"
+    remedy = "shorten the name of the workload or of the domain"
+    yield judged(inspection.recommended, "names of requested domains", some([*faults, *long]), finding, remedy)
+
+
+def _template_names(inspection: Inspection) -> Iterator[Check]:
+    subject, templates, domains = "names of their claim templates", inspection.result(TEMPLATES), inspection.result(DOMAINS)
+    if not inspection.requested:
+        return
+    if error := templates.error or domains.error:
+        yield unknown(inspection.recommended, subject, error)
+        return
+    uids, existing = {live.id: live.uid for live in domains.objects}, {live.id: live for live in templates.objects}
+    conflicts = []
+    for id in dict.fromkeys(domain.id for domain in inspection.requested):
+        live = existing.get(kinds.RESOURCE_CLAIM_TEMPLATE.id(id.namespace, id.name))
+        if live is not None and live.labels.get(DOMAIN_LABEL) != uids.get(id):
+            conflicts.append(_full_name(live))
+    fault = f"used by ResourceClaimTemplates that do not belong to these domains: {some(conflicts)}" if conflicts else ""
+    remedy = "delete them: the driver cannot create its own of the same name, and reports no error"
+    yield judged(inspection.recommended, subject, fault, "free, or used by the domain's own template", remedy)
+
+
+def _node_labels(inspection: Inspection) -> Iterator[Check]:
+    subject, nodes, domains = "node labels of deleted domains", inspection.result(DOMAIN_NODES), inspection.result(DOMAINS)
+    if error := nodes.error or domains.error:
+        yield unknown(inspection.recommended, subject, error)
+        return
+    uids = {live.uid for live in domains.objects}
+    outdated = [live.id.name for live in nodes.objects if live.labels.get(DOMAIN_LABEL) not in uids]
+    fault = f"nodes that are labelled for a domain that does not exist: {some(outdated)}" if outdated else ""
+    remedy = f"kubectl label node NAME {DOMAIN_LABEL}- once no pod on it uses a domain"
+    yield judged(inspection.recommended, subject, fault, "no node is labelled for a domain that does not exist", remedy)
+
+
+def _held_domains(inspection: Inspection) -> Iterator[Check]:
+    subject, domains = "domains with our finalizer", inspection.result(DOMAINS)
+    if not domains.known:
+        yield unknown(inspection.recommended, subject, domains.error)
+        return
+    held = [_full_name(live) for live in domains.objects if live.deleting_since and finalizers_of(live) == [FINALIZER]]
+    fault = f"being deleted, and only our finalizer is left: {some(held)}" if held else ""
+    remedy = "run engine sync; engine why computedomain/NAME says what a domain waits for"
+    yield judged(inspection.recommended, subject, fault, "none is being deleted with only our finalizer left", remedy)
+
+
+def _orphaned_domains(inspection: Inspection) -> Iterator[Check]:
+    subject, domains, sets = "domains without a workload", inspection.result(DOMAINS), inspection.installation.sets
+    if not domains.known:
+        return
+    if sets is None:
+        yield unknown(inspection.recommended, subject, "the workloads could not be listed")
+        return
+    uids = {live.uid for live in sets}
+    managed = [live for live in domains.objects if live.labels.get(labels.MANAGED_BY) == labels.MANAGER]
+    orphans = [_full_name(live) for live in managed if not any(owner.uid in uids for owner in live.owners)]
+    fault = f"created for workloads that no longer exist: {some(orphans)}" if orphans else ""
+    yield judged(inspection.recommended, subject, fault, "none", "kubectl delete computedomain NAME, then engine sync")
+
+
+def _kai(inspection: Inspection) -> Iterator[Check]:
+    """The KAI scheduler, where it is installed: it allocates devices only with a feature gate."""
+    for live in inspection.result(DEPLOYMENTS).objects:
+        for container in _containers(live.body):
+            image = str(container.get("image")).partition("@")[0].partition(":")[0].split("/")
+            if KAI not in image[:-1] or image[-1] not in ("scheduler", "binder"):
+                continue
+            enabled = any(GATE in str(word) for word in (*_words(container, "args"), *_words(container, "command")))
+            name = f"Deployment {_full_name(live)}"
+            fault = "" if enabled else f"{name} runs without --feature-gates={GATE}: it never schedules pods in domains"
+            yield judged(inspection.recommended, f"KAI {image[-1]}", fault, f"{name} allocates devices", f"add --feature-gates={GATE}")
+
+
+def _node_capacity(inspection: Inspection) -> Iterator[Check]:
+    subject = "nodes for requested domains"
+    if not inspection.requested:
+        return
+    if capacity(inspection.installation) is None:
+        yield unknown(inspection.recommended, subject, "ResourceSlices or ResourceClaims could not be listed")
+    else:
+        remedy = "add nodes, or reduce replicas: each pod in a domain needs a node of its own"
+        yield judged(inspection.recommended, subject, some(inspection.capacity_notes), "there is a node for every requested pod", remedy)
+
+
+def _nvlink_cliques(inspection: Inspection) -> Iterator[Check]:
+    subject, nodes = "domains in one NVLink clique", inspection.result(NVLINK_NODES)
+    if not inspection.requested:
+        return
+    if not nodes.known:
+        yield unknown(inspection.recommended, subject, nodes.error)
+        return
+    cliques = len({live.labels.get(NVLINK_CLIQUE_LABEL) for live in nodes.objects})
+    if cliques:
+        domains = len({domain.id for domain in inspection.requested})
+        summary = f"{domains} domains for {cliques} NVLink clique{'s' if cliques > 1 else ''}"
+        fault = f"{summary}: some domains will share a clique" if domains > cliques else ""
+        remedy = "where memory cannot be mapped between them (cuMemSetAccess fails), set NCCL_MNNVL_ENABLE=0 or NCCL_CUMEM_ENABLE=0"
+        yield judged(inspection.recommended, subject, fault, "there is a clique for each domain", remedy)
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    _crd,
+    _template_field,
+    _num_nodes,
+    _resource_api,
+    _device_class,
+    _slices,
+    _controller,
+    _release,
+    _domain_names,
+    _template_names,
+    _node_labels,
+    _held_domains,
+    _orphaned_domains,
+    _kai,
+    _node_capacity,
+    _nvlink_cliques,
+)
+
+
+def _containers(deployment: Body) -> list[Body]:
+    return mappings(get(deployment, ("spec", "template", "spec", "containers"), ()))
+
+
+def _words(container: Body, field: str) -> tuple[Any, ...]:
+    value = container.get(field)
+    return tuple(value) if isinstance(value, list | tuple) else ()
+
+
+def _full_name(live: Live) -> str:
+    return f"{live.id.namespace}/{live.id.name}"

@@ -1,0 +1,299 @@
+"""Diagnosis: why a ComputeDomain, or a pod that claims it, is in its state, where Kubernetes does not say.
+
+The rules about pods are in the order of a pod's life; for each pod the first rule that applies is reported, and pods with the same finding
+are reported together.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from engine.observed import Live
+from engine.paths import get
+from providers.fabrics.nvidia import channels
+from providers.fabrics.nvidia.driver import check_controller, check_plugin, in_namespace
+from providers.fabrics.nvidia.evidence import (
+    CLAIM_FAILED,
+    PREPARE_FAILED,
+    Evidence,
+    finalizers_of,
+    is_ready,
+    joined_nodes,
+    node_of,
+    phase_of,
+    user_of,
+)
+from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, MAX_NODES, NVLINK_CLIQUE_LABEL, TARGET_LABEL
+from providers.fabrics.nvidia.texts import some
+from resources.admission.annotations import mapping
+from resources.base import kinds
+from resources.ports.inspection import Diagnosis
+
+UNNOTICED: Final = timedelta(seconds=30)
+"""The age from which a domain should have the driver's finalizer."""
+STUCK: Final = timedelta(seconds=60)
+"""How long the driver may take to remove what it created for a deleted domain."""
+MAX_FINDINGS: Final = 20
+"""The limit for different findings about pods."""
+
+
+class PodFinding(NamedTuple):
+    """A finding about a pod, without the pod's name, so that equal findings can be grouped."""
+
+    observation: str
+    cause: str
+    advice: str = ""
+    bad: bool = True
+
+
+DomainRule = Callable[[Evidence], Iterator[Diagnosis]]
+PodRule = Callable[[Evidence, Live], PodFinding | None]
+
+
+def diagnoses(evidence: Evidence) -> Iterator[Diagnosis]:
+    """Every finding about the domain and its pods; those about something wrong come first."""
+    findings = [*(diagnosis for rule in DOMAIN_RULES for diagnosis in rule(evidence)), *_about_pods(evidence)]
+    yield from sorted(findings, key=lambda diagnosis: not diagnosis.bad)
+
+
+def _about_pods(evidence: Evidence) -> Iterator[Diagnosis]:
+    groups: dict[PodFinding, list[Live]] = {}
+    for pod in evidence.pods:
+        finding = next((finding for rule in POD_RULES if (finding := rule(evidence, pod)) is not None), None)
+        if finding is not None:
+            groups.setdefault(finding, []).append(pod)
+    for finding, pods in list(groups.items())[:MAX_FINDINGS]:
+        subject = f"pod {pods[0].id.name}" if len(pods) == 1 else f"{len(pods)} pods ({some(pod.id.name for pod in pods)})"
+        yield Diagnosis(pods[0].id, f"{subject}: {finding.observation}", finding.cause, finding.advice, finding.bad)
+
+
+# Rules about pods.
+
+
+def _without_claim(evidence: Evidence, pod: Live) -> PodFinding | None:
+    if node_of(pod) or not any(True for _ in evidence.warnings_of(pod, CLAIM_FAILED)):
+        return None
+    observation, template = f"Pending, event {CLAIM_FAILED}", f"ResourceClaimTemplate {evidence.template_name}"
+    if evidence.template is None:
+        cause, advice = _why_no_template(evidence)
+        return PodFinding(observation, f"{template} does not exist: {cause}", advice)
+    cause = f"{template} exists by now; the claim is tried again with a growing delay of up to 16 minutes"
+    annotate = f"kubectl -n {pod.id.namespace} annotate pod {pod.id.name} touched=now"
+    return PodFinding(observation, cause, f"change the pod, so that it is tried again at once: {annotate}")
+
+
+def _why_no_template(evidence: Evidence) -> tuple[str, str]:
+    """The cause, and the advice."""
+    domain = f"ComputeDomain {evidence.id.name}"
+    if evidence.domain is None:
+        return f"{domain} does not exist", "run engine sync: it creates the domain if a workload requests it"
+    if evidence.is_terminating:
+        return f"{domain} is being deleted", "wait until the domain is gone: it is created again if a workload requests it"
+    return f"the {_controller(evidence)} has not created it for {domain}", check_controller(evidence.driver_namespace)
+
+
+def _gated(evidence: Evidence, pod: Live) -> PodFinding | None:
+    gates = get(pod.body, ("spec", "schedulingGates"), ())
+    if node_of(pod) or not gates:
+        return None
+    return PodFinding("Pending with scheduling gates", "its gang is not complete yet; the domain is not the reason", bad=False)
+
+
+def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
+    if node_of(pod) or not any("cannot allocate all claims" in message for message in evidence.unscheduled(pod)):
+        return None
+    observation = "Pending, cannot allocate all claims"
+    if not evidence.eligible_nodes and not evidence.allocations:
+        cause = f"no node offers a channel: the {_driver(evidence)} has published no ResourceSlice"
+        return PodFinding(observation, cause, check_plugin(evidence.driver_namespace))
+    cause = f"no node that the pod can use has a free channel: {some(_channel_users(evidence))}"
+    same = all(channels.domain_uid(claim) == evidence.uid for claim in evidence.allocations.values())
+    rule = "a node takes one pod in a ComputeDomain, also of the same domain" if same else "a node is in one ComputeDomain at a time"
+    return PodFinding(observation, cause, f"{rule}: the pod needs another node")
+
+
+def _channel_users(evidence: Evidence) -> Iterator[str]:
+    for node, claim in sorted(evidence.allocations.items()):
+        uid = channels.domain_uid(claim)
+        domain = "this domain" if uid == evidence.uid else evidence.domain_named(uid)
+        yield f"{node} is used by {user_of(claim)} of {domain}"
+
+
+def _bound_to_previous_domain(evidence: Evidence, pod: Live) -> PodFinding | None:
+    messages = evidence.warnings_of(pod, PREPARE_FAILED)
+    if phase_of(pod) != "Pending" or not any("namespace is different" in message or "not found" in message for message in messages):
+        return None
+    return PodFinding(
+        f"ContainerCreating, event {PREPARE_FAILED}",
+        "its claim refers to a domain that was deleted or is in another namespace: a claim is bound to the uid, not to the name",
+        f"delete the pod, so that it is created again with a new claim: kubectl -n {pod.id.namespace} delete pod NAME",
+    )
+
+
+def _not_prepared(evidence: Evidence, pod: Live) -> PodFinding | None:
+    """The driver's most frequent failures cause an event that does not name the cause; the node's label and its daemon do."""
+    node = node_of(pod)
+    messages = evidence.warnings_of(pod, PREPARE_FAILED)
+    if not node or phase_of(pod) != "Pending" or not any("skipped" in message or "left out" in message for message in messages):
+        return None
+    observation, label = f"ContainerCreating on {node}, NodePrepareResources returned no result", evidence.node_labels.get(node, "")
+    if evidence.is_terminating:
+        cause = f"ComputeDomain {evidence.id.name} is being deleted: the {_driver(evidence)} has removed what the pod needs"
+        return PodFinding(observation, cause, "delete the pod after the domain is gone: the domain and the pod are created again")
+    if label and label != evidence.uid:
+        exists = any(live.uid == label for live in evidence.domains)
+        advice = f"wait until its pods have left {node}" if exists else f"kubectl label node {node} {DOMAIN_LABEL}-"
+        return PodFinding(observation, f"node {node} is still in {evidence.domain_named(label)}", advice)
+    daemon = evidence.daemons.get(node)
+    if daemon is None:
+        cause, advice = _daemon_set(evidence)
+        return PodFinding(observation, f"no daemon of the domain runs on node {node}: {cause}", advice)
+    name = f"{daemon.id.namespace}/{daemon.id.name}"
+    if is_ready(daemon):
+        return PodFinding(observation, f"its daemon {name} has become ready; the next attempt succeeds", bad=False)
+    full = [clique for clique, count in _nodes_by_clique(evidence).items() if count >= MAX_NODES]
+    cause = f"the domain has {MAX_NODES} nodes of NVLink clique {some(full)}, which is the limit" if full else "IMEX has not started"
+    advice = f"kubectl -n {daemon.id.namespace} logs {daemon.id.name}; the host's own nvidia-imex.service must not run"
+    return PodFinding(observation, f"its daemon {name} is not ready: {cause}", advice)
+
+
+def _daemon_set(evidence: Evidence) -> tuple[str, str]:
+    """The state of the domain's DaemonSet, and the advice."""
+    live = next((live for live in evidence.driver_objects if live.id.kind == kinds.DAEMON_SET.name), None)
+    if live is None:
+        return f"the {_controller(evidence)} has not created its DaemonSet", check_controller(evidence.driver_namespace)
+    name, advice = f"DaemonSet {live.id.namespace}/{live.id.name}", f"kubectl -n {live.id.namespace} describe daemonset {live.id.name}"
+    if live.deleting_since is not None:
+        return f"{name} is being deleted", advice
+    desired, created, ready = (
+        get(live.body, ("status", field), 0) or 0 for field in ("desiredNumberScheduled", "currentNumberScheduled", "numberReady")
+    )
+    return f"{name} has {created} of {desired} pods, {ready} ready", advice
+
+
+POD_RULES: Final[tuple[PodRule, ...]] = (_without_claim, _gated, _without_channel, _bound_to_previous_domain, _not_prepared)
+
+
+# Rules about the domain.
+
+
+def _missing(evidence: Evidence) -> Iterator[Diagnosis]:
+    if evidence.domain is None and evidence.pods:
+        observation = f"claimed by {some(f'pod {pod.id.name}' for pod in evidence.pods)}"
+        yield Diagnosis(evidence.id, observation, "it does not exist", "run engine sync: it creates the domain if a workload requests it")
+
+
+def _unnoticed(evidence: Evidence) -> Iterator[Diagnosis]:
+    live = evidence.domain
+    if live is None or evidence.is_terminating or DRIVER_FINALIZER in evidence.finalizers or evidence.now - live.created_at <= UNNOTICED:
+        return
+    cause = f"the {_controller(evidence)} does not run, or is of another version"
+    yield Diagnosis(
+        evidence.id, f"the driver's finalizer {DRIVER_FINALIZER} is missing", cause, check_controller(evidence.driver_namespace)
+    )
+
+
+def _name_conflict(evidence: Evidence) -> Iterator[Diagnosis]:
+    live = evidence.template
+    if evidence.domain is None or live is None or evidence.is_terminating:
+        return
+    uid = live.labels.get(DOMAIN_LABEL, "")
+    if uid != evidence.uid:
+        problem = f"belongs to {evidence.domain_named(uid)}" if uid else "was not created by the DRA driver"
+        cause = "the driver cannot create its own of that name and reports no error; no pods are created, they would join the wrong domain"
+        observation = f"ResourceClaimTemplate {live.id.name} {problem}"
+        yield Diagnosis(live.id, observation, cause, "delete that ResourceClaimTemplate, or give the domain another name")
+
+
+def _our_finalizer_left(evidence: Evidence) -> Iterator[Diagnosis]:
+    if not evidence.is_terminating or evidence.finalizers != [FINALIZER]:
+        return
+    observation = "being deleted, only the engine's finalizer is left"
+    users = [*(f"pod {pod.id.name}" for pod in evidence.pods), *(f"claim {claim.id.name}" for claim in evidence.domain_claims)]
+    if users:
+        yield Diagnosis(evidence.id, observation, f"the engine releases it when these are gone: {some(users)}")
+    else:
+        advice = "run engine sync, or check that engine run holds its Lease"
+        yield Diagnosis(evidence.id, observation, "nothing uses the domain any more: the engine has to release it", advice)
+
+
+def _stuck(evidence: Evidence) -> Iterator[Diagnosis]:
+    live = evidence.domain
+    if live is None or live.deleting_since is None or DRIVER_FINALIZER not in evidence.finalizers:
+        return
+    if evidence.now - live.deleting_since <= STUCK:
+        return
+    objects = evidence.driver_objects
+    names = some(f"{part.id} ({', '.join(finalizers_of(part)) or 'no finalizer'})" for part in objects)
+    counts = Counter((part.id.kind, str(part.labels.get(TARGET_LABEL))) for part in objects)
+    repeated = [kind for (kind, _), count in counts.items() if count > 1]
+    if any(set(finalizers_of(part)) - {DRIVER_FINALIZER} for part in objects):
+        cause = f"objects that the driver created have finalizers of others: {names}"
+    elif repeated:
+        cause = f"the domain has more than one {some(repeated)}, which the driver does not handle: {names}"
+    elif objects:
+        cause = f"the {_controller(evidence)} does not run, or does not watch that namespace: {names}"
+    else:
+        cause = f"the {_controller(evidence)} does not run: nothing that it created is left"
+    observation = "being deleted, the driver has not released its finalizer"
+    yield Diagnosis(evidence.id, observation, cause, check_controller(evidence.driver_namespace))
+
+
+def _foreign_finalizers(evidence: Evidence) -> Iterator[Diagnosis]:
+    foreign = [name for name in evidence.finalizers if name not in (FINALIZER, DRIVER_FINALIZER)]
+    if evidence.is_terminating and foreign:
+        observation = f"being deleted, other finalizers are left: {some(foreign)}"
+        yield Diagnosis(evidence.id, observation, "neither the engine nor the DRA driver set them", "ask whoever set them to release them")
+
+
+def _slow(evidence: Evidence) -> Iterator[Diagnosis]:
+    live = evidence.domain
+    running = [pod for pod in evidence.pods if phase_of(pod) == "Running"]
+    if live is None or not running:
+        return
+    nodes = joined_nodes(live)
+    subject = "its pod runs" if len(running) == 1 else f"its {len(running)} pods run"
+    without_fabric = [node.node for node in nodes if not node.island]
+    if without_fabric:
+        observation = f"{subject} on nodes without NVLink fabric: {some(without_fabric)}"
+        yield Diagnosis(evidence.id, observation, "these nodes reach the others over slower networks")
+    cliques = {node.island for node in nodes if node.island}
+    if len(cliques) > 1:
+        advice = f"keep them together with an affinity to {NVLINK_CLIQUE_LABEL} or with a topology constraint"
+        cause = f"NVLink does not connect these cliques: {some(sorted(cliques))}"
+        yield Diagnosis(evidence.id, f"{subject} in {len(cliques)} NVLink cliques", cause, advice)
+    if not nodes and "allocationMode" not in mapping(get(live.body, ("spec", "channel"), {})):
+        cause = "driver 25.3 treats numNodes 0 as complete: no daemon starts, and there is no NVLink between nodes"
+        yield Diagnosis(evidence.id, f"{subject}, and no node has joined", cause, "upgrade the NVIDIA DRA driver")
+
+
+def _ready_without_nodes(evidence: Evidence) -> Iterator[Diagnosis]:
+    live = evidence.domain
+    if live is not None and get(live.body, ("status", "status")) == "Ready" and not joined_nodes(live):
+        cause = "the driver reports Ready for every domain with numNodes 0, whether pods have joined or not"
+        yield Diagnosis(evidence.id, "its status is Ready, and no node has joined", cause, bad=False)
+
+
+DOMAIN_RULES: Final[tuple[DomainRule, ...]] = (
+    _missing,
+    _unnoticed,
+    _name_conflict,
+    _our_finalizer_left,
+    _stuck,
+    _foreign_finalizers,
+    _slow,
+    _ready_without_nodes,
+)
+
+
+def _driver(evidence: Evidence) -> str:
+    return in_namespace("DRA driver", evidence.driver_namespace)
+
+
+def _controller(evidence: Evidence) -> str:
+    return in_namespace("controller of the DRA driver", evidence.driver_namespace)
+
+
+def _nodes_by_clique(evidence: Evidence) -> Mapping[str, int]:
+    return Counter(node.island for node in joined_nodes(evidence.domain) if node.island) if evidence.domain is not None else {}

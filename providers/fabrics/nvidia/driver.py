@@ -1,0 +1,28 @@
+"""Driver: the controller of the DRA driver, and how messages refer to it."""
+
+from collections.abc import Iterable
+
+from engine.observed import Live
+from providers.fabrics.nvidia.names import COMPONENT_LABELS
+
+
+def controllers(deployments: Iterable[Live]) -> list[Live]:
+    """Those of these Deployments that are the driver's controller."""
+    return [live for live in deployments if any(live.labels.get(key) == "controller" for key in COMPONENT_LABELS)]
+
+
+def in_namespace(noun: str, namespace: str) -> str:
+    """A part of the driver, with the driver's namespace where that is known."""
+    return f"{noun} (namespace {namespace})" if namespace else noun
+
+
+def check_controller(namespace: str) -> str:
+    """The advice to check the controller."""
+    where = f"kubectl -n {namespace} get deployments,pods" if namespace else "engine preflight"
+    return f"check that the controller of the DRA driver runs: {where}"
+
+
+def check_plugin(namespace: str) -> str:
+    """The advice to check the kubelet plugin."""
+    how = f": kubectl -n {namespace} get pods -o wide" if namespace else ""
+    return f"check that the kubelet plugin of the DRA driver runs on the nodes with GPUs{how}"

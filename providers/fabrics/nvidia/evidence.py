@@ -1,0 +1,226 @@
+"""Evidence: the objects that can explain the state of one ComputeDomain and of its pods."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Final
+
+from engine import conditions
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.paths import get
+from providers.fabrics.nvidia import channels
+from providers.fabrics.nvidia.driver import controllers
+from providers.fabrics.nvidia.names import COMPONENT_LABELS, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER
+from resources.admission.annotations import mapping, mappings
+from resources.base import kinds
+from resources.domains.users import uses_template
+from resources.ports.inspection import JoinedNode
+from resources.ports.queries import Query, QueryResults
+
+CLAIM_FAILED: Final = "FailedResourceClaimCreation"
+SCHEDULING_FAILED: Final = "FailedScheduling"
+PREPARE_FAILED: Final = "FailedPrepareDynamicResources"
+
+DOMAINS: Final = Query(COMPUTE_DOMAIN)
+LABELLED_TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL, versions=kinds.OLDER_DEVICES)
+CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_DEVICES)
+CONTROLLERS: Final = tuple(Query(kinds.DEPLOYMENT, labels=f"{key}=controller") for key in COMPONENT_LABELS)
+DAEMONS: Final = Query(kinds.POD, labels=DOMAIN_LABEL)
+DAEMON_SETS: Final = Query(kinds.DAEMON_SET, labels=DOMAIN_LABEL)
+NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
+SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_DEVICES)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceQueries:
+    """The queries about the namespace of a domain."""
+
+    domains: Query
+    templates: Query
+    claims: Query
+    pods: Query
+    warnings: Query
+
+
+def namespace_queries(namespace: str) -> NamespaceQueries:
+    """The queries about one namespace."""
+    return NamespaceQueries(
+        Query(COMPUTE_DOMAIN, namespace),
+        Query(kinds.RESOURCE_CLAIM_TEMPLATE, namespace, versions=kinds.OLDER_DEVICES),
+        Query(kinds.RESOURCE_CLAIM, namespace, versions=kinds.OLDER_DEVICES),
+        Query(kinds.POD, namespace),
+        Query(kinds.EVENT, namespace, fields="type=Warning"),
+    )
+
+
+def domain_queries(domain: ResourceId) -> tuple[Query, ...]:
+    """Everything that a diagnosis reads."""
+    local = namespace_queries(domain.namespace)
+    cluster = (DOMAINS, LABELLED_TEMPLATES, CLAIMS, *CONTROLLERS, DAEMONS, DAEMON_SETS, NODES, SLICES)
+    return (local.domains, local.templates, local.claims, local.pods, local.warnings, *cluster)
+
+
+def joined_nodes(domain: Live) -> tuple[JoinedNode, ...]:
+    """The nodes that have joined a domain, according to its status."""
+    nodes = mappings(get(domain.body, ("status", "nodes"), ()))
+    return tuple(JoinedNode(str(node.get("name")), str(node.get("cliqueID") or ""), node.get("status") == "Ready") for node in nodes)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One domain, which may not exist, and the objects around it."""
+
+    id: ResourceId
+    results: QueryResults
+    now: datetime
+
+    def _all(self, *queries: Query) -> tuple[Live, ...]:
+        """The objects that these queries found, each once."""
+        return tuple({live.id: live for query in queries for live in self.results.of(query).objects}.values())
+
+    @cached_property
+    def _local(self) -> NamespaceQueries:
+        return namespace_queries(self.id.namespace)
+
+    @cached_property
+    def domains(self) -> tuple[Live, ...]:
+        """All domains of the cluster."""
+        return self._all(self._local.domains, DOMAINS)
+
+    @cached_property
+    def domain(self) -> Live | None:
+        """The domain, if it exists."""
+        return next((live for live in self.domains if live.id == self.id), None)
+
+    @property
+    def uid(self) -> str:
+        """The uid of the domain; empty if it does not exist."""
+        return self.domain.uid if self.domain is not None else ""
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether the domain is being deleted."""
+        return self.domain is not None and self.domain.deleting_since is not None
+
+    @property
+    def finalizers(self) -> list[str]:
+        """The finalizers of the domain."""
+        return finalizers_of(self.domain) if self.domain is not None else []
+
+    @cached_property
+    def template_name(self) -> str:
+        """The name of the ResourceClaimTemplate that pods of the domain claim."""
+        body = self.domain.body if self.domain is not None else {}
+        return str(get(body, ("spec", "channel", "resourceClaimTemplate", "name"), "") or self.id.name)
+
+    @cached_property
+    def template(self) -> Live | None:
+        """That ResourceClaimTemplate, if it exists."""
+        id = kinds.RESOURCE_CLAIM_TEMPLATE.id(self.id.namespace, self.template_name)
+        return next((live for live in self._all(self._local.templates) if live.id == id), None)
+
+    @cached_property
+    def pods(self) -> tuple[Live, ...]:
+        """The pods that claim the domain and have not ended, by name."""
+        pods = (live for live in self._all(self._local.pods) if uses_template(live, self.template_name))
+        return tuple(sorted(pods, key=lambda live: live.id))
+
+    @cached_property
+    def claims(self) -> tuple[Live, ...]:
+        """All resource claims of the cluster."""
+        return self._all(self._local.claims, CLAIMS)
+
+    @cached_property
+    def domain_claims(self) -> tuple[Live, ...]:
+        """The resource claims that refer to the domain."""
+        return tuple(claim for claim in self.claims if self.uid and channels.domain_uid(claim) == self.uid)
+
+    @cached_property
+    def warnings(self) -> Mapping[tuple[str, str], tuple[tuple[str, str], ...]]:
+        """Name and uid of a pod -> reason and message of its warning events."""
+        events: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for live in self._all(self._local.warnings):
+            about = mapping(live.body.get("involvedObject"))
+            if about.get("kind") == kinds.POD.name:
+                event = str(live.body.get("reason") or ""), str(live.body.get("message") or "")
+                events.setdefault((str(about.get("name")), str(about.get("uid") or "")), []).append(event)
+        return {pod: tuple(listed) for pod, listed in events.items()}
+
+    def warnings_of(self, pod: Live, reason: str) -> Iterator[str]:
+        """The messages of the warning events of one reason about a pod; an event without a uid counts by name."""
+        for key in dict.fromkeys(((pod.id.name, pod.uid), (pod.id.name, ""))):
+            yield from (message for event_reason, message in self.warnings.get(key, ()) if event_reason == reason)
+
+    def unscheduled(self, pod: Live) -> Iterator[str]:
+        """The scheduler's messages about why a pod has no node."""
+        condition = conditions.find(mappings(get(pod.body, ("status", "conditions"), ())), "PodScheduled")
+        if condition is not None and condition.get("status") != "True":
+            yield str(condition.get("message") or "")
+        yield from self.warnings_of(pod, SCHEDULING_FAILED)
+
+    @cached_property
+    def node_labels(self) -> Mapping[str, str]:
+        """Node -> the uid of the domain that it is labelled for."""
+        return {live.id.name: live.labels.get(DOMAIN_LABEL, "") for live in self._all(NODES)}
+
+    @cached_property
+    def daemons(self) -> Mapping[str, Live]:
+        """Node -> the domain's daemon pod on it."""
+        daemons = (live for live in self._all(DAEMONS) if live.labels.get(DOMAIN_LABEL) == self.uid)
+        return {str(get(live.body, ("spec", "nodeName"), "")): live for live in daemons}
+
+    @cached_property
+    def driver_objects(self) -> tuple[Live, ...]:
+        """The ResourceClaimTemplates and DaemonSets that the driver created for the domain, in every namespace."""
+        objects = self._all(LABELLED_TEMPLATES, self._local.templates, DAEMON_SETS)
+        return tuple(live for live in objects if self.uid and live.labels.get(DOMAIN_LABEL) == self.uid)
+
+    @cached_property
+    def driver_namespace(self) -> str:
+        """The namespace of the DRA driver, found by its controller, a DaemonSet or a daemon; empty if none of these was found."""
+        daemons = (live for live in self._all(DAEMON_SETS, DAEMONS) if DOMAIN_LABEL in live.labels)
+        return next((live.id.namespace for live in (*controllers(self._all(*CONTROLLERS)), *daemons)), "")
+
+    @cached_property
+    def eligible_nodes(self) -> frozenset[str]:
+        """The nodes that have a channel."""
+        return channels.eligible_nodes(self._all(SLICES))
+
+    @cached_property
+    def allocations(self) -> Mapping[str, Live]:
+        """Node -> the claim that uses its channel."""
+        return dict(channels.allocations(self.claims))
+
+    def domain_named(self, uid: str) -> str:
+        """The domain of a uid, for messages."""
+        live = next((live for live in self.domains if live.uid == uid), None)
+        return f"ComputeDomain {live.id.namespace}/{live.id.name}" if live else f"a ComputeDomain that does not exist (uid {uid})"
+
+
+def finalizers_of(live: Live) -> list[str]:
+    """The finalizers of an object."""
+    return [str(name) for name in mapping(live.body.get("metadata")).get("finalizers") or ()]
+
+
+def node_of(pod: Live) -> str:
+    """The node that a pod is bound to; empty if it has none."""
+    return str(get(pod.body, ("spec", "nodeName"), "") or "")
+
+
+def phase_of(pod: Live) -> str:
+    """The phase of a pod: Pending, Running, …"""
+    return str(get(pod.body, ("status", "phase"), "") or "")
+
+
+def is_ready(pod: Live) -> bool:
+    """Whether a pod is ready."""
+    return conditions.is_true(mappings(get(pod.body, ("status", "conditions"), ())), "Ready")
+
+
+def user_of(claim: Live) -> str:
+    """The pod that a claim is reserved for or owned by, else the claim itself, for messages."""
+    reserved = mappings(get(claim.body, ("status", "reservedFor"), ()))
+    name = next((str(consumer.get("name")) for consumer in reserved), "") or next((owner.name for owner in claim.owners), "")
+    return f"pod {claim.id.namespace}/{name}" if name else f"claim {claim.id.namespace}/{claim.id.name}"

@@ -1,0 +1,242 @@
+"""The NVIDIA fabric: multi-node NVLink through ComputeDomains, one for each replica of a set, or shared by name."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from engine.ids import Kind, ResourceId
+from engine.observed import Live
+from engine.paths import get, overlay
+from engine.quantity import is_zero
+from engine.resource import Body
+from providers.fabrics.nvidia import channels, checks, diagnosis, evidence
+from providers.fabrics.nvidia.names import (
+    AUTO,
+    CLAIM,
+    COMPUTE_DOMAIN,
+    DISABLED,
+    DOMAIN_LABEL,
+    ENABLED,
+    FINALIZER,
+    GPU,
+    NAMED,
+    TARGET_LABEL,
+    WORKLOAD,
+)
+from resources.admission.annotations import (
+    CLIQUES,
+    annotations_of,
+    cliques_of,
+    immutable,
+    immutable_on_cliques,
+    mapping,
+    mappings,
+    misplaced,
+)
+from resources.base import kinds
+from resources.domains.capacity import capacity_notes
+from resources.domains.requests import requested_by_sets
+from resources.ports.checks import Check
+from resources.ports.fabric import INDEX, DomainRequest
+from resources.ports.inspection import Diagnosis, Installation, JoinedNode
+from resources.ports.queries import Query, QueryResults
+from resources.schema.formats import subdomain_faults
+from resources.schema.issues import Child, ErrorType, Issue, Path
+from resources.settings import Settings
+
+AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
+OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
+OPT_OUT: Final = (
+    "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
+    'automatic injection (set grove.io/auto-mnnvl: "disabled")'
+)
+CLAIM_NAME_TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDomain"
+
+
+class Nvidia:
+    """`resources.ports.fabric.Fabric` for NVIDIA's DRA driver.
+
+    `auto` says whether new sets with GPUs get the annotation for automatic domains (R2, R6). Existing sets keep theirs (R39).
+    """
+
+    name = "nvidia"
+    kind = COMPUTE_DOMAIN
+    finalizer = FINALIZER
+
+    def __init__(self, *, auto: bool = False) -> None:
+        self.auto = auto
+
+    def with_defaults(self, body: Body) -> Body:
+        """R6, R7: a new set with GPUs and without the annotation gets it; an annotation of the user stays (R14, R36)."""
+        if (
+            not self.auto
+            or not isinstance(body.get("metadata"), Mapping)
+            or AUTO in annotations_of(body)
+            or not any(_has_gpus(clique) for clique in cliques_of(body))
+        ):
+            return body
+        return overlay(body, {"metadata": {"annotations": {AUTO: ENABLED}}})
+
+    def creation_issues(self, body: Body) -> Iterator[Issue]:
+        """R15, R38, R49, N14, N18."""
+        mode = annotations_of(body).get(AUTO)
+        if AUTO in annotations_of(body):
+            if mode not in (ENABLED, DISABLED):
+                yield Issue(AUTO_PATH, ErrorType.INVALID, f'must be "{ENABLED}" or "{DISABLED}"', mode)
+            elif mode == ENABLED and not self.auto:
+                yield Issue(AUTO_PATH, ErrorType.INVALID, OFF, mode)
+        for number, clique in enumerate(cliques_of(body)):
+            yield from self._name_issues((*CLIQUES, number), clique, mode)
+            if NAMED in mapping(clique.get("annotations")) or (mode == ENABLED and _has_gpus(clique)):
+                yield from _claim_issues((*CLIQUES, number, "spec", "podSpec", "resourceClaims"), clique)
+
+    def _name_issues(self, path: Path, clique: Body, mode: Any) -> Iterator[Issue]:
+        annotations = mapping(clique.get("annotations"))
+        if NAMED not in annotations:
+            return
+        path, name = (*path, "annotations", NAMED), annotations[NAMED]
+        if self.auto and mode != DISABLED:
+            yield Issue(path, ErrorType.INVALID, OPT_OUT, name)
+        if fault := _name_fault(name):
+            yield Issue(path, ErrorType.INVALID, fault, name)
+
+    def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
+        """R16–R18, N13."""
+        yield from immutable(AUTO, old, new)
+        yield from immutable_on_cliques(NAMED, old, new)
+
+    def warnings(self, body: Body) -> Iterator[str]:
+        """N1: the annotation for a named domain in a place where it has no effect."""
+        yield from misplaced(NAMED, body)
+
+    def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
+        """R8–R10: one domain for each replica of a set with automatic domains. R40–R45: one for each name, for the cliques that have it."""
+        if annotations.get(AUTO) == ENABLED:
+            members = frozenset(name for name, clique in cliques.items() if _has_gpus(clique))
+            return (DomainRequest(f"{root}-{INDEX}", members, shared=False),)
+        by_domain: dict[str, set[str]] = {}
+        for name, clique in cliques.items():
+            domain = mapping(clique.get("annotations")).get(NAMED)
+            if domain is not None and not _name_fault(domain):
+                by_domain.setdefault(domain, set()).add(name)
+        return tuple(DomainRequest(domain, frozenset(names), shared=True) for domain, names in by_domain.items())
+
+    def group_annotations(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
+        """The annotation for automatic domains if it is `enabled`; otherwise nothing (R14)."""
+        return {AUTO: ENABLED} if annotations.get(AUTO) == ENABLED else {}
+
+    def component(self, request: DomainRequest) -> str:
+        """N6: named domains have another component than those of replicas."""
+        return "pcs-named-computedomain" if request.shared else "pcs-computedomain"
+
+    def domain_spec(self, name: str) -> Body:
+        """An elastic domain: numNodes is always 0 (T5), and always set, because older drivers require the field."""
+        return {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}}
+
+    def template_name(self, domain: Live | None, name: str) -> str:
+        """N5: the name in the domain's spec, which differs from the domain's name where a user created the domain."""
+        template = get(domain.body, ("spec", "channel", "resourceClaimTemplate", "name"), "") if domain is not None else ""
+        return template if isinstance(template, str) and template else name
+
+    def template_blocker(self, domain: Live, template: Live) -> str:
+        """T15: the driver must have created the template for this domain's uid and for workloads; the domain's state is ignored (R32)."""
+        uid = template.labels.get(DOMAIN_LABEL, "")
+        if uid != domain.uid:
+            return "belongs to another ComputeDomain" if uid else "was not created by the DRA driver"
+        return "" if template.labels.get(TARGET_LABEL, WORKLOAD) == WORKLOAD else "is for the driver's own daemons"
+
+    def domain_uid(self, claim: Live) -> str:
+        """The uid that the driver wrote into the claim's parameters."""
+        return channels.domain_uid(claim)
+
+    def decorate_pod(self, spec: Body, template: str) -> dict[str, Any]:
+        """N4: the claim is used by the containers with GPUs; in a pod without GPUs, by all containers."""
+        claims = [*(spec.get("resourceClaims") or ()), {"name": CLAIM, "resourceClaimTemplateName": template}]
+        fields = [field for field in ("containers", "initContainers") if spec.get(field)]
+        has_gpus = any(_requests_gpus(container) for field in fields for container in spec[field])
+        containers = {
+            field: [
+                _with_claim(container) if _requests_gpus(container) or (not has_gpus and field == "containers") else container
+                for container in spec[field]
+            ]
+            for field in fields
+        }
+        return {**spec, "resourceClaims": claims, **containers}
+
+    # NodeExclusiveFabric, InspectingFabric and DiagnosingFabric: for messages only, no object depends on them.
+
+    inventory_kind = kinds.RESOURCE_SLICE
+
+    def eligible_nodes(self, inventory: Iterable[Live]) -> frozenset[str]:
+        """R35: the nodes with a channel; a node has one."""
+        return channels.eligible_nodes(inventory)
+
+    def allocated_node(self, claim: Live) -> str:
+        """The node whose channel is allocated to a claim."""
+        return channels.allocated_node(claim)
+
+    def required_kinds(self) -> Mapping[Kind, str]:
+        """R3, R5."""
+        return checks.required_kinds(auto=self.auto)
+
+    def installation_queries(self) -> tuple[Query, ...]:
+        """What the checks read."""
+        return checks.QUERIES
+
+    def checks(self, installation: Installation) -> Iterator[Check]:
+        """The checks of an installation."""
+        sets = [(live.id, live.body) for live in installation.sets or ()]
+        uids = {live.id: live.uid for live in installation.results.of(checks.DOMAINS).objects}
+        notes = capacity_notes(self, sets, checks.capacity(installation), uids)
+        lines = tuple(f"{root.namespace}/{root.name}: {note}" for root, note in sorted(notes.items()))
+        return checks.checks(checks.Inspection(installation, self.auto, requested_by_sets(sets, self), lines))
+
+    def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...]:
+        """The nodes in the domain's status."""
+        return evidence.joined_nodes(domain)
+
+    def domain_queries(self, domain: ResourceId) -> tuple[Query, ...]:
+        """What a diagnosis reads."""
+        return evidence.domain_queries(domain)
+
+    def diagnose(self, domain: ResourceId, results: QueryResults, now: datetime) -> Iterator[Diagnosis]:
+        """The findings about a domain and its pods."""
+        return diagnosis.diagnoses(evidence.Evidence(domain, results, now))
+
+
+def configured(settings: Settings) -> Nvidia:
+    """The fabric for the operator's configuration."""
+    return Nvidia(auto=settings.network.auto_mnnvl_enabled)
+
+
+def _with_claim(container: Body) -> Body:
+    resources = mapping(container.get("resources"))
+    return {**container, "resources": {**resources, "claims": [*(resources.get("claims") or ()), {"name": CLAIM}]}}
+
+
+def _claim_issues(path: Path, clique: Body) -> Iterator[Issue]:
+    """N18: the user's claim must not have the name of ours."""
+    for number, claim in enumerate(mappings(get(clique, ("spec", "podSpec", "resourceClaims"), ()))):
+        if claim.get("name") == CLAIM:
+            yield Issue((*path, number, "name"), ErrorType.INVALID, CLAIM_NAME_TAKEN, CLAIM)
+
+
+def _name_fault(name: Any) -> str:
+    """N14: why the API server would reject a ComputeDomain of that name, with a replica's index put in; empty if it would not."""
+    if not isinstance(name, str) or not name:
+        return "the name of a ComputeDomain must not be empty"
+    if subdomain_faults(name.replace(INDEX, "0")):
+        return "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
+    return ""
+
+
+def _has_gpus(clique: Body) -> bool:
+    spec = mapping(get(clique, ("spec", "podSpec"), {}))
+    return any(_requests_gpus(container) for field in ("containers", "initContainers") for container in mappings(spec.get(field)))
+
+
+def _requests_gpus(container: Body) -> bool:
+    """T10: whether a request or limit of exactly this resource is not zero."""
+    resources = mapping(container.get("resources"))
+    amounts = (mapping(resources.get(kind)).get(GPU) for kind in ("limits", "requests"))
+    return any(amount is not None and not is_zero(amount) for amount in amounts)

@@ -1,0 +1,41 @@
+"""Names: the kinds, labels and annotations of NVIDIA's DRA driver, and the annotations by which sets request its domains."""
+
+from typing import Final
+
+from engine.ids import Kind
+
+COMPUTE_DOMAIN: Final = Kind("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains", status=True)
+COMPUTE_DOMAIN_CLIQUE: Final = Kind(COMPUTE_DOMAIN.group, COMPUTE_DOMAIN.version, "ComputeDomainClique", "computedomaincliques")
+"""The daemons of a domain in one NVLink clique. The driver has this kind since 25.12."""
+
+AUTO: Final = "grove.io/auto-mnnvl"
+"""Annotation of a set: whether each replica has a domain of its own."""
+ENABLED, DISABLED = "enabled", "disabled"
+NAMED: Final = "nvidia.com/computedomain"
+"""Annotation of a clique: the name of the domain that its pods join."""
+GPU: Final = "nvidia.com/gpu"
+CLAIM: Final = "mnnvl-claim"
+"""The name of the claim in the pod spec."""
+FINALIZER: Final = "grove.io/computedomain-finalizer"
+"""The engine's finalizer."""
+
+DRIVER: Final = "compute-domain.nvidia.com"
+DRIVER_FINALIZER: Final = "resource.nvidia.com/computeDomain"
+"""The driver's finalizer, on domains and on all objects that it creates for them."""
+COMPONENT_LABELS: Final = ("dra-driver-nvidia-gpu-component", "nvidia-dra-driver-gpu-component")
+"""The label keys of the driver's components; the second one is of older releases."""
+DAEMON_CONFIG: Final = "ComputeDomainDaemonConfig"
+"""The parameters of the claims of the driver's own daemons."""
+DOMAIN_LABEL: Final = "resource.nvidia.com/computeDomain"
+"""Label of objects that serve a domain, and of the nodes in it: the uid of the domain."""
+TARGET_LABEL: Final = "resource.nvidia.com/computeDomainTarget"
+"""Label of a ResourceClaimTemplate of the driver: whom it is for."""
+WORKLOAD: Final = "Workload"
+
+CHANNEL: Final = "channel-0"
+"""The device of a node that a pod in a domain gets. A node has one."""
+CHANNEL_CLASS: Final = "compute-domain-default-channel.nvidia.com"
+NVLINK_CLIQUE_LABEL: Final = "nvidia.com/gpu.clique"
+"""Label of a node: the NVLink clique that it is in."""
+MAX_NODES: Final = 18
+"""The driver's limit for the nodes that a domain has in one NVLink clique."""

@@ -1,0 +1,169 @@
+"""Informer: keeps a store of the objects of one list up to date, as client-go's does: list once, watch, resume the watch."""
+
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, Generic, Protocol, TypeVar
+
+import anyio
+
+from engine.errors import ClusterError, Expired, NotFound, ServerFault
+from engine.ids import Kind
+from engine.runtime.client import Client
+from engine.runtime.clock import Clock
+
+FIRST_PAUSE, LAST_PAUSE = 0.5, 30.0
+"""Seconds between attempts that bring nothing: none before the first repetition, then these, doubled each time, with jitter."""
+
+STALE_AFTER = 30.0
+"""Seconds of failures after which the contents of the store are no longer trusted."""
+
+ABSENT_FOR = 60.0
+"""Seconds after which the server is asked again for a kind that it did not serve."""
+
+
+class Store(Protocol):
+    """What an informer fills: the objects of one list."""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind to watch, in the version in which it was listed."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """The namespace to watch; empty: all of them."""
+        ...
+
+    @property
+    def labels(self) -> str:
+        """The label selector to watch with; empty: all objects."""
+        ...
+
+    async def list(self, client: Client) -> str:
+        """Replace the contents by a list, and return its revision. Raises `NotFound` if the kind is not served."""
+        ...
+
+    def apply(self, event: str, body: dict[str, Any]) -> None:
+        """Apply an event of the watch: `ADDED`, `MODIFIED` or `DELETED`."""
+        ...
+
+    def clear(self) -> None:
+        """Remove everything: the kind is not served."""
+        ...
+
+
+S = TypeVar("S", bound=Store)
+
+
+def _ignore(*_: Any) -> None:
+    """The default of a callback."""
+
+
+class Informer(Generic[S]):
+    """Lists, watches, and after an error resumes the watch at the last revision. Lists again after `Expired` or where there is a gap only.
+
+    `on_status` is called when `error` or `served` may have changed; `on_internal_error` with an exception of our own code;
+    `until_served` returns when it is worth asking again for a kind that is not served.
+    """
+
+    def __init__(
+        self,
+        store: S,
+        client: Client,
+        clock: Clock,
+        *,
+        on_status: Callable[[], None] = _ignore,
+        on_internal_error: Callable[[Exception], None] = _ignore,
+        until_served: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.store = store
+        self.synced = anyio.Event()
+        """Set after the first list, successful or not."""
+        self.served = True
+        self._client, self._clock = client, clock
+        self._on_status, self._on_internal_error = on_status, on_internal_error
+        self._until_served = until_served or self._absence
+        self._revision = ""
+        """The last revision that was heard of; empty: a list is due."""
+        self._has_listed = self._has_progressed = False
+        self._error: ClusterError | None = None
+        self._failing_since = 0.0
+
+    @property
+    def error(self) -> ClusterError | None:
+        """Why the store cannot be trusted; None if it can. Failures that began less than `STALE_AFTER` seconds ago are not reported."""
+        is_stale = not self._has_listed or self._clock.monotonic() - self._failing_since >= STALE_AFTER
+        return self._error if is_stale else None
+
+    async def run(self) -> None:
+        """Keep the store up to date until cancelled. No error ends it."""
+        pause = 0.0
+        while True:
+            started, self._has_progressed = self._clock.monotonic(), False
+            error = await self._attempt()
+            if self._has_progressed or self._clock.monotonic() - started > LAST_PAUSE:
+                pause = 0.0
+            retry_after = error.retry_after if error is not None else None
+            await self._clock.sleep(max(pause * random.uniform(0.8, 1.2), retry_after or 0.0))
+            pause = min(pause * 2 or FIRST_PAUSE, LAST_PAUSE)
+
+    async def _attempt(self) -> ClusterError | None:
+        """List if that is due, and watch. Returns the error that ended the watch; None if the server ended it."""
+        try:
+            if not self._revision:
+                self._revision = await self.store.list(self._client)
+                self._has_listed = self.served = True
+                self._succeed(changed=True)
+            await self._watch()
+        except Expired as error:
+            self._revision = ""
+            return error
+        except NotFound as error:
+            await self._wait_until_served()
+            return error
+        except ClusterError as error:
+            self._fail(error)
+            return error
+        except Exception as error:
+            self._revision = ""  # An event may be missing from the store, so the next attempt lists.
+            self._on_internal_error(error)
+            fault = ServerFault(f"internal error in the watch of {self.store.kind.plural}: {type(error).__name__}: {error}")
+            self._fail(fault)
+            return fault
+        return None
+
+    async def _watch(self) -> None:
+        store = self.store
+        watch = self._client.watch(store.kind, store.namespace, since=self._revision, labels=store.labels, on_open=self._succeed)
+        async with aclosing(watch) as events:
+            async for event, body in events:
+                revision: str = body["metadata"]["resourceVersion"]
+                if event != "BOOKMARK":
+                    store.apply(event, body)
+                self._has_progressed = self._has_progressed or revision != self._revision
+                self._revision = revision
+
+    async def _wait_until_served(self) -> None:
+        """A kind that is not served has no objects. When it is served again, everything is listed."""
+        was_served, self.served, self._revision = self.served, False, ""
+        self.store.clear()
+        self._succeed(changed=was_served)
+        await self._until_served()
+
+    async def _absence(self) -> None:
+        await self._clock.sleep(ABSENT_FOR * random.uniform(0.8, 1.2))
+
+    def _succeed(self, *, changed: bool = False) -> None:
+        """The server has answered: with a list, or by accepting a watch."""
+        changed, self._error = changed or self._error is not None, None
+        self.synced.set()
+        if changed:
+            self._on_status()
+
+    def _fail(self, error: ClusterError) -> None:
+        if self._error is None:
+            self._failing_since = self._clock.monotonic()
+        self._error = error
+        self.synced.set()
+        self._on_status()

@@ -1,0 +1,138 @@
+"""Errors: translates HTTP responses and transport errors into `engine.errors`."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import aiohttp
+import orjson
+
+from engine.errors import (
+    AlreadyExists,
+    ClusterError,
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    ServerFault,
+    Throttled,
+    Unauthorized,
+    Unreachable,
+)
+from engine.report.printable import clipped
+from providers.kubernetes.wire import Response
+
+MASK = b"(masked)"
+MAX_LENGTH = 2000
+"""Characters of a server's message that are kept."""
+
+
+class NotConnected(Unreachable):
+    """No connection was made, so nothing was sent: any request may be repeated."""
+
+
+class ConnectionBroken(Unreachable):
+    """The connection broke during the request: the server may have done what was requested."""
+
+
+ERRORS: Mapping[int, type[ClusterError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    408: ServerFault,
+    409: Conflict,
+    410: Expired,
+    429: Throttled,
+}
+"""HTTP status -> error. Every other 4xx is `Invalid`, everything else `ServerFault`."""
+
+
+def error_of_response(response: Response, secret: str = "") -> ClusterError:
+    """The error that a response stands for. `secret` is masked wherever the response repeats it."""
+    content = response.content.replace(secret.encode(), MASK) if secret else response.content
+    return error_of_status(_status(content), response.status, response.retry_after)
+
+
+def error_of_status(status: Mapping[str, Any], code: int = 0, retry_after: str = "") -> ClusterError:
+    """The error that a Status object stands for: the body of a response, or an `ERROR` event of a watch."""
+    code = code or _code(status)
+    details = status.get("details")
+    seconds = retry_after or str(details.get("retryAfterSeconds", "") if isinstance(details, Mapping) else "")
+    error = _type(code, status.get("reason"))(
+        _message(status, code), status=status, retry_after=float(seconds) if seconds.isdecimal() else None
+    )
+    error.code = code
+    return error
+
+
+def _status(content: bytes) -> dict[str, Any]:
+    """The Status object in a response. A proxy may have answered with anything else, which becomes the message."""
+    try:
+        status = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        status = content.decode(errors="replace")
+    return status if isinstance(status, dict) else {"message": str(status)[:200]}
+
+
+def _code(status: Mapping[str, Any]) -> int:
+    code = status.get("code")
+    return code if isinstance(code, int) else ServerFault.code
+
+
+def _type(code: int, reason: object) -> type[ClusterError]:
+    if code == 409 and reason == "AlreadyExists":
+        return AlreadyExists
+    return ERRORS.get(code) or (Invalid if 400 <= code < 500 else ServerFault)
+
+
+def _message(status: Mapping[str, Any], code: int) -> str:
+    message = clipped(" ".join(str(status.get("message") or "").split()), MAX_LENGTH)
+    if code == 401:
+        details = f" ({message})" if message not in ("", "Unauthorized") else ""
+        return f"the API server does not accept our credentials; they may have expired: log in again{details}"
+    if 300 <= code < 400:
+        return f"the API server answered with a redirect (HTTP {code}), which is not followed"
+    return message or f"the API server answered HTTP {code} without a message"
+
+
+@contextmanager
+def translated(server: str) -> Iterator[None]:
+    """Raises transport errors of the block as `Unreachable`.
+
+    They are not chained: the transport's errors contain the request with its headers, credentials included.
+    """
+    try:
+        yield
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise _unreachable(server, error) from None
+
+
+def _unreachable(server: str, error: BaseException) -> Unreachable:
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return Unreachable(f"{server}: its certificate is not trusted: {_tls_reason(error.certificate_error)}")
+        case aiohttp.ClientSSLError():
+            return Unreachable(f"{server}: no TLS connection: {clipped(str(error.os_error.strerror or 'handshake failed'), MAX_LENGTH)}")
+        case aiohttp.ClientProxyConnectionError():
+            return NotConnected(f"{server}: the proxy in front of it does not answer: {_os_reason(error.os_error)}")
+        case aiohttp.ClientHttpProxyError():
+            return Unreachable(f"{server}: the proxy in front of it refuses (HTTP {error.status})")
+        case aiohttp.ClientConnectorDNSError():
+            return NotConnected(f"{server}: no such host")
+        case aiohttp.ClientConnectorError():
+            return NotConnected(f"{server} does not answer: {_os_reason(error.os_error)}")
+        case aiohttp.ConnectionTimeoutError():
+            return Unreachable(f"{server} does not answer: no connection in time")
+        case TimeoutError():
+            return Unreachable(f"{server} does not answer in time")
+    return ConnectionBroken(f"{server} closed the connection before it had answered")
+
+
+def _tls_reason(error: BaseException) -> str:
+    return clipped(str(getattr(error, "verify_message", "") or "verification failed"), MAX_LENGTH)
+
+
+def _os_reason(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else "no connection"

@@ -1,0 +1,140 @@
+"""LiveStore: the typed objects of one list, filled by an informer and by the answers to our own writes."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import orjson
+
+from engine.ids import ResourceId
+from engine.observed import Live, live
+from engine.operation import Operation
+from engine.resource import Body
+from engine.runtime.client import Client
+from engine.verb import Verb
+from providers.listing import list_lives, typed
+from providers.scoping import Target, is_labelled
+
+NEVER_BACK = ""
+"""The revision of a deletion that an answer to us reported: that uid never comes back."""
+
+REMEMBERED = 10_000
+"""How many deleted uids are remembered, so that a late answer does not restore them."""
+
+
+class Deleted(NamedTuple):
+    """That the object of this uid is gone, and since which revision."""
+
+    id: ResourceId
+    uid: str
+    revision: str
+
+
+class LiveStore:
+    """The objects of one list by id. A version replaces an older one only, whichever of watch, list and answer comes first."""
+
+    def __init__(self, target: Target, on_change: Callable[[], None]) -> None:
+        self.target = target
+        self.kind = target.kind
+        """In the version that the server has: an older one if it does not serve ours."""
+        self.namespace, self.labels = target.namespace, target.labels
+        self.lives: dict[ResourceId, Live] = {}
+        self._on_change = on_change
+        self._deleted: OrderedDict[str, str] = OrderedDict()
+        """Uid -> the revision of its deletion."""
+        self._during_list: list[Live | Deleted] | None = None
+        """What answers to us reported while a list is under way; None while there is none."""
+
+    def contains(self, id: ResourceId) -> bool:
+        """Whether an object of that id would be in this list."""
+        return (self.target.kind.group, self.target.kind.name) == (id.group, id.kind) and self.namespace in ("", id.namespace)
+
+    async def list(self, client: Client) -> str:
+        """Replace the contents by a list, then repeat what was reported meanwhile: the list may be older. Returns its revision."""
+        reported = self._during_list = []
+        try:
+            listed = await list_lives(client, self.target)
+        finally:
+            self._during_list = None
+        self.kind, self.lives = listed.kind, {object.id: object for object in listed.lives}
+        for uid in {object.uid for object in listed.lives}:
+            self._deleted.pop(uid, None)
+        for report in reported:
+            self._take(report)
+        return listed.revision
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self.lives = {}
+
+    def apply(self, event: str, body: dict[str, Any]) -> None:
+        """Apply an event of the watch."""
+        live = typed(self.kind, body)
+        if event == "DELETED":
+            self._delete(live.id, live.uid, live.revision)
+        else:
+            self._put(_as_bytes(live))
+
+    def assume(self, operation: Operation, answer: Body | None) -> None:
+        """Apply the answer to a write of ours, before the watch reports it."""
+        if answer is not None:
+            self._report(_as_bytes(live(answer)))
+        elif operation.verb in (Verb.DELETE, Verb.RELEASE):
+            self._report(Deleted(operation.id, operation.expect.uid, NEVER_BACK))
+
+    def correct(self, known: Live | None, current: Live | None) -> None:
+        """Apply what a GET returned; `known` is what the store held when it was sent."""
+        if current is not None and is_labelled(current, self.labels):
+            self._report(_as_bytes(current))
+        elif known is not None:
+            is_same = current is not None and current.uid == known.uid
+            self._report(Deleted(known.id, known.uid, current.revision if current is not None and is_same else NEVER_BACK))
+
+    def _report(self, report: Live | Deleted) -> None:
+        if self._during_list is not None:
+            self._during_list.append(report)
+        self._take(report)
+
+    def _take(self, report: Live | Deleted) -> None:
+        if isinstance(report, Deleted):
+            self._delete(*report)
+        else:
+            self._put(report)
+
+    def _put(self, new: Live) -> None:
+        old, deleted_at = self.lives.get(new.id), self._deleted.get(new.uid)
+        if deleted_at is not None and not _is_later(new.revision, deleted_at):
+            return
+        # This holds for another uid as well: a watch that lags still reports the object that we have replaced.
+        if old is not None and not is_newer(new, old):
+            return
+        self._deleted.pop(new.uid, None)
+        self.lives[new.id] = new
+        self._on_change()
+
+    def _delete(self, id: ResourceId, uid: str, revision: str) -> None:
+        """An object that loses our labels is deleted as well, and comes back with them at a later revision."""
+        self._deleted.setdefault(uid, revision)
+        while len(self._deleted) > REMEMBERED:
+            self._deleted.popitem(last=False)
+        old = self.lives.get(id)
+        if old is not None and old.uid == uid:
+            del self.lives[id]
+            self._on_change()
+
+
+def is_newer(live: Live, other: Live) -> bool:
+    """Whether it has a later revision. Revisions that are not numbers cannot be compared: the one that comes last counts."""
+    if live.revision.isdecimal() and other.revision.isdecimal():
+        return _is_later(live.revision, other.revision)
+    return live.revision != other.revision
+
+
+def _is_later(revision: str, than: str) -> bool:
+    return revision.isdecimal() and than.isdecimal() and int(revision) > int(than)
+
+
+def _as_bytes(live: Live) -> Live:
+    """Bytes take a tenth of the memory of the parsed body."""
+    return replace(live, source=orjson.dumps(live.body))

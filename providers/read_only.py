@@ -1,0 +1,38 @@
+"""ReadOnlyProvider: reads through another provider and refuses every write. Previews, reports and snapshots use it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import Forbidden
+from engine.event import Event
+from engine.ids import Kind, ResourceId
+from engine.observed import Live
+from engine.operation import Operation
+from engine.runtime.provider import Observation, Provider, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnlyProvider:
+    """Another provider without its writes."""
+
+    provider: Provider
+
+    async def observe(self, scope: Scope) -> Observation:
+        """What the other provider lists."""
+        return await self.provider.observe(scope)
+
+    async def get(self, id: ResourceId) -> Live | None:
+        """The object, read by the other provider; None if it does not exist."""
+        return await self.provider.get(id)
+
+    async def serves(self, kind: Kind) -> bool:
+        """Whether the cluster of the other provider serves that kind."""
+        return await self.provider.serves(kind)
+
+    async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
+        """Raise `Forbidden`; nothing is sent."""
+        raise Forbidden(f"this provider is read-only ({operation.key})")
+
+    async def record(self, event: Event) -> None:
+        """Drop the event: recording it would be a write."""

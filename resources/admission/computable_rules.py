@@ -1,0 +1,108 @@
+"""Computable rules: what a PodCliqueSet must satisfy for its objects to be computed.
+
+A set that was admitted before is judged by these rules only, so anything that would make the computation fail is a rule here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from engine.resource import Body
+from resources.admission import dependency_rules, json_rules, sharing_rules
+from resources.base.kinds import PODCLIQUESET
+from resources.ports.configuration import Configuration
+from resources.schema.issues import ErrorType, Issue, Path, Rejected, duplicates
+from resources.schema.parse import parse
+from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, Template
+
+CLIQUES: Final[Path] = ("spec", "template", "cliques")
+GROUPS: Final[Path] = ("spec", "template", "podCliqueScalingGroups")
+POSITIVE: Final = "must be greater than 0"
+TOO_FEW: Final = "minAvailable must not be greater than replicas"
+
+
+def problems(spec: Mapping[str, Any], configuration: Configuration) -> tuple[str, ...]:
+    """Why the objects of a set with this spec cannot be computed, each with its field path; empty if they can. Expects defaults."""
+    return tuple(map(str, _spec_issues(spec, configuration)))
+
+
+def _spec_issues(spec: Mapping[str, Any], configuration: Configuration) -> tuple[Issue, ...]:
+    if malformed := tuple(json_rules.issues(spec, ("spec",))):
+        return malformed
+    try:
+        return tuple(issues(parse_set({"spec": spec}).spec.template, configuration))
+    except Rejected as rejected:
+        return rejected.issues
+
+
+def parse_set(body: Body) -> PodCliqueSet:
+    """The model of a set; unknown fields are ignored. Raises `Rejected` if the body does not have the shape of a set."""
+    return cast(PodCliqueSet, parse(PODCLIQUESET, body, strict=False))
+
+
+def issues(template: Template, configuration: Configuration) -> Iterator[Issue]:
+    """The issues of a template that has the right shape and its defaults."""
+    if not template.cliques:
+        yield Issue(CLIQUES, ErrorType.REQUIRED, "at least one PodClique must be defined")
+    for number, clique in enumerate(template.cliques):
+        yield from _clique((*CLIQUES, number), clique)
+    yield from duplicates(((*CLIQUES, number, "name"), clique.name) for number, clique in enumerate(template.cliques))
+    yield from dependency_rules.issues(template)
+    yield from _groups(template)
+    yield from sharing_rules.issues(template)
+    yield from _schedulers(template.cliques, configuration)
+
+
+def _clique(path: Path, clique: CliqueTemplate) -> Iterator[Issue]:
+    if not clique.spec.pod_spec["containers"]:
+        yield Issue((*path, "spec", "podSpec", "containers"), ErrorType.REQUIRED, "at least one container must be defined")
+    minimum = clique.spec.replicas if clique.spec.min_available is None else clique.spec.min_available
+    yield from _numbers((*path, "spec"), clique.spec.replicas, minimum)
+
+
+def _numbers(path: Path, replicas: int, minimum: int) -> Iterator[Issue]:
+    for field, number in (("replicas", replicas), ("minAvailable", minimum)):
+        if number <= 0:
+            yield Issue((*path, field), ErrorType.INVALID, POSITIVE, number)
+    if minimum > replicas:
+        yield Issue((*path, "minAvailable"), ErrorType.INVALID, TOO_FEW, minimum)
+
+
+def _groups(template: Template) -> Iterator[Issue]:
+    groups = template.pod_clique_scaling_groups
+    known = frozenset(clique.name for clique in template.cliques)
+    for number, group in enumerate(groups):
+        path = (*GROUPS, number)
+        if not group.clique_names:
+            yield Issue((*path, "cliqueNames"), ErrorType.REQUIRED, "at least one PodClique must be named")
+        if unknown := [name for name in dict.fromkeys(group.clique_names) if name not in known]:
+            yield Issue((*path, "cliqueNames"), ErrorType.INVALID, "unidentified PodClique names found", ",".join(unknown))
+        yield from _numbers(path, group.replicas, group.min_available)
+    yield from duplicates(((*GROUPS, number, "name"), group.name) for number, group in enumerate(groups))
+    yield from duplicates(members(groups))
+
+
+def members(groups: Sequence[ScalingGroupConfig]) -> Iterator[tuple[Path, str]]:
+    """The path and the value of every entry of a scaling group's `cliqueNames`."""
+    for number, group in enumerate(groups):
+        for index, name in enumerate(group.clique_names):
+            yield (*GROUPS, number, "cliqueNames", index), name
+
+
+def _schedulers(cliques: Sequence[CliqueTemplate], configuration: Configuration) -> Iterator[Issue]:
+    """All pods of a set must have the same scheduler, which must be enabled."""
+    named = [((*CLIQUES, number, "spec", "podSpec", "schedulerName"), _scheduler(clique)) for number, clique in enumerate(cliques)]
+    # The first path of each scheduler. The issue is reported at the second of these paths, where the schedulers begin to differ.
+    first_paths = {name or configuration.default_scheduler: path for path, name in reversed(named)}
+    if len(first_paths) > 1:
+        message = "the schedulerName for all pods have to be the same"
+        yield Issue(sorted(first_paths.values())[1], ErrorType.INVALID, message, ", ".join(sorted(first_paths)))
+    for name in dict.fromkeys(name for _, name in named):
+        if name and name not in configuration.schedulers:
+            message = "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
+            yield Issue(first_paths[name], ErrorType.INVALID, message, name)
+        elif configuration.default_scheduler not in configuration.schedulers and not name:
+            yield Issue(("spec",), ErrorType.INVALID, "default scheduler backend is not configured")
+
+
+def _scheduler(clique: CliqueTemplate) -> str:
+    return clique.spec.pod_spec.get("schedulerName") or ""

@@ -1,0 +1,186 @@
+"""Desired set: the desired objects of a valid PodCliqueSet, computed in four steps."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from engine.blueprint import Desired
+from engine.errors import GraphError
+from engine.failure import FailedCall
+from engine.graph import graph, part
+from engine.memo import Memo
+from engine.observed import Observed
+from engine.plan import Alarm
+from engine.resource import Body
+from engine.verdict import earliest
+from resources.admission.admitted_set import AdmittedSet
+from resources.base import kinds
+from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica
+from resources.blueprints.root import root_resource
+from resources.blueprints.shared_objects import SharedObjects, has_token, shared_objects
+from resources.domains import replica_domains
+from resources.domains.release import DomainRelease
+from resources.domains.replica_domains import ReplicaDomains
+from resources.model.part_keys import ROOT, part_key
+from resources.model.template import Template
+from resources.model.view import MAX_REPLICAS
+from resources.policies.rollout import UpdateAllowance, current_replica, update_allowances
+from resources.ports.configuration import Configuration
+from resources.removal.replicas import PartRemoval, excess_replicas
+from resources.status import errors
+from resources.status import podcliqueset as status
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetInput:
+    """Everything from which the desired objects of a set are computed."""
+
+    observed: Observed
+    admitted: AdmittedSet
+    template: Template
+    configuration: Configuration
+    now: datetime
+    memo: Memo
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SetState:
+    """The observed state of a set, before anything is decided about its replicas."""
+
+    replicas: tuple[ReplicaState, ...]
+    domains: tuple[ReplicaDomains, ...]
+    """Those of each replica."""
+    shared: SharedObjects
+    excess: tuple[PartRemoval, ...]
+    """The replicas beyond `spec.replicas`."""
+    has_token: bool
+
+    @property
+    def releases(self) -> tuple[DomainRelease, ...]:
+        """The releases of all domains that are no longer requested."""
+        return (self.shared.release, *(domains.release for domains in self.domains), *(removal.release for removal in self.excess))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rollout:
+    """The decision about the rolling update."""
+
+    turns: tuple[ReplicaTurn, ...]
+    """The turn of each replica."""
+    update: status.UpdateState
+    is_outdated: bool
+    """Whether any replica has outdated objects."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SetSummary:
+    """The desired replicas, and the desired status of the set; the status is None for a set that is only proposed."""
+
+    replicas: tuple[Replica, ...]
+    status: Body | None
+
+
+def desired_set(given: SetInput) -> Desired:
+    """The desired objects of a set. Raises `GraphError` if they are too many or contradict each other."""
+    state = _observe_replicas(given)
+    rollout = _decide_rollout(given, state)
+    summary = _summarize(given, state, rollout)
+    return _assemble(given, state, summary)
+
+
+def _observe_replicas(given: SetInput) -> _SetState:
+    observed, template, configuration, now, memo = given.observed, given.template, given.configuration, given.now, given.memo
+    indices = range(_replica_count(given))
+    taken = frozenset(id.name for id in observed.foreign if id.kind == kinds.POD.name)
+    domains = tuple(replica_domains.domains_of_replica(observed, template, index, configuration, now, memo) for index in indices)
+    return _SetState(
+        replicas=tuple(_observe_replica(given, index, taken) for index in indices),
+        domains=domains,
+        shared=shared_objects(observed, template, replica_domains.shared_domains(domains), configuration, now, memo),
+        excess=tuple(excess_replicas(observed, len(indices), configuration, now, memo)),
+        has_token=has_token(observed, template, memo),
+    )
+
+
+def _decide_rollout(given: SetInput, state: _SetState) -> _Rollout:
+    stages = [replica.stage for replica in state.replicas]
+    last = status.last_updated_replica(given.observed.root)
+    current, allowances = current_replica(stages, last), update_allowances(stages, last)
+    turns = (ReplicaTurn(allowances.get(stage.index, UpdateAllowance.NOTHING), stage.index == current) for stage in stages)
+    done = not any(stage.outdated or stage.in_transition for stage in stages)
+    return _Rollout(tuple(turns), status.UpdateState(current, done), is_outdated=bool(allowances))
+
+
+def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSummary:
+    replicas = tuple(
+        _desired_replica(given, replica, turn, state.has_token, domains)
+        for replica, turn, domains in zip(state.replicas, rollout.turns, state.domains, strict=True)
+    )
+    root = given.observed.root
+    if not root.uid:
+        return _SetSummary(replicas, None)
+    body = status.of(given.template, len(replicas), root, [replica.summary for replica in replicas], rollout.update)
+    is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
+    generation = {"observedGeneration": root.generation} if is_complete and not rollout.is_outdated else {}
+    return _SetSummary(replicas, {**body, **generation, **errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {})})
+
+
+def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desired:
+    observed = given.observed
+    root = part(ROOT, [root_resource(observed, given.admitted, summary.status)])
+    parts = (*(replica.part for replica in summary.replicas), *(removal.part for removal in state.excess))
+    return Desired(
+        graph([root, state.shared.part, *parts]),
+        pending=(
+            *replica_domains.pending(state.shared.domains),
+            *(wait for replica in summary.replicas for wait in replica.pending),
+            *(wait for release in state.releases for wait in release.pending),
+        ),
+        deferred=(
+            *errors.unconfirmed([observed.root] if observed.failed_calls is None else ()),
+            *(wait for replica in summary.replicas for wait in replica.deferred),
+        ),
+        notes=given.template.topology.notes,
+        alarms=tuple(dict.fromkeys(_alarms(state))),
+        wake_at=earliest((*(replica.terminations.until for replica in state.replicas), *(release.until for release in state.releases))),
+    )
+
+
+def _replica_count(given: SetInput) -> int:
+    count: int = given.admitted.body["spec"].get("replicas", 0)
+    pods = given.template.pods
+    if count * pods > MAX_REPLICAS:
+        raise GraphError(f"spec.replicas: {count} replicas of {pods} pods are more than {MAX_REPLICAS} pods")
+    return count
+
+
+def _observe_replica(given: SetInput, index: int, taken: frozenset[str]) -> ReplicaState:
+    lives = given.observed.slice(str(index))
+    facts = (given.template, lives, given.configuration, taken)
+
+    def make() -> ReplicaState:
+        return observe_replica(given.template, index, lives, taken, given.configuration, given.now)
+
+    return given.memo.recall_until(("state", index), facts, given.now, make, lambda state: state.terminations.until)
+
+
+def _desired_replica(given: SetInput, state: ReplicaState, turn: ReplicaTurn, has_token: bool, domains: ReplicaDomains) -> Replica:
+    failed_calls = _failed_calls(given, str(state.stage.index))
+    facts = (state, turn, has_token, domains, failed_calls)
+    return given.memo.recall(("replica", state.stage.index), facts, lambda: desired_replica(*facts))
+
+
+def _failed_calls(given: SetInput, key: str) -> tuple[FailedCall, ...] | None:
+    """The failed calls for objects of one part; None if it is not known which calls fail."""
+    failed_calls, root = given.observed.failed_calls, given.observed.root.id
+    if failed_calls is None:
+        return None
+    by_part = given.memo.recall("failed_calls", (failed_calls,), lambda: errors.by_part(failed_calls, lambda id: part_key(root, id)))
+    return by_part.get(key, ())
+
+
+def _alarms(state: _SetState) -> Iterator[Alarm]:
+    for domains in state.domains:
+        yield from (domain.alarm for domain in domains.requested if domain.alarm is not None)
+    for release in state.releases:
+        yield from release.alarms

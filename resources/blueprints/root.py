@@ -1,0 +1,30 @@
+"""Root: the PodCliqueSet object itself. The engine sets its defaults and finalizer once; after that it writes only its status."""
+
+from engine.observed import Observed
+from engine.resource import Body, Policy, Resource
+from resources.admission.admitted_set import AdmittedSet
+from resources.base import kinds, labels
+from resources.status.update import begins
+
+KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.SET_FINALIZER,))
+"""The policy of a stored set: its labels and annotations are not removed."""
+PROPOSED = Policy(exact=(("spec",),), partial=KNOWN.partial, finalizers=(labels.SET_FINALIZER,))
+"""The policy of a set that a manifest proposes: its spec replaces the stored one."""
+
+
+def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None) -> Resource:
+    """The desired PodCliqueSet: as a manifest proposes it, as it is stored, or with defaults and finalizer if it is new."""
+    root = observed.root
+    metadata = {"name": root.id.name, "namespace": root.id.namespace}
+    frame = {"apiVersion": kinds.PODCLIQUESET.api_version, "kind": kinds.PODCLIQUESET.name, "metadata": metadata}
+    if observed.proposal is not None:
+        proposed = admitted.body["metadata"] if admitted.is_new else observed.proposal.get("metadata") or {}
+        given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
+        finalizers = {} if root.uid else {"finalizers": [labels.SET_FINALIZER]}
+        body = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": admitted.body["spec"]}
+        return Resource(root.id, body, "proposed by a manifest", policy=PROPOSED, status=status)
+    if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
+        return Resource(root.id, frame, "managed", policy=KNOWN, status=status, urgent=begins(status))
+    annotations = admitted.body["metadata"].get("annotations") or {}
+    body = {**frame, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}, "spec": admitted.body["spec"]}
+    return Resource(root.id, body, "new: receives its defaults and the finalizer", policy=KNOWN, status=status)

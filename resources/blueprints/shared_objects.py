@@ -1,0 +1,64 @@
+"""Shared objects: what a set has once for all its replicas: identity of its pods, shared claims, shared fabric domains."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from engine.graph import Part, part
+from engine.ids import ResourceId
+from engine.memo import Memo
+from engine.observed import Observed
+from resources.base import kinds, names
+from resources.children import identity, resource_claim
+from resources.domains.release import DomainRelease, owned_domains, release_domains
+from resources.model.domain import Domain
+from resources.model.part_keys import SET
+from resources.model.template import Template
+from resources.policies.startup import is_filled
+from resources.ports.configuration import Configuration
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedObjects:
+    """The desired shared objects of a set."""
+
+    part: Part
+    domains: tuple[Domain, ...]
+    """The fabric domains that replicas share."""
+    release: DomainRelease
+    """The shared domains that no replica requests any more."""
+    complete: bool
+    """Whether all shared objects exist."""
+
+
+def shared_objects(
+    observed: Observed, template: Template, domains: Mapping[ResourceId, Domain], configuration: Configuration, now: datetime, memo: Memo
+) -> SharedObjects:
+    """The desired shared objects of a set; `domains` are the shared domains that its replicas request."""
+    release = _release(observed, domains, configuration, now)
+    desired = [domain.resource for domain in domains.values() if domain.resource is not None]
+
+    def make() -> Part:
+        return part(SET, [*identity.render(template), *resource_claim.shared_claims(template), *desired, *release.resources])
+
+    shared = memo.recall(SET, (template, *desired, *release.resources), make)
+    own, references = observed.slice(SET).objects, observed.references.objects
+    return SharedObjects(shared, tuple(domains.values()), release, all(id in own or id in references for id in shared.resources))
+
+
+def has_token(observed: Observed, template: Template, memo: Memo) -> bool:
+    """Whether the token exists with which pods watch the pods that they start after; True if no pod needs it.
+
+    Also True for a set that is only proposed: all its pods are shown.
+    """
+    if not observed.root.uid or not template.is_ordered:
+        return True
+    secret = observed.slice(SET).objects.get(kinds.SECRET.id(template.id.namespace, names.token_secret(template.id.name)))
+    return memo.recall("token", (secret,), lambda: is_filled(secret))
+
+
+def _release(observed: Observed, requested: Mapping[ResourceId, Domain], configuration: Configuration, now: datetime) -> DomainRelease:
+    lives = [live for live in owned_domains(observed, configuration, observed.slice(SET)) if live.id not in requested]
+    if not lives:
+        return DomainRelease()
+    return release_domains(observed, lives, configuration, f"{observed.root.id.name} no longer requests it", now, observed.slices.values())

@@ -1,0 +1,131 @@
+"""Desired domain: what becomes of one domain that a replica requests, what blocks its pods, and what the cluster still has to do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from engine.ids import Owner, ResourceId
+from engine.observed import Live, Observed
+from engine.plan import Alarm
+from engine.resource import Resource, Stance
+from resources.base import kinds, labels
+from resources.base.manifest import manifest
+from resources.domains.drain import drain_verdict
+from resources.domains.users import User
+from resources.model.domain import Domain, is_managed, policy_of
+from resources.model.template import Template
+from resources.ports.fabric import DomainRequest, Fabric
+
+LONGEST_LABEL = 63
+"""Kubernetes' limit for the value of a label, in characters."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReplicaRequest:
+    """One domain request of one replica, with what its answer depends on."""
+
+    observed: Observed
+    template: Template
+    fabric: Fabric
+    request: DomainRequest
+    id: ResourceId
+    index: int
+    """The replica."""
+
+    def domain(self, live: Live | None, claim_template: Live | None, users: Sequence[User]) -> Domain:
+        """The domain, given its object, its ResourceClaimTemplate and, where it is being deleted, its users."""
+        domain = Domain(self.id, self.fabric, self.request, self.fabric.template_name(live, self.id.name), None)
+        kind = self.fabric.kind
+        if live is None and kind.name in self.observed.unserved:
+            return self._cannot_be_created(domain, f"the cluster does not serve {kind.name} of {kind.api_version}")
+        if kind.name in self.observed.incomplete:
+            why = f"{kind.name} objects could not be listed completely"
+            return replace(domain, resource=self._blocked(why, live), blocker=why, blocked=True)
+        if live is None:
+            # For a set that does not exist yet, the plan shows everything that the set will have.
+            blocker = f"{kind.name} {self.id.name} does not exist yet" if self.observed.root.uid else ""
+            return replace(domain, resource=self._resource(live), blocker=blocker)
+        if self._is_foreign(live) and live.deleting_since is not None:
+            why = f"{kind.name} {self.id.name} is controlled by another owner and is being deleted; it is created again afterwards"
+            return replace(domain, resource=self._held(why), blocker=why, pending=why)
+        if self._is_foreign(live):
+            root, namespace = self.template.id, self.id.namespace
+            conflict = f"{kind.name} {namespace}/{self.id.name} already exists but is not controlled by {root.kind} {namespace}/{root.name}"
+            return self._cannot_be_created(domain, conflict)
+        managed = not self.request.shared or is_managed(live, self.fabric)
+        if live.deleting_since is not None:
+            return self._terminating(domain, live, users) if managed else self._user_domain_terminating(domain)
+        return self._existing(replace(domain, resource=self._resource(live) if managed else None), live, claim_template)
+
+    def _is_foreign(self, live: Live) -> bool:
+        """Whether the domain of that name belongs to another owner: not to this set, or, where it is to be shared, to one set alone."""
+        if self.request.shared:
+            return live.controller is not None and is_managed(live, self.fabric)
+        return live.controller is None or live.controller.uid != self.observed.root.uid
+
+    def _cannot_be_created(self, domain: Domain, why: str) -> Domain:
+        subject = self.id.name if self.request.shared else f"for replica {self.index}"
+        text = f"Failed to create {self.fabric.kind.name} {subject}: {why}"
+        alarm = Alarm(f"{self.fabric.kind.name}Failed", text, blocking=True)
+        return replace(domain, resource=self._blocked(why), blocker=why, blocked=True, alarm=alarm)
+
+    def _terminating(self, domain: Domain, live: Live, users: Sequence[User]) -> Domain:
+        """The domain of the engine was deleted: our finalizer keeps it while it is in use, then it is created again (R26, N10)."""
+        verdict = drain_verdict(users, None)
+        blocker = f"{live.id.kind} {live.id.name} is being deleted"
+        if verdict.value:
+            alarm = Alarm(f"{live.id.kind}Terminating", f"{blocker}; it is kept until its users are gone")
+            return replace(domain, resource=self._held(f"is being deleted; {verdict.value}", live), blocker=blocker, alarm=alarm)
+        why = "is being deleted; it is created again afterwards"
+        return replace(domain, resource=replace(self._resource(live), stance=Stance.DROP, why=why), blocker=blocker, pending=why)
+
+    def _user_domain_terminating(self, domain: Domain) -> Domain:
+        """A user deleted a domain that the user created: its pods stay, new pods wait until it is gone (N10)."""
+        blocker = f"{self.id.kind} {self.id.name} is being deleted"
+        return replace(domain, blocker=blocker, alarm=Alarm(f"{self.id.kind}Terminating", f"{blocker}; new pods wait until it is gone"))
+
+    def _existing(self, domain: Domain, live: Live, claim_template: Live | None) -> Domain:
+        """The domain exists; its pods need the ResourceClaimTemplate that the driver creates for it."""
+        name, of = f"{kinds.RESOURCE_CLAIM_TEMPLATE.name} {domain.template}", f"{live.id.kind} {live.id.name}"
+        for unknown_kinds, problem in (
+            (self.observed.unserved, "is not served by the cluster"),
+            (self.observed.incomplete, "could not be listed"),
+        ):
+            if claim_template is None and kinds.RESOURCE_CLAIM_TEMPLATE.name in unknown_kinds:
+                return replace(domain, blocker=f"{name} of {of} {problem}", blocked=True)
+        if claim_template is None:
+            why = f"the driver has not created {name} of {of} yet"
+        elif claim_template.deleting_since is not None:
+            why = f"{name} of {of} is being deleted"
+        elif blocker := self.fabric.template_blocker(live, claim_template):
+            why = f"{name} cannot be used for {of}: it {blocker}"
+        else:
+            return domain
+        return replace(domain, blocker=why, pending=why)
+
+    def _blocked(self, why: str, live: Live | None = None) -> Resource:
+        """Nothing is done until somebody else acts."""
+        return replace(self._held(why, live), blocked=True)
+
+    def _held(self, why: str, live: Live | None = None) -> Resource:
+        return replace(self._resource(live), stance=Stance.HOLD, why=why)
+
+    def _resource(self, live: Live | None) -> Resource:
+        root, shared = self.template.id, self.request.shared
+        owner = Owner(root, kinds.PODCLIQUESET.api_version, controller=not shared)
+        policy = policy_of(self.fabric, shared=shared)
+        keys = labels.child(_part_of(root.name, live) if shared else root.name, self.fabric.component(self.request))
+        if len(self.id.name) <= LONGEST_LABEL:
+            keys[labels.NAME] = self.id.name
+        if not shared:
+            keys[labels.REPLICA_INDEX] = str(self.index)
+        spec = self.fabric.domain_spec(self.id.name)
+        body = manifest(self.fabric.kind, self.id.namespace, self.id.name, keys, finalizers=policy.finalizers, spec=spec)
+        why = f"pods of {root.name} request it by name" if shared else f"{self.fabric.name} domain of replica {self.index}"
+        return Resource(self.id, body, why, (owner,), policy=policy)
+
+
+def _part_of(root: str, live: Live | None) -> str:
+    """The set that a shared domain is labelled with: the one that created it while that set is an owner, then another owner (N8)."""
+    labelled = live.labels.get(labels.PART_OF, "") if live is not None else ""
+    is_owner = live is not None and any(owner.name == labelled and owner.kind == kinds.PODCLIQUESET.name for owner in live.owners)
+    return labelled if is_owner else root

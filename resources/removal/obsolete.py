@@ -1,0 +1,140 @@
+"""Obsolete objects: those of a replica that it should not have (any more): why they are deleted, and which are deleted together."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.resource import EventGroup, Resource
+from resources.base import labels
+from resources.model.view import GroupView, View
+from resources.removal.order import POLICIES, delete_in_order, orphans_its_children
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionGroup:
+    """Why some objects are deleted together."""
+
+    why: str
+    intended: bool = True
+    """Whether a user intended the deletion; unintended ones count against the delete budget."""
+    event_group: EventGroup | None = None
+
+
+def obsolete_objects(view: View, desired: Collection[ResourceId]) -> Iterator[Resource]:
+    """One resource, DROP or HOLD, for each object of the replica that is not desired. Fabric domains are released elsewhere."""
+    groups: dict[DeletionGroup, list[Live]] = {}
+    cliques = {live.uid: live for live in view.lives.of("PodClique")}
+    orphaning = {live.uid for kind in POLICIES for live in view.lives.of(kind) if orphans_its_children(live)}
+    domain_kinds = {fabric.kind.name for fabric in view.configuration.fabrics}
+    for live in view.lives.objects.values():
+        is_orphaned = live.controller is not None and live.controller.uid in orphaning
+        if live.id not in desired and live.id.kind not in domain_kinds and not is_orphaned:
+            group = _deletion_group(view, live, cliques)
+            if group is not None:
+                groups.setdefault(group, []).append(live)
+    for group, lives in groups.items():
+        yield from delete_in_order(
+            lives, group.why, intended=group.intended, last=view.removals.deleted_last, event_group=group.event_group
+        )
+
+
+def _deletion_group(view: View, live: Live, cliques: Mapping[str, Live]) -> DeletionGroup | None:
+    """The deletion group of an undesired object; None if nothing in the view explains it. `cliques` are the live cliques by uid."""
+    match live.id.kind:
+        case "Pod":
+            owner = live.controller
+            clique = cliques.get(owner.uid) if owner else None
+            return _of_clique(view, clique) if clique and _is_removed(view, clique) else None
+        case "PodClique":
+            return _of_clique(view, live)
+        case "PodCliqueScalingGroup":
+            if live.deleting_since:
+                return _deleted_by_user(live)
+            return DeletionGroup(f"the template has no scaling group {live.id.name}", intended=False)
+        case "PodGang":
+            return _of_gang(view, live)
+        case "ResourceClaim":
+            return _of_claim(view, live, cliques)
+        case "HorizontalPodAutoscaler":
+            targets = {clique.name for clique in view.cliques} | {group.name for group in view.groups}
+            return DeletionGroup(f"the template has no autoscaling for {live.id.name}", intended=live.id.name in targets)
+    return None
+
+
+def _is_removed(view: View, clique: Live) -> bool:
+    return not any(clique.id == candidate.id and view.keeps(candidate) for candidate in view.cliques)
+
+
+def _of_clique(view: View, clique: Live) -> DeletionGroup:
+    group = _group(view, clique)
+    if group is not None and group.live is not None and group.terminating:
+        return _deleted_by_user(group.live)
+    if clique.deleting_since is not None:
+        return _deleted_by_user(clique)
+    if clique.id.name in view.removals.cliques:
+        is_whole = view.removals.recycled
+        event_group = _event_of_replica(view) if is_whole else _event_of_group_replica(view, group, _group_replica(clique))
+        return DeletionGroup(view.removals.cliques[clique.id.name], event_group=event_group)
+    if group is not None and (index := _group_replica(clique)) is not None and index >= group.replicas:
+        return _scaled_in(view, group, index)
+    return DeletionGroup(f"the template has no clique {clique.id.name}", intended=False)
+
+
+def _of_claim(view: View, claim: Live, cliques: Mapping[str, Live]) -> DeletionGroup:
+    """A claim is deleted with the clique, or with the replica of a scaling group, whose pods use it."""
+    owner = claim.controller
+    clique = cliques.get(owner.uid) if owner else None
+    if clique is not None:
+        return _of_clique(view, clique) if _is_removed(view, clique) else DeletionGroup("no pod has its index any more")
+    group = _group(view, claim)
+    if group is not None and group.live is not None and group.terminating:
+        return _deleted_by_user(group.live)
+    if group is not None and (index := _group_replica(claim)) is not None and index >= group.replicas:
+        return _scaled_in(view, group, index)
+    return DeletionGroup(f"the template has no claim {claim.id.name}", intended=False)
+
+
+def _of_gang(view: View, gang: Live) -> DeletionGroup:
+    for group in view.groups:
+        number = gang.id.name.removeprefix(f"{group.name}-")
+        if number.isascii() and number.isdigit():
+            index = int(number) + group.group.min_available
+            is_terminating = group.live is not None and group.terminating
+            return _deleted_by_user(group.live) if is_terminating and group.live else _scaled_in(view, group, index)
+    return DeletionGroup(f"the template has no gang {gang.id.name}", intended=False)
+
+
+def _scaled_in(view: View, group: GroupView, index: int) -> DeletionGroup:
+    why = f"replica {index} of {group.name} is removed: {group.name} is scaled to {group.replicas}"
+    return DeletionGroup(why, event_group=_event_of_group_replica(view, group, index))
+
+
+def _event_of_replica(view: View) -> EventGroup:
+    name = f"PodCliqueSet replica {view.index}"
+    return _event_of_set(view, "PodCliqueSetReplicaDelete", f"{name} deleted", f"Error deleting {name}")
+
+
+def _event_of_group_replica(view: View, group: GroupView | None, index: int | None) -> EventGroup | None:
+    if group is None or index is None:
+        return None
+    name = f"PodCliqueScalingGroup {group.name} replicaIndex: {index}"
+    return _event_of_set(view, "PodCliqueScalingGroupReplicaDelete", f"Deleted {name}", f"Error deleting {name}")
+
+
+def _event_of_set(view: View, reason: str, done: str, failed: str) -> EventGroup:
+    return EventGroup(view.template.id, view.template.identity, reason, done, failed)
+
+
+def _deleted_by_user(live: Live) -> DeletionGroup:
+    return DeletionGroup(f"{live.id.kind} {live.id.name} was deleted and is created again")
+
+
+def _group(view: View, live: Live) -> GroupView | None:
+    name = live.labels.get(labels.SCALING_GROUP)
+    return next((group for group in view.groups if group.name == name), None)
+
+
+def _group_replica(live: Live) -> int | None:
+    index = live.labels.get(labels.GROUP_REPLICA_INDEX, "")
+    return int(index) if index.isascii() and index.isdigit() else None

@@ -1,0 +1,80 @@
+"""ForeignObjects: a taken name stays known while its object exists, and never longer."""
+
+from dataclasses import replace
+
+import pytest
+
+from engine.errors import AlreadyExists, Forbidden, Unauthorized, Unreachable
+from engine.observed import Observed, World, live, slice_of
+from engine.result import Outcome, Result
+from engine.runtime.foreign import ForeignObjects
+from engine.runtime.memory import Memory
+from engine.runtime.passes import choose, execute, observe_and_plan
+from tests.engine.runtime.fakes import LEAF, FakeProvider, body, create, leaf, plan, root
+from tests.engine.runtime.stage import Stage
+from tests.engine.runtime.toy import root_body
+
+pytestmark = pytest.mark.anyio
+
+
+def conflicting(provider: FakeProvider) -> ForeignObjects:
+    """What is known after a create of `a` has run into the provider's object of that name."""
+    foreign, operation = ForeignObjects(), create("a")
+    foreign.note([plan(operation)], [Result(operation, Outcome.CONFLICT, provider.objects[leaf("a")], AlreadyExists("taken"))])
+    return foreign
+
+
+async def test_an_object_is_forgotten_when_it_is_gone_and_so_is_its_root() -> None:
+    provider = FakeProvider(body(LEAF, "a", labels={}))
+    foreign = conflicting(provider)
+    assert [live.id for live in foreign.known[root()]] == [leaf("a")]
+    del provider.objects[leaf("a")]
+
+    await foreign.refresh(provider)
+
+    assert foreign.known == {}
+
+
+async def test_an_object_whose_labels_were_restored_is_forgotten_once_it_is_listed() -> None:
+    provider = FakeProvider(body(LEAF, "a", labels={}))
+    foreign = conflicting(provider)
+    listed = live(provider.objects[leaf("a")])
+    observed = Observed(live(root_body(leaves=1)), {"": slice_of([listed])})
+
+    foreign.forget_listed(World((replace(observed, slices={}),)))
+    assert foreign.known != {}
+
+    foreign.forget_listed(World((observed,)))
+    assert foreign.known == {}
+
+
+async def test_an_object_that_may_no_longer_be_read_stays_as_it_was_known() -> None:
+    provider = FakeProvider(body(LEAF, "a", labels={}))
+    foreign = conflicting(provider)
+    before = foreign.known
+    provider.get_errors[leaf("a")] = Forbidden("leaves is forbidden")
+
+    await foreign.refresh(provider)
+
+    assert foreign.known == before
+
+
+@pytest.mark.parametrize("error", [Unreachable("no answer"), Unauthorized("log in again")])
+async def test_an_error_that_concerns_the_whole_server_is_raised(error: Unreachable | Unauthorized) -> None:
+    provider = FakeProvider(body(LEAF, "a", labels={}))
+    foreign = conflicting(provider)
+    provider.get_errors[leaf("a")] = error
+
+    with pytest.raises(type(error)):
+        await foreign.refresh(provider)
+
+
+async def test_one_object_that_may_not_be_read_does_not_fail_the_pass() -> None:
+    stage, memory = Stage(root_body(leaves=2), body(LEAF, "root-1", labels={})), Memory()
+    first = await observe_and_plan(stage.engine, memory)
+    await execute(stage.engine, memory, first, choose(first, memory, 0.0))
+    stage.provider.get_errors[leaf("root-1")] = Forbidden("leaves is forbidden")
+
+    second = await observe_and_plan(stage.engine, memory)
+
+    assert [id for observed in second.world.roots for id in observed.foreign] == [leaf("root-1")]

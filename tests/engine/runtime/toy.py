@@ -1,0 +1,101 @@
+"""A toy blueprint with children, statuses and pending objects: a root wants a number of leaves and reports how many are ready."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from engine.blueprint import Desired
+from engine.graph import graph, part
+from engine.ids import Kind, Owner, ResourceId
+from engine.memo import Memo
+from engine.observed import Live, Observed
+from engine.plan import Wait
+from engine.resource import NOW, Policy, Resource, Stance
+from engine.runtime.clock import Clock
+from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body
+
+
+class Toy:
+    """A `Blueprint`."""
+
+    kind: Kind = ROOT
+    selector = "app=ours"
+
+    def children(self, settings: Any) -> tuple[Kind, ...]:
+        """Leaves."""
+        return (LEAF,)
+
+    def reads(self, settings: Any) -> Mapping[str, frozenset[str]]:
+        """A leaf depends on no other kind."""
+        return {}
+
+    def policies(self, settings: Any) -> Mapping[str, Policy]:
+        """None."""
+        return {}
+
+    def references(self, settings: Any) -> tuple[Kind, ...]:
+        """None."""
+        return ()
+
+    def root_of(self, child: Live) -> ResourceId | None:
+        """The root that the leaf's label names."""
+        name = child.labels.get("root")
+        return ROOT.id(child.id.namespace, name) if name else None
+
+    def part_of(self, root: ResourceId, child: ResourceId) -> str:
+        """All leaves are in one part."""
+        return ""
+
+    def desire(self, observed: Observed, now: datetime, settings: Any, memo: Memo) -> Desired:
+        """As many leaves as `spec.leaves`. `spec.nonsense` is a user's mistake, `spec.crash` a defect of the blueprint."""
+        root = observed.root.id
+        manifest = observed.proposal or observed.root.body
+        if manifest["spec"].get("nonsense"):
+            return Desired(graph(()), problems=("spec.nonsense: unknown field",))
+        if manifest["spec"].get("crash"):
+            raise KeyError("a defect")
+        names = [f"{root.name}-{number}" for number in range(manifest["spec"]["leaves"])]
+        lives = [observed.find(LEAF.id(root.namespace, name)) for name in names]
+        ready = [leaf is not None and leaf.body.get("status", {}).get("ready", False) for leaf in lives]
+        stance = Stance.HOLD if manifest["spec"].get("paused") else Stance.WANT
+        return Desired(
+            graph([part("", [_root(observed, manifest, sum(ready)), *(_leaf(root, name, stance) for name in names)])]),
+            pending=tuple(
+                Wait(LEAF.id(root.namespace, name), "not ready")
+                for name, is_ready in zip(names, ready, strict=True)
+                if stance is Stance.WANT and not is_ready
+            ),
+        )
+
+
+def _root(observed: Observed, manifest: Mapping[str, Any], ready: int) -> Resource:
+    id = observed.root.id
+    frame = {key: manifest[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": {"name": id.name, "namespace": id.namespace}}
+    counted = (observed.root.body.get("status") or {}).get("counted", {})
+    status = {"ready": ready, "counted": counted if counted.get("of") == ready else {"at": NOW, "of": ready}}
+    return Resource(id, frame, "root", status=status)
+
+
+def _leaf(root: ResourceId, name: str, stance: Stance) -> Resource:
+    manifest = body(LEAF, name, labels={"app": "ours", "root": root.name})
+    return Resource(LEAF.id(root.namespace, name), manifest, "leaf", (Owner(root, ROOT.api_version),), stance=stance)
+
+
+def root_body(name: str = "root", **spec: Any) -> dict[str, Any]:
+    """The manifest of a root."""
+    return body(ROOT, name, spec=spec)
+
+
+async def make_ready(provider: FakeProvider, clock: Clock, *, after: float = 3.0, apart: float = 0.0) -> None:
+    """Make leaves ready one after the other, each `apart` seconds after the last one, or `after` seconds after it was seen; for ever."""
+    while True:
+        await clock.sleep(0.1)
+        for id in not_ready(provider):
+            await clock.sleep(after if not apart else apart)
+            if id in provider.objects:
+                provider.put({**provider.objects[id], "status": {"ready": True}})
+
+
+def not_ready(provider: FakeProvider) -> Sequence[ResourceId]:
+    """The leaves that are not ready."""
+    return sorted(id for id, leaf in provider.objects.items() if id.kind == LEAF.name and not leaf.get("status"))

@@ -1,0 +1,102 @@
+"""A tick is a function of its arguments, and the failure of one root is its own."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.guard import Limits
+from engine.ids import ResourceId
+from engine.memo import Memo
+from engine.observed import World
+from engine.operation import Operation
+from engine.tick import plan_all
+from engine.verb import Verb
+from resources.base import kinds
+from resources.blueprints.podcliqueset import PodCliqueSetBlueprint
+from resources.registry import BLUEPRINTS
+from tests.builders import clique, podcliqueset
+from tests.laws.toy import CONFIGURATION, START, Toy
+
+
+class Broken(PodCliqueSetBlueprint):
+    """A blueprint with a defect that shows in sets of one name."""
+
+    def desire(self, observed: Any, *arguments: Any) -> Any:
+        """Raise for a set called `broken`."""
+        if observed.root.id.name == "broken":
+            raise KeyError("spec")
+        return super().desire(observed, *arguments)
+
+
+def test_an_exception_of_our_own_is_an_error_of_that_root_and_no_problem_of_its_user() -> None:
+    toy = Toy()
+    toy.put(podcliqueset("broken"))
+    toy.put(podcliqueset("sound"))
+
+    broken, sound = plan_all((Broken(), *BLUEPRINTS[1:]), toy.world(), START, CONFIGURATION, Memo(), Limits()).plans
+
+    assert isinstance(broken.error, KeyError)
+    assert (broken.operations, broken.problems, broken.deferred) == ((), (), ())
+    assert sound.error is None and sound.operations
+
+
+def test_a_status_has_a_mark_instead_of_the_time_and_equal_plans_are_the_same_object() -> None:
+    toy = Toy()
+    toy.put(podcliqueset("demo"))
+    for plan in toy.plans():
+        toy.apply(plan.operations)
+    memo, world = Memo(), toy.world()
+
+    (first,) = toy.plans_of(world, memo)
+    (second,) = toy.plans_of(world, memo)
+
+    assert {operation.verb for operation in first.operations} == {Verb.STATUS}
+    assert any("(time of writing)" in repr(operation.body) for operation in first.operations)
+    assert first is second
+
+
+def plan_in_words() -> str:
+    """A plan for a set with an object that is not needed in each of forty replicas, and with a kind that cannot be listed."""
+    toy = Toy()
+    root = toy.put(podcliqueset("demo", clique("a"), clique("b")))
+    owner = {"kind": "PodCliqueSet", "name": "demo", "uid": root["metadata"]["uid"], "controller": True}
+    labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "demo"}
+    for number in range(1, 41):
+        metadata = {"name": f"demo-{number}", "namespace": "default", "labels": labels, "ownerReferences": [owner]}
+        toy.put({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {}})
+    complete = toy.world()
+    plans = [*toy.plans_of(complete), *toy.plans_of(incomplete(complete))]
+    return "\n".join(
+        [
+            *(line(operation) for plan in plans for operation in plan.operations),
+            *(f"{wait.id} {wait.why} {wait.blocked}" for plan in plans for wait in (*plan.deferred, *plan.pending)),
+        ]
+    )
+
+
+def incomplete(world: World) -> World:
+    """The world if Pods could not be listed."""
+    unlisted = frozenset({kinds.POD.name})
+    return replace(world, roots=tuple(replace(observed, incomplete=unlisted) for observed in world.roots), incomplete={"Pod": "403"})
+
+
+def line(operation: Operation) -> str:
+    """An operation in words."""
+    return f"{operation.key} {operation.why} {dict(operation.body)} {sorted(operation.after)}"
+
+
+def test_a_plan_does_not_depend_on_the_hash_seed() -> None:
+    code = "from tests.engine.test_tick import plan_in_words; print(plan_in_words())"
+    root = Path(__file__).parents[2]
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=root, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+
+    (output,) = outputs
+    assert str(ResourceId("", "Service", "default", "demo-40")) in output

@@ -1,0 +1,151 @@
+"""Without the extra `sandbox` everything works except the sandbox, and that says how to install it."""
+
+import os
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from engine.errors import InputError
+from enginectl.base import extras
+from enginectl.base.exit_codes import Exit
+from resources.base.kinds import CRD
+from resources.schema.crds import crds
+from tests.controlplane.cluster import ControlPlane
+from tests.enginectl.calling import ROOT
+
+EXAMPLE = "examples/01-first-gang"
+SERVERS = ("httptools", "jsonschema_rs", "starlette", "uvicorn")
+"""What only the extra installs; the rest of it comes with dependencies of the product too."""
+WITHOUT = f"""
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {SERVERS}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+COMMAND = f"{WITHOUT}\nfrom enginectl.main import app\nsys.exit(app(sys.argv[1:]))"
+IMPORT = f"{WITHOUT}\nfrom importlib import import_module\nfor name in sys.argv[1:]:\n    import_module(name)"
+
+
+def python(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """The program in another process, in which the servers of the extra cannot be imported."""
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent", "PYTHONUTF8": "1"}
+    return subprocess.run([sys.executable, "-c", program, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--help",), "Commands:"),
+        (("sandbox", "--help"), "Commands:"),
+        (("render", "-f", EXAMPLE), "kind: PodGang"),
+        (("diff", "--against", "empty", "-f", EXAMPLE), "PodGang/first-0"),
+    ],
+)
+def test_other_commands_need_no_extra(words: tuple[str, ...], line: str) -> None:
+    ended = python(COMMAND, *words)
+
+    assert (ended.returncode, ended.stderr) == (Exit.DONE, "")
+    assert line in ended.stdout
+
+
+@pytest.mark.parametrize("words", [("demo",), ("sandbox", "up"), ("sandbox", "actors", "--with", "kubelet")])
+def test_the_sandbox_says_how_to_install_it(words: tuple[str, ...]) -> None:
+    ended = python(COMMAND, *words)
+
+    assert (ended.returncode, ended.stdout) == (Exit.FAILED, "")
+    assert ended.stderr.splitlines()[0] == "engine: the sandbox is not installed: pip install 'grove-engine[sandbox]'"
+
+
+def modules() -> list[str]:
+    """Every module of the product outside the sandbox."""
+    files = [path for root in ("engine", "resources", "providers", "cmd") for path in (ROOT / root).rglob("*.py")]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removeprefix("cmd.").removesuffix(".__init__") for path in files]
+    return sorted(name for name in names if not name.startswith("providers.sandbox") and not name.endswith("__main__"))
+
+
+def test_every_module_outside_the_sandbox_is_imported_without_the_extra() -> None:
+    ended = python(IMPORT, *modules())
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_defect_of_our_own_is_not_reported_as_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'providers.sandbox.gone'", name="providers.sandbox.gone")
+
+    monkeypatch.setattr(extras, "import_module", broken)
+
+    with pytest.raises(ModuleNotFoundError) as raised:
+        extras.require_sandbox()
+    assert not isinstance(raised.value, InputError)
+
+
+def test_what_only_the_sandbox_uses_is_in_its_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+    def names(requirements: list[str]) -> set[str]:
+        return {requirement.partition(">")[0].replace("-", "_") for requirement in requirements}
+
+    assert set(SERVERS) <= names(project["optional-dependencies"]["sandbox"])
+    assert set(SERVERS).isdisjoint(names(project["dependencies"]))
+    assert "grove-engine[sandbox]" in project["optional-dependencies"]["dev"]
+
+
+def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*map(str, words)], env={**os.environ, **environment}, capture_output=True, text=True, timeout=600)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the project, built by pip."""
+    folder = tmp_path_factory.mktemp("wheel")
+    built = run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
+    return the_wheel(folder, built)
+
+
+def the_wheel(folder: Path, built: subprocess.CompletedProcess[str]) -> Path:
+    if built.returncode and any(word in built.stderr for word in ("No matching distribution", "Connection", "Network is unreachable")):
+        pytest.skip("pip cannot reach a package index")
+    assert built.returncode == 0, built.stderr
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@pytest.mark.e2e
+def test_the_wheel_contains_the_sandbox_and_its_data(wheel: Path) -> None:
+    contents = set(ZipFile(wheel).namelist())
+
+    assert {
+        "enginectl/actions/demo.yaml",
+        "providers/sandbox/process.py",
+        "providers/sandbox/tables/columns.yaml",
+        "providers/sandbox/types/shapes.txt",
+    } <= contents
+
+
+@pytest.mark.e2e
+def test_an_installation_without_extras_works_on_a_real_server(wheel: Path, control_plane: ControlPlane, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv")
+    engine = tmp_path / "venv" / "bin" / "engine"
+    pip = (sys.executable, "-m", "pip", "--python", tmp_path / "venv" / "bin" / "python")
+    installed = run(*pip, "install", "--quiet", "--no-compile", "-c", ROOT / "constraints.txt", wheel)
+    assert installed.returncode == 0, installed.stderr
+    for definition in crds():
+        control_plane.call(f"/apis/{CRD.api_version}/{CRD.plural}", definition)
+
+    kubeconfig = {"KUBECONFIG": str(control_plane.kubeconfig())}
+    plan = run(engine, "diff", "-f", ROOT / EXAMPLE, "-o", "json", **kubeconfig)
+    demo = run(engine, "demo", **kubeconfig)
+
+    assert (plan.returncode, demo.returncode) == (Exit.DONE, Exit.FAILED), plan.stderr
+    assert "PodGang" in plan.stdout
+    assert "pip install 'grove-engine[sandbox]'" in demo.stderr

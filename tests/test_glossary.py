@@ -1,0 +1,155 @@
+"""The glossary names what there is, and the words that it replaced are nowhere."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.test_layout import ROOT, SOURCES, Source, files
+
+PAGE = ROOT / "docs" / "glossary.md"
+ROW = re.compile(r"^\| (?P<term>[^|]+) \| `(?P<path>[\w.]+)` \| (?P<meaning>[^|]+) \|$", re.MULTILINE)
+ROWS = [match.groupdict() for match in ROW.finditer(PAGE.read_text("utf-8"))]
+MOST = 30
+
+# Names of classes, functions, variables, arguments and attributes that have been replaced: old -> the field's word.
+RETIRED_NAMES = {
+    "Sighting": "Observation",
+    "Survey": "Plans",
+    "Reflection": "Informer",
+    "Following": "Informer",
+    "Agenda": "WorkQueue",
+    "Pace": "Backoff",
+    "Attentive": "WatchingProvider",
+    "strays": "orphans",
+    "strangers": "foreign",
+    "neighbours": "references",
+    "Neighbourhood": "References",
+    "Surroundings": "TemplateReferences",
+    "surroundings": "template_references",
+    "Trouble": "FailedCall",
+    "Troubles": "FailedCalls",
+    "troubles": "failed_calls",
+    "Occasion": "EventGroup",
+    "occasion": "event_group",
+    "narrate": "events_of_pass",
+    "narrator": "event_builder",
+    "told": "events, text, message",
+    "tell": "record_events",
+    "Seat": "NewPod",
+    "seat": "index",
+    "Seating": "PodAssignment",
+    "seating": "assignment",
+    "Sentence": "Termination",
+    "Charge": "Breach",
+    "witness": "deleted_last",
+    "witnesses": "deleted_last",
+    "Wish": "DomainRequest",
+    "wish": "request",
+    "wishes": "domain_requests",
+    "Planned": "RequestedDomain",
+    "Leaving": "DomainRelease",
+    "parting": "release",
+    "bygone": "previous_template",
+    "crowding": "capacity",
+    "crowded": "capacity_notes",
+    "Standing": "DomainStatus, ReplicaSummary, ApiSession",
+    "standings": "domain_statuses",
+    "Scene": "the thing itself",
+    "Setup": "Configuration",
+    "dress": "decorate_pod",
+    "dressed": "decorate_pod",
+    "prompt": "urgent",
+    "as_seen": "bind_revision",
+    "Question": "Query",
+    "Offer": "ServedApis",
+    "Exacting": "ValidatingScheduler",
+    "Confined": "NodeExclusiveFabric",
+    "spare_the_collector": "tune_gc",
+}
+
+# Words and phrases that stand nowhere, in no file: neither in prose, nor in messages, nor in names.
+RETIRED_WORDS = (
+    r"sightings?",
+    r"bygone",
+    r"narrat\w+",
+    r"seating",
+    r"spare_the_collector",
+    r"make it so",
+    r"makes? it so",
+    r"as it is wanted",
+    r"nothing wants it",
+    r"of an old template",
+    r"names the pods of replica",
+    r"seat \d+ of",
+    r"lead, look, plan",
+)
+RETIRED_WORD = re.compile(rf"\b(?:{'|'.join(RETIRED_WORDS)})\b", re.IGNORECASE)
+
+
+def names(source: Source) -> Iterator[tuple[int, str]]:
+    """Every name that a file defines or uses, with its line."""
+    for node in source.nodes:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.Name):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.keyword) and node.arg:
+            yield node.lineno, node.arg
+
+
+def retired_names(source: Source) -> Iterator[str]:
+    """The places of a file where a retired name stands; a leading underscore makes it no other name."""
+    for line, name in names(source):
+        if (new := RETIRED_NAMES.get(name.lstrip("_"))) is not None:
+            yield f"{source.path}:{line}: {name} (now: {new})"
+
+
+def defined(path: str) -> bool:
+    """Whether a dotted path names something at the top of a module of ours."""
+    module, _, name = path.rpartition(".")
+    source = next((source for source in SOURCES if source.module == module), None)
+    top = ast.parse(source.text).body if source is not None else []
+    return any(getattr(node, "name", None) == name for node in top)
+
+
+def test_the_glossary_is_short() -> None:
+    assert 0 < len(ROWS) <= MOST
+    assert len(ROWS) == len({row["term"] for row in ROWS})
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["term"])
+def test_a_term_of_the_glossary_exists(row: dict[str, str]) -> None:
+    assert defined(row["path"]), f"{row['path']} is not defined"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/user-guide.md", "docs/architecture.md"])
+def test_who_starts_reading_finds_the_glossary(page: str) -> None:
+    assert "glossary.md" in (ROOT / page).read_text("utf-8")
+
+
+def test_no_retired_name_is_left() -> None:
+    assert [place for source in SOURCES for place in retired_names(source)] == []
+
+
+def test_no_retired_word_is_left() -> None:
+    here = ROOT / "tests" / "test_glossary.py"
+    texts = {path: path.read_text("utf-8") for path in files() if path != here}
+
+    assert {str(path.relative_to(ROOT)): found for path, text in texts.items() if (found := RETIRED_WORD.findall(text))} == {}
+
+
+def test_a_retired_name_is_seen() -> None:
+    text = "class Seat: ...\ndef f(told):\n    return told.witness, g(prompt=1), _Scene()"
+
+    assert len(list(retired_names(Source("engine/plan.py", text)))) == 6
+
+
+@pytest.mark.parametrize("text", ["the sighting before it", "Make it so, until settled", "2 pods are of an old template"])
+def test_a_retired_word_is_seen(text: str) -> None:
+    assert RETIRED_WORD.search(text)
