@@ -24,8 +24,8 @@ import orjson
 from engine.runtime.clock import SystemClock
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
-from providers.kubernetes.kubeconfig import Source
 from providers.kubernetes.connection_pool import Limits
+from providers.kubernetes.kubeconfig import Source
 from resources.base.kinds import POD
 
 IN_FLIGHT = 24

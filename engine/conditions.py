@@ -17,7 +17,7 @@ def condition(type: str, status: bool | None, reason: str, message: str, *, gene
 
 
 def find(conditions: Iterable[Condition], type: str) -> Condition | None:
-    """The condition of that type."""
+    """The condition of that type; None if there is none."""
     return next((condition for condition in conditions if condition.get("type") == type), None)
 
 
@@ -46,6 +46,7 @@ def merge(live: Iterable[Condition], desired: Iterable[Condition], *, owned: Ite
 
 
 def _with_transition_time(old: Condition, new: Condition) -> Condition:
+    """The new condition, with the old transition time if the status is the same."""
     if old.get("status") != new["status"] or not old.get("lastTransitionTime"):
         return new
     return {**new, "lastTransitionTime": old["lastTransitionTime"]}

@@ -1,4 +1,4 @@
-"""Diff: the changes that make a live object match the desired one. Our own equality decides; deepdiff only explains, for people."""
+"""Diff: the changes that make a live object match the desired one. `covers` and `same` decide; deepdiff only details changes for people."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +20,7 @@ NOT_COMPARED = frozenset({"name", "namespace", "ownerReferences", "finalizers"})
 """Metadata that identifies the object, or that the planner compares on its own."""
 
 LABELLED = frozenset({"labels", "annotations"})
+"""Metadata whose keys are removed when we own them and they are no longer desired, whatever the policy."""
 
 
 @dataclass(slots=True)
@@ -113,6 +114,7 @@ class _Comparison:
             self._compare_values(path, desired, live, owned)
 
     def _compare_maps(self, path: Path, desired: Body, live: Body, owned: Fields) -> None:
+        """Compare the desired keys, those that we own, and those with a server default."""
         names = set(desired)
         if self._may_remove_from(path):
             names.update(ownership.keys(owned))
@@ -168,6 +170,7 @@ def _remove_owned(path: Path, live: Any, owned: Fields, rules: Rules, difference
 
 
 def _replace_whole(path: Path, desired: Any, live: Any, difference: Difference) -> None:
+    """Add the changes that make the live value equal to the desired one, fields of other managers included."""
     if isinstance(desired, dict) and isinstance(live, dict):
         for name in desired.keys() | live.keys():
             new, old = desired.get(name, MISSING), live.get(name, MISSING)
@@ -237,7 +240,7 @@ def _compare_status(path: Path, desired: Body, live: Body, difference: Differenc
 
 
 def touches(change: Change, paths: tuple[Path, ...]) -> bool:
-    """Whether a change is at, beneath or above one of the paths."""
+    """Whether the path of the change is one of the paths, or beneath or above one."""
     return any(change.path[: len(path)] == path or path[: len(change.path)] == change.path for path in paths)
 
 
@@ -247,6 +250,7 @@ def explain(operation: Operation) -> tuple[Change, ...]:
 
 
 def _leaves(change: Change) -> Iterator[Change]:
+    """The smallest changes that a change of a map or list consists of; an added or removed value is one change."""
     if change.old is None or change.new is None or not isinstance(change.new, Mapping | list | tuple):
         yield change
         return
@@ -261,28 +265,31 @@ def _leaves(change: Change) -> Iterator[Change]:
 
 
 def _is_absent(side: Any) -> bool:
+    """Whether one side of a deepdiff result does not exist."""
     return type(side).__name__ == "NotPresent" or side is None
 
 
 def _step(part: Any) -> str:
+    """One step of deepdiff's path as a key of ours: an index becomes `[0]`."""
     return f"[{part}]" if isinstance(part, int) else str(part)
 
 
 def _keyed(value: Any) -> Any:
     """Lists whose entries have distinct names as maps by name, so that one inserted container is one added line."""
     if isinstance(value, Mapping):
-        return {key: _keyed(below) for key, below in value.items()}
+        return {key: _keyed(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        names = [below.get("name") if isinstance(below, Mapping) else None for below in value]
+        names = [item.get("name") if isinstance(item, Mapping) else None for item in value]
         if names and all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
-            return {f"[{name}]": _keyed(below) for name, below in zip(names, value, strict=True)}
-        return [_keyed(below) for below in value]
+            return {f"[{name}]": _keyed(item) for name, item in zip(names, value, strict=True)}
+        return [_keyed(item) for item in value]
     return repr(value) if value is NOW else value
 
 
 def _unkeyed(value: Any) -> Any:
+    """The inverse of `_keyed`."""
     if isinstance(value, Mapping):
         if value and all(isinstance(key, str) and key.startswith("[") for key in value):
-            return [_unkeyed(below) for below in value.values()]
-        return {key: _unkeyed(below) for key, below in value.items()}
-    return [_unkeyed(below) for below in value] if isinstance(value, list) else value
+            return [_unkeyed(item) for item in value.values()]
+        return {key: _unkeyed(child) for key, child in value.items()}
+    return [_unkeyed(item) for item in value] if isinstance(value, list) else value

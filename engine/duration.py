@@ -19,7 +19,8 @@ UNITS: Final = {
 LIMIT: Final = 2**63
 """Go's durations are signed 64-bit counts of nanoseconds: about 292 years, and one nanosecond more on the negative side."""
 
-_TERM: Final = re.compile(r"([0-9]*)(\.?)([0-9]*)([^0-9.]+)")
+_TERM: Final = re.compile(r"([0-9]*+)(\.?+)([0-9]*+)([^0-9.]++)")
+"""A number and its unit. Possessive quantifiers: a long text that is no duration is rejected in linear time."""
 
 
 def parse(text: str) -> timedelta:
@@ -63,8 +64,8 @@ def _term(whole: str, point: str, fraction: str, unit: str) -> int:
     digits = whole.lstrip("0")
     if len(digits) > len(str(LIMIT)):
         raise ValueError("a duration longer than 292 years")
-    kept, scale = _significant(fraction)
-    return int(digits or "0") * UNITS[unit] + int(float(kept) * (UNITS[unit] / scale))
+    numerator, denominator = _significant(fraction)
+    return int(digits or "0") * UNITS[unit] + int(float(numerator) * (UNITS[unit] / denominator))
 
 
 def _significant(fraction: str) -> tuple[int, float]:

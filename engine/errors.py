@@ -46,11 +46,14 @@ class ClusterError(EngineError):
     """The API server rejected a request, failed, or did not answer."""
 
     code = 0
+    """The HTTP status code; 0 if there was no answer."""
 
     def __init__(self, message: str, *, status: Mapping[str, Any] | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.status: Mapping[str, Any] = status or {}
+        """The Status object that the server sent; empty if there is none."""
         self.retry_after = retry_after
+        """Seconds after which the server asks to repeat the request; None if it did not say."""
 
     @property
     def reason(self) -> str:
@@ -99,7 +102,7 @@ class Expired(ClusterError):
 
 
 class Invalid(ClusterError):
-    """The server rejects the content of the request; the message names the fields."""
+    """The server rejects the content of the request (400 or 422); the message names the fields."""
 
     code = 422
 

@@ -19,10 +19,12 @@ class RootWarning:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A Kubernetes Event that involves the object `about`."""
+    """A Kubernetes Event to be written about an object."""
 
     about: ResourceId
     uid: str
+    """The uid of that object."""
     reason: str
     message: str
     warning: bool = False
+    """Whether its type is `Warning` instead of `Normal`."""

@@ -1,4 +1,4 @@
-"""FailedCall: an API call of an earlier pass that failed; an input of the next pass."""
+"""FailedCall: an API call that an earlier pass made without success; an input of the next pass."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,10 @@ from engine.verb import Verb
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FailedCall:
-    """An API call that failed the last time it was made. Compared by identity: while the failure lasts, it is the same object."""
+    """An API call that failed when it was last made, or that is due and has not been made by this process.
+
+    Compared by identity: while the failure lasts, it is the same object.
+    """
 
     verb: Verb
     id: ResourceId
@@ -17,6 +20,6 @@ class FailedCall:
     parent: tuple[str, str] | None
     """Kind and name of the object that owns it and reports the failure in its status; None for a root itself."""
     error: Exception | None
-    """None while the call is due and has not been made: whether it fails is not known."""
+    """None if the call has not been made: whether it fails is not known."""
     since: datetime
-    """When the call first failed."""
+    """When the call first failed with an error of this type, or when it was first due."""

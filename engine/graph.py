@@ -11,12 +11,15 @@ from engine.resource import Resource
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """The resources of one slice of a root (for example one replica), each after those it depends on. Compared by identity."""
+    """The desired objects of one part of a root (for example one replica), in creation order. Compared by identity.
+
+    The observed objects of the part are the `Slice` of the same key.
+    """
 
     key: str
     resources: Mapping[ResourceId, Resource]
     needs: frozenset[ResourceId]
-    """Resources outside of the part that resources of the part come after."""
+    """Resources of other parts that must be created before resources of this part."""
     in_references: tuple[ResourceId, ...] = ()
     """Resources whose live object is among the references and not in the slice: shared ones, and those without our labels."""
 
@@ -39,6 +42,7 @@ def part(key: str, resources: Iterable[Resource]) -> Part:
 
 
 def _is_in_references(resource: Resource) -> bool:
+    """Whether the live object is looked up among the references: it has no controller, or none of our labels."""
     return resource.policy.shared or resource.policy.unlabelled
 
 
@@ -48,7 +52,7 @@ def edges_of(resource: Resource) -> frozenset[ResourceId]:
 
 
 def _sorted(needs: Mapping[ResourceId, list[ResourceId]]) -> list[ResourceId]:
-    """Topological order by Kahn's algorithm; among those that are ready the smallest id comes first."""
+    """Topological order by Kahn's algorithm; among ids that are ready, the smallest comes first. Raises `GraphError` for a cycle."""
     missing = {id: len(needed) for id, needed in needs.items()}
     dependents: dict[ResourceId, list[ResourceId]] = {}
     for id, needed in needs.items():
@@ -76,6 +80,7 @@ class Graph:
 
     parts: tuple[Part, ...]
     resources: Mapping[ResourceId, Resource]
+    """The resources of all parts, in creation order."""
 
 
 def graph(parts: Iterable[Part]) -> Graph:

@@ -1,4 +1,4 @@
-"""Guard: objections against finished plans. It never changes a plan's operations; it refuses, and says what to do."""
+"""Guard: objections against finished plans. It never changes a plan's operations; each objection says what a user can do."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ class Limits:
     max_deletes: int | None = None
 
     def budget(self, observed: int) -> int:
-        """How many unintended deletes are allowed when so many objects are observed."""
+        """How many unintended deletes are allowed when `observed` objects exist."""
         return self.max_deletes if self.max_deletes is not None else max(10, observed // 10)
 
 
@@ -53,11 +53,11 @@ def refuse_unowned_cluster(world: World, blueprints: Sequence[Blueprint]) -> tup
     children = [child for child in _not_deleted(world.orphans) if _has_no_root(root_of(blueprints, child), root_kinds)]
     if not children:
         return ()
-    existing = "1 object of roots exists" if len(children) == 1 else f"{len(children)} objects of roots exist"
+    existing = "1 child object exists" if len(children) == 1 else f"{len(children)} child objects exist"
     return (
         Objection(
             "no-roots",
-            f"no root was found, but {existing} (the first: {children[0].id}): nothing is changed; "
+            f"no root was found, but {existing} (e.g. {children[0].id}): nothing is changed; "
             "check the cluster, the namespace and that the CRDs are installed",
         ),
     )

@@ -14,7 +14,7 @@ class Kind:
     plural: str
     namespaced: bool = True
     status: bool = False
-    """Whether it has a status subresource: then the status is written by a call of its own."""
+    """Whether it has a status subresource: then the status is written by a separate call."""
 
     @property
     def api_version(self) -> str:
@@ -41,7 +41,7 @@ class ResourceId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A desired owner reference; its uid is looked up among the live objects, or bound once the owner is created."""
+    """A desired owner reference, without the uid: the planner takes it from the live owner, or from the create call of the same plan."""
 
     id: ResourceId
     api_version: str
@@ -50,7 +50,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class OwnerRef:
-    """An owner reference of a live object."""
+    """An owner reference of a live object, as found in `metadata.ownerReferences`."""
 
     kind: str
     name: str

@@ -21,7 +21,7 @@ class Memo:
         self._used: set[Hashable] = set()
 
     def scope(self, key: Hashable) -> "Memo":
-        """The memo of that name within this one; it has rounds of its own."""
+        """The memo of that key within this one; its results are dropped by its own `forget_unused` only."""
         self._used.add(key)
         return self._scopes.setdefault(key, Memo())
 
@@ -41,16 +41,14 @@ class Memo:
     def recall_until(
         self, key: Hashable, facts: tuple[Any, ...], now: datetime, make: Callable[[], T], until: Callable[[T], datetime | None]
     ) -> T:
-        """Like `recall`, for a result that also expires: it is computed again from the moment that `until` reads from it."""
-        result = self.recall(key, facts, make)
-        expiry = until(result)
-        if expiry is not None and now >= expiry:
-            result = make()
-            self._results[key] = (facts, result)
-        return result
+        """Like `recall`, for a result that also expires: from the time that `until` returns for it, a new one is computed."""
+        stored = self._results.get(key)
+        if stored is not None and (expiry := until(stored[1])) is not None and now >= expiry:
+            del self._results[key]
+        return self.recall(key, facts, make)
 
     def forget_unused(self) -> None:
-        """Close a round: drop the results and scopes that were not used in it."""
+        """Drop the results and scopes that were not used since the last call."""
         for stored in (self._results, self._scopes):
             for key in stored.keys() - self._used:
                 del stored[key]

@@ -1,4 +1,4 @@
-"""Observed: the objects that exist, as one pass observed them."""
+"""The objects that exist, as one pass observed them: `Live`, `Slice`, `Observed`, `World`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -80,14 +80,15 @@ def owner_ref(reference: Mapping[str, Any]) -> OwnerRef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slice:
-    """The objects of one part of a root (for example one replica). Compared by identity: an unchanged slice is the same object."""
+    """The observed objects of one part of a root (for example one replica). Compared by identity: an unchanged slice is the same object."""
 
     objects: Mapping[ResourceId, Live]
     by_kind: Mapping[str, tuple[Live, ...]] = field(default_factory=dict)
+    """Kind name -> the objects of that kind, ordered by namespace and name."""
     _indices: dict[str, Any] = field(default_factory=dict)
 
     def of(self, kind: str) -> tuple[Live, ...]:
-        """The objects of that kind, ordered by name."""
+        """The objects of that kind, ordered by namespace and name; empty if there are none."""
         return self.by_kind.get(kind, ())
 
     def index(self, name: str, make: Callable[["Slice"], T]) -> T:
@@ -116,6 +117,7 @@ class Observed:
     root: Live
     """The root; with an empty uid while it exists only as a proposal."""
     slices: Mapping[str, Slice]
+    """The root's objects by the key of their part."""
     proposal: Body | None = None
     """The manifest of the root, if the plan is made as if that manifest were applied."""
     foreign: Mapping[ResourceId, Live] = field(default_factory=dict)
@@ -123,7 +125,7 @@ class Observed:
     mislabelled: frozenset[ResourceId] = frozenset()
     """Objects of the root whose labels do not name it: they were removed or changed."""
     incomplete: frozenset[str] = frozenset()
-    """Kinds that could not be listed completely: an object that is not listed may exist, so nothing of these kinds is deleted."""
+    """Names of kinds that could not be listed completely: an object that is not listed may exist, so none is created or deleted."""
     references: Slice = EMPTY
     """Objects that roots refer to, whoever owns them; the same for all roots of a world."""
     unserved: frozenset[str] = frozenset()
@@ -137,18 +139,18 @@ class Observed:
 
     def find(self, id: ResourceId) -> Live | None:
         """The root's object of that identity, in whichever slice."""
-        return next((live for part in self.slices.values() if (live := part.objects.get(id))), None)
+        return next((live for slice in self.slices.values() if (live := slice.objects.get(id))), None)
 
     def lives(self) -> Iterator[Live]:
         """The root, its objects and the foreign ones."""
         yield self.root
-        for part in self.slices.values():
-            yield from part.objects.values()
+        for slice in self.slices.values():
+            yield from slice.objects.values()
         yield from self.foreign.values()
 
     def count(self) -> int:
         """The number of the root's objects, without the root."""
-        return sum(len(part.objects) for part in self.slices.values())
+        return sum(len(slice.objects) for slice in self.slices.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

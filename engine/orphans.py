@@ -39,8 +39,8 @@ def _extended(plan: Plan, cleanup: Sequence[Operation], released_last: Set[str])
 
 
 @dataclass(frozen=True, slots=True)
-class _Remains:
-    """What exists without a root: objects by the uid of their owner, and the kinds of objects by the root that their labels name."""
+class _Rootless:
+    """The objects that no root owns: by the uid of their owner, and their kinds by the root that their labels name."""
 
     owned: Mapping[str, Sequence[Live]]
     kinds: Mapping[ResourceId, Set[str]]
@@ -59,18 +59,19 @@ def _cleanups(blueprints: Sequence[Blueprint], world: World, configuration: Any)
     cleanups: dict[ResourceId, tuple[Operation, ...]] = {}
     for blueprint in blueprints:
         policies, reads = blueprint.policies(configuration), blueprint.reads(configuration)
-        remains = _Remains(owned, _kinds_by_root(blueprint, lives))
+        rootless = _Rootless(owned, _kinds_by_root(blueprint, lives))
         for live in orphans:
             root, policy = blueprint.root_of(live), policies.get(live.id.kind)
             if root is None or policy is None:
                 continue
             users = reads.get(live.id.kind, frozenset()) if policy.release_last else frozenset()
-            if operations := tuple(_cleanup(live, policy, remains, root, users)):
+            if operations := tuple(_cleanup(live, policy, rootless, root, users)):
                 cleanups[root] = (*cleanups.get(root, ()), *operations)
     return cleanups
 
 
 def _kinds_by_root(blueprint: Blueprint, lives: Sequence[Live]) -> dict[ResourceId, set[str]]:
+    """Root that labels name -> the kinds of the objects with these labels."""
     kinds: dict[ResourceId, set[str]] = {}
     for live in lives:
         root = blueprint.root_of(live)
@@ -79,8 +80,9 @@ def _kinds_by_root(blueprint: Blueprint, lives: Sequence[Live]) -> dict[Resource
     return kinds
 
 
-def _cleanup(orphan: Live, policy: Policy, remains: _Remains, root: ResourceId, users: Set[str]) -> Iterator[Operation]:
-    owned = remains.owned.get(orphan.uid, ())
+def _cleanup(orphan: Live, policy: Policy, rootless: _Rootless, root: ResourceId, users: Set[str]) -> Iterator[Operation]:
+    """The operations on one orphan: deletes of the objects that it owns, or the release of our finalizers when nothing needs them."""
+    owned = rootless.owned.get(orphan.uid, ())
     for live in owned:
         if live.deleting_since is None:
             why = f"its owner {orphan.id} {WHY}"
@@ -88,7 +90,7 @@ def _cleanup(orphan: Live, policy: Policy, remains: _Remains, root: ResourceId, 
     finalizers = orphan.body["metadata"].get("finalizers") or ()
     own = [finalizer for finalizer in policy.finalizers if finalizer in finalizers]
     # An object that is released last waits for its root's objects of the kinds that use it, and for the finalizers of others.
-    is_too_early = bool(owned) or (policy.release_last and (len(own) < len(finalizers) or not users.isdisjoint(remains.kinds[root])))
+    is_too_early = bool(owned) or (policy.release_last and (len(own) < len(finalizers) or not users.isdisjoint(rootless.kinds[root])))
     if own and not is_too_early:
         body = {"finalizers": own, "of": list(finalizers)}
         expect, controller = Expect(orphan.uid), orphan.controller

@@ -1,4 +1,4 @@
-"""Field paths: reading, merging and formatting bodies, none of which is changed in place."""
+"""Bodies and field paths: reading, merging, formatting. No body is changed in place."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,8 +20,8 @@ def overlay(body: Body, over: Body) -> dict[str, Any]:
     """A new body with `over` laid on `body`: maps are merged, everything else is replaced, None included."""
     merged = dict(body)
     for key, value in over.items():
-        below = merged.get(key)
-        merged[key] = overlay(below, value) if isinstance(value, Mapping) and isinstance(below, Mapping) else value
+        old = merged.get(key)
+        merged[key] = overlay(old, value) if isinstance(value, Mapping) and isinstance(old, Mapping) else value
     return merged
 
 
@@ -32,28 +32,28 @@ def merge_patch(body: Body, patch: Body) -> dict[str, Any]:
         if value is None:
             merged.pop(key, None)
         elif isinstance(value, Mapping):
-            below = merged.get(key)
-            merged[key] = merge_patch(below if isinstance(below, Mapping) else {}, value)
+            old = merged.get(key)
+            merged[key] = merge_patch(old if isinstance(old, Mapping) else {}, value)
         else:
             merged[key] = value
     return merged
 
 
 def stamp(value: Any, moment: str) -> Any:
-    """The value with every `NOW` in it replaced by `moment`; a value without any is returned as the same object."""
+    """The value with every `NOW` in it replaced by the timestamp `moment`; a value without `NOW` is returned as the same object."""
     if value is NOW:
         return moment
     if isinstance(value, Mapping):
-        stamped = {key: stamp(below, moment) for key, below in value.items()}
+        stamped = {key: stamp(child, moment) for key, child in value.items()}
         return stamped if any(stamped[key] is not value[key] for key in stamped) else value
     if isinstance(value, list | tuple):
-        items = [stamp(below, moment) for below in value]
+        items = [stamp(item, moment) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     return value
 
 
 def spell(path: Path) -> str:
-    """A path as text: `spec.containers[main].image`; keys with dots or slashes are put in brackets."""
+    """A path as text: `spec.containers[main].image`. Keys with dots or slashes are put in brackets; those in brackets stay as they are."""
     text = ""
     for key in path:
         if key.startswith("["):

@@ -1,6 +1,5 @@
 """Plan: the operations of a pass on one root, what is deferred, and what the cluster has still to do."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,6 +25,7 @@ class Objection:
     """A guard's refusal of a plan, with what to do about it."""
 
     rule: str
+    """The name of the guard, for example `delete-budget`."""
     message: str
 
 
@@ -34,7 +34,7 @@ class Alarm:
     """Something that users must know although no operation of the plan reports it."""
 
     reason: str
-    """The reason of the Event: one word."""
+    """The reason of the Event: one word in CamelCase."""
     text: str
     blocking: bool = False
     """Whether it stays until a user acts: then waiting is of no use."""
@@ -51,9 +51,11 @@ class Plan:
     pending: tuple[Wait, ...] = ()
     """Objects that the cluster has still to act on: pods to be scheduled, to become ready, to terminate."""
     objections: tuple[Objection, ...] = ()
+    """With objections the operations are shown and not executed."""
     problems: tuple[str, ...] = ()
     """Mistakes in what the user asked for; with problems there are no operations."""
     notes: tuple[str, ...] = ()
+    """Remarks for the reader of a report; they change nothing."""
     alarms: tuple[Alarm, ...] = ()
     wake_at: datetime | None = None
     """When time alone changes this plan."""
@@ -74,13 +76,3 @@ class Plan:
 def changed(plan: Plan) -> bool:
     """Whether the plan does anything but write statuses."""
     return any(operation.verb is not Verb.STATUS for operation in plan.operations)
-
-
-def tally(plans: Mapping[ResourceId, Plan] | tuple[Plan, ...]) -> dict[Verb, int]:
-    """The number of operations by verb, in the order of the verbs; verbs without operations are absent."""
-    listed = plans.values() if isinstance(plans, Mapping) else plans
-    counts = dict.fromkeys(Verb, 0)
-    for plan in listed:
-        for operation in plan.operations:
-            counts[operation.verb] += 1
-    return {verb: count for verb, count in counts.items() if count}

@@ -21,6 +21,12 @@ Action = Operation | Wait
 LABELS_RESTORED = "its labels were removed or changed: they are restored"
 UNINTENDED = "its owner no longer needs it"
 
+REMOVES = (Verb.DELETE, Verb.RELEASE)
+"""The verbs of operations that come before all others, dependents first."""
+
+WRITES = (Verb.CREATE, Verb.REPLACE, Verb.PATCH)
+"""The verbs of operations that operations on dependents come after."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartPlan:
@@ -94,7 +100,7 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
 
 
 def _absent_cause(observed: Observed) -> Cause:
-    """Drift if the root has been applied in its current generation: then what is missing has been removed since."""
+    """Why an object or field is missing: DRIFT (somebody removed it) if the root's current generation has been applied, else INTENT."""
     root = observed.root
     if observed.proposal is not None or not root.uid:
         return Cause.INTENT
@@ -109,6 +115,7 @@ def _obsolete_parts(desired: Desired, observed: Observed, memo: Memo) -> Iterabl
 
 
 def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]], absent: Cause, memo: Memo) -> PartPlan:
+    """The plan of a part, from the memo if nothing that it depends on has changed (`reads` is the same in all passes)."""
     objects = observed.slice(part.key)
     root = observed.root
     in_references = {id: live for id in part.in_references if (live := observed.references.objects.get(id)) is not None}
@@ -121,6 +128,7 @@ def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]
 
 
 def _part_plan(part: Part, context: PartContext) -> PartPlan:
+    """The actions on the objects of a part, as operations and waits."""
     operations: list[Operation] = []
     deferred: list[Wait] = []
     for action in _actions(part, context):
@@ -132,6 +140,7 @@ def _part_plan(part: Part, context: PartContext) -> PartPlan:
 
 
 def _actions(part: Part, context: PartContext) -> Iterable[Action]:
+    """The actions on the resources of a part, and on live objects that it does not have."""
     not_created: dict[ResourceId, bool] = {}
     for id, resource in part.resources.items():
         known = context.find(id)
@@ -179,6 +188,7 @@ def _actions_on(resource: Resource, live: Live | None, context: PartContext) -> 
 
 
 def _create(resource: Resource, context: PartContext) -> Action:
+    """Create the object, or wait because a foreign object has its name; blocked unless that object is being deleted."""
     foreign = context.foreign.get(resource.id)
     if foreign is not None:
         return Wait(resource.id, _name_taken(resource, foreign, context.root), blocked=foreign.deleting_since is None)
@@ -187,12 +197,14 @@ def _create(resource: Resource, context: PartContext) -> Action:
 
 
 def _name_taken(resource: Resource, foreign: Live, root: Live) -> str:
+    """The reason why an object is not created: a foreign object has its name."""
     owner = resource.owners[0].id if resource.owners else root.id
     place = f"{foreign.id.namespace}/" if foreign.id.namespace else ""
     return f"{foreign.id.kind} {place}{foreign.id.name} already exists but is not controlled by {owner.kind} {place}{owner.name}"
 
 
 def _bound_owners(resource: Resource, context: PartContext) -> tuple[BoundOwner, ...]:
+    """The owners of a resource with their uids, or with placeholders for owners that this plan creates."""
     return tuple(BoundOwner(owner, _uid(owner.id, context)) for owner in resource.owners)
 
 
@@ -223,6 +235,7 @@ def _update(resource: Resource, live: Live, context: PartContext) -> Sequence[Op
 
 
 def _compare_finalizers(resource: Resource, body: Body, difference: Difference, context: PartContext) -> None:
+    """Add our missing finalizers to the difference; finalizers of others stay."""
     finalizers = body["metadata"].get("finalizers") or []
     missing = [finalizer for finalizer in resource.policy.finalizers if finalizer not in finalizers]
     if missing:
@@ -230,6 +243,7 @@ def _compare_finalizers(resource: Resource, body: Body, difference: Difference, 
 
 
 def _compare_owners(resource: Resource, live: Live, body: Body, difference: Difference, context: PartContext) -> None:
+    """Add our missing owner references to the difference; those of others stay."""
     uids = {owner.uid for owner in live.owners}
     owners = _bound_owners(resource, context)
     missing = [owner_reference(owner) for owner in owners if isinstance(owner.uid, str) and owner.uid not in uids]
@@ -352,10 +366,6 @@ def _ordered(operations: Sequence[Operation], desired: Desired) -> tuple[Operati
     written.sort(key=lambda operation: (position[operation.id], operation.id))
     removed.sort(key=lambda operation: (-position.get(operation.id, -1), operation.id, operation.verb is Verb.RELEASE))
     return (*removed, *written)
-
-
-REMOVES = (Verb.DELETE, Verb.RELEASE)
-WRITES = (Verb.CREATE, Verb.REPLACE, Verb.PATCH)
 
 
 def _removed_dependents(operations: Sequence[Operation], desired: Desired) -> dict[ResourceId, list[ResourceId]]:

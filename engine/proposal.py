@@ -35,10 +35,12 @@ def _with_references(world: World, proposals: Iterable[tuple[Live, Body]], refer
 
 
 def _is_changed(existing: Live | None, manifest: Body) -> bool:
+    """Whether the manifest has another spec than the existing object, if there is one."""
     return existing is None or existing.body.get("spec") != manifest.get("spec")
 
 
 def _new_root(world: World, root: Live, manifest: Body) -> Observed:
+    """The observation of a root that does not exist yet: it has no objects."""
     return Observed(root, {}, manifest, incomplete=frozenset(world.incomplete), references=world.references, unserved=world.unserved)
 
 

@@ -1,10 +1,11 @@
 """Quantities: Kubernetes amounts such as `500m` or `1Gi`, of which one amount has many spellings."""
 
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
-_PATTERN = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?\d+)?")
+# Possessive quantifiers: a long text that is no quantity is rejected in linear time.
+_PATTERN = re.compile(r"([+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++))(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?[0-9]+)?")
 
 _FACTORS = {suffix: Decimal(1024) ** power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)} | {
     suffix: Decimal(1000) ** power for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), start=-3)
@@ -12,12 +13,15 @@ _FACTORS = {suffix: Decimal(1024) ** power for power, suffix in enumerate(("Ki",
 
 
 def amount(text: str) -> Decimal | None:
-    """The number that a quantity stands for; None if the text is no quantity."""
+    """The number that a quantity stands for; None if the text is no quantity or its exponent is beyond any number."""
     match = _PATTERN.fullmatch(text)
     if match is None:
         return None
     number, suffix = match.groups(default="")
-    return Decimal(number) * _FACTORS[suffix] if suffix in _FACTORS else Decimal(number + suffix)
+    try:
+        return Decimal(number) * _FACTORS[suffix] if suffix in _FACTORS else Decimal(number + suffix)
+    except InvalidOperation:
+        return None
 
 
 def is_same_quantity(left: Any, right: Any) -> bool:

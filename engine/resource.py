@@ -1,14 +1,17 @@
 """Resource: the desired state of one object."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from engine.ids import Owner, ResourceId
 
 Body = Mapping[str, Any]
+"""An object of the API as parsed JSON. Never changed in place."""
+
 Path = tuple[str, ...]
+"""The keys from the top of a body to one of its fields."""
 
 
 class Stance(StrEnum):
@@ -56,6 +59,7 @@ class Policy:
 
 
 PLAIN = Policy()
+"""Compare what the manifest has, and patch what differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ class Resource:
     status: Body | None = None
     urgent: bool = False
     """Whether the status reports the beginning of something and must be written without delay, because its time is that of the write."""
-    intended: bool = field(default=True)
+    intended: bool = True
     """For DROP: whether a user asked for it (fewer replicas, a deleted parent); unintended deletes count against the budget."""
     event_group: EventGroup | None = None
     """For DROP: the unit that the object is deleted with."""

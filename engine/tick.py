@@ -27,13 +27,14 @@ def tick(blueprint: Blueprint, observed: Observed, now: datetime, configuration:
     """The plan of one root, before the guards have judged it. Statuses contain `NOW` instead of `now`."""
 
     def make() -> Plan:
-        parts, relevant = memo.scope("parts"), _without_irrelevant_gaps(blueprint, observed, configuration)
-        desired = blueprint.desire(relevant, now, configuration, parts)
-        made = plan(desired, relevant, blueprint.reads(configuration), parts)
-        parts.forget_unused()
-        return made
+        part_memo = memo.scope("parts")
+        relevant = _with_relevant_incomplete(blueprint, observed, configuration)
+        desired = blueprint.desire(relevant, now, configuration, part_memo)
+        result = plan(desired, relevant, blueprint.reads(configuration), part_memo)
+        part_memo.forget_unused()
+        return result
 
-    return memo.recall_until("plan", (observed, configuration), now, make, lambda made: made.wake_at)
+    return memo.recall_until("plan", (observed, configuration), now, make, lambda result: result.wake_at)
 
 
 def plan_all(blueprints: Sequence[Blueprint], world: World, now: datetime, configuration: Any, memo: Memo, limits: Limits) -> Plans:
@@ -44,8 +45,8 @@ def plan_all(blueprints: Sequence[Blueprint], world: World, now: datetime, confi
     return Plans(guard.within_budget(plans, world, limits), guard.refuse_unowned_cluster(world, blueprints))
 
 
-def _without_irrelevant_gaps(blueprint: Blueprint, observed: Observed, configuration: Any) -> Observed:
-    """The root, with only those incomplete kinds that it depends on: permissions for other kinds are not required."""
+def _with_relevant_incomplete(blueprint: Blueprint, observed: Observed, configuration: Any) -> Observed:
+    """The observation with only those incomplete kinds that the root depends on: permissions for other kinds are not required."""
     relevant = incomplete_kinds(blueprint, observed.incomplete, configuration)
     return observed if relevant == observed.incomplete else replace(observed, incomplete=relevant)
 

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Generic[T]):
-    """An answer that is valid until `until` unless the facts change; None: until the facts change."""
+    """An answer that is valid as long as the facts are the same and, if `until` is not None, until that time."""
 
     value: T
     why: str = ""
@@ -18,5 +18,5 @@ class Verdict(Generic[T]):
 
 
 def earliest(moments: Iterable[datetime | None]) -> datetime | None:
-    """The earliest of the moments that are not None."""
+    """The earliest of the moments that are not None; None if there is none."""
     return min((moment for moment in moments if moment is not None), default=None)

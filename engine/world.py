@@ -1,4 +1,4 @@
-"""World: all observed objects sorted by root; what has not changed since the previous world is the same object as in it."""
+"""World: all observed objects grouped by root. What has not changed since the previous world is the same Python object as in it."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -10,6 +10,7 @@ from engine.ids import ResourceId
 from engine.observed import EMPTY, Live, Observed, Slice, World, slice_of
 
 FailedCalls = Mapping[ResourceId, tuple[FailedCall, ...]]
+"""Root -> its failed calls."""
 
 
 def empty() -> World:
@@ -38,15 +39,15 @@ def assemble(
     Objects and slices of `previous` that have not changed are kept, so that what was computed from them stays valid.
     `failed_calls` are the failed calls by root; a root that is absent from it has not been written by this process.
     """
-    before = {observed.root.id: observed for observed in previous.roots} if previous else {}
-    known = {live.id: live for observed in before.values() for live in observed.lives()}
+    previous_by_root = {observed.root.id: observed for observed in previous.roots} if previous else {}
+    known = {live.id: live for observed in previous_by_root.values() for live in observed.lives()}
     shared = _Shared(_references(references, previous), unserved, frozenset(incomplete), failed_calls)
     roots = sorted((_known_or_new(root, known) for root in roots), key=lambda root: root.id)
     root_uids = {root.uid for root in roots}
     listed = (_known_or_new(child, known) for child in children if not _is_shared(child, root_uids))
-    families, orphans = _families(blueprints, roots, listed)
+    groups, orphans = _grouped(blueprints, roots, listed)
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
-    observed = tuple(_observed(by_kind[family.root.id.kind], family, shared, before.get(family.root.id)) for family in families)
+    observed = tuple(_observed(by_kind[group.root.id.kind], group, shared, previous_by_root.get(group.root.id)) for group in groups)
     return World(observed, tuple(sorted(orphans, key=lambda live: live.id)), incomplete, shared.references, unserved)
 
 
@@ -61,11 +62,12 @@ class _Shared:
 
 
 def _references(references: Iterable[Live], previous: World | None) -> Slice:
-    before = previous.references if previous else EMPTY
-    return _known_or_new_slice([_known_or_new(live, before.objects) for live in references], before)
+    old = previous.references if previous else EMPTY
+    return _known_or_new_slice([_known_or_new(live, old.objects) for live in references], old)
 
 
 def _is_shared(child: Live, root_uids: Set[str]) -> bool:
+    """Whether roots own the child and none controls it."""
     return child.controller is None and any(owner.uid in root_uids for owner in child.owners)
 
 
@@ -75,42 +77,44 @@ def _known_or_new(live: Live, known: Mapping[ResourceId, Live]) -> Live:
     return old if old is not None and (old.uid, old.revision) == (live.uid, live.revision) else live
 
 
-def _known_or_new_slice(lives: Sequence[Live], before: Slice) -> Slice:
-    """The slice before if it holds the same objects, otherwise a new one."""
-    if len(lives) == len(before.objects) and all(before.objects.get(live.id) is live for live in lives):
-        return before
+def _known_or_new_slice(lives: Sequence[Live], old: Slice) -> Slice:
+    """The old slice if it holds exactly these objects, otherwise a new one."""
+    if len(lives) == len(old.objects) and all(old.objects.get(live.id) is live for live in lives):
+        return old
     return slice_of(lives)
 
 
 @dataclass(slots=True, eq=False)
-class _Family:
-    """A root with the children it owns, and those that only have its labels."""
+class _Group:
+    """A root with the children it owns (`own`), and those that only have its labels (`foreign`)."""
 
     root: Live
     own: list[Live]
     foreign: list[Live]
     mislabelled: list[Live] = field(default_factory=list)
+    """Those of `own` whose labels do not name the root."""
 
 
-def _families(blueprints: Sequence[Blueprint], roots: Sequence[Live], children: Iterable[Live]) -> tuple[list[_Family], list[Live]]:
+def _grouped(blueprints: Sequence[Blueprint], roots: Sequence[Live], children: Iterable[Live]) -> tuple[list[_Group], list[Live]]:
     """The roots with their children, and the orphans."""
-    claimed, orphans = _by_label(blueprints, children)
-    families = [_Family(root, *_by_descent(root, (), claimed.pop(root.id, ()))) for root in roots]
-    orphans.extend(live for lives in claimed.values() for live in lives)
-    return families, _reunited(blueprints, families, orphans)
+    labelled, rootless = _by_label(blueprints, children)
+    groups = [_Group(root, *_by_descent(root, (), labelled.pop(root.id, ()))) for root in roots]
+    rootless.extend(live for lives in labelled.values() for live in lives)
+    moved = _move_to_owners(blueprints, groups, rootless)
+    return groups, [live for live in rootless if live not in moved]
 
 
 def _by_label(blueprints: Sequence[Blueprint], children: Iterable[Live]) -> tuple[dict[ResourceId, list[Live]], list[Live]]:
     """The children by the root that their labels name, and those whose labels name none."""
-    claimed: dict[ResourceId, list[Live]] = {}
-    nameless: list[Live] = []
+    labelled: dict[ResourceId, list[Live]] = {}
+    unlabelled: list[Live] = []
     for child in children:
         root = root_of(blueprints, child)
         if root is None:
-            nameless.append(child)
+            unlabelled.append(child)
         else:
-            claimed.setdefault(root, []).append(child)
-    return claimed, nameless
+            labelled.setdefault(root, []).append(child)
+    return labelled, unlabelled
 
 
 def _by_descent(root: Live, own: Iterable[Live], candidates: Iterable[Live]) -> tuple[list[Live], list[Live]]:
@@ -129,83 +133,88 @@ def _by_descent(root: Live, own: Iterable[Live], candidates: Iterable[Live]) -> 
     return descendants, others
 
 
-def _reunited(blueprints: Sequence[Blueprint], families: Sequence[_Family], orphans: Sequence[Live]) -> list[Live]:
-    """Moves to its family every object that a root owns although its labels name another root or none; returns the other orphans."""
-    lives = [*orphans, *(live for family in families for live in family.foreign)]
+def _move_to_owners(blueprints: Sequence[Blueprint], groups: Sequence[_Group], rootless: Sequence[Live]) -> set[Live]:
+    """Move to its group every object that a root owns although its labels name another root or none. Returns the moved objects."""
+    lives = [*rootless, *(live for group in groups for live in group.foreign)]
     candidates = [(live, owner.uid) for live in lives if (owner := live.controller)]
     if not candidates:
-        return list(orphans)
-    family_of = {uid: family for family in families for uid in (family.root.uid, *(live.uid for live in family.own))}
+        return set()
+    group_of = {uid: group for group in groups for uid in (group.root.uid, *(live.uid for live in group.own))}
     moved: set[Live] = set()
-    while owned := [(live, family_of[uid]) for live, uid in candidates if live not in moved and uid in family_of]:
-        for live, family in owned:
-            family_of[live.uid] = family
-            family.own.append(live)
-            if root_of(blueprints, live) != family.root.id:
-                family.mislabelled.append(live)
+    while owned := [(live, group_of[uid]) for live, uid in candidates if live not in moved and uid in group_of]:
+        for live, group in owned:
+            group_of[live.uid] = group
+            group.own.append(live)
+            if root_of(blueprints, live) != group.root.id:
+                group.mislabelled.append(live)
             moved.add(live)
-    for family in families:
-        family.foreign = [live for live in family.foreign if live not in moved]
-    return [live for live in orphans if live not in moved]
+    for group in groups:
+        group.foreign = [live for live in group.foreign if live not in moved]
+    return moved
 
 
-def _observed(blueprint: Blueprint, family: _Family, shared: _Shared, before: Observed | None) -> Observed:
-    root = family.root
-    parts: dict[str, list[Live]] = {}
-    for child in family.own:
-        parts.setdefault(blueprint.part_of(root.id, child.id), []).append(child)
-    now = Observed(
+def _observed(blueprint: Blueprint, group: _Group, shared: _Shared, previous: Observed | None) -> Observed:
+    """The observation of one root: `previous` itself if nothing has changed, otherwise a new one with the unchanged slices of it."""
+    root = group.root
+    parts = _by_part(blueprint, root.id, group.own)
+    current = Observed(
         root,
-        {key: _known_or_new_slice(parts[key], before.slice(key) if before else EMPTY) for key in sorted(parts)},
-        foreign=_known_or_new_slice(family.foreign, Slice(before.foreign) if before else EMPTY).objects,
-        mislabelled=frozenset(live.id for live in family.mislabelled),
+        {key: _known_or_new_slice(parts[key], previous.slice(key) if previous else EMPTY) for key in sorted(parts)},
+        foreign=_known_or_new_slice(group.foreign, Slice(previous.foreign) if previous else EMPTY).objects,
+        mislabelled=frozenset(live.id for live in group.mislabelled),
         incomplete=shared.incomplete,
         references=shared.references,
         unserved=shared.unserved,
         failed_calls=shared.failed_calls.get(root.id),
     )
-    return before if before is not None and _is_unchanged(before, now) else now
+    return previous if previous is not None and _is_unchanged(previous, current) else current
 
 
-def _is_unchanged(before: Observed, now: Observed) -> bool:
+def _by_part(blueprint: Blueprint, root: ResourceId, lives: Iterable[Live]) -> dict[str, list[Live]]:
+    """The objects of a root by the key of the part that they belong to."""
+    parts: dict[str, list[Live]] = {}
+    for live in lives:
+        parts.setdefault(blueprint.part_of(root, live.id), []).append(live)
+    return parts
+
+
+def _is_unchanged(previous: Observed, current: Observed) -> bool:
     return (
-        before.root is now.root
-        and before.foreign is now.foreign
-        and before.mislabelled == now.mislabelled
-        and before.references is now.references
-        and before.unserved == now.unserved
-        and before.failed_calls is now.failed_calls
-        and before.proposal is None
-        and before.incomplete == now.incomplete
-        and before.slices.keys() == now.slices.keys()
-        and all(before.slices[key] is part for key, part in now.slices.items())
+        previous.root is current.root
+        and previous.foreign is current.foreign
+        and previous.mislabelled == current.mislabelled
+        and previous.references is current.references
+        and previous.unserved == current.unserved
+        and previous.failed_calls is current.failed_calls
+        and previous.proposal is None
+        and previous.incomplete == current.incomplete
+        and previous.slices.keys() == current.slices.keys()
+        and all(previous.slices[key] is slice for key, slice in current.slices.items())
     )
 
 
-def with_foreign(world: World, blueprints: Sequence[Blueprint], root: ResourceId, lives: Iterable[Live]) -> World:
-    """The world with objects that were looked up because a name that the root needs is taken.
+def with_foreign(world: World, blueprints: Sequence[Blueprint], foreign: Mapping[ResourceId, Sequence[Live]]) -> World:
+    """The world with objects that were looked up by name. `foreign`: root -> the objects that have names which it needs.
 
     Those that the root owns by its chain of controllers are its own: a list by label does not find them, because their labels were
     removed or changed. The others are foreign. Objects that were listed as well are taken from the list.
     """
+    if not foreign:
+        return world
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
-    looked_up = list(lives)
-    return replace(
-        world,
-        roots=tuple(
-            _with_foreign(by_kind[root.kind], observed, looked_up) if observed.root.id == root else observed for observed in world.roots
-        ),
+    roots = (
+        _with_foreign(by_kind[observed.root.id.kind], observed, foreign[observed.root.id]) if observed.root.id in foreign else observed
+        for observed in world.roots
     )
+    return replace(world, roots=tuple(roots))
 
 
 def _with_foreign(blueprint: Blueprint, observed: Observed, lives: Iterable[Live]) -> Observed:
     unlisted = {live.id: live for live in lives if observed.find(live.id) is None}
-    listed = [live for part in observed.slices.values() for live in part.objects.values()]
+    listed = [live for slice in observed.slices.values() for live in slice.objects.values()]
     # Listed objects that an unlisted one controls counted as foreign until now.
     own, foreign = _by_descent(observed.root, listed, {**unlisted, **observed.foreign}.values())
-    added: dict[str, list[Live]] = {}
-    for live in own:
-        added.setdefault(blueprint.part_of(observed.root.id, live.id), []).append(live)
+    added = _by_part(blueprint, observed.root.id, own)
     slices = {key: slice_of([*observed.slice(key).objects.values(), *lives]) for key, lives in added.items()}
     return replace(
         observed,

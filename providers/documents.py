@@ -33,11 +33,15 @@ class Document:
     lines: Mapping[Path, int]
     """Path of a field -> its line."""
 
-    def place(self, path: Path = ()) -> str:
-        """`file:line` of a field, or of its nearest parent that has a line."""
+    def line(self, path: Path = ()) -> int:
+        """The line of a field, or of its nearest parent that has one; 1 if there is none."""
         while path and path not in self.lines:
             path = path[:-1]
-        return f"{self.source}:{self.lines.get(path, 1)}"
+        return self.lines.get(path, 1)
+
+    def place(self, path: Path = ()) -> str:
+        """`file:line` of a field, or of its nearest parent that has a line."""
+        return f"{self.source}:{self.line(path)}"
 
 
 def read_documents(data: bytes, source: str, *, limit: int = MAX_BYTES) -> Iterator[Document]:

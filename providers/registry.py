@@ -21,7 +21,7 @@ PLUG_INS = "engine.fabrics"
 
 
 def fabrics(settings: Settings) -> tuple[Fabric, ...]:
-    """Our fabrics, then those of other installed packages by name. Raises `InputError` for one that cannot be loaded, or for two with one kind."""
+    """Our fabrics, then those of other installed packages by name. Raises `InputError` if one cannot be loaded or two have one kind."""
     plug_ins = sorted(entry_points(group=PLUG_INS), key=lambda point: point.name)
     loaded = (*(configured(settings) for configured in FABRICS), *(_loaded(point, settings) for point in plug_ins))
     by_kind: dict[str, Fabric] = {}

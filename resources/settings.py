@@ -1,13 +1,15 @@
-"""Settings: the operator configuration file, with the keys that Grove's chart writes. Unknown keys are reported, never rejected."""
+"""Settings: the operator configuration file, with the fields of Grove's. Unknown fields are reported, never rejected."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Final, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from engine import duration
-from resources.schema.issues import Path, spelled
+from resources.base.fields import mapping, mappings
+from resources.schema.issues import Issue, Rejected, duplicates
 from resources.schema.rejection import rejection
+from resources.schema.unknown_fields import UnknownField, unknown_fields
 from resources.schema.wire import Duration, Opaque, Seq, Wire, broken
 
 API_VERSION: Final = "operator.config.grove.io/v1alpha1"
@@ -30,10 +32,16 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Workers = Annotated[int, Field(gt=0)]
 
 
-class Section(Wire):
-    """A section of the file. Unknown keys are kept, so that they can be reported."""
+def _no_negative_duration(text: str) -> str:
+    if seconds(text) < 0:
+        raise broken("must be non-negative", "FieldValueInvalid", value=text)
+    return text
 
-    model_config = ConfigDict(extra="allow")
+
+class Section(Wire):
+    """A section of the file. Unknown fields are ignored; `read` reports them."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 def _else(default: int) -> AfterValidator:
@@ -50,34 +58,60 @@ class Connection(Section):
     accept_content_types: str = ""
 
 
-class LeaderElection(Section):
-    """The lease that every writer holds, unless `enabled: false` is written in the file."""
+SHORTER: Final[Mapping[str, tuple[str, str]]] = {
+    "renew_deadline": ("retry_period", "RenewDeadline must be greater than RetryPeriod"),
+    "lease_duration": ("renew_deadline", "LeaseDuration must be greater than RenewDeadline"),
+}
+"""A duration of the leader election -> the one that it must be greater than, and the message if it is not."""
+LOCK: Final = "leases"
+"""The only kind of lock."""
 
-    enabled: bool = False
-    """The default of Grove's file. Leaving it out does not disable the lease: see `is_disabled`."""
-    lease_duration: Duration = "15s"
-    renew_deadline: Duration = "10s"
+
+class LeaderElection(Section):
+    """The lease that every writer holds. With `enabled: false` there is none, and the other fields are not checked."""
+
+    enabled: bool = True
+    """Grove's default is false. Here, two writers at once must be an explicit choice."""
+    # The order of these three matters: each is compared with the one before it.
     retry_period: Duration = "2s"
-    resource_lock: Literal["leases"] = "leases"
-    resource_name: str = Field(default="grove-operator-leader-election", min_length=1)
+    renew_deadline: Duration = "10s"
+    lease_duration: Duration = "15s"
+    resource_lock: str = LOCK
+    resource_name: str = "grove-operator-leader-election"
     resource_namespace: str = ""
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        steps = (
-            ("leaseDuration", self.lease_duration, self.renew_deadline, "LeaseDuration must be greater than RenewDeadline"),
-            ("renewDeadline", self.renew_deadline, self.retry_period, "RenewDeadline must be greater than RetryPeriod"),
-            ("retryPeriod", self.retry_period, "0", "must be greater than zero"),
-        )
-        for field, value, bound, message in steps:
-            if seconds(value) <= seconds(bound):
-                raise broken(message, "FieldValueInvalid", (field,), value=value)
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _with_default_durations(cls, value: Any) -> Any:
+        """The section with the durations that it leaves out: they are compared too, and reported under their names in the file."""
+        if not isinstance(value, Mapping):
+            return value
+        defaults = {field.alias: field.default for name, field in cls.model_fields.items() if name in SHORTER}
+        return defaults | {key: entry for key, entry in value.items() if entry is not None}
 
-    @property
-    def is_disabled(self) -> bool:
-        """Whether the file says `enabled: false`, so that nothing prevents a second writer."""
-        return "enabled" in self.model_fields_set and not self.enabled
+    @field_validator("retry_period", "renew_deadline", "lease_duration")
+    @classmethod
+    def _in_order(cls, value: str, info: ValidationInfo) -> str:
+        shorter, message = SHORTER.get(info.field_name or "", ("", ""))
+        if _enabled(info) and seconds(value) <= 0:
+            raise broken("must be greater than zero", "FieldValueInvalid", value=value)
+        if _enabled(info) and shorter in info.data and seconds(value) <= seconds(info.data[shorter]):
+            raise broken(message, "FieldValueInvalid", value=value)
+        return value
+
+    @field_validator("resource_lock", "resource_name")
+    @classmethod
+    def _present(cls, value: str, info: ValidationInfo) -> str:
+        if _enabled(info) and not value:
+            raise broken("", "FieldValueRequired")
+        if _enabled(info) and info.field_name == "resource_lock" and value != LOCK:
+            raise broken(f'supported values: "{LOCK}"', "FieldValueNotSupported", value=value)
+        return value
+
+
+def _enabled(info: ValidationInfo) -> bool:
+    """Whether the section is enabled, as far as its fields are valid."""
+    return bool(info.data.get("enabled", True))
 
 
 class Webhooks(Section):
@@ -158,12 +192,12 @@ class Network(Section):
     """Network features of all workloads."""
 
     auto_mnnvl_enabled: bool = Field(default=False, alias="autoMNNVLEnabled")
-    domain_drain_timeout: Duration = "5m0s"
+    domain_drain_timeout: Annotated[Duration, AfterValidator(_no_negative_duration)] = "5m0s"
     """How long the deletion of a fabric domain waits for terminating pods and claims that use it."""
 
 
 class Profile(Section):
-    """A scheduler back end; its `config` is passed to it unchanged."""
+    """A scheduler back end; its `config` is kept unchanged."""
 
     name: Literal["default-scheduler", "kai-scheduler", "volcano", "lpx-scheduler"]
     config: Opaque = {}
@@ -176,27 +210,31 @@ class InitContainer(Section):
     """Empty: the image of this release. An image without tag or digest gets the tag of this release."""
 
 
-class Schedulers(Section):
-    """The enabled scheduler back ends."""
+DEFAULT_PROFILE: Final = Profile(name="default-scheduler")
 
-    profiles: Seq[Profile] = (Profile(name="default-scheduler"),)
-    default_profile_name: str = "default-scheduler"
+
+def _with_default(profiles: tuple[Profile, ...]) -> tuple[Profile, ...]:
+    """The profiles, with `default-scheduler` appended if it is missing."""
+    return profiles if any(profile.name == DEFAULT_PROFILE.name for profile in profiles) else (*profiles, DEFAULT_PROFILE)
+
+
+class Schedulers(Section):
+    """The enabled scheduler back ends. `read` rejects two profiles with one name."""
+
+    profiles: Annotated[Seq[Profile], AfterValidator(_with_default)] = (DEFAULT_PROFILE,)
+    default_profile_name: str = DEFAULT_PROFILE.name
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the enabled back ends; `default-scheduler` is always one of them."""
-        return tuple(dict.fromkeys((*(profile.name for profile in self.profiles), "default-scheduler")))
+        return tuple(profile.name for profile in self.profiles)
 
-    @model_validator(mode="after")
-    def _valid(self) -> Self:
-        names = [profile.name for profile in self.profiles]
-        for index, name in enumerate(names):
-            if name in names[:index]:
-                raise broken("", "FieldValueDuplicate", ("profiles", index, "name"), value=name)
-        if self.default_profile_name not in self.names:
-            message = "default profile must be one of the configured profiles"
-            raise broken(message, "FieldValueInvalid", ("defaultProfileName",), value=self.default_profile_name)
-        return self
+    @field_validator("default_profile_name")
+    @classmethod
+    def _is_a_profile(cls, value: str, info: ValidationInfo) -> str:
+        if "profiles" in info.data and value not in {profile.name for profile in info.data["profiles"]}:
+            raise broken("default profile must be one of the configured profiles", "FieldValueInvalid", value=value)
+        return value
 
 
 class Settings(Section):
@@ -218,24 +256,24 @@ class Settings(Section):
     init_container: InitContainer = InitContainer()
 
 
-def read(config: Any) -> tuple[Settings, tuple[str, ...]]:
-    """The settings of a parsed configuration file, and the paths of its unknown keys, e.g. `authorizer.x`.
+def read(config: Any) -> tuple[Settings, tuple[UnknownField, ...]]:
+    """The settings of a parsed configuration file, and its unknown fields. Raises `Rejected` with one issue for each invalid field."""
+    return valid_settings(config), tuple(unknown_fields(config, Settings))
 
-    Raises `Rejected` with one issue for each invalid field.
-    """
+
+def valid_settings(config: Any) -> Settings:
+    """The settings of a parsed configuration file. Raises `Rejected` with one issue for each invalid field."""
+    issues: list[Issue] = list(duplicate_profiles(config))
     try:
         settings = Settings.model_validate(config)
     except ValidationError as error:
-        raise rejection(error) from None
-    return settings, tuple(map(spelled, unknown_keys(settings)))
+        issues = [*rejection(error).issues, *issues]
+    if issues:
+        raise Rejected(issues)
+    return settings
 
 
-def unknown_keys(value: Any, path: Path = ()) -> Iterator[Path]:
-    """The paths of all keys that the sections do not define."""
-    if isinstance(value, tuple):
-        for index, entry in enumerate(value):
-            yield from unknown_keys(entry, (*path, index))
-    elif isinstance(value, Section):
-        yield from ((*path, key) for key in value.model_extra or ())
-        for name, field in type(value).model_fields.items():
-            yield from unknown_keys(getattr(value, name), (*path, field.alias or name))
+def duplicate_profiles(config: Any) -> Iterator[Issue]:
+    """An issue for each profile with the name of an earlier one. Not in the model, so that other issues of the profiles do not hide it."""
+    names = [profile.get("name") for profile in mappings(mapping(mapping(config).get("scheduler")).get("profiles"))]
+    return duplicates((("scheduler", "profiles", index, "name"), name) for index, name in enumerate(names) if isinstance(name, str))

@@ -36,7 +36,6 @@ RETIRED_NAMES = {
     "narrate": "events_of_pass",
     "narrator": "event_builder",
     "told": "events, text, message",
-    "tell": "record_events",
     "Seat": "NewPod",
     "seat": "index",
     "Seating": "PodAssignment",

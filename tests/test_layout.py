@@ -39,7 +39,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "model": ("base", "schema", "ports"),
         "admission": ("base", "schema", "ports", "model"),
         "policies": ("base", "ports", "model"),
-        "domains": ("base", "ports", "model", "admission"),
+        "domains": ("base", "ports", "model"),
         "removal": ("base", "ports", "model", "domains"),
         "status": ("base", "ports", "model", "policies"),
         "children": ("base", "ports", "model", "policies", "domains", "status"),

@@ -16,6 +16,7 @@ from typer.main import get_group
 
 from enginectl.base.exit_codes import Exit, SignalReceived, meaning
 from enginectl.base.options import declare, share_options
+from enginectl.commands.config import config
 from enginectl.commands.demo import demo
 from enginectl.commands.diff import diff
 from enginectl.commands.manifests import manifests
@@ -42,7 +43,7 @@ commands = typer.Typer(
 )
 for command in (diff, sync, run, render, review, status, why, preflight, snapshot, demo):
     commands.command()(command)
-for group in (sandbox, manifests):
+for group in (sandbox, manifests, config):
     commands.add_typer(group)
 
 

@@ -11,10 +11,11 @@ from engine.report.model import Step
 T = TypeVar("T")
 
 NUMBER = re.compile(r"[0-9]+")
+"""Replaced by `#` before texts are compared."""
 TOKEN = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b(?!-)")
 """The random-looking suffix of a pod's name."""
 FEW = 3
-"""Groups of fewer items than this are listed one by one."""
+"""The items of groups smaller than this are listed individually."""
 
 
 def steps_alike(steps: Iterable[Step]) -> list[tuple[Step, ...]]:
@@ -49,7 +50,7 @@ def grouped(items: Iterable[T], pattern: Callable[[T], object]) -> list[tuple[T,
     groups: dict[object, list[T]] = {}
     for item in items:
         groups.setdefault(pattern(item), []).append(item)
-    return [part for group in groups.values() for part in ([tuple(group)] if len(group) >= FEW else [(item,) for item in group])]
+    return [split for group in groups.values() for split in ([tuple(group)] if len(group) >= FEW else [(item,) for item in group])]
 
 
 def step_pattern(step: Step) -> tuple[object, ...]:

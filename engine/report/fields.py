@@ -21,14 +21,14 @@ LEAD = 24
 """How many characters are shown before the first difference of two long values."""
 
 
-def lines_of(operation: Operation) -> tuple[Change, ...]:
+def changed_fields(operation: Operation) -> tuple[Change, ...]:
     """The changes of an operation down to their leaves, with secret values masked."""
     if operation.verb not in EXPLAINED:
         return ()
-    return tuple(masked_line(operation.id.kind, change) for change in explain(operation))
+    return tuple(_masked(operation.id.kind, change) for change in explain(operation))
 
 
-def masked_line(kind: str, change: Change) -> Change:
+def _masked(kind: str, change: Change) -> Change:
     """The change with secret values masked."""
     old, new = masked_change(kind, change.path, change.old, change.new)
     return Change(change.path, old, new, change.cause)
@@ -41,26 +41,26 @@ def sides(change: Change) -> tuple[str, str]:
     if max(len(old), len(new)) > WIDTH:
         shared = next((index for index, (left, right) in enumerate(zip(old, new, strict=False)) if left != right), min(len(old), len(new)))
         start = max(0, shared - LEAD)
-    return part(old, start), part(new, start)
+    return excerpt(old, start), excerpt(new, start)
 
 
-def part(text: str, start: int) -> str:
-    """As much of the text as fits, from that position on."""
+def excerpt(text: str, start: int) -> str:
+    """At most `WIDTH` characters of the text, from that position on, safe for a terminal."""
     return clipped(f"…{text[start:]}" if 0 < start < len(text) else text, WIDTH)
 
 
 def value_text(value: Any) -> str:
     """A value as JSON; `(absent)` for None."""
-    return "(absent)" if value is None else orjson.dumps(value, default=placeholder).decode()
+    return "(absent)" if value is None else orjson.dumps(value, default=json_default).decode()
 
 
 def json_text(value: Any) -> str:
     """A value as JSON with sorted keys."""
-    return orjson.dumps(value, default=placeholder, option=orjson.OPT_SORT_KEYS).decode()
+    return orjson.dumps(value, default=json_default, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def placeholder(value: object) -> str | dict[str, Any]:
-    """For `orjson`: read-only maps as dicts, and text for values that are not known before the plan is applied.
+def json_default(value: object) -> str | dict[str, Any]:
+    """What orjson writes for a value that it does not know: read-only maps as dicts, text for values that only the write determines.
 
     Raises `TypeError` for anything else.
     """
@@ -69,10 +69,10 @@ def placeholder(value: object) -> str | dict[str, Any]:
     if value is NOW:
         return repr(value)
     if isinstance(value, Unknown):
-        return uid_of(value.id)
+        return uid_placeholder(value.id)
     raise TypeError(f"{type(value).__name__} cannot be shown in a report")
 
 
-def uid_of(id: ResourceId) -> str:
-    """The text for the uid of an object that does not exist yet."""
+def uid_placeholder(id: ResourceId) -> str:
+    """The text that stands for the uid of an object that does not exist yet."""
     return f"(uid of {id})"

@@ -14,7 +14,7 @@ from engine.operation import BoundOwner, Operation
 from engine.paths import spell
 from engine.plan import Objection, Wait
 from engine.planner import owner_reference
-from engine.report.fields import lines_of, placeholder, uid_of
+from engine.report.fields import changed_fields, json_default, uid_placeholder
 from engine.report.model import Report, RootReport, Step
 from engine.resource import Body
 from engine.verb import Verb
@@ -27,7 +27,7 @@ UNSAFE = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The report as a document."""
+    """The report as a JSON-compatible map; keys and their meaning are those of `VERSION`."""
     return {
         "version": VERSION,
         "kind": "Diff",
@@ -45,7 +45,7 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def root_entry(root: RootReport) -> dict[str, Any]:
-    """One root."""
+    """The entry of one root in `roots`."""
     return {
         "root": identity(root.root),
         "operations": [step_entry(step) for step in root.steps],
@@ -61,7 +61,7 @@ def root_entry(root: RootReport) -> dict[str, Any]:
 
 
 def step_entry(step: Step) -> dict[str, Any]:
-    """One operation, complete."""
+    """The entry of one operation in `operations`."""
     operation = step.operation
     return {
         "verb": str(operation.verb),
@@ -74,7 +74,8 @@ def step_entry(step: Step) -> dict[str, Any]:
         "expect": {"uid": operation.expect.uid, "resourceVersion": operation.expect.revision},
         "after": sorted(operation.after),
         "changes": [
-            {"path": spell(change.path), "old": change.old, "new": change.new, "cause": str(change.cause)} for change in lines_of(operation)
+            {"path": spell(change.path), "old": change.old, "new": change.new, "cause": str(change.cause)}
+            for change in changed_fields(operation)
         ],
         **content(operation),
     }
@@ -91,34 +92,34 @@ def content(operation: Operation) -> dict[str, Any]:
 
 def with_owners(body: Body, owners: Sequence[BoundOwner]) -> dict[str, Any]:
     """The manifest with its owner references; text stands for a uid that is not known before the plan is applied."""
-    references = [owner_reference(owner, {owner.owner.id: uid_of(owner.owner.id)}) for owner in owners]
+    references = [owner_reference(owner, {owner.owner.id: uid_placeholder(owner.owner.id)}) for owner in owners]
     return {**body, "metadata": {**body["metadata"], "ownerReferences": references}} if references else dict(body)
 
 
 def wait_entry(wait: Wait) -> dict[str, Any]:
-    """A deferred or pending object."""
+    """The entry of a deferred or pending object."""
     return {"object": identity(wait.id), "why": wait.why, "until": moment_text(wait.until)}
 
 
 def objection_entry(objection: Objection) -> dict[str, str]:
-    """A guard's refusal."""
+    """The entry of an objection."""
     return {"rule": objection.rule, "message": objection.message}
 
 
 def identity(id: ResourceId) -> dict[str, str]:
-    """The identity of an object."""
+    """An object's group, kind, namespace and name; empty strings for the core group and cluster-scoped objects."""
     return {"group": id.group, "kind": id.kind, "namespace": id.namespace, "name": id.name}
 
 
 def moment_text(moment: datetime | None) -> str | None:
-    """A moment in Kubernetes' format, to the second."""
+    """A time (UTC) in Kubernetes' format, to the second; None stays None."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else None
 
 
 def printed(value: Any) -> str:
     """A document as indented text with sorted keys; characters that a terminal would interpret are escaped."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-    return UNSAFE.sub(escaped, orjson.dumps(value, default=placeholder, option=options).decode())
+    return UNSAFE.sub(escaped, orjson.dumps(value, default=json_default, option=options).decode())
 
 
 def one_line(value: Any) -> str:
@@ -127,6 +128,6 @@ def one_line(value: Any) -> str:
 
 
 def escaped(match: re.Match[str]) -> str:
-    """A character as a JSON escape; as a surrogate pair beyond the basic plane."""
+    """The matched character as a JSON escape; as a surrogate pair beyond the basic plane."""
     encoded = match[0].encode("utf-16-be")
     return "".join(f"\\u{encoded[at] << 8 | encoded[at + 1]:04x}" for at in range(0, len(encoded), 2))

@@ -1,4 +1,4 @@
-"""The model behind every report format: plans by root, each operation with the part it belongs to, the most severe first."""
+"""The model behind every report format: the plans of a pass, the operations grouped by part, the most severe first."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,9 @@ class RootReport:
     root: ResourceId
     steps: tuple[Step, ...]
     later: tuple[Wait, ...]
+    """What a later pass does."""
     blocked: tuple[Wait, ...]
+    """What is deferred until somebody else acts."""
     pending: tuple[Wait, ...]
     objections: tuple[Objection, ...]
     problems: tuple[str, ...]
@@ -50,7 +52,7 @@ class RootReport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """What a pass would do; text and JSON are two formats of it."""
+    """What a pass would do. `text` and `json` format it."""
 
     roots: tuple[RootReport, ...]
     objections: tuple[Objection, ...] = ()
@@ -101,7 +103,7 @@ class Report:
 def compose(
     plans: Iterable[Plan], part_of: PartOf, *, objections: tuple[Objection, ...] = (), incomplete: Mapping[str, str] | None = None
 ) -> Report:
-    """The report of these plans: the roots, and the operations of each, sorted with the most severe first."""
+    """The report of these plans: roots, and the operations within a root, are sorted with the most severe first."""
     roots = [root_report(plan, part_of) for plan in plans]
     return Report(tuple(sorted(roots, key=root_order)), objections, dict(sorted((incomplete or {}).items())))
 
@@ -110,7 +112,7 @@ NEW_ROOT = "it does not exist yet: names that are derived from its uid are shown
 
 
 def root_report(plan: Plan, part_of: PartOf) -> RootReport:
-    """One plan, sorted for a reader instead of for execution."""
+    """The report of one plan: its operations are sorted for a reader, not for execution."""
     is_new = any(operation.verb is Verb.CREATE and operation.id == plan.root for operation in plan.operations)
     steps = [Step(operation, "" if operation.id == plan.root else part_of(plan.root, operation.id)) for operation in plan.operations]
     return RootReport(

@@ -8,7 +8,7 @@ from engine.operation import Cause
 from engine.paths import spell
 from engine.plan import Wait
 from engine.report.alike import spread, steps_alike, waits_alike
-from engine.report.fields import lines_of, sides
+from engine.report.fields import changed_fields, sides
 from engine.report.line import Line
 from engine.report.model import Report, RootReport, Step
 from engine.report.printable import clipped, printable
@@ -26,21 +26,21 @@ MARKS: Mapping[str, str] = {
     "pending": "·",
 }
 LISTED = 40
-"""Operations of a root beyond this number are grouped by pattern."""
+"""If a root has more operations than this, they are grouped by pattern."""
 ROWS = 400
-"""Lines of a report; it says how many more there are."""
+"""Maximum number of lines of a report; a last line counts those left out."""
 FIELDS = 12
-"""Changed fields shown for one operation."""
+"""Maximum number of changed fields shown for one operation."""
 REASON = 200
-"""Characters shown of a reason."""
+"""Maximum number of characters shown of a reason."""
 PROBLEM = 400
-"""Characters shown of a problem."""
+"""Maximum number of characters shown of a problem."""
 NAME = 44
-"""The maximum width of the column of names."""
+"""Maximum width of the column of names."""
 
 
 def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
-    """The report in lines. With `verbose` nothing is grouped or cut."""
+    """The lines of the report, without line ends. With `verbose` nothing is grouped or cut."""
     yield from refusals(report)
     room = ROWS
     reported = [root for root in report.roots if not root.silent]
@@ -94,7 +94,7 @@ def in_parts(root: RootReport) -> Iterator[Line]:
         listed = list(steps)
         if part and len(parts) > 1:
             yield Line(f"  {printable(part)}", "head")
-        width = column(step_name(root.root, step) for step in listed)
+        width = column_width(step_name(root.root, step) for step in listed)
         for step in listed:
             yield from step_lines(step, step_name(root.root, step), width, step.operation.why)
 
@@ -103,13 +103,13 @@ def in_patterns(root: RootReport) -> Iterator[Line]:
     """One entry for each group of operations that are alike, the most severe first."""
     groups = steps_alike(root.steps)
     named = [(group, group_name(root.root, [step.operation.id for step in group])) for group in groups]
-    width = column(name for _, name in named)
+    width = column_width(name for _, name in named)
     for group, name in named:
         yield from step_lines(group[0], name, width, spread(step.operation.why for step in group), alike=len(group) > 1)
 
 
 def step_lines(step: Step, name: str, width: int, why: str, *, alike: bool = False) -> Iterator[Line]:
-    """An operation, or one for a group, with its reason and the changed fields."""
+    """An operation with its reason and changed fields. `alike`: it stands for a group, whose names and reasons are in `name` and `why`."""
     operation = step.operation
     cause = "drift" if operation.cause is Cause.DRIFT else "intent"
     unintended = "" if operation.intended else ", unintended"
@@ -117,7 +117,7 @@ def step_lines(step: Step, name: str, width: int, why: str, *, alike: bool = Fal
     yield Line(head, operation.verb)
     if operation.verb is Verb.RELEASE:
         yield Line(f"      finalizers: {clipped(', '.join(operation.body.get('finalizers', ())), REASON)}", "faint")
-    changes = lines_of(operation)
+    changes = changed_fields(operation)
     if changes and alike:
         yield Line(f"      e.g. {printable(operation.id.name)}", "faint")
     for change in changes[:FIELDS]:
@@ -127,10 +127,10 @@ def step_lines(step: Step, name: str, width: int, why: str, *, alike: bool = Fal
 
 
 def wait_lines(root: ResourceId, waits: Sequence[Wait], verbose: bool, word: str, tone: str) -> Iterator[Line]:
-    """Deferred or pending objects, with the reason and until when."""
+    """Deferred or pending objects, with the reason and the time at which the wait ends. `word` is `later`, `blocked` or `pending`."""
     groups: list[tuple[Wait, ...]] = [(wait,) for wait in waits] if verbose else waits_alike(waits)
     names = [group_name(root, [wait.id for wait in group]) for group in groups]
-    width = column(names)
+    width = column_width(names)
     for group, name in zip(groups, names, strict=True):
         why = clipped(spread(wait.why for wait in group), REASON)
         until = min((wait.until for wait in group if wait.until), default=None)
@@ -140,10 +140,10 @@ def wait_lines(root: ResourceId, waits: Sequence[Wait], verbose: bool, word: str
 
 def step_name(root: ResourceId, step: Step) -> str:
     """The object of a step, without the namespace of its root."""
-    return short(root, step.operation.id)
+    return short_name(root, step.operation.id)
 
 
-def short(root: ResourceId | None, id: ResourceId) -> str:
+def short_name(root: ResourceId | None, id: ResourceId) -> str:
     """`Kind/name`, with the namespace if it is not that of the root."""
     within = root is not None and id.namespace == root.namespace
     return printable(f"{id.kind}/{id.name}" if within or not id.namespace else str(id))
@@ -152,18 +152,18 @@ def short(root: ResourceId | None, id: ResourceId) -> str:
 def group_name(root: ResourceId | None, ids: Sequence[ResourceId]) -> str:
     """One name for a group of objects that are alike, with their number."""
     if len(ids) == 1:
-        return short(root, ids[0])
-    return f"{short(root, ids[0]._replace(name=spread(id.name for id in ids)))} ×{len(ids)}"
+        return short_name(root, ids[0])
+    return f"{short_name(root, ids[0]._replace(name=spread(id.name for id in ids)))} ×{len(ids)}"
 
 
-def column(names: Iterable[str]) -> int:
+def column_width(names: Iterable[str]) -> int:
     """The width of a column of names: the longest one, at most `NAME`."""
     return min(max((len(name) for name in names), default=0), NAME)
 
 
 def summary(report: Report) -> Line:
     """The totals in one line."""
-    operations = [f"{count} to {VERBS[verb]}" for verb, count in report.counts.items() if count]
+    operations = [f"{count} to {VERB_PHRASES[verb]}" for verb, count in report.counts.items() if count]
     waits = [
         f"{count} {word}" for count, word in ((report.later, "later"), (report.blocked, "blocked"), (report.pending, "pending")) if count
     ]
@@ -171,7 +171,7 @@ def summary(report: Report) -> Line:
     return Line(f"{'Plan' if operations else 'No operations'}{': ' if totals else ''}{totals}.", "head")
 
 
-VERBS: Mapping[Verb, str] = {
+VERB_PHRASES: Mapping[Verb, str] = {
     Verb.CREATE: "create",
     Verb.PATCH: "patch",
     Verb.REPLACE: "replace",

@@ -1,1 +1,1 @@
-"""The shell of the engine: everything that awaits."""
+"""Everything that awaits: passes over a cluster, the lease, and the calls that apply plans."""

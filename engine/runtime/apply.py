@@ -32,13 +32,14 @@ MAX_UNANSWERED = 8
 """After this many calls in a row without an answer the rest of the plans is skipped."""
 
 CREATING = frozenset({Verb.CREATE, Verb.REPLACE})
+"""Verbs that give the object a new uid."""
 
 CHANGED_MEANWHILE: Mapping[Verb, tuple[type[ClusterError], ...]] = {
     Verb.CREATE: (Conflict,),
     # A finalizer is released by a JSON patch that tests what it removes; the server answers Invalid when the test fails.
     Verb.RELEASE: (Conflict, NotFound, Invalid),
 }
-"""Verb -> the errors which mean that the object changed after it was judged. For verbs not listed: Conflict and NotFound."""
+"""Verb -> the errors which mean that the object changed after it was observed. For verbs not listed: Conflict and NotFound."""
 
 
 def ignore_result(result: Result) -> None:
@@ -120,6 +121,7 @@ class _Execution:
         self.results: list[Result] = []
         self.calls: set[_Call] = set()
         self.unanswered = 0
+        """How many calls in a row had no answer."""
         self.finished = anyio.Event()
         self.ready, self.queue = anyio.create_memory_object_stream[_Step](math.inf)
 
@@ -149,6 +151,7 @@ class _Execution:
             call.scope.cancel()
 
     async def _work(self) -> None:
+        """Perform steps from the queue until it is closed."""
         async for step in self.queue:
             await checkpoint_if_cancelled()
             self._settle(step, await self._perform(step))
@@ -167,10 +170,12 @@ class _Execution:
             self.finished.set()
 
     def _record(self, result: Result) -> None:
+        """Keep the result and report it."""
         self.results.append(result)
         self.on_result(result)
 
     def _make_ready(self, dependents: Iterable[_Step]) -> None:
+        """Count one more step before these as done, and queue those with none left."""
         for dependent in dependents:
             dependent.missing -= 1
             if not dependent.missing and not dependent.skipped:
@@ -267,6 +272,7 @@ class _Execution:
 
 
 def _is_shared(operation: Operation) -> bool:
+    """Whether the object is created with owners of which none controls it."""
     return bool(operation.owners) and not any(reference.owner.controller for reference in operation.owners)
 
 
@@ -282,6 +288,7 @@ def _is_the_intended_object(existing: Live, operation: Operation, uids: Mapping[
 
 
 def _uid(reference: BoundOwner, uids: Mapping[ResourceId, str]) -> str | None:
+    """The uid of an owner; None if the same plan creates it and has not yet."""
     return uids.get(reference.uid.id) if isinstance(reference.uid, Unknown) else reference.uid
 
 

@@ -19,7 +19,10 @@ class Listing:
 
 
 class Client(Protocol):
-    """CRUD and watch. Raises only `engine.errors.ClusterError` and its subclasses."""
+    """CRUD and watch. Raises only `engine.errors.ClusterError` and its subclasses.
+
+    `labels` and `fields` are selectors in the API's notation; empty selects everything.
+    """
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
         """All objects of the kind, in one namespace or (empty) in all; pages are joined."""
@@ -62,7 +65,10 @@ class Client(Protocol):
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str = "", revision: str = "", propagation: str = "", grace: int | None = None
     ) -> dict[str, Any]:
-        """DELETE with preconditions. Raises `Conflict` when uid or revision differ, `NotFound`."""
+        """DELETE; `uid` and `revision`, if not empty, are preconditions, `grace` is the grace period in seconds (None: the object's own).
+
+        Returns the server's answer: the object while it terminates, or a Status. Raises `Conflict` when a precondition fails, `NotFound`.
+        """
         ...
 
     async def kinds(self) -> Sequence[Kind]:

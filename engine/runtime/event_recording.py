@@ -17,6 +17,7 @@ TIME_LIMIT = 5.0
 """Seconds for writing the events of one pass; events that are not written by then are dropped."""
 
 CONCURRENCY = 4
+"""How many events are written at the same time."""
 
 INTERNAL_ERROR = "InternalError"
 """The reason of the event for a root whose plan could not be computed because of a defect of the engine."""
@@ -42,6 +43,7 @@ def new_warnings(world: World, plans: Sequence[Plan], memory: Memory) -> list[Ro
 
 
 def _warnings(root: Live, plan: Plan) -> Iterator[RootWarning]:
+    """The problems, the alarms and the internal error of a plan."""
     for problem in plan.problems:
         yield RootWarning(root.id, root.uid, root.generation, problem)
     for alarm in plan.alarms:

@@ -21,7 +21,7 @@ class FailedCalls:
     def known(self) -> Mapping[ResourceId, tuple[FailedCall, ...]]:
         """Root -> its failed calls, sorted by verb and object. An unchanged tuple is the same object.
 
-        A root for which this process has not made a pass yet is absent: it is not known whether its calls fail.
+        A root is absent until this process has carried out a plan for it: before that it is not known whether its calls fail.
         """
         return self._known
 
@@ -44,6 +44,7 @@ class FailedCalls:
 
 
 def _after(plan: Plan, before: Sequence[FailedCall] | None, answers: Mapping[int, Result], at: datetime) -> Iterator[FailedCall]:
+    """The failed calls of a root after a pass. `before`: those before it; `answers`: the results by the `id()` of their operation."""
     known = {key_of(failed): failed for failed in before or ()}
     for operation in plan.operations:
         if operation.verb is Verb.STATUS:

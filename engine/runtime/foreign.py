@@ -1,4 +1,4 @@
-"""ForeignObjects: unlisted objects with a name that one of our roots needs: foreign ones, or our own without our labels."""
+"""ForeignObjects: objects that no listing shows and that have a name which a root needs: foreign ones, or our own without our labels."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,7 +13,7 @@ from engine.runtime.rejections import is_name_conflict
 from engine.verb import Verb
 
 MAX_LOOK_UPS = 200
-"""How many names one preview looks up."""
+"""How many objects one preview looks up."""
 
 
 class ForeignObjects:
@@ -51,17 +51,26 @@ class ForeignObjects:
         refreshed: dict[ResourceId, dict[ResourceId, Live]] = {}
         for root, objects in self._known.items():
             current = {id: await _current(provider, known) for id, known in sorted(objects.items())}
-            if existing := {id: each for id, each in current.items() if each is not None}:
+            if existing := {id: live for id, live in current.items() if live is not None}:
                 refreshed[root] = existing
         self._known = refreshed
 
     def forget_listed(self, world: World) -> None:
-        """Forget the objects that a listing shows as the root's own: their labels have been restored, and no read is needed for them."""
-        for observed in world.roots:
-            known = self._known.get(observed.root.id, {})
-            for id in [id for id in known if observed.find(id) is not None]:
-                del known[id]
-        self._known = {root: objects for root, objects in self._known.items() if objects}
+        """Forget what needs no read: objects that a listing shows as the root's own, the root itself, and all objects of deleted roots.
+
+        A root that is missing because its kind could not be listed completely counts as existing.
+        """
+        by_root = {observed.root.id: observed for observed in world.roots}
+        remaining: dict[ResourceId, dict[ResourceId, Live]] = {}
+        for root, objects in self._known.items():
+            observed = by_root.get(root)
+            if observed is not None:
+                objects = {id: live for id, live in objects.items() if id != root and observed.find(id) is None}
+            elif root.kind not in world.incomplete:
+                continue
+            if objects:
+                remaining[root] = objects
+        self._known = remaining
 
 
 def _missing(plans: Iterable[Plan]) -> list[tuple[ResourceId, ResourceId]]:
@@ -75,6 +84,7 @@ def _missing(plans: Iterable[Plan]) -> list[tuple[ResourceId, ResourceId]]:
 
 
 async def _current(provider: Provider, known: Live) -> Live | None:
+    """The object as it is now; None if it no longer exists, `known` if it must not be read."""
     return await _read(provider, known.id, otherwise=known)
 
 

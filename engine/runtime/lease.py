@@ -14,7 +14,18 @@ from typing import Any
 
 import anyio
 
-from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, InputError, LeaseLost, LeaseTaken, NotFound, Unauthorized
+from engine.errors import (
+    AlreadyExists,
+    ClusterError,
+    Conflict,
+    Forbidden,
+    InputError,
+    LeaseLost,
+    LeaseTaken,
+    NotFound,
+    Unauthorized,
+    Unreachable,
+)
 from engine.ids import Kind
 from engine.report.printable import printable
 from engine.runtime.client import Client
@@ -27,7 +38,7 @@ RELEASE_TIMEOUT = 2.0
 """Seconds that giving the Lease back may take; after that it expires by itself."""
 
 FINAL = (Unauthorized, Forbidden, NotFound)
-"""Errors that waiting does not change: no permission for the Lease, or no such namespace."""
+"""Errors of acquiring that are raised at once, because waiting does not help: no permission for the Lease, or no such namespace."""
 
 DISABLED = "leader election is disabled: nothing prevents a second writer"
 """The warning of a process that writes without a lease."""
@@ -107,9 +118,11 @@ class Leadership:
         self.scope = anyio.CancelScope()
         """Cancelled when the lease is lost."""
         self._attempt = anyio.CancelScope()
+        """The renewal in progress."""
         self._record: dict[str, Any] = {}
         """The Lease object as we wrote it last; empty while it is not ours."""
         self._renewed_at = 0.0
+        """When the last successful write was sent, on our monotonic clock: the lease lasts from then on."""
 
     def may_write(self) -> bool:
         """Whether the renew deadline has not passed. Asked before each write, for a process may have been suspended without noticing."""
@@ -138,13 +151,15 @@ class Leadership:
                 current.was_read, current.error = True, None
                 if existing is None:
                     await self._create()
-                elif current.has_expired(existing, self.lease):
-                    await self._write(existing, taking_over=True)
+                elif current.may_be_replaced(existing, self.lease):
+                    await self._write(existing, taking_over=current.name != self.lease.identity)
                 return bool(self._record)
             except ClusterError as error:
                 if isinstance(error, FINAL) or not current.was_read:
                     raise
                 current.error = error
+                return False
+        current.error = Unreachable("the server did not answer in time")
         return False
 
     async def keep_renewing(self) -> None:
@@ -160,7 +175,7 @@ class Leadership:
             await self._write(self._record)
         except (Conflict, NotFound):
             existing = await self._get()
-            if existing is not None and existing["spec"].get("holderIdentity") == self.lease.identity:
+            if existing is not None and (existing.get("spec") or {}).get("holderIdentity") == self.lease.identity:
                 await self._write(existing)  # The answer to our last write was lost, or somebody has added a label.
             else:
                 self._lose()
@@ -173,6 +188,7 @@ class Leadership:
         self._lose()
 
     def _lose(self) -> None:
+        """Stop at once: nothing is written any more, and the block is cancelled."""
         self._record = {}
         self._attempt.cancel()
         self.scope.cancel()
@@ -194,6 +210,7 @@ class Leadership:
             return None
 
     async def _create(self) -> None:
+        """Create the Lease; if somebody else was faster, it stays theirs."""
         sent_at = self.lease.clock.monotonic()
         body = {
             "apiVersion": LEASE.api_version,
@@ -206,12 +223,14 @@ class Leadership:
             self._renewed_at = sent_at
 
     async def _write(self, existing: dict[str, Any], *, taking_over: bool = False) -> None:
+        """Replace the Lease that was read or written last by one that we hold. Raises `Conflict` if it has changed since."""
         sent_at = self.lease.clock.monotonic()
         body = existing | {"spec": self._spec(existing.get("spec") or {}, taking_over=taking_over)}
         self._record = await self.lease.client.replace(LEASE, self.lease.namespace, self.lease.name, body)
         self._renewed_at = sent_at
 
     def _spec(self, before: dict[str, Any], *, taking_over: bool) -> dict[str, Any]:
+        """The spec `before`, renewed by us now; with `taking_over` as a new term of leadership."""
         now = _micro_time(self.lease.clock.now())
         spec = before | {
             "holderIdentity": self.lease.identity,
@@ -233,7 +252,9 @@ class _CurrentHolder:
         self.error: ClusterError | None = None
         """Why the last attempt failed."""
         self._record: tuple[object, ...] = ()
+        """Holder, renew time and transitions as last read; a change of any means that the holder is alive."""
         self._reported = ""
+        """The holder that the last call of `is_new` reported."""
 
     @property
     def description(self) -> str:
@@ -245,14 +266,15 @@ class _CurrentHolder:
         before, self._reported = self._reported, self.name or self._reported
         return before != self._reported
 
-    def has_expired(self, existing: dict[str, Any], lease: Lease) -> bool:
-        """Whether the Lease that was just read may be taken over."""
+    def may_be_replaced(self, existing: dict[str, Any], lease: Lease) -> bool:
+        """Whether we may write the Lease that was just read: it is free, has expired, or its holder has ended or is this process."""
         spec = existing.get("spec") or {}
         self.name, now = spec.get("holderIdentity") or "", lease.clock.monotonic()
         record = (self.name, spec.get("renewTime"), spec.get("leaseTransitions"))
         if record != self._record:
             self._record, self.expires_at = record, now + (spec.get("leaseDurationSeconds") or lease.durations.lease)
-        return not self.name or now >= self.expires_at or is_gone(self.name)
+        # It names this process if the answer to our write was lost.
+        return self.name in ("", lease.identity) or now >= self.expires_at or is_gone(self.name)
 
 
 def _micro_time(moment: datetime) -> str:

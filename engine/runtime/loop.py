@@ -18,8 +18,11 @@ from engine.runtime.progress import LoggedProgress, Progress
 from engine.runtime.provider import WatchingProvider
 from engine.runtime.rejections import Rejections
 
+SHORTEST_RETRY_PAUSE = 2.0
+"""Seconds between a failed pass and the next one."""
+
 LONGEST_RETRY_PAUSE = 60.0
-"""Longest pause in seconds between attempts while passes fail."""
+"""Seconds between two passes after many have failed in a row."""
 
 
 async def run(
@@ -46,6 +49,7 @@ async def run(
 
 
 async def _run_as_leader(loop: "_Loop", lease: Lease) -> None:
+    """Acquire the lease and make passes while it is ours, for ever."""
     while True:
         try:
             async with held(lease, on_wait=loop.progress.waiting_for_lease) as leadership:
@@ -67,7 +71,8 @@ class _Loop:
         # Half an interval: a pass that the interval begins tries again what was rejected, and passes in quick succession do not.
         self.memory = Memory(rejections=Rejections(patience=interval / 2))
         self.internal_errors = InternalErrors(log)
-        self.logged: set[str] = set()
+        self.blocked: set[str] = set()
+        """The reasons logged as `blocked` that still apply."""
 
     async def make_passes(self, may_write: Callable[[], bool]) -> None:
         """Make passes for ever: at every change if the provider watches the cluster, else with growing pauses while nothing changes."""
@@ -79,14 +84,15 @@ class _Loop:
             await self._repeat(may_write, Backoff(self.interval, watching=True), partial(self._until_changed, provider))
 
     async def _repeat(self, may_write: Callable[[], bool], backoff: Backoff, pause: Callable[[float], Awaitable[None]]) -> None:
-        failures = 0
+        """Make passes for ever; `pause` waits between two of them. After failed passes the pauses double from `SHORTEST_RETRY_PAUSE`."""
+        retry_pause = SHORTEST_RETRY_PAUSE
         while True:
             try:
                 await pause(await self._pass(may_write, backoff))
-                failures = 0
+                retry_pause = SHORTEST_RETRY_PAUSE
             except Exception as error:
-                failures += 1
-                seconds = min(LONGEST_RETRY_PAUSE, self.interval, 2.0**failures)
+                seconds = min(LONGEST_RETRY_PAUSE, self.interval, retry_pause)
+                retry_pause = min(LONGEST_RETRY_PAUSE, retry_pause * 2)
                 self.log.error("pass failed", error=error, retry_in=seconds, exc_info=not isinstance(error, EngineError))
                 await self.engine.clock.sleep(seconds)
 
@@ -124,6 +130,6 @@ class _Loop:
         for plan in current.planned.plans:
             reasons.update(f"{plan.root}: {objection.message}" for objection in plan.objections)
             reasons.update(f"{plan.root}: {problem}" for problem in plan.problems)
-        for reason in sorted(reasons - self.logged):
+        for reason in sorted(reasons - self.blocked):
             self.log.warning("blocked", reason=reason)
-        self.logged = reasons
+        self.blocked = reasons

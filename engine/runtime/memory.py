@@ -13,14 +13,14 @@ from engine.runtime.rejections import Rejections
 
 @dataclass(slots=True, eq=False)
 class Memory:
-    """Makes passes cheaper and writes fewer; a process that starts without it computes the same plans.
+    """What makes passes cheaper and writes fewer; a process that starts with an empty memory computes the same plans.
 
-    Only `failed_calls` and `foreign` are facts that a listing does not show; a new process learns them by trying.
+    The exceptions are `failed_calls` and `foreign`: no listing shows these facts; a new process learns them from the answers to its calls.
     """
 
     memo: Memo = field(default_factory=Memo)
     world: World | None = None
-    """The world of the last pass."""
+    """The world of the last pass, without proposed manifests; None before the first pass."""
     debounce: Debounce = field(default_factory=Debounce)
     rejections: Rejections = field(default_factory=Rejections)
     foreign: ForeignObjects = field(default_factory=ForeignObjects)

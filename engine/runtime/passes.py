@@ -42,7 +42,9 @@ class Engine:
     configuration: Any
     limits: Limits = Limits()
     concurrency: int = 24
+    """How many operations are sent at the same time."""
     events_of: EventBuilder = no_events
+    """The Kubernetes Events to publish after a pass."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +93,8 @@ async def observe_and_plan(engine: Engine, memory: Memory, manifests: Sequence[B
 
 
 def _plan(engine: Engine, memory: Memory, observation: Observation, manifests: Sequence[Body], now: datetime) -> Pass:
-    before = {observed.root.id: observed for observed in memory.world.roots} if memory.world else {}
+    """The pass over an observation, with `took` still 0. Remembers the observed world, without the manifests."""
+    previous = {observed.root.id: observed for observed in memory.world.roots} if memory.world else {}
     memory.world = assemble(
         engine.blueprints,
         observation.roots,
@@ -102,21 +105,21 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, manifests: S
         unserved=observation.unserved,
         failed_calls=memory.failed_calls.known,
     )
-    unchanged = frozenset(each.root.id for each in memory.world.roots if _is_unchanged(each, before.get(each.root.id)))
+    unchanged = frozenset(observed.root.id for observed in memory.world.roots if _is_unchanged(observed, previous.get(observed.root.id)))
     memory.foreign.forget_listed(memory.world)
-    world = propose(memory.world, manifests, engine.scope.references)
-    for root, objects in memory.foreign.known.items():
-        world = with_foreign(world, engine.blueprints, root, objects)
-    return Pass(now, 0.0, world, plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, engine.limits), unchanged)
+    proposed = propose(memory.world, manifests, engine.scope.references)
+    world = with_foreign(proposed, engine.blueprints, memory.foreign.known)
+    planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, engine.limits)
+    return Pass(now, 0.0, world, planned, unchanged)
 
 
-def _is_unchanged(observed: Observed, before: Observed | None) -> bool:
+def _is_unchanged(observed: Observed, previous: Observed | None) -> bool:
     """Whether the root and all its objects are the same Python objects as before: `assemble` keeps those that did not change."""
     return (
-        before is not None
-        and observed.root is before.root
-        and observed.slices.keys() == before.slices.keys()
-        and all(part is before.slices[key] for key, part in observed.slices.items())
+        previous is not None
+        and observed.root is previous.root
+        and observed.slices.keys() == previous.slices.keys()
+        and all(slice is previous.slices[key] for key, slice in observed.slices.items())
     )
 
 
@@ -162,12 +165,14 @@ def _is_final(plan: Plan, current: Pass) -> bool:
 
 
 def _without(plan: Plan, excluded: Callable[[Operation], bool]) -> Plan:
-    """The plan without the excluded operations and all that come after them."""
+    """The plan without the excluded operations and without all operations that come after them."""
     left_out: set[str] = set()
     for operation in plan.operations:  # Sorted: each operation follows those named in its `after`.
         if not left_out.isdisjoint(operation.after) or excluded(operation):
             left_out.add(operation.key)
-    return replace(plan, operations=tuple(each for each in plan.operations if each.key not in left_out)) if left_out else plan
+    return (
+        replace(plan, operations=tuple(operation for operation in plan.operations if operation.key not in left_out)) if left_out else plan
+    )
 
 
 async def execute(
@@ -190,7 +195,9 @@ async def execute(
     memory.foreign.note(chosen, results)
     if not current.planned.objections:
         incomplete = {
-            each.kind.name for each in engine.blueprints if incomplete_kinds(each, current.world.incomplete, engine.configuration)
+            blueprint.kind.name
+            for blueprint in engine.blueprints
+            if incomplete_kinds(blueprint, current.world.incomplete, engine.configuration)
         }
         memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete)
     warnings = new_warnings(current.world, current.planned.plans, memory)

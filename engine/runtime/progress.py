@@ -32,16 +32,16 @@ class NoProgress:
     """A `Progress` that shows nothing."""
 
     def waiting_for_lease(self, holder: str) -> None:
-        """Nothing."""
+        """Show nothing."""
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
-        """Nothing."""
+        """Show nothing."""
 
     def applied(self, result: Result) -> None:
-        """Nothing."""
+        """Show nothing."""
 
     def idle(self, plans: Sequence[Plan], seconds: float) -> None:
-        """Nothing."""
+        """Show nothing."""
 
 
 class LoggedProgress:

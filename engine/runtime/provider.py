@@ -1,4 +1,4 @@
-"""Provider: the cluster as the engine's shell uses it; implemented over an API server, a snapshot file or the sandbox."""
+"""Provider: the cluster as passes use it; implemented over an API server, a snapshot file or the sandbox."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,7 +12,7 @@ from engine.observed import Live
 from engine.operation import Operation
 
 TRANSIENT = (Unreachable, ServerFault, Throttled)
-"""Errors of a server that may not occur at the next attempt."""
+"""Errors after which the same request may succeed later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +80,5 @@ class WatchingProvider(Protocol):
         ...
 
     async def changed(self) -> None:
-        """Return when something has changed since the last `observe`."""
+        """Wait until something has changed since the last `observe`; return at once if it has already."""
         ...

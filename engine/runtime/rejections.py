@@ -12,13 +12,14 @@ from engine.verb import Verb
 FINAL = (Forbidden, Invalid, NotFound)
 """Errors that the same request would get again."""
 
-MAX_UNDONE = 5
-"""How often in a row the same change is made, and found reverted, before it is suspended."""
+MAX_REVERTED = 5
+"""How often in a row the same change is made, because somebody reverts it, before it is suspended."""
 
 SOON = 60.0
-"""Seconds within which a change must be reverted to count. Over days, users may well revert the same change again and again."""
+"""Seconds within which the same change must be made again to count. Over days, users may well revert it again and again."""
 
 CHANGES = frozenset({Verb.PATCH, Verb.STATUS})
+"""Verbs whose operations somebody can revert: they change fields of an object that stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,13 @@ class _Answer:
     """How often in a row the same change has been made; 0: the operation was rejected."""
     suspended_until: float = -math.inf
 
+    def is_relevant(self, at: float) -> bool:
+        """Whether it still suspends the operation or counts when the same change is made again."""
+        return at < self.suspended_until or at - self.at < SOON
+
 
 class Rejections:
-    """Suspended operations by key, each for `patience` seconds (default: for ever)."""
+    """The last answer to each operation: what was rejected or reverted is suspended for `patience` seconds (default: for ever)."""
 
     def __init__(self, patience: float = math.inf) -> None:
         self._patience = patience
@@ -42,24 +47,26 @@ class Rejections:
     def note(self, results: Sequence[Result], at: float) -> list[Result]:
         """Record the results of a pass; `at` is a time of a monotonic clock.
 
-        Returns, with the outcome FAILED, the changes that were made `MAX_UNDONE` times in a row because they do not last.
+        Returns, with the outcome FAILED, the changes that were made `MAX_REVERTED` times in a row because they do not last.
         """
         reverted: list[Result] = []
         for result in results:
             operation = result.operation
             if is_rejection(result):
                 self._answers[operation.key] = _Answer(operation, at, suspended_until=at + self._patience)
-            elif result.outcome is Outcome.DONE and operation.verb in CHANGES and self._is_made_too_often(operation, at):
-                error = EngineError(f"done {MAX_UNDONE} times and undone each time: by the server's defaults, or by another writer")
+            elif result.outcome is Outcome.DONE and operation.verb in CHANGES and self._count(operation, at) >= MAX_REVERTED:
+                error = EngineError(f"made {MAX_REVERTED} times and reverted each time, by the server's defaults or by another writer")
                 reverted.append(replace(result, outcome=Outcome.FAILED, error=error))
+        self._answers = {key: answer for key, answer in self._answers.items() if answer.is_relevant(at)}
         return reverted
 
-    def _is_made_too_often(self, operation: Operation, at: float) -> bool:
-        before = self._answers.get(operation.key)
-        again = before is not None and before.operation.body == operation.body and at - before.at < SOON
-        times = before.times + 1 if before and again else 1
-        self._answers[operation.key] = _Answer(operation, at, times, at + self._patience if times >= MAX_UNDONE else -math.inf)
-        return times >= MAX_UNDONE
+    def _count(self, operation: Operation, at: float) -> int:
+        """Record that a change was made. Returns how often in a row it has been made; `MAX_REVERTED` times suspend it."""
+        previous = self._answers.get(operation.key)
+        is_same = previous is not None and previous.operation.body == operation.body and at - previous.at < SOON
+        times = previous.times + 1 if previous is not None and is_same else 1
+        self._answers[operation.key] = _Answer(operation, at, times, at + self._patience if times >= MAX_REVERTED else -math.inf)
+        return times
 
     def suspends(self, operation: Operation, at: float) -> bool:
         """Whether the operation is not to be sent at the time `at` (monotonic).

@@ -171,6 +171,7 @@ async def sync(
 
 
 def _leading(lease: Lease | None, progress: Progress) -> AbstractAsyncContextManager[Leadership | None]:
+    """Hold the lease while the block runs; without a lease just run it."""
     if lease is None:
         return nullcontext()
     return held(lease, patience=lease.durations.lease, on_wait=progress.waiting_for_lease)
@@ -219,6 +220,7 @@ class _Session:
             await clock.sleep(seconds)
 
     def _record(self, result: Result) -> None:
+        """Keep the result and report it."""
         self.results.append(result)
         self.progress.applied(result)
 
@@ -271,12 +273,12 @@ def _may_settle(plan: Plan, observed: Observed) -> bool:
 
 
 def _is_name_conflict(wait: Wait, observed: Observed) -> bool:
-    """Whether it is deferred because of a foreign object that is not being deleted."""
+    """Whether the object is deferred because a foreign object has its name and is not being deleted."""
     foreign = observed.foreign.get(wait.id)
     return foreign is not None and foreign.deleting_since is None
 
 
 def _ends_by_itself(wait: Wait, observed: Observed) -> bool:
-    """Whether it is deferred until a known time, or until an object of that name has been deleted."""
+    """Whether the object is deferred until a known time, or until an object of its name has been deleted."""
     existing = observed.find(wait.id) or observed.foreign.get(wait.id) or observed.references.objects.get(wait.id)
     return wait.until is not None or (existing is not None and existing.deleting_since is not None)

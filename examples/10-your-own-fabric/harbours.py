@@ -8,7 +8,8 @@ from engine.observed import Live
 from engine.paths import get
 from engine.quantity import is_zero
 from engine.resource import Body
-from resources.admission.annotations import CLIQUES, cliques_of, immutable_on_cliques, mapping, mappings, misplaced
+from resources.admission.annotations import immutable_on_cliques, misplaced
+from resources.base.fields import CLIQUES, cliques_of, mapping, mappings
 from resources.ports.fabric import INDEX, DomainRequest, Fabric
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue

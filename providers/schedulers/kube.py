@@ -1,4 +1,4 @@
-"""Kube: the default scheduler of Kubernetes. It has no gang scheduling: gates and start order alone keep a gang together."""
+"""Kube: the default scheduler of Kubernetes. It does not schedule gangs: only scheduling gates and the start order keep a gang together."""
 
 from typing import Any
 

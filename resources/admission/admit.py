@@ -35,8 +35,8 @@ def admit(
 ) -> Decision:
     """The decision on a request. Never raises, whatever the object is.
 
-    All issues are reported together, with these exceptions: if the object is not JSON or not of the shape of its kind, only that is
-    reported; an update is compared with the stored object only if it has no issue of its own; and topology rules stop at the first
+    All issues are reported together, with these exceptions: if the object is not JSON or does not have the shape of its kind, only that
+    is reported; an update is compared with the stored object only if it has no issue of its own; and topology rules stop at the first
     rule that fails (`topology_rules`).
     """
     if request.subresource or request.act is Act.CONNECT:
@@ -48,7 +48,7 @@ def admit(
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class SetVersion:
     """One version of a PodCliqueSet with its defaults, as JSON and as its model."""
 
     body: Body
@@ -60,11 +60,11 @@ class Version:
         return self.model.spec.template
 
 
-def _set(request: Request, configuration: Configuration, references: References) -> Decision:
+def _decide_set(request: Request, configuration: Configuration, references: References) -> Decision:
     """The decision on a PodCliqueSet. While it is being deleted every change is admitted, so that its finalizers can be removed."""
     if request.act is Act.DELETE or _is_terminating(request.old):
         return Decision(body=request.body)
-    if malformed := _malformed(PODCLIQUESET, request.body):
+    if malformed := _shape_issues(PODCLIQUESET, request.body):
         return Decision(malformed, body=request.body)
     old = _stored(request.old) if request.act is Act.UPDATE else None
     body = defaulted(cast(Body, request.body), old.body if old else None)
@@ -73,56 +73,58 @@ def _set(request: Request, configuration: Configuration, references: References)
     unknown_in_pods = (pod_spec_rules.warning(issue) for issue in findings if issue.type is ErrorType.UNKNOWN)
     unknown = (*_unknown_fields(PODCLIQUESET, request.body), *unknown_in_pods)
     try:
-        new = Version(body, parse_set(body))
+        new = SetVersion(body, parse_set(body))
     except Rejected as rejected:
         return Decision((*without_repeats(rejected.issues, pod_issues), *pod_issues), unknown, body=request.body)
     if request.act is Act.CREATE:
         new = replace(new, body=reduce(lambda body, fabric: fabric.with_defaults(body), configuration.fabrics, new.body))
-        issues = (*pod_issues, *_creation(new, configuration, references))
-        advice = topology_rules.warnings(new.template, references, enabled=configuration.topology)
+        issues = (*pod_issues, *_creation_issues(new, configuration, references))
+        from_topology = topology_rules.warnings(new.template, references, enabled=configuration.topology)
     else:
-        issues = (*pod_issues, *_update(old, new, configuration, references))
-        advice = update_rules.warnings(old.template if old else new.template, new.template, references, topology=configuration.topology)
+        issues = (*pod_issues, *_update_issues(old, new, configuration, references))
+        from_topology = update_rules.warnings(
+            old.template if old else new.template, new.template, references, topology=configuration.topology
+        )
     if old and not issues:
         issues = tuple(update_rules.issues(old.template, new.template, references, topology=configuration.topology))
-    warnings = (*unknown, *create_rules.warnings(new.template), *advice, *_plug_in_warnings(new, configuration, references))
+    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *_plug_in_warnings(new, configuration, references))
     return Decision(issues, warnings, body=new.body)
 
 
-def _stored(old: Any) -> Version | None:
+def _stored(old: Any) -> SetVersion | None:
     """The stored version that an update is compared with; None if it is not a valid PodCliqueSet."""
     if not isinstance(old, Mapping) or any(json_rules.issues(old)):
         return None
     body = defaulted(old)
     try:
-        return Version(body, parse_set(body))
+        return SetVersion(body, parse_set(body))
     except Rejected:
         return None
 
 
-def _creation(new: Version, configuration: Configuration, references: References) -> Iterator[Issue]:
+def _creation_issues(new: SetVersion, configuration: Configuration, references: References) -> Iterator[Issue]:
     """The issues of a new set."""
     yield from topology_rules.issues(new.template, references, enabled=configuration.topology)
     yield from create_rules.issues(new.model, configuration)
     yield from create_rules.new_set_issues(new.template)
     for fabric in configuration.fabrics:
         yield from fabric.creation_issues(new.body)
-    for scheduler in _validating(new, configuration):
+    for scheduler in _validating_schedulers(new, configuration):
         yield from scheduler.issues(new.body, references)
 
 
-def _update(old: Version | None, new: Version, configuration: Configuration, references: References) -> Iterator[Issue]:
+def _update_issues(old: SetVersion | None, new: SetVersion, configuration: Configuration, references: References) -> Iterator[Issue]:
     """The issues of a new version by itself, and the changes that fabrics forbid."""
     yield from create_rules.issues(new.model, configuration)
     if old is not None:
         for fabric in configuration.fabrics:
             yield from fabric.update_issues(old.body, new.body)
-    for scheduler in _validating(new, configuration):
+    for scheduler in _validating_schedulers(new, configuration):
         yield from scheduler.issues(new.body, references)
 
 
-def _malformed(kind: Kind, body: Any) -> tuple[Issue, ...]:
-    """Why an object cannot be read as one of that kind: it is not JSON, or says that it is of another kind."""
+def _shape_issues(kind: Kind, body: Any) -> tuple[Issue, ...]:
+    """The issues because of which no other rule applies: the object is not JSON, or its `apiVersion` and `kind` are not those of `kind`."""
     return tuple(json_rules.issues(body)) or tuple(kind_issues(kind, body))
 
 
@@ -130,18 +132,18 @@ def _is_terminating(old: Any) -> bool:
     return isinstance(old, Mapping) and bool(get(old, ("metadata", "deletionTimestamp")))
 
 
-def _validating(new: Version, configuration: Configuration) -> Iterator[ValidatingScheduler]:
-    """The scheduler back end of the set, if it has admission rules."""
+def _validating_schedulers(new: SetVersion, configuration: Configuration) -> Iterator[ValidatingScheduler]:
+    """The scheduler back end of the set if it has admission rules, else nothing. The first clique names it: all must name the same."""
     name = next((clique.spec.pod_spec.get("schedulerName") or "" for clique in new.template.cliques), "")
     scheduler: object = configuration.schedulers.get(name or configuration.default_scheduler)
     if isinstance(scheduler, ValidatingScheduler):
         yield scheduler
 
 
-def _plug_in_warnings(new: Version, configuration: Configuration, references: References) -> Iterator[str]:
+def _plug_in_warnings(new: SetVersion, configuration: Configuration, references: References) -> Iterator[str]:
     for fabric in configuration.fabrics:
         yield from fabric.warnings(new.body)
-    for scheduler in _validating(new, configuration):
+    for scheduler in _validating_schedulers(new, configuration):
         yield from scheduler.warnings(new.body, references)
 
 
@@ -150,11 +152,11 @@ def _unknown_fields(kind: Kind, body: Any) -> tuple[str, ...]:
     return tuple(f'unknown field "{issue.field}"' for issue in faults(kind, body) if issue.type is ErrorType.UNKNOWN)
 
 
-def _binding(request: Request, configuration: Configuration, _: References) -> Decision:
+def _decide_binding(request: Request, configuration: Configuration, _: References) -> Decision:
     """The decision on a ClusterTopologyBinding."""
     if request.act is Act.DELETE or _is_terminating(request.old):
         return Decision(body=request.body)
-    if malformed := _malformed(TOPOLOGY_BINDING, request.body):
+    if malformed := _shape_issues(TOPOLOGY_BINDING, request.body):
         return Decision(malformed, body=request.body)
     unknown = _unknown_fields(TOPOLOGY_BINDING, request.body)
     try:
@@ -165,7 +167,7 @@ def _binding(request: Request, configuration: Configuration, _: References) -> D
 
 
 BY_KIND: Final[Mapping[tuple[str, str], Decide]] = {
-    (PODCLIQUESET.group, PODCLIQUESET.name): _set,
-    (TOPOLOGY_BINDING.group, TOPOLOGY_BINDING.name): _binding,
+    (PODCLIQUESET.group, PODCLIQUESET.name): _decide_set,
+    (TOPOLOGY_BINDING.group, TOPOLOGY_BINDING.name): _decide_binding,
 }
 """The decision function by group and kind. Any other kind may be a managed object: `managed_rules` decides."""

@@ -18,12 +18,12 @@ from resources.ports.references import known_references
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdmittedSet:
-    """A set and the problems with it."""
+    """The desired set, and the problems because of which nothing can be computed for it."""
 
     body: Body
     """The set with its defaults; not necessarily valid if there are problems."""
     fingerprint: bytes
-    """Changes with every edit of the template, but not with the status or the number of replicas. Empty if there are problems."""
+    """Changes with edits of the template, update strategy, labels and annotations, but not of replicas. Empty if there are problems."""
     is_new: bool
     """Whether the engine has not managed the set before: only then all admission rules and the fabrics' defaults apply (R20, R21)."""
     problems: tuple[str, ...]
@@ -31,7 +31,7 @@ class AdmittedSet:
 
 
 def admitted_set(observed: Observed, configuration: Configuration, listed: tuple[str, ...], memo: Memo) -> AdmittedSet:
-    """The desired set. `listed` are the kinds of references that are listed.
+    """The desired set. `listed` are the kinds of the references that the observation lists.
 
     A new set must pass all admission rules, because there may be no webhook that has applied them.
     """
@@ -41,6 +41,7 @@ def admitted_set(observed: Observed, configuration: Configuration, listed: tuple
 
 
 def _is_new(observed: Observed) -> bool:
+    """Whether the set is only proposed, or has neither the engine's finalizer nor a status yet."""
     root = observed.root
     if not root.uid:
         return True
@@ -64,6 +65,7 @@ def _known(observed: Observed, configuration: Configuration) -> AdmittedSet:
 
 
 def _desired_body(observed: Observed) -> Body:
+    """The stored set; if there is a proposal, the proposal with its metadata laid on that of the stored set."""
     body = observed.root.body
     if observed.proposal is None:
         return body

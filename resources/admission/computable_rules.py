@@ -8,16 +8,15 @@ from typing import Any, Final, cast
 
 from engine.resource import Body
 from resources.admission import dependency_rules, json_rules, sharing_rules
+from resources.base.fields import CLIQUES, GROUPS
 from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
 from resources.schema.issues import ErrorType, Issue, Path, Rejected, duplicates
 from resources.schema.parse import parse
 from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, Template
 
-CLIQUES: Final[Path] = ("spec", "template", "cliques")
-GROUPS: Final[Path] = ("spec", "template", "podCliqueScalingGroups")
 POSITIVE: Final = "must be greater than 0"
-TOO_FEW: Final = "minAvailable must not be greater than replicas"
+MINIMUM_TOO_LARGE: Final = "minAvailable must not be greater than replicas"
 
 
 def problems(spec: Mapping[str, Any], configuration: Configuration) -> tuple[str, ...]:
@@ -56,15 +55,15 @@ def _clique(path: Path, clique: CliqueTemplate) -> Iterator[Issue]:
     if not clique.spec.pod_spec["containers"]:
         yield Issue((*path, "spec", "podSpec", "containers"), ErrorType.REQUIRED, "at least one container must be defined")
     minimum = clique.spec.replicas if clique.spec.min_available is None else clique.spec.min_available
-    yield from _numbers((*path, "spec"), clique.spec.replicas, minimum)
+    yield from _replica_issues((*path, "spec"), clique.spec.replicas, minimum)
 
 
-def _numbers(path: Path, replicas: int, minimum: int) -> Iterator[Issue]:
+def _replica_issues(path: Path, replicas: int, minimum: int) -> Iterator[Issue]:
     for field, number in (("replicas", replicas), ("minAvailable", minimum)):
         if number <= 0:
             yield Issue((*path, field), ErrorType.INVALID, POSITIVE, number)
     if minimum > replicas:
-        yield Issue((*path, "minAvailable"), ErrorType.INVALID, TOO_FEW, minimum)
+        yield Issue((*path, "minAvailable"), ErrorType.INVALID, MINIMUM_TOO_LARGE, minimum)
 
 
 def _groups(template: Template) -> Iterator[Issue]:
@@ -76,7 +75,7 @@ def _groups(template: Template) -> Iterator[Issue]:
             yield Issue((*path, "cliqueNames"), ErrorType.REQUIRED, "at least one PodClique must be named")
         if unknown := [name for name in dict.fromkeys(group.clique_names) if name not in known]:
             yield Issue((*path, "cliqueNames"), ErrorType.INVALID, "unidentified PodClique names found", ",".join(unknown))
-        yield from _numbers(path, group.replicas, group.min_available)
+        yield from _replica_issues(path, group.replicas, group.min_available)
     yield from duplicates(((*GROUPS, number, "name"), group.name) for number, group in enumerate(groups))
     yield from duplicates(members(groups))
 
@@ -91,7 +90,7 @@ def members(groups: Sequence[ScalingGroupConfig]) -> Iterator[tuple[Path, str]]:
 def _schedulers(cliques: Sequence[CliqueTemplate], configuration: Configuration) -> Iterator[Issue]:
     """All pods of a set must have the same scheduler, which must be enabled."""
     named = [((*CLIQUES, number, "spec", "podSpec", "schedulerName"), _scheduler(clique)) for number, clique in enumerate(cliques)]
-    # The first path of each scheduler. The issue is reported at the second of these paths, where the schedulers begin to differ.
+    # Scheduler -> the first clique that names it. Different schedulers are reported at the first clique that differs from those before it.
     first_paths = {name or configuration.default_scheduler: path for path, name in reversed(named)}
     if len(first_paths) > 1:
         message = "the schedulerName for all pods have to be the same"
@@ -105,4 +104,5 @@ def _schedulers(cliques: Sequence[CliqueTemplate], configuration: Configuration)
 
 
 def _scheduler(clique: CliqueTemplate) -> str:
+    """The scheduler that a clique names; empty for the default."""
     return clique.spec.pod_spec.get("schedulerName") or ""

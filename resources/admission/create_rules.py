@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from engine.duration import nanoseconds
 from resources.admission import computable_rules, metadata_rules
-from resources.admission.computable_rules import CLIQUES, GROUPS
+from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.ports.configuration import Configuration
 from resources.schema.autoscaling import AutoScaling
 from resources.schema.formats import subdomain_faults, variable_faults
@@ -14,7 +14,6 @@ from resources.schema.meta import ObjectMeta
 from resources.schema.podcliqueset import CREATE_RULES, CliqueTemplate, PodCliqueSet, ScalingGroupConfig, Template
 from resources.schema.topology import TopologyConstraint
 
-TEMPLATE: Final[Path] = ("spec", "template")
 NAME: Final[Path] = ("metadata", "name")
 MAX_COMBINED_NAME: Final = 45
 """The largest total length of the names that a pod name is composed of."""
@@ -40,7 +39,7 @@ def issues(body: PodCliqueSet, configuration: Configuration) -> Iterator[Issue]:
 
 
 def new_set_issues(template: Template) -> Iterator[Issue]:
-    """What a new set must not have; a set that was admitted with it may keep it."""
+    """The issues of a new set alone: deprecated and forbidden fields, which a set that was admitted with them may keep."""
     yield from _pack_domain(TEMPLATE, template.topology_constraint)
     for number, clique in enumerate(template.cliques):
         yield from _pack_domain((*CLIQUES, number), clique.topology_constraint)
@@ -82,7 +81,7 @@ def _clique_scaling(path: Path, clique: CliqueTemplate, scaling: AutoScaling) ->
 
 
 def _pod_spec(path: Path, spec: dict[str, Any]) -> Iterator[Issue]:
-    """The issues of a pod spec that its types do not show."""
+    """The issues of a pod spec besides wrong types: those of its environment variables."""
     for field in ("containers", "initContainers"):
         for number, container in enumerate(spec.get(field) or ()):
             yield from _environment((*path, field, number, "env"), container.get("env") or ())
@@ -105,7 +104,7 @@ def _group(path: Path, group: ScalingGroupConfig) -> Iterator[Issue]:
 
 
 def _group_scaling(path: Path, group: ScalingGroupConfig, scaling: AutoScaling) -> Iterator[Issue]:
-    """Q23: maxReplicas is validated as well as minReplicas."""
+    """The issues of a scaling group's autoscaler. Unlike Grove, maxReplicas is validated as well as minReplicas (Q23)."""
     least, most = _min_replicas(scaling, group.replicas), scaling.max_replicas
     if least < group.min_available:
         message = "scaleConfig.minReplicas must be greater than or equal to minAvailable"
@@ -154,6 +153,6 @@ def _too_long(length: int, candidates: str, names: dict[Path, str]) -> Iterator[
 
 
 def _pack_domain(holder: Path, constraint: TopologyConstraint | None) -> Iterator[Issue]:
-    """The CRD's rule on creation, reported at the exact field."""
+    """The CRD's rule against packDomain in new sets, reported at the exact field."""
     if constraint is not None and constraint.pack_domain is not None:
         yield Issue((*holder, "topologyConstraint", "packDomain"), ErrorType.FORBIDDEN, CREATE_RULES[0].message)

@@ -12,18 +12,19 @@ from typing import Any, Final
 from engine import duration
 from engine.paths import get
 from engine.resource import Body
+from resources.base.fields import CLIQUES
 from resources.schema.crds import schema
 from resources.schema.podcliqueset import TERMINATION_DELAY, PodCliqueSet
 
 GRACE_PERIOD: Final = 30
-"""The default terminationGracePeriodSeconds of pods."""
+"""The default terminationGracePeriodSeconds of pods, in seconds."""
 
-CLIQUES: Final = ("spec", "template", "cliques")
 KEPT: Final = ("minAvailable", "roleName")
-"""Immutable fields of a clique that an update may leave out."""
+"""Immutable fields of a clique that keep their value if an update leaves them out."""
 
 Schema = Mapping[str, Any]
 Fill = Callable[[Any], Any]
+"""A value -> the value with its defaults; the same object if it needs none."""
 
 
 def defaulted(body: Body, before: Body | None = None) -> Body:
@@ -33,13 +34,14 @@ def defaulted(body: Body, before: Body | None = None) -> Body:
     """
     if before is not None:
         body = _kept(body, before)
-    body = _each(body, {"spec": _spec()})
+    body = _each(body, {"spec": _fill_spec()})
     filled: Body = _each(body, {"metadata": _metadata, "spec": lambda spec: _each(spec, {"template": _template})})
     return filled
 
 
 @lru_cache(maxsize=1)
-def _spec() -> Fill:
+def _fill_spec() -> Fill:
+    """Fills in the defaults of the CRD's schema for `spec`. Cached, because building the schema is slow."""
     return _filling(schema(PodCliqueSet)["properties"]["spec"])
 
 
@@ -90,6 +92,7 @@ def _kept(body: Any, before: Any) -> Any:
 
 
 def _keeping(spec: Any, old: Any) -> Any:
+    """A clique's spec with the `KEPT` fields of the old spec that it leaves out."""
     if not isinstance(spec, Mapping) or not isinstance(old, Mapping):
         return spec
     return _with(spec, {key: old[key] for key in KEPT if spec.get(key) is None and old.get(key) is not None})
@@ -132,10 +135,10 @@ def _canonical(delay: Any) -> Any:
 
 
 def _clique_spec(spec: Any) -> Any:
-    """replicas is 1, minAvailable equals replicas, roleName is empty."""
+    """A clique's spec with its defaults: 1 replica, minAvailable equal to replicas, an empty roleName, and those of its parts."""
     if not isinstance(spec, Mapping):
         return spec
-    # 0 counts as absent; but `false`, which equals 0 in Python, is a mistake that validation reports.
+    # 0 counts as absent. `false` equals 0 in Python, but it is left alone, because validation reports it.
     if spec.get("replicas") in (None, 0) and spec.get("replicas") is not False:
         spec = _with(spec, {"replicas": 1})
     spec = _each(spec, {"podSpec": _pod_spec, "autoScalingConfig": _with_min_replicas(spec["replicas"])})
@@ -148,7 +151,7 @@ def _group(group: Any) -> Any:
 
 
 def _with_min_replicas(replicas: Any) -> Fill:
-    """The default of an autoscaler's minReplicas is `replicas`."""
+    """Fills in an autoscaler's minReplicas with `replicas`."""
     return lambda scaling: _with_defaults(scaling, {"minReplicas": replicas})
 
 
@@ -173,10 +176,11 @@ def _every(values: Any, fill: Fill) -> Any:
 
 
 def _with_defaults(value: Any, defaults: Mapping[str, Any]) -> Any:
-    """A map with defaults for entries that are absent, null or an empty string."""
+    """A map with defaults for entries that are absent or null, or empty strings whose default is a string."""
     if not isinstance(value, Mapping):
         return value
-    return _with(value, {key: default for key, default in defaults.items() if value.get(key) in (None, "")})
+    absent = {key: (None, "") if isinstance(default, str) else (None,) for key, default in defaults.items()}
+    return _with(value, {key: default for key, default in defaults.items() if value.get(key) in absent[key]})
 
 
 def _with(value: Any, changes: Mapping[str, Any]) -> Any:

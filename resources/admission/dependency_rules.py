@@ -1,13 +1,11 @@
 """Dependency rules: `startsAfter` must name existing cliques and must not be circular."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
+from resources.base.fields import CLIQUES
 from resources.model.template import EXPLICIT
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
 from resources.schema.podcliqueset import CliqueTemplate, Template
-
-CLIQUES: Final[Path] = ("spec", "template", "cliques")
 
 Dependencies = Mapping[str, Sequence[str]]
 """Clique -> the cliques that it starts after."""
@@ -50,7 +48,7 @@ def circles(dependencies: Dependencies) -> list[tuple[str, ...]]:
 
 
 class _Search:
-    """A depth-first search. `low` is the smallest index on the stack that a name is known to reach."""
+    """Tarjan's depth-first search: `index` numbers names in the order of their visit, `low` is the smallest index known to be reachable."""
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
@@ -80,13 +78,14 @@ class _Search:
                 yield from self._leave(name)
 
     def _enter(self, name: str) -> Iterator[str]:
+        """Put a name on the stack; returns an iterator over its dependencies."""
         self.index[name] = self.low[name] = len(self.index)
         self.stack.append(name)
         self.on_stack.add(name)
         return iter(self.dependencies[name])
 
     def _leave(self, name: str) -> Iterator[list[str]]:
-        """A name that reaches nothing below it on the stack forms a component with all names above it."""
+        """Take a component off the stack if `name` is its first member, and yield it if it has several members."""
         if self.low[name] != self.index[name]:
             return
         bottom = len(self.stack) - 1

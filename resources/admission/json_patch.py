@@ -49,7 +49,7 @@ def _list_operations(old: Sequence[Any], new: Sequence[Any], path: str) -> Itera
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two documents are the same JSON. Unlike in Python, `true` is not 1, and 1 is not 1.0."""
+    """Whether two documents are the same JSON. Unlike in Python, `true` is not 1; unlike for `engine.diff.same`, 1 is not 1.0."""
     if left is right:
         return True
     if isinstance(left, Mapping) and isinstance(right, Mapping):

@@ -15,7 +15,7 @@ Entry = tuple[Path, Any]
 
 
 def issues(value: Any, path: Path = ()) -> Iterator[Issue]:
-    """Where a value is not JSON, or is too deep or too large. What lies beyond a limit is not examined."""
+    """The issues of a value that is not JSON, nested too deeply or too large. Values beyond a limit are not examined."""
     count = 0
     levels: list[Iterator[Entry]] = [iter([(path, value)])]
     while levels:

@@ -31,7 +31,8 @@ PROTECTED: Final[Mapping[Kind, frozenset[Act]]] = {
 }
 """The protected operations of each kind. Anybody may delete a pod: it is created again."""
 
-_PROTECTED: Final = {(kind.group, kind.name): acts for kind, acts in PROTECTED.items()}
+_PROTECTED_BY_NAME: Final = {(kind.group, kind.name): acts for kind, acts in PROTECTED.items()}
+"""`PROTECTED` by group and kind name, because a request may be of another version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,16 @@ class Protection:
 
 
 def decide(request: Request, references: References, protection: Protection) -> Decision:
-    """The decision on a request for an object that may be managed: a protected operation is denied to other users."""
+    """The decision on a request for an object that may be managed: protected operations are denied to untrusted users.
+
+    It is allowed nevertheless if the parent PodCliqueSet is not named, does not exist or disables the protection.
+    """
     allowed = Decision(body=request.body)
-    if not protection.enabled or request.act not in _PROTECTED.get((request.id.group, request.id.kind), ()) or not _is_managed(request):
+    if (
+        not protection.enabled
+        or request.act not in _PROTECTED_BY_NAME.get((request.id.group, request.id.kind), ())
+        or not _is_managed(request)
+    ):
         return allowed
     key = f"{request.id.namespace}/{request.id.name}"
     name = _label(_current(request), labels.PART_OF)

@@ -1,4 +1,4 @@
-"""Metadata rules: an API server's rules for `metadata`, for previews without a server."""
+"""Metadata rules: an API server's rules for `metadata`, which a preview without a server must apply as well."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -12,8 +12,9 @@ METADATA: Final[Path] = ("metadata",)
 MAX_ANNOTATION_BYTES: Final = 256 * 1024
 """The largest total size of the annotations of an object."""
 GENERATED_BASE: Final = 58
-GENERATED: Final = 5
-"""The number of characters of `generateName` that are kept, and the number of characters that are added."""
+"""The largest number of characters of `generateName` that an API server keeps in a generated name."""
+GENERATED_SUFFIX: Final = 5
+"""The number of characters that an API server adds."""
 
 
 def issues(metadata: ObjectMeta, *, namespaced: bool) -> Iterator[Issue]:
@@ -28,21 +29,21 @@ def issues(metadata: ObjectMeta, *, namespaced: bool) -> Iterator[Issue]:
 
 
 def name_length(metadata: ObjectMeta) -> int:
-    """The length of the object's name, which may still have to be generated."""
-    return len(metadata.name) if metadata.name else min(len(metadata.generate_name or ""), GENERATED_BASE) + GENERATED
+    """The length of the object's name; if it is to be generated, the length of the generated name."""
+    return len(metadata.name) if metadata.name else min(len(metadata.generate_name or ""), GENERATED_BASE) + GENERATED_SUFFIX
 
 
 def labels(labels: Mapping[str, str], path: Path) -> Iterator[Issue]:
     """The issues of labels. An invalid key is reported at `path`, an invalid value at its key."""
     for key, value in labels.items():
-        yield from _invalid(path, key, qualified_faults(key))
-        yield from _invalid((*path, key), value, value_faults(value))
+        yield from _invalid_issues(path, key, qualified_faults(key))
+        yield from _invalid_issues((*path, key), value, value_faults(value))
 
 
 def annotations(annotations: Mapping[str, str], path: Path) -> Iterator[Issue]:
-    """The issues of annotations."""
+    """The issues of annotations: invalid keys, and too many bytes in total. They are reported at `path`."""
     for key in annotations:
-        yield from _invalid(path, key, qualified_faults(key.lower()))
+        yield from _invalid_issues(path, key, qualified_faults(key.lower()))
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > MAX_ANNOTATION_BYTES:
         yield Issue(path, ErrorType.TOO_LONG, f"may not be more than {MAX_ANNOTATION_BYTES} bytes")
 
@@ -50,9 +51,9 @@ def annotations(annotations: Mapping[str, str], path: Path) -> Iterator[Issue]:
 def _names(metadata: ObjectMeta) -> Iterator[Issue]:
     base = metadata.generate_name or ""
     if base:
-        yield from _invalid((*METADATA, "generateName"), base, subdomain_faults(base.rstrip("-.") or base))
+        yield from _invalid_issues((*METADATA, "generateName"), base, subdomain_faults(base.rstrip("-.") or base))
     if metadata.name:
-        yield from _invalid((*METADATA, "name"), metadata.name, subdomain_faults(metadata.name))
+        yield from _invalid_issues((*METADATA, "name"), metadata.name, subdomain_faults(metadata.name))
     elif not base:
         yield Issue((*METADATA, "name"), ErrorType.REQUIRED, "name or generateName is required")
 
@@ -62,12 +63,12 @@ def _namespace(namespace: str, *, namespaced: bool) -> Iterator[Issue]:
     if namespace and not namespaced:
         yield Issue(path, ErrorType.FORBIDDEN, "not allowed on this type")
     elif namespace:
-        yield from _invalid(path, namespace, label_faults(namespace))
+        yield from _invalid_issues(path, namespace, label_faults(namespace))
 
 
 def _finalizers(finalizers: Sequence[str]) -> Iterator[Issue]:
     for number, finalizer in enumerate(finalizers):
-        yield from _invalid((*METADATA, "finalizers", number), finalizer, qualified_faults(finalizer))
+        yield from _invalid_issues((*METADATA, "finalizers", number), finalizer, qualified_faults(finalizer))
 
 
 def _is_time(value: str | None) -> bool:
@@ -77,5 +78,5 @@ def _is_time(value: str | None) -> bool:
         return False
 
 
-def _invalid(path: Path, value: str, faults: Sequence[str]) -> Iterator[Issue]:
+def _invalid_issues(path: Path, value: str, faults: Sequence[str]) -> Iterator[Issue]:
     return (Issue(path, ErrorType.INVALID, fault, value) for fault in faults)

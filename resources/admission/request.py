@@ -30,6 +30,7 @@ class Request:
     user: str = ""
     """The name of the authenticated user; empty if it is not known."""
     subresource: str = ""
+    """The subresource that is changed, e.g. `status`; empty for the object itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,9 @@ class Decision:
     issues: tuple[Issue, ...] = ()
     """Everything that is wrong with the object; any issue denies the request."""
     warnings: tuple[str, ...] = ()
+    """Messages for the user that do not deny the request."""
     denial: str = ""
-    """Why the user is not allowed to do this at all; empty if allowed."""
+    """Why the user must not change the object, whatever it contains; empty if there is no such reason."""
     body: Body | None = None
     """The object to store: `request.body` itself if nothing is changed."""
 

@@ -24,9 +24,11 @@ KIND: Final = "AdmissionReview"
 MAX_BYTES: Final = 8 << 20
 """The largest size of a review: it has the object twice, and an API server takes objects of at most 3 MiB."""
 MAX_DEPTH: Final = 100
+"""The largest number of nested lists and objects in a review."""
 MAX_CAUSES: Final = 1000
-"""The largest number of causes in one answer; the rest is counted."""
+"""The largest number of causes in one answer; further ones are only counted."""
 MAX_NAME: Final = 253
+"""The largest number of characters of an object's name in a message."""
 
 CAUSES: Final[Mapping[ErrorType, str]] = {
     ErrorType.UNKNOWN: "FieldValueInvalid",
@@ -48,7 +50,7 @@ Decide = Callable[[Request], Decision]
 
 
 class MalformedReview(InputError):
-    """A document that is not a valid AdmissionReview. `uid` is empty if the document has none: then there is no one to answer."""
+    """A document that is not a valid AdmissionReview. `uid` is empty if the document has none: then it cannot be answered."""
 
     def __init__(self, message: str, uid: str = "") -> None:
         super().__init__(message)
@@ -56,7 +58,10 @@ class MalformedReview(InputError):
 
 
 def answered(document: Any, decide: Decide) -> dict[str, Any]:
-    """The AdmissionReview that answers a document; a malformed one is answered with an error. Raises `MalformedReview` if it has no uid."""
+    """The AdmissionReview that answers a document: with the decision, or with an error if the document is malformed.
+
+    Raises `MalformedReview` if the document has no uid.
+    """
     uid = uid_of(document)
     try:
         request = request_of(document)
@@ -174,7 +179,7 @@ def refusal(id: ResourceId, decision: Decision) -> dict[str, Any]:
 
 
 def aggregate(issues: Iterable[Issue]) -> str:
-    """All issues in one line without repeats; several are in brackets, as in an API server's message."""
+    """The texts of all issues, each once, separated by commas; several are in brackets, as in an API server's message."""
     texts = list(dict.fromkeys(map(str, issues)))
     more = [f"and {len(texts) - MAX_CAUSES} more"] if len(texts) > MAX_CAUSES else []
     return texts[0] if len(texts) == 1 else f"[{', '.join([*texts[:MAX_CAUSES], *more])}]"

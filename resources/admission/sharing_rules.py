@@ -4,17 +4,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import Final
 
 from engine.paths import get
+from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
 from resources.schema.podcliqueset import Template
 from resources.schema.sharing import CliqueFilter, Filter, GroupResourceSharing, ResourceClaimTemplate, ResourceSharing, SetResourceSharing
 
-TEMPLATE: Final[Path] = ("spec", "template")
 BY_CLIQUE: Final = "childCliqueNames"
 BY_GROUP: Final = "childScalingGroupNames"
 
 Filtered = SetResourceSharing | GroupResourceSharing
-Known = Mapping[str, Collection[str]]
-"""The fields of a filter, each with the names that it may have."""
+KnownNames = Mapping[str, Collection[str]]
+"""Field of a filter -> the names that it may contain."""
 
 
 def issues(template: Template) -> Iterator[Issue]:
@@ -26,11 +26,11 @@ def issues(template: Template) -> Iterator[Issue]:
     yield from _shares(template.resource_sharing, own, TEMPLATE)
     yield from _filters(template.resource_sharing, TEMPLATE, {BY_CLIQUE: cliques, BY_GROUP: groups})
     for number, group in enumerate(template.pod_clique_scaling_groups):
-        path = (*TEMPLATE, "podCliqueScalingGroups", number)
+        path = (*GROUPS, number)
         yield from _shares(group.resource_sharing, own, path)
         yield from _filters(group.resource_sharing, path, {BY_CLIQUE: frozenset(group.clique_names)})
     for number, clique in enumerate(template.cliques):
-        yield from _shares(clique.resource_sharing, own, (*TEMPLATE, "cliques", number))
+        yield from _shares(clique.resource_sharing, own, (*CLIQUES, number))
 
 
 def _templates(templates: Sequence[ResourceClaimTemplate], path: Path) -> Iterator[Issue]:
@@ -55,7 +55,7 @@ def _shares(entries: Sequence[ResourceSharing], own: Set[str], holder: Path) -> 
     yield from duplicates(((*path, number, "name"), entry.name) for number, entry in enumerate(entries) if entry.name)
 
 
-def _filters(entries: Sequence[Filtered], holder: Path, known: Known) -> Iterator[Issue]:
+def _filters(entries: Sequence[Filtered], holder: Path, known: KnownNames) -> Iterator[Issue]:
     """A filter must name at least one clique or group, and only existing ones."""
     for number, entry in enumerate(entries):
         path = (*holder, "resourceSharing", number, "filter")
@@ -69,5 +69,6 @@ def _filters(entries: Sequence[Filtered], holder: Path, known: Known) -> Iterato
 
 
 def _named(filter: CliqueFilter) -> Mapping[str, Sequence[str]]:
+    """Field of a filter -> the names that it contains."""
     by_clique = {BY_CLIQUE: filter.child_clique_names}
     return by_clique | {BY_GROUP: filter.child_scaling_group_names} if isinstance(filter, Filter) else by_clique

@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from engine.paths import get
+from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.base.kinds import TOPOLOGY_BINDING
 from resources.ports.references import References
 from resources.schema.issues import ErrorType, Issue, Path, spelled
 from resources.schema.podcliqueset import Template
 from resources.schema.topology import TopologyConstraint
 
-TEMPLATE: Final[Path] = ("spec", "template")
 SET, GROUP, CLIQUE = "PodCliqueSet", "PodCliqueScalingGroup", "PodClique"
 
-Levels = Mapping[str, int]
-"""The domains of a binding with their position: 0 is the broadest."""
+Positions = Mapping[str, int]
+"""Topology domain -> its position among the levels of the binding: 0 is the broadest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,12 @@ class Holder:
 
     @property
     def topology(self) -> str:
-        """The binding that the constraint names; empty if none."""
+        """The name of the binding that the constraint names; empty if none."""
         return (self.constraint.topology_name if self.constraint else None) or ""
 
     @property
     def sides(self) -> Mapping[str, tuple[Path, str]]:
-        """`required` and `preferred`, each with its path and its domain; a side without a domain is left out."""
+        """`required` and `preferred`, each with the path and the value of its domain; a side without a domain is left out."""
         pack = self.constraint.pack if self.constraint else None
         deprecated = self.constraint.pack_domain if self.constraint else None
         sides = {
@@ -65,11 +64,11 @@ def holders(template: Template) -> Iterator[Holder]:
     yield Holder((*TEMPLATE, "topologyConstraint"), SET, "", template.topology_constraint)
     groups: dict[str, list[str]] = {}
     for number, group in enumerate(template.pod_clique_scaling_groups):
-        yield Holder((*TEMPLATE, "podCliqueScalingGroups", number, "topologyConstraint"), GROUP, group.name, group.topology_constraint)
+        yield Holder((*GROUPS, number, "topologyConstraint"), GROUP, group.name, group.topology_constraint)
         for name in dict.fromkeys(group.clique_names):
             groups.setdefault(name, []).append(group.name)
     for number, clique in enumerate(template.cliques):
-        path = (*TEMPLATE, "cliques", number, "topologyConstraint")
+        path = (*CLIQUES, number, "topologyConstraint")
         yield Holder(path, CLIQUE, clique.name, clique.topology_constraint, tuple(groups.get(clique.name, ())))
 
 
@@ -78,16 +77,16 @@ def issues(template: Template, references: References, *, enabled: bool) -> Iter
     constrained = _constrained(template)
     if not enabled:
         message = "topology constraints are not allowed when Topology Aware Scheduling is disabled"
-        yield from (Issue(holder.path, ErrorType.INVALID, message, _domains(holder)) for holder in constrained)
+        yield from (Issue(holder.path, ErrorType.INVALID, message, _listed_domains(holder)) for holder in constrained)
         return
-    name_issues = tuple(_names(constrained))
+    name_issues = tuple(_name_issues(constrained))
     yield from name_issues
     naming = _naming(constrained)
     if naming is None or name_issues:
         return
     levels = _levels(naming.topology, references)
     if levels is not None:
-        unknown = tuple(_unknown(constrained, levels))
+        unknown = tuple(_unknown_domains(constrained, levels))
         yield from unknown or _hierarchy(constrained, levels)
     elif references.knows(TOPOLOGY_BINDING.name):
         message = f'ClusterTopologyBinding "{naming.topology}" not found'
@@ -117,11 +116,12 @@ def _constrained(template: Template) -> tuple[Holder, ...]:
     return tuple(holder for holder in holders(template) if holder.constraint is not None)
 
 
-def _domains(holder: Holder) -> str:
+def _listed_domains(holder: Holder) -> str:
+    """The domains of a constraint, separated by commas."""
     return ", ".join(dict.fromkeys(domain for _, domain in holder.sides.values()))
 
 
-def _names(constrained: Sequence[Holder]) -> Iterator[Issue]:
+def _name_issues(constrained: Sequence[Holder]) -> Iterator[Issue]:
     """Every constraint must name or inherit a binding, and all must name the same."""
     names = {(holder.kind, holder.name): holder.topology for holder in constrained}
     set_name = names.get((SET, ""), "")
@@ -138,12 +138,12 @@ def _names(constrained: Sequence[Holder]) -> Iterator[Issue]:
 
 
 def _naming(constrained: Sequence[Holder]) -> Holder | None:
-    """The first constraint that names a binding."""
+    """The first holder whose constraint names a binding; None if no constraint does."""
     return next((holder for holder in constrained if holder.topology), None)
 
 
-def _levels(name: str, references: References) -> Levels | None:
-    """The domains of the binding of that name; None if it was not found. Its shape is not trusted."""
+def _levels(name: str, references: References) -> Positions | None:
+    """The domains of the binding of that name with their positions; None if it was not found. The binding may have any shape."""
     live = references.find(TOPOLOGY_BINDING.id("", name))
     if live is None:
         return None
@@ -152,7 +152,8 @@ def _levels(name: str, references: References) -> Levels | None:
     return {domain: position for position, domain in enumerate(domains) if isinstance(domain, str)}
 
 
-def _unknown(constrained: Sequence[Holder], levels: Levels) -> Iterator[Issue]:
+def _unknown_domains(constrained: Sequence[Holder], levels: Positions) -> Iterator[Issue]:
+    """An issue for each domain that is not a level of the binding."""
     for holder in constrained:
         for path, domain in holder.sides.values():
             if domain not in levels:
@@ -160,16 +161,16 @@ def _unknown(constrained: Sequence[Holder], levels: Levels) -> Iterator[Issue]:
                 yield Issue(path, ErrorType.INVALID, f"topology domain '{domain}' does not exist in cluster topology {known}", domain)
 
 
-def _hierarchy(constrained: Sequence[Holder], levels: Levels) -> Iterator[Issue]:
+def _hierarchy(constrained: Sequence[Holder], levels: Positions) -> Iterator[Issue]:
     """The constraint of a parent must not be narrower than that of its child."""
     by_name = {(holder.kind, holder.name): holder for holder in constrained}
     for child in constrained:
         parents = [(SET, ""), *((GROUP, group) for group in child.parents)] if child.kind != SET else []
         for parent in (by_name[key] for key in parents if key in by_name):
-            yield from _narrower(parent, child, levels)
+            yield from _narrower_issues(parent, child, levels)
 
 
-def _narrower(parent: Holder, child: Holder, levels: Levels) -> Iterator[Issue]:
+def _narrower_issues(parent: Holder, child: Holder, levels: Positions) -> Iterator[Issue]:
     for side, path in (("required", parent.path), ("preferred", (*parent.path, "pack", "preferred"))):
         if side in parent.sides and side in child.sides:
             (_, outer), (_, inner) = parent.sides[side], child.sides[side]

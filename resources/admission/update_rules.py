@@ -1,18 +1,16 @@
-"""Update rules: what must not change about a PodCliqueSet."""
+"""Update rules: the changes of a PodCliqueSet that are forbidden."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from resources.admission import topology_rules
 from resources.admission.topology_rules import SET, Holder
+from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.model.template import ANY_ORDER
 from resources.ports.references import References
 from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.podcliqueset import CliqueTemplate, ScalingGroupConfig, Template
 
-TEMPLATE: Final[Path] = ("spec", "template")
-CLIQUES: Final[Path] = (*TEMPLATE, "cliques")
-GROUPS: Final[Path] = (*TEMPLATE, "podCliqueScalingGroups")
 IMMUTABLE: Final = "field is immutable"
 
 Fields = Iterable[tuple[Path, Any, Any]]
@@ -60,11 +58,11 @@ def _cliques(old: Template, new: Template) -> Iterator[Issue]:
             continue
         old_number, old_clique = before[clique.name]
         if new.clique_startup_type != ANY_ORDER and old_number != number:
-            yield _moved(path, clique.name, number, old.cliques)
+            yield _order_issue(path, clique.name, number, old.cliques)
         yield from _immutable(_immutable_fields(path, old_clique, clique))
 
 
-def _moved(path: Path, name: str, number: int, before: Sequence[CliqueTemplate]) -> Issue:
+def _order_issue(path: Path, name: str, number: int, before: Sequence[CliqueTemplate]) -> Issue:
     expected = before[number].name if number < len(before) else ""
     message = (
         f"clique order cannot be changed when StartupType is InOrder or Explicit. Expected '{expected}' at position {number}, got '{name}'"
@@ -101,7 +99,7 @@ def _groups(old: Sequence[ScalingGroupConfig], new: Sequence[ScalingGroupConfig]
 
 def _topology(old: Template, new: Template, references: References, *, enabled: bool) -> Iterator[Issue]:
     pairs = tuple(_pairs(old, new))
-    changed = [issue for old_holder, new_holder in pairs for issue in _constraint(old_holder, new_holder)]
+    changed = [issue for old_holder, new_holder in pairs for issue in _constraint_issues(old_holder, new_holder)]
     yield from changed
     if enabled and not changed and any(_is_repaired(old_holder, new_holder) for old_holder, new_holder in pairs):
         yield from topology_rules.issues(new, references, enabled=True)
@@ -114,11 +112,11 @@ def _pairs(old: Template, new: Template) -> Iterator[tuple[Holder, Holder]]:
 
 
 def _is_repaired(old: Holder, new: Holder) -> bool:
-    """Whether a deprecated constraint without a binding's name gets one, which is allowed."""
+    """Whether the update adds the missing topologyName to a deprecated constraint, which is allowed."""
     return _is_deprecated(old) and not old.topology and bool(new.topology)
 
 
-def _constraint(old: Holder, new: Holder) -> Iterator[Issue]:
+def _constraint_issues(old: Holder, new: Holder) -> Iterator[Issue]:
     """The forbidden changes of one constraint. The messages are Grove's, which quotes names in two ways."""
     if old.constraint == new.constraint:
         return
@@ -158,5 +156,6 @@ def _is_deprecated(holder: Holder) -> bool:
 
 
 def _domains(holder: Holder) -> Mapping[str, str]:
+    """The required and the preferred domain of a constraint; empty strings where it has none."""
     sides = holder.sides
     return {side: sides[side][1] if side in sides else "" for side in ("required", "preferred")}

@@ -1,1 +1,1 @@
-"""Base: kinds, labels, names and the common fields of manifests. It imports nothing else of `resources`."""
+"""Base: kinds, labels, names, field paths and the common fields of manifests. It imports nothing else of `resources`."""

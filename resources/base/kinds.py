@@ -4,14 +4,15 @@ from typing import Final
 
 from engine.ids import Kind
 
-GROVE: Final = "grove.io"
-SCHEDULER: Final = "scheduler.grove.io"
+GROVE_GROUP: Final = "grove.io"
+SCHEDULER_GROUP: Final = "scheduler.grove.io"
+"""The API groups of Grove's kinds."""
 
-PODCLIQUESET: Final = Kind(GROVE, "v1alpha1", "PodCliqueSet", "podcliquesets", status=True)
-PODCLIQUE: Final = Kind(GROVE, "v1alpha1", "PodClique", "podcliques", status=True)
-SCALING_GROUP: Final = Kind(GROVE, "v1alpha1", "PodCliqueScalingGroup", "podcliquescalinggroups", status=True)
-TOPOLOGY_BINDING: Final = Kind(GROVE, "v1alpha1", "ClusterTopologyBinding", "clustertopologybindings", namespaced=False, status=True)
-PODGANG: Final = Kind(SCHEDULER, "v1alpha1", "PodGang", "podgangs", status=True)
+PODCLIQUESET: Final = Kind(GROVE_GROUP, "v1alpha1", "PodCliqueSet", "podcliquesets", status=True)
+PODCLIQUE: Final = Kind(GROVE_GROUP, "v1alpha1", "PodClique", "podcliques", status=True)
+SCALING_GROUP: Final = Kind(GROVE_GROUP, "v1alpha1", "PodCliqueScalingGroup", "podcliquescalinggroups", status=True)
+TOPOLOGY_BINDING: Final = Kind(GROVE_GROUP, "v1alpha1", "ClusterTopologyBinding", "clustertopologybindings", namespaced=False, status=True)
+PODGANG: Final = Kind(SCHEDULER_GROUP, "v1alpha1", "PodGang", "podgangs", status=True)
 
 POD: Final = Kind("", "v1", "Pod", "pods", status=True)
 SERVICE: Final = Kind("", "v1", "Service", "services", status=True)
@@ -32,10 +33,10 @@ DAEMON_SET: Final = Kind("apps", "v1", "DaemonSet", "daemonsets", status=True)
 LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 CRD: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, status=True)
 
-OLDER_DEVICES: Final = ("v1beta2", "v1beta1")
-"""Other versions of resource.k8s.io, the newest first, in which the fields that we read are the same."""
-OLDER: Final = {RESOURCE_CLAIM: OLDER_DEVICES, RESOURCE_CLAIM_TEMPLATE: OLDER_DEVICES}
-"""Versions in which these kinds are read, but never written, on a server without v1."""
+OLDER_RESOURCE_VERSIONS: Final = ("v1beta2", "v1beta1")
+"""Older versions of resource.k8s.io, the newest first, in which the fields that the engine reads are the same."""
+OLDER: Final = {RESOURCE_CLAIM: OLDER_RESOURCE_VERSIONS, RESOURCE_CLAIM_TEMPLATE: OLDER_RESOURCE_VERSIONS}
+"""Kind -> the versions in which it is read, but never written, on a server without v1."""
 
 OURS: Final = (PODCLIQUESET, PODCLIQUE, SCALING_GROUP, TOPOLOGY_BINDING, PODGANG)
 """The custom resources of Grove: their CRDs are generated from `resources.schema`."""

@@ -20,11 +20,14 @@ SCHEDULER_NAME = "grove.io/scheduler-name"
 TOPOLOGY_NAME = "grove.io/topology-name"
 """The annotation of a PodGang with the name of its topology binding. It is never inherited from the user's annotations."""
 
-GROVE = "grove.io/"
-"""The prefix of keys that are not copied from a set to its gangs."""
+GROVE_PREFIX = "grove.io/"
+"""The prefix of Grove's keys, which are not copied from a set to its gangs."""
+
+LONGEST_VALUE = 63
+"""Kubernetes' limit for the value of a label, in characters."""
 
 MANAGER = "grove-operator"
-"""The value of `MANAGED_BY`. It is part of Grove's API, so the engine uses it as well."""
+"""The value of `MANAGED_BY`. It is part of Grove's API, so the engine uses the same value."""
 
 SET_FINALIZER = "grove.io/podcliqueset.grove.io"
 CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
@@ -38,12 +41,12 @@ SELECTOR = f"{MANAGED_BY}={MANAGER}"
 
 
 def default(root: str) -> dict[str, str]:
-    """The labels of every child of a set."""
+    """The labels of every child of the set with the name `root`."""
     return {MANAGED_BY: MANAGER, PART_OF: root}
 
 
 def child(root: str, component: str, name: str | None = None) -> dict[str, str]:
-    """The default labels and the component label; the name label too, if a name is given."""
+    """The labels of a child of the set `root`: the default labels, the component label and, if a name is given, the name label."""
     labels = {**default(root), COMPONENT: component}
     return labels if name is None else {**labels, NAME: name}
 
@@ -53,10 +56,10 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def without_grove(keys: Mapping[str, str]) -> dict[str, str]:
-    """The labels or annotations of a set that are copied to its gangs."""
-    return {key: value for key, value in keys.items() if not key.startswith(GROVE) and key != LAST_APPLIED}
+    """The labels or annotations of a set that are copied to its gangs: all but Grove's own and `LAST_APPLIED`."""
+    return {key: value for key, value in keys.items() if not key.startswith(GROVE_PREFIX) and key != LAST_APPLIED}
 
 
 def selector(labels: Mapping[str, str]) -> str:
-    """A label selector as text, its keys in the given order."""
+    """A label selector as text, for example `a=1,b=2`, with the keys in the given order."""
     return ",".join(f"{key}={value}" for key, value in labels.items())

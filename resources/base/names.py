@@ -1,9 +1,10 @@
-"""Names: the names of generated objects, each a function of its parents' names."""
+"""Names: the names of generated objects, each a function of its parents' names. `root` is the name of the PodCliqueSet."""
 
 from engine.canonical import token
 from engine.ids import ResourceId
 
 POD_TOKEN_LENGTH = 5
+"""The number of characters at the end of a pod name that are derived from a hash."""
 
 
 def headless_service(root: str, replica: int) -> str:
@@ -27,7 +28,7 @@ def service_account(root: str) -> str:
 
 
 def token_secret(root: str) -> str:
-    """The Secret that holds the token of that ServiceAccount."""
+    """The Secret that holds the token of the set's ServiceAccount."""
     return f"{root}-ic-sat"
 
 
@@ -66,13 +67,13 @@ def hostname(podclique: str, index: int) -> str:
     return f"{podclique}-{index}"
 
 
-def pod(podclique: str, root: str, index: int, predecessor: str, attempt: int = 0) -> str:
+def pod(podclique: str, identity: str, index: int, predecessor: str, attempt: int = 0) -> str:
     """The pod with this index. The same index after the same predecessor always gets the same name.
 
-    `root` is the uid of the set (offline: its namespace and name); `predecessor` is the uid of the pod that had the index before, or
+    `identity` is the uid of the set (offline: its namespace and name); `predecessor` is the uid of the pod that had the index before, or
     empty; `attempt` counts the names that foreign pods use already.
     """
-    source = f"{root}/{podclique}/{index}/{predecessor}" + (f"/{attempt}" if attempt else "")
+    source = f"{identity}/{podclique}/{index}/{predecessor}" + (f"/{attempt}" if attempt else "")
     return f"{podclique}-{token(source, POD_TOKEN_LENGTH)}"
 
 

@@ -1,4 +1,4 @@
-"""Node capacity: where a node takes one pod of a domain, which sets need more nodes than the cluster has."""
+"""Node capacity: which sets need more nodes than the cluster has, for fabrics whose nodes take one pod of a domain each."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from engine.ids import ResourceId
 from engine.paths import get
 from engine.resource import Body
-from resources.admission.annotations import mapping, mappings
+from resources.base.fields import mapping, mappings
 from resources.domains import requests
 from resources.domains.requests import RequestedDomain
 from resources.ports.fabric import Fabric
@@ -17,28 +17,28 @@ HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, slots=True)
 class NodeCapacity:
-    """The nodes that can take a pod of a domain, and those that already have one."""
+    """The nodes that can run a pod of a domain, and those that already run one. A node can run one such pod."""
 
     nodes: frozenset[str]
-    """The nodes whose driver offers a place in a domain."""
+    """The names of the nodes that can run a pod of a domain."""
     taken: Mapping[str, str] = field(default_factory=dict)
-    """Node -> uid of the domain that its pod is in."""
+    """Name of a node -> the uid of the domain whose pod it runs."""
 
     def available_to(self, uids: Collection[str]) -> int:
-        """How many nodes the domains of these uids can use: free ones, and those that they already use."""
+        """The number of nodes that the domains with these uids can use: free nodes, and those that they already use."""
         return sum(self.taken.get(node) is None or self.taken[node] in uids for node in self.nodes)
 
     def used_by(self, uids: Collection[str]) -> int:
-        """How many nodes the domains of these uids use."""
+        """The number of nodes that the domains with these uids use."""
         return sum(self.taken.get(node) in uids for node in self.nodes)
 
 
 def capacity_notes(
     fabric: Fabric, sets: Sequence[tuple[ResourceId, Body]], capacity: NodeCapacity | None, uids: Mapping[ResourceId, str]
 ) -> Mapping[ResourceId, str]:
-    """Set -> why its pods do not find nodes, one reason for each set; sets without a problem are not included.
+    """Set -> one reason why some of its pods cannot get a node; sets without a problem are not included.
 
-    `uids` has the uids of the domains that exist. Without a capacity only pods that must share a node are reported.
+    `uids` maps the domains that exist to their uids. Without a capacity only pods that must share a node are reported.
     """
     requested = requests.requested_by_sets(sets, fabric)
     demand = _demand(requested)
@@ -62,6 +62,7 @@ def _need(fabric: Fabric, pods: int) -> str:
 
 
 def _demand(requested: Sequence[RequestedDomain]) -> Mapping[ResourceId, int]:
+    """Set -> the number of its pods in domains; sets without such pods are not included."""
     counts: Counter[ResourceId] = Counter()
     for domain in requested:
         counts[domain.root] += domain.pods
@@ -77,7 +78,7 @@ def _existing(requested: Sequence[RequestedDomain], uids: Mapping[ResourceId, st
 
 
 def _pods_on_one_node(fabric: Fabric, root: ResourceId, body: Body) -> Iterator[str]:
-    """The cliques with several pods that the template sends to one node."""
+    """A note for each clique with several pods in a domain that the template requires to run on one node."""
     cliques = requests.cliques_by_name(body)
     for request in fabric.domain_requests(root.name, requests.annotations(body), cliques):
         for name in sorted(request.cliques & cliques.keys()):
@@ -87,7 +88,10 @@ def _pods_on_one_node(fabric: Fabric, root: ResourceId, body: Body) -> Iterator[
 
 
 def _required_node(clique: Body) -> str:
-    """The node that all pods of a clique must share, by a node selector or by affinity to one another; empty if there is none."""
+    """The node on which all pods of a clique must run, in words for a message; empty if they may run on several nodes.
+
+    A node selector or an affinity of the pods to one another can require it.
+    """
     spec = mapping(get(clique, ("spec", "podSpec"), {}))
     node = mapping(spec.get("nodeSelector")).get(HOSTNAME)
     if isinstance(node, str):

@@ -1,4 +1,4 @@
-"""Desired domain: what becomes of one domain that a replica requests, what blocks its pods, and what the cluster still has to do."""
+"""Desired domain: whether a domain that a replica requests is created, kept or deleted, what blocks its pods, and what is pending."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,17 +11,14 @@ from resources.base import kinds, labels
 from resources.base.manifest import manifest
 from resources.domains.drain import drain_verdict
 from resources.domains.users import User
-from resources.model.domain import Domain, is_managed, policy_of
+from resources.model.domain import Domain, is_foreign, is_managed, policy_of
 from resources.model.template import Template
 from resources.ports.fabric import DomainRequest, Fabric
-
-LONGEST_LABEL = 63
-"""Kubernetes' limit for the value of a label, in characters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplicaRequest:
-    """One domain request of one replica, with what its answer depends on."""
+    """One domain request of one replica, with everything that its domain depends on."""
 
     observed: Observed
     template: Template
@@ -29,10 +26,10 @@ class ReplicaRequest:
     request: DomainRequest
     id: ResourceId
     index: int
-    """The replica."""
+    """The index of the replica."""
 
     def domain(self, live: Live | None, claim_template: Live | None, users: Sequence[User]) -> Domain:
-        """The domain, given its object, its ResourceClaimTemplate and, where it is being deleted, its users."""
+        """The domain, given its object, its ResourceClaimTemplate and, while the object is being deleted, its users."""
         domain = Domain(self.id, self.fabric, self.request, self.fabric.template_name(live, self.id.name), None)
         kind = self.fabric.kind
         if live is None and kind.name in self.observed.unserved:
@@ -44,10 +41,11 @@ class ReplicaRequest:
             # For a set that does not exist yet, the plan shows everything that the set will have.
             blocker = f"{kind.name} {self.id.name} does not exist yet" if self.observed.root.uid else ""
             return replace(domain, resource=self._resource(live), blocker=blocker)
-        if self._is_foreign(live) and live.deleting_since is not None:
+        foreign = is_foreign(live, self.fabric, self.observed.root.uid, shared=self.request.shared)
+        if foreign and live.deleting_since is not None:
             why = f"{kind.name} {self.id.name} is controlled by another owner and is being deleted; it is created again afterwards"
             return replace(domain, resource=self._held(why), blocker=why, pending=why)
-        if self._is_foreign(live):
+        if foreign:
             root, namespace = self.template.id, self.id.namespace
             conflict = f"{kind.name} {namespace}/{self.id.name} already exists but is not controlled by {root.kind} {namespace}/{root.name}"
             return self._cannot_be_created(domain, conflict)
@@ -56,12 +54,6 @@ class ReplicaRequest:
             return self._terminating(domain, live, users) if managed else self._user_domain_terminating(domain)
         return self._existing(replace(domain, resource=self._resource(live) if managed else None), live, claim_template)
 
-    def _is_foreign(self, live: Live) -> bool:
-        """Whether the domain of that name belongs to another owner: not to this set, or, where it is to be shared, to one set alone."""
-        if self.request.shared:
-            return live.controller is not None and is_managed(live, self.fabric)
-        return live.controller is None or live.controller.uid != self.observed.root.uid
-
     def _cannot_be_created(self, domain: Domain, why: str) -> Domain:
         subject = self.id.name if self.request.shared else f"for replica {self.index}"
         text = f"Failed to create {self.fabric.kind.name} {subject}: {why}"
@@ -69,7 +61,7 @@ class ReplicaRequest:
         return replace(domain, resource=self._blocked(why), blocker=why, blocked=True, alarm=alarm)
 
     def _terminating(self, domain: Domain, live: Live, users: Sequence[User]) -> Domain:
-        """The domain of the engine was deleted: our finalizer keeps it while it is in use, then it is created again (R26, N10)."""
+        """The engine's domain is being deleted: our finalizer keeps it while it is in use, then it is created again (R26, N10)."""
         verdict = drain_verdict(users, None)
         blocker = f"{live.id.kind} {live.id.name} is being deleted"
         if verdict.value:
@@ -79,7 +71,7 @@ class ReplicaRequest:
         return replace(domain, resource=replace(self._resource(live), stance=Stance.DROP, why=why), blocker=blocker, pending=why)
 
     def _user_domain_terminating(self, domain: Domain) -> Domain:
-        """A user deleted a domain that the user created: its pods stay, new pods wait until it is gone (N10)."""
+        """A domain that a user created is being deleted: its pods stay, new pods wait until it is gone (N10)."""
         blocker = f"{self.id.kind} {self.id.name} is being deleted"
         return replace(domain, blocker=blocker, alarm=Alarm(f"{self.id.kind}Terminating", f"{blocker}; new pods wait until it is gone"))
 
@@ -103,7 +95,7 @@ class ReplicaRequest:
         return replace(domain, blocker=why, pending=why)
 
     def _blocked(self, why: str, live: Live | None = None) -> Resource:
-        """Nothing is done until somebody else acts."""
+        """The domain object, left as it is until somebody else acts."""
         return replace(self._held(why, live), blocked=True)
 
     def _held(self, why: str, live: Live | None = None) -> Resource:
@@ -114,7 +106,7 @@ class ReplicaRequest:
         owner = Owner(root, kinds.PODCLIQUESET.api_version, controller=not shared)
         policy = policy_of(self.fabric, shared=shared)
         keys = labels.child(_part_of(root.name, live) if shared else root.name, self.fabric.component(self.request))
-        if len(self.id.name) <= LONGEST_LABEL:
+        if len(self.id.name) <= labels.LONGEST_VALUE:
             keys[labels.NAME] = self.id.name
         if not shared:
             keys[labels.REPLICA_INDEX] = str(self.index)
@@ -125,7 +117,7 @@ class ReplicaRequest:
 
 
 def _part_of(root: str, live: Live | None) -> str:
-    """The set that a shared domain is labelled with: the one that created it while that set is an owner, then another owner (N8)."""
+    """The name of the set that a shared domain is labelled with: the current label while that set is an owner, else this set (N8)."""
     labelled = live.labels.get(labels.PART_OF, "") if live is not None else ""
     is_owner = live is not None and any(owner.name == labelled and owner.kind == kinds.PODCLIQUESET.name for owner in live.owners)
     return labelled if is_owner else root

@@ -10,10 +10,10 @@ from resources.domains.users import User
 
 
 def drain_verdict(users: Sequence[User], timeout: timedelta | None, now: datetime | None = None) -> Verdict[str]:
-    """What the deletion waits for; empty where no user is left or the timeout is over. In the second case `why` says so.
+    """What the deletion of a domain waits for; empty if it need not wait: no user is left, or `timeout` is over (then `why` says so).
 
     The timeout runs from the earliest deletionTimestamp of the users. Without a timeout, or while no user is being deleted, there is no
-    deadline.
+    deadline. Without `now` the deadline is computed (`until`) but is never over.
     """
     if not users:
         return Verdict("")
@@ -25,6 +25,7 @@ def drain_verdict(users: Sequence[User], timeout: timedelta | None, now: datetim
 
 
 def _counted(users: Sequence[User]) -> str:
+    """The number of users by noun, with the first name: `2 pods and 1 claim (demo-0-a-x, …)`."""
     counts = Counter(user.noun for user in users)
     first = min(user.live.id.name for user in users)
     text = " and ".join(f"{count} {noun}{'s' if count > 1 else ''}" for noun, count in counts.items())

@@ -23,8 +23,9 @@ class DomainRelease:
 
     resources: tuple[Resource, ...] = ()
     until: datetime | None = None
-    """When the first drain times out."""
+    """When the first drain times out; None if none does."""
     alarms: tuple[Alarm, ...] = ()
+    """One alarm for each domain that is deleted although it is in use."""
 
     @property
     def pending(self) -> tuple[Wait, ...]:
@@ -35,7 +36,7 @@ class DomainRelease:
 def release_domains(
     observed: Observed, domains: Iterable[Live], configuration: Configuration, why: str, now: datetime, slices: Iterable[Slice]
 ) -> DomainRelease:
-    """The release of these domains, whose pods are in these slices; `why` says what made the set give them up."""
+    """The release of these domains, whose pods are in these slices; `why` says why the set no longer requests them."""
     by_kind = {fabric.kind.name: fabric for fabric in configuration.fabrics}
     parts = tuple(slices)
     released = [_release(observed, live, by_kind[live.id.kind], configuration, why, now, parts) for live in domains]
@@ -46,11 +47,15 @@ def release_domains(
 def _release(
     observed: Observed, live: Live, fabric: Fabric, configuration: Configuration, why: str, now: datetime, slices: Sequence[Slice]
 ) -> tuple[Resource, Verdict[str]]:
+    """The resource of one domain, with the verdict of its drain.
+
+    While other sets own a shared domain, their claims do not count: only this set's owner reference is removed.
+    """
     shared = live.controller is None
     owner = Owner(observed.root.id, kinds.PODCLIQUESET.api_version, controller=not shared)
     has_other_owners = shared and any(reference.uid != observed.root.uid for reference in live.owners)
     users = users_of(observed, fabric, live, slices, claims=not has_other_owners)
-    verdict = drain_verdict(users, configuration.drain, now)
+    verdict = drain_verdict(users, configuration.drain_timeout, now)
     resource = Resource(live.id, {}, why, (owner,), stance=Stance.DROP, policy=policy_of(fabric, shared=shared))
     if verdict.value:
         resource = replace(resource, stance=Stance.HOLD, why=f"{why}; {verdict.value}")
@@ -63,11 +68,12 @@ def _drain_timed_out(resource: Resource, verdict: Verdict[str]) -> Alarm:
 
 
 def owned_domains(observed: Observed, configuration: Configuration, own: Slice = EMPTY) -> tuple[Live, ...]:
-    """The domains of the set that belong to no replica: those in its slice `own`, and the shared ones that name the set as an owner."""
+    """The domains of the set: those in its slice `own`, and the shared domains that have the set as an owner."""
     return (*(live for fabric in configuration.fabrics for live in own.of(fabric.kind.name)), *_shared_domains(observed, configuration))
 
 
 def _shared_domains(observed: Observed, configuration: Configuration) -> tuple[Live, ...]:
+    """The shared domains that have the set as an owner."""
     if not any(observed.references.of(fabric.kind.name) for fabric in configuration.fabrics):
         return ()
 
@@ -83,5 +89,5 @@ def _shared_domains(observed: Observed, configuration: Configuration) -> tuple[L
 
 
 def _is_shared(live: Live, fabric: Fabric) -> bool:
-    """Whether the engine created the domain for several sets. A user's domain is not shared, even where it names a set as an owner."""
+    """Whether the engine created the domain for several sets. A domain that a user created does not count, even if a set owns it."""
     return live.controller is None and is_managed(live, fabric)

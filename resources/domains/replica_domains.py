@@ -40,7 +40,7 @@ NO_DOMAINS = ReplicaDomains()
 def domains_of_replica(
     observed: Observed, template: Template, index: int, configuration: Configuration, now: datetime, memo: Memo
 ) -> ReplicaDomains:
-    """The domains of a replica; the same object as before where nothing about them has changed."""
+    """The domains of a replica; the same object as before if nothing about them has changed."""
     part = observed.slice(str(index))
     existing = [live for fabric in configuration.fabrics for live in part.of(fabric.kind.name)]
     if not existing and not template.domain_requests:
@@ -56,12 +56,12 @@ def domains_of_replica(
 
 
 def shared_domains(replicas: Iterable[ReplicaDomains]) -> Mapping[ResourceId, Domain]:
-    """The domains that these replicas share, each once."""
+    """The shared domains that these replicas request, each once."""
     return {domain.id: domain for replica in replicas for domain in replica.requested if domain.request.shared}
 
 
 def render(view: View) -> Iterator[Resource]:
-    """The domains that belong to one replica alone; shared ones are part of the set."""
+    """The desired domain objects that belong to this replica alone; shared ones are rendered with the set."""
     return (domain.resource for domain in view.domains if domain.resource is not None and not domain.request.shared)
 
 
@@ -83,7 +83,7 @@ def decorate_pod(view: View, clique: CliqueView, spec: Body) -> dict[str, Any]:
 
 
 def _requests(template: Template, index: int) -> Iterator[tuple[Fabric, DomainRequest]]:
-    """The requests of a replica, its index put in. Two requests that result in the same name become one."""
+    """The requests of a replica, with `INDEX` replaced by its index. Requests for the same name become one, with the cliques of all."""
     merged: dict[tuple[ResourceId, bool], tuple[Fabric, DomainRequest]] = {}
     for fabric, request in template.domain_requests:
         name = request.name.replace(INDEX, str(index))
@@ -105,17 +105,18 @@ def _domain(
     )
     slices = tuple(observed.slices.values()) if request.shared else (part,)
     users = users_of(observed, fabric, live, slices) if live is not None and live.deleting_since else ()
-    outside = pods_of_previous_domain(observed, fabric, live, slices) if live is not None and not live.deleting_since else ()
+    previous_pods = pods_of_previous_domain(observed, fabric, live, slices) if live is not None and not live.deleting_since else ()
     user_lives = tuple(user.live for user in users)
-    facts = (template, live, claim_template, user_lives, outside, observed.incomplete, observed.unserved, configuration)
+    facts = (template, live, claim_template, user_lives, previous_pods, observed.incomplete, observed.unserved, configuration)
 
     def make() -> Domain:
         domain = ReplicaRequest(observed, template, fabric, request, id, index).domain(live, claim_template, users)
-        return replace(domain, alarm=domain.alarm or _replaced(id)) if outside else domain
+        return replace(domain, alarm=domain.alarm or _replaced(id)) if previous_pods else domain
 
     return memo.recall(("domain", fabric.name, request), facts, make)
 
 
 def _replaced(id: ResourceId) -> Alarm:
+    """The alarm about pods whose claims refer to an earlier domain of this name."""
     text = f"{id.kind} {id.name} was created again while pods used the previous one: those pods are in no domain until they are replaced"
     return Alarm(f"{id.kind}Replaced", text)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from engine.ids import ResourceId
 from engine.paths import get
 from engine.resource import Body
-from resources.admission.annotations import GROUPS, annotations_of, cliques_of, mappings
+from resources.base.fields import GROUPS, annotations_of, cliques_of, mappings
 from resources.model.view import MAX_REPLICAS
 from resources.ports.fabric import INDEX, DomainRequest, Fabric
 
@@ -20,13 +20,16 @@ class RequestedDomain:
     id: ResourceId
     request: DomainRequest
     pods: int
-    """How many pods of the set join it."""
+    """The number of pods of the set that join it."""
     index: int | None = None
-    """The replica that requests it; None where all replicas of the set use the same domain."""
+    """The index of the replica that requests it; None if all replicas of the set use the same domain."""
 
 
 def requested_by_set(root: ResourceId, body: Body, fabric: Fabric) -> Iterator[RequestedDomain]:
-    """The domains that one set requests, each once. Fields that cannot be read request nothing."""
+    """The domains that one set requests, each once. Fields of the wrong shape count as absent or as 0.
+
+    The set may lack its defaults: they are the same here as in `resources.admission.defaults`.
+    """
     cliques = cliques_by_name(body)
     count = replicas(body)
     for request in fabric.domain_requests(root.name, annotations(body), cliques):
@@ -60,18 +63,18 @@ def group_replicas(body: Body) -> Mapping[str, int]:
         names = group.get("cliqueNames")
         for name in names if isinstance(names, list | tuple) else ():
             if isinstance(name, str):
-                counts[name] = _count(group.get("replicas", 1))
+                counts[name] = _count(group.get("replicas"), 1)
     return counts
 
 
 def replicas(body: Body) -> int:
-    """The number of replicas of a set."""
-    return _count(get(body, ("spec", "replicas"), 1))
+    """The number of replicas of a set; by default 0."""
+    return _count(get(body, ("spec", "replicas")), 0)
 
 
 def pods_of(clique: Body) -> int:
-    """The number of pods of one clique of the template."""
-    return _count(get(clique, ("spec", "replicas"), 1))
+    """The number of pods of one clique of the template; by default 1, and 0 counts as absent."""
+    return _count(get(clique, ("spec", "replicas")) or None, 1)
 
 
 def pods_per_replica(body: Body, names: Iterable[str]) -> int:
@@ -80,6 +83,8 @@ def pods_per_replica(body: Body, names: Iterable[str]) -> int:
     return sum(pods_of(cliques[name]) * copies.get(name, 1) for name in names if name in cliques)
 
 
-def _count(value: object) -> int:
-    """A number of replicas, limited to what admission accepts."""
+def _count(value: object, default: int) -> int:
+    """A number of replicas: `default` if it is absent, 0 if it is negative or no integer, and at most `MAX_REPLICAS`."""
+    if value is None:
+        return default
     return min(max(value, 0), MAX_REPLICAS) if isinstance(value, int) and not isinstance(value, bool) else 0

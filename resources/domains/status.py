@@ -1,4 +1,6 @@
-"""Domain status: one word for each fabric domain of a set, and the facts behind it. A driver reports Ready even for an empty domain."""
+"""Domain status: the state of each fabric domain of a set, and the facts that it follows from. A driver's own status is not enough: it is
+Ready even for a domain without pods.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +17,7 @@ from resources.domains.drain import drain_verdict
 from resources.domains.release import owned_domains
 from resources.domains.requests import requested_by_set
 from resources.domains.users import User, claims_on, has_ended
-from resources.model.domain import is_managed
+from resources.model.domain import is_foreign, is_managed
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 from resources.ports.inspection import DiagnosingFabric, JoinedNode
@@ -53,11 +55,12 @@ class DomainStatus:
     id: ResourceId
     state: State
     made_by: str = ""
-    """`engine` or `user`; empty while it does not exist."""
+    """Who created it: `engine` or `user`; empty while it does not exist."""
     shared: bool = False
     replica: int | None = None
-    """The replica that it belongs to; None where it is shared."""
+    """The index of the replica that it belongs to; None if it is shared."""
     joined: tuple[JoinedNode, ...] = ()
+    """The nodes that have joined it, if the fabric can tell."""
     expected: int = 0
     """The number of nodes with running pods of the domain."""
     pods: Mapping[str, int] | None = None
@@ -69,6 +72,7 @@ class DomainStatus:
     why: str = ""
     """What it waits for, or what blocks it."""
     until: datetime | None = None
+    """When the wait or the drain ends by itself, if that is known."""
     finalizers: tuple[str, ...] = ()
     """The finalizers that keep it, while it terminates."""
 
@@ -114,10 +118,11 @@ def _pods_by_template(observed: Observed) -> Mapping[str, tuple[Live, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Role:
-    """What a domain is to the set."""
+    """How a set uses a domain."""
 
     shared: bool
     replica: int | None
+    """The index of the replica that it belongs to; None if it is shared or not labelled."""
     requested: bool
 
 
@@ -135,7 +140,7 @@ class _FabricView:
     fabric: Fabric
     pods: Mapping[str, tuple[Live, ...]]
     faulty: bool
-    """Whether the set has faults, so that nothing is created for it."""
+    """Whether the set has problems or its plan failed, so that nothing is created for it."""
 
     def status(self, id: ResourceId, live: Live | None, wait: Wait | None, role: _Role) -> DomainStatus:
         """The status of one domain."""
@@ -143,7 +148,7 @@ class _FabricView:
         status = DomainStatus(id, State.MISSING, shared=role.shared, replica=role.replica, why=why, until=until)
         if live is None and self.fabric.kind.name in self.observed.incomplete:
             return replace(status, state=State.UNKNOWN, why=why or f"{self.fabric.kind.name} objects could not be listed completely")
-        if live is None or self._is_foreign(live, shared=role.shared):
+        if live is None or is_foreign(live, self.fabric, self.observed.root.uid, shared=role.shared):
             return replace(status, why=why or self._why_missing(live))
         pods = self.pods.get(self.fabric.template_name(live, live.id.name), ())
         running = [pod for pod in pods if not has_ended(pod)]
@@ -169,6 +174,7 @@ class _FabricView:
         return "nothing is created for a set with faults" if self.faulty else "it is created in the next pass"
 
     def _state(self, live: Live, status: DomainStatus, running: int, nodes: set[str], *, requested: bool) -> State:
+        """The first state that applies to a domain that exists. `running` is the number of its pods that have not ended, on `nodes`."""
         ready = {node.node for node in status.joined if node.ready}
         states = (
             (State.RELEASING, not requested),
@@ -184,12 +190,7 @@ class _FabricView:
         """When the drain of a released domain times out. Where other sets share the domain, their claims do not count."""
         claims = claims_on(self.observed, [live], self.configuration) if with_claims else ()
         users = [*(User(pod, "pod") for pod in running), *(User(claim, "claim") for claim in claims)]
-        return drain_verdict(users, self.configuration.drain).until
-
-    def _is_foreign(self, live: Live, *, shared: bool) -> bool:
-        if shared:
-            return live.controller is not None and is_managed(live, self.fabric)
-        return live.controller is None or live.controller.uid != self.observed.root.uid
+        return drain_verdict(users, self.configuration.drain_timeout).until
 
     def _accepts_pods(self, live: Live) -> bool:
         """Whether the driver has created the ResourceClaimTemplate that pods of the domain claim."""

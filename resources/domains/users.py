@@ -9,7 +9,7 @@ from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 
 ENDED = frozenset({"Succeeded", "Failed"})
-"""The phases of a pod that has ended."""
+"""The phases of a pod that has ended, whether or not it is replaced (compare `PodFacts.ended`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def claims_on(observed: Observed, domains: Iterable[Live], configuration: Config
 
 
 def users_of(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Slice], *, claims: bool = True) -> tuple[User, ...]:
-    """The users of a domain: the pods in these slices and, where `claims` is true, the resource claims that refer to it."""
+    """The users of a domain: the pods in these slices that use it and, if `claims` is true, the resource claims that refer to it."""
     template = fabric.template_name(domain, domain.id.name)
     pods = (User(pod, "pod") for part in slices for pod in part.of(kinds.POD.name) if uses_template(pod, template))
     references = _claims_on(observed, fabric, domain) if claims else ()
@@ -51,7 +51,7 @@ def users_of(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[
 
 
 def pods_of_previous_domain(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Slice]) -> tuple[Live, ...]:
-    """The pods in these slices whose claim refers to a deleted domain of the same name: a claim is bound to the domain's uid."""
+    """The pods in these slices whose claim refers to a deleted domain of the same name. A claim names the uid of its domain."""
     claims = _claims_by_domain(observed, fabric)
 
     def owners_of_lost_claims(references: Slice) -> frozenset[str]:
@@ -72,6 +72,8 @@ def _claims_on(observed: Observed, fabric: Fabric, domain: Live) -> tuple[Live, 
 
 
 def _claims_by_domain(observed: Observed, fabric: Fabric) -> Mapping[str, tuple[Live, ...]]:
+    """Uid of a domain -> the resource claims that refer to it, in every namespace."""
+
     def by_domain(references: Slice) -> Mapping[str, tuple[Live, ...]]:
         claims: dict[str, list[Live]] = {}
         for claim in references.of(kinds.RESOURCE_CLAIM.name):

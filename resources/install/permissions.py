@@ -1,4 +1,4 @@
-"""Permissions: what the engine must be allowed to do, derived from the tables by which it reads and writes."""
+"""Permissions: what the engine must be allowed to do, derived from the blueprints' tables of kinds."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Permission:
 
 
 def permissions(blueprints: Iterable[Blueprint], configuration: Configuration, lease: str) -> tuple[Permission, ...]:
-    """Everything that a pass needs, each kind and subresource once. `lease` is the namespace of the leader election's Lease."""
+    """The permissions that the engine needs, each kind and subresource once. `lease` is the namespace of the leader election's Lease."""
     verbs_of: dict[tuple[Kind, str], dict[str, None]] = {}
     for blueprint in blueprints:
         for kind, verbs, subresource in _needed(blueprint, configuration):
@@ -41,7 +41,10 @@ def permissions(blueprints: Iterable[Blueprint], configuration: Configuration, l
 
 
 def _needed(blueprint: Blueprint, configuration: Configuration) -> Iterator[tuple[Kind, tuple[str, ...], str]]:
-    """Roots are read and patched, children are also deleted, references are only read; our own kinds have statuses."""
+    """Kind, verbs and subresource for each need of a blueprint; a kind may occur several times.
+
+    Roots are read and patched, children are also deleted, references are only read. Grove's kinds have statuses and finalizers.
+    """
     yield blueprint.kind, (*READ, "create", "patch"), ""
     for kind in blueprint.children(configuration):
         yield kind, (*READ, *WRITE), ""

@@ -1,4 +1,4 @@
-"""Preflight: what an installation must and should have before workloads are managed there; fabrics add their own checks."""
+"""Preflight: the checks of an installation before workloads are managed there; fabrics add their own."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -11,7 +11,7 @@ from resources.ports.fabric import Fabric
 from resources.ports.inspection import InspectingFabric, Installation
 
 Rights = Mapping[Permission, tuple[str, ...] | str]
-"""Permission -> the verbs of it that are denied, or, as a string, why that is not known."""
+"""Permission -> its verbs that are denied, empty if none; or, as a string, why that is not known."""
 
 PLATFORMS: Final = (("-gke-", "GKE"), ("-eks-", "EKS"), ("+k3s", "K3s"), ("+rke2", "RKE2"), ("+sandbox", "our sandbox"))
 """Part of a server's version -> the platform that it belongs to."""
@@ -36,7 +36,7 @@ def checks(installation: Installation, rights: Rights, fabrics: Iterable[Fabric]
 
 
 def failed(results: Iterable[Check]) -> bool:
-    """Whether a hard requirement is not met, so that nothing works as configured."""
+    """Whether a hard requirement is not met (`Level.HARD`). A check that could not be judged does not count."""
     return any(check.level is Level.HARD and check.outcome is Outcome.BAD for check in results)
 
 
@@ -61,7 +61,7 @@ def _own_crds(installation: Installation) -> Iterator[Check]:
 
 
 def _permissions(rights: Rights) -> Iterator[Check]:
-    """One check for each kind with a denied verb, and one for all that is allowed."""
+    """A check for each permission with denied verbs, and one check for all permissions that are granted completely."""
     for permission, denied in sorted(rights.items(), key=lambda item: (item[0].kind.group, item[0].resource)):
         subject = f"permissions on {_resource(permission)}"
         if isinstance(denied, str):

@@ -36,6 +36,16 @@ def policy_of(fabric: Fabric, *, shared: bool = False) -> Policy:
     return Policy(seeded=(("spec",),), finalizers=(fabric.finalizer,), release_last=True, shared=shared)
 
 
+def is_foreign(live: Live, fabric: Fabric, root_uid: str, *, shared: bool) -> bool:
+    """Whether a domain of a requested name belongs to somebody else than the set with the uid `root_uid`.
+
+    A domain for one replica must be controlled by the set. A shared one must not be a domain that the engine created for one replica.
+    """
+    if shared:
+        return live.controller is not None and is_managed(live, fabric)
+    return live.controller is None or live.controller.uid != root_uid
+
+
 def is_managed(live: Live, fabric: Fabric) -> bool:
     """Whether the engine created this domain. A domain that a user created is used and never changed (N9)."""
     return live.labels.get(labels.MANAGED_BY) == labels.MANAGER or fabric.finalizer in (live.body["metadata"].get("finalizers") or ())

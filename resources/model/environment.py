@@ -43,11 +43,11 @@ def prepend(pod_spec: Mapping[str, Any], variables: Sequence[Variable]) -> dict[
     result = dict(pod_spec)
     for field in ("containers", "initContainers"):
         if pod_spec.get(field):
-            result[field] = [_with(container, variables) for container in pod_spec[field]]
+            result[field] = [_with_variables(container, variables) for container in pod_spec[field]]
     return result
 
 
-def _with(container: Mapping[str, Any], variables: Sequence[Variable]) -> dict[str, Any]:
+def _with_variables(container: Mapping[str, Any], variables: Sequence[Variable]) -> dict[str, Any]:
     replaced = {variable["name"] for variable in variables}
     rest = [variable for variable in container.get("env") or () if variable.get("name") not in replaced]
     return {**container, "env": [*variables, *rest]}

@@ -4,9 +4,9 @@ from engine.ids import ResourceId
 from resources.base import names
 
 ROOT = "root"
-"""The part with the PodCliqueSet itself."""
+"""The key of the part with the PodCliqueSet itself."""
 SET = "set"
-"""The part with the objects that the set has once for all replicas."""
+"""The key of the part with the objects that all replicas of the set share."""
 
 
 def part_key(root: ResourceId, id: ResourceId) -> str:

@@ -7,7 +7,7 @@ from resources.base import names
 from resources.model.pod_facts import PodFacts
 
 PHASE_RANK = {"Pending": 0, "Unknown": 1, "Running": 2}
-"""The order of deletion by phase when a clique shrinks; any other phase counts as Pending."""
+"""Phase -> its rank when a clique shrinks: pods of a lower rank are deleted first. Any other phase counts as Pending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ def assign_pods(podclique: str, identity: str, replicas: int, hash: str, pods: S
     """Assign `replicas` pods to indices.
 
     Serving pods keep their index, free indices are filled from the lowest, and surplus pods are chosen by `deletion_order`.
-    `identity` is the set's part of the names of new pods; `taken` are pod names that foreign objects use.
+    `podclique` is the clique's name, `hash` its current template hash and `pods` its live pods; `identity` is the set's part of the
+    names of new pods (`names.pod`); `taken` are pod names that foreign objects use.
     """
     serving = [pod for pod in pods if pod.serving]
     excess = max(0, len(serving) - replicas)
@@ -60,10 +61,10 @@ def assign_pods(podclique: str, identity: str, replicas: int, hash: str, pods: S
 def deletion_order(pod: PodFacts, hash: str) -> tuple[bool, int, bool, bool, float, str]:
     """Sort key: the pods of a shrinking clique that sort first are deleted first.
 
-    Pods without a node come first, then by `PHASE_RANK`, then pods that are not ready, outdated pods, the youngest.
+    The criteria in order: without a node, by `PHASE_RANK`, not ready, outdated (their hash is not `hash`), youngest, by name.
     """
-    age = -pod.live.created_at.timestamp()
-    return (bool(pod.node), PHASE_RANK.get(pod.phase, 0), pod.ready, pod.hash == hash, age, pod.name)
+    youngest_first = -pod.live.created_at.timestamp()
+    return (bool(pod.node), PHASE_RANK.get(pod.phase, 0), pod.ready, pod.hash == hash, youngest_first, pod.name)
 
 
 def _new_pod(podclique: str, identity: str, index: int, pods: Iterable[PodFacts], taken: Collection[str]) -> NewPod:

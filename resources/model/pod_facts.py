@@ -17,10 +17,13 @@ class PodFacts:
     index: int | None
     """Its index in the clique; None if neither its label nor its hostname has one."""
     phase: str
+    """Its phase: Pending, Running, Succeeded, Failed or Unknown."""
     node: str
     """The node it is bound to; empty before it is scheduled."""
     ready: bool
+    """Whether its condition Ready is True."""
     scheduled: bool
+    """Whether its condition PodScheduled is True."""
     gated: bool
     """Whether it has our scheduling gate."""
     scheduling_gated: bool
@@ -28,8 +31,8 @@ class PodFacts:
     failing: bool
     """Whether it is not ready and one of its containers has terminated with an error before."""
     unready: bool
-    """Whether it is not ready, not failing, and one of its containers has started."""
-    restarts: bool
+    """Whether it is not ready, not failing, and one of its containers has started and is not ready."""
+    restarts_always: bool
     """Whether its restart policy is Always."""
     reason: str
     """Why it is not scheduled or why a container waits, in the cluster's words; empty if neither applies."""
@@ -46,8 +49,8 @@ class PodFacts:
 
     @property
     def ended(self) -> bool:
-        """Whether it has failed or completed and must be replaced."""
-        return self.phase == "Failed" or (self.phase == "Succeeded" and self.restarts)
+        """Whether it has ended and must be replaced: it has failed, or it has completed although its containers should restart."""
+        return self.phase == "Failed" or (self.phase == "Succeeded" and self.restarts_always)
 
     @property
     def serving(self) -> bool:
@@ -83,7 +86,7 @@ def facts_of(live: Live) -> PodFacts:
         scheduling_gated=scheduled.get("status") == "False" and scheduled.get("reason") == "SchedulingGated",
         failing=failing,
         unready=not ready and not failing and started,
-        restarts=spec.get("restartPolicy", "Always") == "Always",
+        restarts_always=spec.get("restartPolicy", "Always") == "Always",
         reason=_reason(scheduled, all_containers),
     )
 

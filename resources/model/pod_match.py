@@ -11,11 +11,12 @@ REMOVED_LATER = "schedulingGates"
 
 
 def is_created_from(pod: Body, pod_spec: Body) -> bool:
-    """Whether the pod has everything that is in the pod spec. What the engine, admission and defaults have added does not count."""
+    """Whether the pod has everything that is in the pod spec; it may have more, which the engine, admission or defaults have added."""
     return _includes(pod.get("spec") or {}, {key: value for key, value in pod_spec.items() if key != REMOVED_LATER})
 
 
 def _includes(live: Any, desired: Any) -> bool:
+    """Whether a live value has everything desired. The entries of a list of objects may be in any order."""
     if live is None:
         return not desired  # The server leaves out empty values.
     if isinstance(desired, Mapping):

@@ -9,7 +9,7 @@ from engine.plan import Alarm
 from engine.resource import Resource, Stance
 from resources.base import kinds
 from resources.ports.configuration import Configuration
-from resources.ports.scheduler import Levels, TopologyAware
+from resources.ports.scheduler import Levels, TopologyAwareScheduler
 from resources.schema.topology import ClusterTopologyBindingSpec
 
 
@@ -18,6 +18,7 @@ class BackendTopology:
     """The topology object of one scheduler for a binding."""
 
     scheduler: str
+    """The name of the scheduler."""
     name: str
     """The name of the topology object."""
     mismatch: str = ""
@@ -25,32 +26,34 @@ class BackendTopology:
     available: bool = True
     """Whether an enabled back end of that name supports topologies."""
     live: Live | None = None
+    """The object; None if it does not exist."""
     resource: Resource | None = None
     """The desired object; None if somebody else manages it."""
     failed: bool = False
     """Whether the engine should manage the object and cannot."""
     due: bool = False
-    """Whether this pass creates or corrects the object: then the mismatch is over before it could be reported."""
+    """Whether this pass creates or corrects the object, so that the mismatch need not be reported."""
     alarm: Alarm | None = None
+    """The alarm to publish about the object, if there is one."""
 
 
 def unavailable_because(scheduler: str, configuration: Configuration) -> str:
-    """Why a scheduler has no topology here; empty if it has one."""
+    """Why a scheduler cannot have a topology object in this configuration; empty if it can."""
     if scheduler not in configuration.schedulers:
         return "scheduler backend is not enabled in Grove"
-    if not isinstance(configuration.schedulers[scheduler], TopologyAware):
+    if not isinstance(configuration.schedulers[scheduler], TopologyAwareScheduler):
         return "scheduler backend does not implement topology-aware scheduling"
     return ""
 
 
-def topology_aware_schedulers(configuration: Configuration) -> Mapping[str, TopologyAware]:
-    """The enabled back ends that have topology objects, sorted by name."""
+def topology_aware_schedulers(configuration: Configuration) -> Mapping[str, TopologyAwareScheduler]:
+    """Scheduler name -> its back end, for the enabled back ends that have topology objects, sorted by name."""
     by_name: Mapping[str, object] = dict(sorted(configuration.schedulers.items()))
-    return {name: scheduler for name, scheduler in by_name.items() if isinstance(scheduler, TopologyAware)}
+    return {name: scheduler for name, scheduler in by_name.items() if isinstance(scheduler, TopologyAwareScheduler)}
 
 
 def backend_topologies(observed: Observed, spec: ClusterTopologyBindingSpec, configuration: Configuration) -> Iterator[BackendTopology]:
-    """One for each topology-aware back end, sorted by name; then one for each other scheduler that the binding names."""
+    """One for each topology-aware back end, sorted by name; then one for each scheduler that the binding names but that has none."""
     levels = Levels(observed.root.id.name, tuple(level.key for level in spec.levels))
     named = {entry.scheduler_name: entry.topology_reference for entry in reversed(spec.scheduler_topology_bindings)}
     for name, scheduler in topology_aware_schedulers(configuration).items():
@@ -67,7 +70,7 @@ class _Comparison:
 
     observed: Observed
     scheduler: str
-    back_end: TopologyAware
+    back_end: TopologyAwareScheduler
     levels: Levels
 
     def external(self, name: str) -> BackendTopology:
@@ -76,7 +79,7 @@ class _Comparison:
         return BackendTopology(self.scheduler, name, self.back_end.topology_drift(name, live, self.levels), live=live)
 
     def managed(self) -> BackendTopology:
-        """The object that the engine manages. A call for it that failed is reported by the difference that remains."""
+        """The object that the engine manages. If a call for it has failed, the remaining difference is reported."""
         resource = self._resource()
         id, live = resource.id, self._find(resource.id.name)
         topology = BackendTopology(self.scheduler, id.name, live=live, resource=resource)
@@ -91,7 +94,7 @@ class _Comparison:
         return replace(topology, mismatch=mismatch, failed=failed, due=bool(mismatch) and not failed)
 
     def _conflict(self, topology: BackendTopology, live: Live) -> BackendTopology:
-        """The binding does not control the object of this name. While that object is being deleted, its name becomes free by itself."""
+        """The binding does not control the object of this name. Nobody has to act if that object is being deleted."""
         id, conflict = live.id, self.back_end.topology_conflict(live.id.name, self.levels)
         if live.deleting_since is not None:
             return _blocked(topology, conflict, blocked=False)
@@ -113,6 +116,6 @@ class _Comparison:
 
 
 def _blocked(topology: BackendTopology, why: str, *, blocked: bool = True) -> BackendTopology:
-    """The engine cannot manage the object now; an object that exists is not changed."""
+    """The topology of an object that the engine cannot manage now: `why` is its mismatch, and an existing object is not changed."""
     resource = replace(topology.resource, stance=Stance.HOLD, why=why, blocked=blocked) if topology.resource is not None else None
     return replace(topology, mismatch=why, failed=True, resource=resource)

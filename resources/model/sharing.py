@@ -16,13 +16,13 @@ class Share:
 
     name: str
     per_replica: bool
-    """Whether each replica of its level has a claim of its own; otherwise one claim serves all replicas."""
+    """Whether each replica of the set, group or clique has its own claim; otherwise all replicas share one claim."""
     spec: Body
     """The spec of each claim; empty if it is not known."""
     blocker: str
     """Why no claim can be created; empty if it can."""
     cliques: frozenset[str] | None
-    """The cliques whose pods use it; None: all cliques of its level."""
+    """The cliques whose pods use it; None: all cliques of the set or group."""
     groups: frozenset[str]
     """The scaling groups whose pods use it as well."""
 
@@ -33,7 +33,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sharing:
-    """All entries of a template by level; those of groups and cliques by their names."""
+    """All `resourceSharing` entries of a template: the set's own, and those of its groups and cliques by name."""
 
     of_set: tuple[Share, ...]
     of_groups: Mapping[str, tuple[Share, ...]]
@@ -48,7 +48,7 @@ class Sharing:
 
 
 def read(root: ResourceId, inner: Body, references: TemplateReferences) -> Sharing:
-    """The entries of a template without shape faults. `inner` is the set's `spec.template`."""
+    """The entries of a template that has the right shape. `inner` is the set's `spec.template`."""
 
     def shares(holder: Mapping[str, Any]) -> tuple[Share, ...]:
         return tuple(_share(entry, inner, root.namespace, references) for entry in holder.get("resourceSharing") or ())
@@ -62,7 +62,7 @@ def read(root: ResourceId, inner: Body, references: TemplateReferences) -> Shari
 
 
 def _unblocked_if_created(share: Share, root: ResourceId, references: TemplateReferences) -> Share:
-    """Once the one claim for the whole set exists, its source does not matter any more."""
+    """The share without its blocker if the one claim for all replicas exists: then the source of the claim does not matter."""
     is_created = not share.per_replica and names.claim(root.name, None, share.name) in references.claims
     return replace(share, blocker="") if is_created else share
 
@@ -81,7 +81,7 @@ def _share(entry: Mapping[str, Any], inner: Body, namespace: str, references: Te
 
 
 def referenced_ids(inner: Body, namespace: str) -> Iterator[ResourceId]:
-    """The external ResourceClaimTemplates that the entries of a template without shape faults refer to."""
+    """The external ResourceClaimTemplates that the entries of a template of the right shape refer to."""
     for holder in (inner, *(inner.get("podCliqueScalingGroups") or ()), *inner["cliques"]):
         templates = (_external_template(entry, inner, namespace) for entry in holder.get("resourceSharing") or ())
         yield from (template for template in templates if template is not None)
@@ -95,7 +95,7 @@ def _external_template(entry: Mapping[str, Any], inner: Body, namespace: str) ->
 
 
 def _claim_spec(entry: Mapping[str, Any], inner: Body, namespace: str, references: TemplateReferences) -> tuple[Body, str]:
-    """The spec of an entry's claims and an empty text, or no spec and the blocker."""
+    """The spec of an entry's claims and an empty string, or an empty spec and the blocker."""
     if kinds.RESOURCE_CLAIM.name in references.unserved | references.incomplete:
         return {}, references.why_missing(kinds.RESOURCE_CLAIM)
     external = _external_template(entry, inner, namespace)

@@ -18,9 +18,10 @@ from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
 
 HASH_VERSION = "v1"
-"""The prefix of every hash. A change of the hash function changes it, so that the new hashes are not taken for an edit."""
+"""The prefix of every hash. It changes with the hash function, so that new hash values are not mistaken for an edit of the template."""
 
 HASH_LENGTH = 40
+"""The number of hexadecimal digits of a hash, without the prefix."""
 
 ANY_ORDER, IN_ORDER, EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"
 
@@ -81,7 +82,7 @@ class Template:
     sharing: Sharing
     topology: Topology
     domain_requests: tuple[tuple[Fabric, DomainRequest], ...]
-    """The fabric domains that it requests."""
+    """The fabric domains that it requests, each with the fabric that provides it."""
 
     @property
     def is_ordered(self) -> bool:
@@ -102,7 +103,7 @@ class Template:
 
 
 def referenced_ids(id: ResourceId, spec: Body, configuration: Configuration) -> tuple[ResourceId, ...]:
-    """The foreign objects that a set without shape faults refers to, each once."""
+    """The objects that a set of the right shape refers to, each once: ResourceClaimTemplates and its topology binding."""
     inner = spec["template"]
     claim_templates = sharing.referenced_ids(inner, id.namespace)
     return tuple(dict.fromkeys((*claim_templates, *topology.referenced_ids(inner, enabled=configuration.topology))))
@@ -111,7 +112,7 @@ def referenced_ids(id: ResourceId, spec: Body, configuration: Configuration) -> 
 def read(
     id: ResourceId, identity: str, metadata: Body, spec: Body, references: TemplateReferences, configuration: Configuration
 ) -> Template:
-    """The template of a set that has its defaults and no shape faults (`raise_if_unsound` has passed)."""
+    """The template of a set that has its defaults and satisfies `resources.admission.computable_rules`."""
     inner = spec["template"]
     priority = inner.get("priorityClassName", "")
     order = _order(inner.get("cliqueStartupType") or ANY_ORDER, inner["cliques"])
@@ -147,7 +148,7 @@ def _domain_requests(
 
 
 def _order(startup_type: str, entries: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """For each clique of the list, the cliques that it starts after. With InOrder, that is only the one before it."""
+    """For each clique of the list, the cliques that it starts after. With InOrder, that is the previous one only."""
     if startup_type == IN_ORDER:
         return [(), *((entry["name"],) for entry in entries[:-1])]
     return [tuple(entry["spec"].get("startsAfter") or ()) if startup_type == EXPLICIT else () for entry in entries]
@@ -189,6 +190,7 @@ UNORDERED = frozenset({"volumes", "imagePullSecrets", "tolerations", "volumeMoun
 
 
 def _order_free(value: Any, name: str = "") -> Any:
+    """A copy of the value with every list in `UNORDERED` sorted. `name` is the key of the value."""
     if isinstance(value, Mapping):
         return {key: _order_free(item, key) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -198,5 +200,5 @@ def _order_free(value: Any, name: str = "") -> Any:
 
 
 def _hash(value: Any) -> str:
-    """A digest that fits a label value."""
+    """A hash of the value, short enough for a label value."""
     return f"{HASH_VERSION}-{digest(value)[:HASH_LENGTH]}"

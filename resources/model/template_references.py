@@ -40,7 +40,7 @@ class TemplateReferences:
 def template_references(observed: Observed, ids: tuple[ResourceId, ...], part: str, memo: Memo) -> TemplateReferences:
     """The references `ids` of a set, resolved; the same object as before if nothing about them has changed.
 
-    `part` is the key of the slice with the objects that the set has once.
+    `part` is the key of the slice with the objects that all replicas of the set share.
     """
     incomplete, unserved = observed.incomplete & REFERENCED_KINDS, observed.unserved & REFERENCED_KINDS
     claims = frozenset(live.id.name for live in observed.slice(part).of(kinds.RESOURCE_CLAIM.name))

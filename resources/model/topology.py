@@ -20,16 +20,16 @@ class LevelAvailability:
     """The content of a set's condition `TopologyLevelsUnavailable`."""
 
     unavailable: bool | None
-    """None: unknown."""
+    """The status of the condition; None: Unknown."""
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Topology:
-    """The constraints of a template as PodGangs carry them.
+    """The constraints of a template in the form that PodGangs have: with node label keys.
 
-    A constraint is None where the template has one but none of its domains could be translated.
+    A constraint is None if the template has none there, or if none of its domains could be translated.
     """
 
     name: str = ""
@@ -50,8 +50,9 @@ class RequestedConstraint:
     """A `topologyConstraint` of a template."""
 
     path: str
-    level: str
-    """The field of `spec.template` that holds it: `GROUP`, `CLIQUE`, or empty for the set's own."""
+    """Its field path as text, for messages."""
+    list_field: str
+    """The list in `spec.template` with its holder: `GROUP_LIST`, `CLIQUE_LIST`, or empty for the set's own."""
     holder: str
     """The name of the group or clique; empty for the set."""
     name: str
@@ -65,19 +66,19 @@ class RequestedConstraint:
         return tuple(dict.fromkeys(domain for domain in (self.required, self.preferred) if domain))
 
 
-GROUP, CLIQUE = "podCliqueScalingGroups", "cliques"
+GROUP_LIST, CLIQUE_LIST = "podCliqueScalingGroups", "cliques"
 
 
 def _constraints(inner: Body) -> Iterator[RequestedConstraint]:
     """The constraints of a template: the set's, its groups', its cliques'."""
-    for level, holders in (("", (inner,)), (GROUP, inner.get(GROUP) or ()), (CLIQUE, inner[CLIQUE])):
+    for list_field, holders in (("", (inner,)), (GROUP_LIST, inner.get(GROUP_LIST) or ()), (CLIQUE_LIST, inner[CLIQUE_LIST])):
         for number, holder in enumerate(holders):
             if constraint := holder.get("topologyConstraint"):
                 pack = constraint.get("pack") or {}
                 yield RequestedConstraint(
-                    path=f"spec.template{f'.{level}[{number}]' if level else ''}.topologyConstraint",
-                    level=level,
-                    holder=holder["name"] if level else "",
+                    path=f"spec.template{f'.{list_field}[{number}]' if list_field else ''}.topologyConstraint",
+                    list_field=list_field,
+                    holder=holder["name"] if list_field else "",
                     name=constraint.get("topologyName") or "",
                     required=pack.get("required") or constraint.get("packDomain") or "",
                     preferred=pack.get("preferred") or "",
@@ -104,13 +105,13 @@ def read(inner: Body, references: TemplateReferences, *, enabled: bool) -> Topol
         return Topology(availability=LevelAvailability(False, "AllClusterTopologyLevelsAvailable", "No topology constraints defined"))
     binding = _binding(constraints)
     levels = _levels(binding, references)
-    translated = {(constraint.level, constraint.holder): _translated(constraint, levels or {}) for constraint in constraints}
+    translated = {(constraint.list_field, constraint.holder): _translated(constraint, levels or {}) for constraint in constraints}
     could_not_list = levels is None and kinds.TOPOLOGY_BINDING.name in references.incomplete
     return Topology(
         name=binding.name if binding else "",
         of_set=translated.get(("", "")),
-        of_groups={holder: constraint for (level, holder), constraint in translated.items() if level == GROUP},
-        of_cliques={holder: constraint for (level, holder), constraint in translated.items() if level == CLIQUE},
+        of_groups={holder: constraint for (field, holder), constraint in translated.items() if field == GROUP_LIST},
+        of_cliques={holder: constraint for (field, holder), constraint in translated.items() if field == CLIQUE_LIST},
         availability=_availability(constraints, binding, levels),
         notes=tuple(_notes(constraints, binding, levels, references)),
         blocker=references.why_missing(kinds.TOPOLOGY_BINDING) if could_not_list else "",
@@ -129,13 +130,14 @@ def _levels(binding: ResourceId | None, references: TemplateReferences) -> Mappi
 
 
 def _translated(constraint: RequestedConstraint, levels: Mapping[str, str]) -> Constraint | None:
-    """The constraint in node label keys. A domain that is no level is left out; None if nothing is left."""
+    """The constraint with node label keys. A domain that is not a level of the binding is left out; None if nothing remains."""
     sides = {"required": levels.get(constraint.required), "preferred": levels.get(constraint.preferred)}
     pack = {side: key for side, key in sides.items() if key}
     return {"packConstraint": pack} if pack else None
 
 
-def _missing(constraints: tuple[RequestedConstraint, ...], levels: Mapping[str, str]) -> list[str]:
+def _unknown_domains(constraints: tuple[RequestedConstraint, ...], levels: Mapping[str, str]) -> list[str]:
+    """The domains in these constraints that are not levels of the binding, sorted."""
     return sorted({domain for constraint in constraints for domain in constraint.domains if domain not in levels})
 
 
@@ -147,8 +149,8 @@ def _availability(
         return LevelAvailability(None, "TopologyNameMissing", message)
     if levels is None:
         return LevelAvailability(None, "ClusterTopologyNotFound", "ClusterTopologyBinding resource not found")
-    if missing := _missing(constraints, levels):
-        message = f"Unavailable topology domains: [{' '.join(missing)}]"
+    if unknown := _unknown_domains(constraints, levels):
+        message = f"Unavailable topology domains: [{' '.join(unknown)}]"
         return LevelAvailability(True, "ClusterTopologyLevelsUnavailable", message)
     return LevelAvailability(False, "AllClusterTopologyLevelsAvailable", "All topology levels are available")
 
@@ -166,7 +168,7 @@ def _notes(
         yield f"topology constraints have no effect: ClusterTopologyBinding {binding.name}: {why}"
     else:
         for constraint in constraints:
-            for domain in _missing((constraint,), levels):
+            for domain in _unknown_domains((constraint,), levels):
                 yield f"{constraint.path}: domain {domain} has no effect: ClusterTopologyBinding {binding.name} has no such level"
 
 

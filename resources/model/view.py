@@ -18,11 +18,12 @@ from resources.model.pod_facts import PodFacts, facts_of
 from resources.model.pod_match import is_created_from
 from resources.model.template import HASH_VERSION, Clique, Group, Template
 from resources.ports.configuration import Configuration
+from resources.schema.issues import shown
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CliqueView:
-    """One desired PodClique of a replica."""
+    """One desired PodClique of a replica, with its live object and pods."""
 
     id: ResourceId
     clique: Clique
@@ -35,14 +36,17 @@ class CliqueView:
     group_replica: int
     """The index of its replica of the scaling group; 0 without a group."""
     live: Live | None
+    """The PodClique; None if it does not exist."""
     replicas: int
+    """The desired number of pods (`desired_replicas`)."""
     pods: tuple[PodFacts, ...]
     """Its live pods."""
     assignment: PodAssignment
+    """Which of its pods are kept or deleted, and which are created."""
     on_delete: bool
     """Whether the update strategy is OnDelete: outdated pods are replaced only after somebody deletes them."""
     adopted: bool
-    """Whether its hash label is missing or was written by another operator, for an equal template: its pods and itself are re-labelled."""
+    """Whether the template is equal although its hash label is missing or of another operator: it and its pods get new hash labels."""
 
     @property
     def name(self) -> str:
@@ -78,12 +82,13 @@ class CliqueView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupView:
-    """One desired PodCliqueScalingGroup of a replica."""
+    """One desired PodCliqueScalingGroup of a replica, with its live object."""
 
     id: ResourceId
     group: Group
     live: Live | None
     replicas: int
+    """The desired number of replicas of the group (`desired_replicas`)."""
 
     @property
     def name(self) -> str:
@@ -109,7 +114,7 @@ class Removals:
     cliques: Mapping[str, str] = field(default_factory=dict)
     """PodClique name -> reason."""
     updating: bool = False
-    """Whether the rolling update is at this replica."""
+    """Whether this is the replica that the rolling update replaces now."""
     postponed_because: str = ""
     """Why outdated pods that remain are not replaced now."""
     deleted_last: frozenset[str] = frozenset()
@@ -128,7 +133,7 @@ class GangView:
     id: ResourceId
     is_base: bool
     groups: tuple[tuple[str, int, CliqueView | None], ...]
-    """Each pod group's name, its minimum of pods, and its clique; None if the replica has no such clique now."""
+    """Each pod group: its name, its minimum of pods, and its clique, which is None if the replica has no such clique now."""
     live: Live | None
 
     @property
@@ -173,7 +178,7 @@ class View:
         return Owner(self.template.id, kinds.PODCLIQUESET.api_version)
 
     def keeps(self, clique: CliqueView) -> bool:
-        """Whether the clique is to exist: it is neither being deleted nor among the removals."""
+        """Whether the clique should exist: it is neither being deleted nor among the removals."""
         return not clique.terminating and clique.name not in self.removals.cliques
 
     def members(self, group: GroupView, replica: int) -> Iterator[CliqueView]:
@@ -264,6 +269,7 @@ class _ViewBuilder:
 
 
 def _member(group: GroupView, replica: int, clique: Clique) -> tuple[str, Clique]:
+    """The name of the PodClique in one replica of a group, with its clique."""
     return names.member(group.name, replica, clique.name), clique
 
 
@@ -273,14 +279,14 @@ def template_spec(clique: Clique, group: Group | None) -> dict[str, Any]:
 
 
 def _is_adopted(live: Live, pod_spec: Mapping[str, Any]) -> bool:
-    """Whether its hash is missing or not one of ours although its pod spec covers the desired one: then the contents decide."""
+    """Whether a PodClique's hash is missing or not the engine's, and its pod spec has everything in `pod_spec`."""
     if live.labels.get(labels.TEMPLATE_HASH, "").startswith(f"{HASH_VERSION}-"):
         return False
     return covers(pod_spec, get(live.body, ("spec", "podSpec"), {}))
 
 
 MAX_REPLICAS = 100_000
-"""The largest number of replicas that is accepted for anything: more is taken for a typing error."""
+"""The largest number of replicas that is accepted for any object: more is assumed to be a typing error."""
 
 
 def desired_replicas(live: Live | None, initial: int) -> int:
@@ -289,7 +295,9 @@ def desired_replicas(live: Live | None, initial: int) -> int:
     Raises `GraphError` if the number is not an integer or exceeds `MAX_REPLICAS`.
     """
     count = get(live.body, ("spec", "replicas"), initial) if live is not None and live.deleting_since is None else initial
-    if not isinstance(count, int) or count > MAX_REPLICAS:
+    if not isinstance(count, int):
+        raise GraphError(f"{live.id if live else 'the template'}: replicas must be an integer, got {shown(count)}")
+    if count > MAX_REPLICAS:
         raise GraphError(f"{live.id if live else 'the template'}: {count} replicas are more than {MAX_REPLICAS}")
     return count
 

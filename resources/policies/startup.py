@@ -61,7 +61,7 @@ def with_waiter(view: View, spec: Mapping[str, Any], parents: Sequence[Parent]) 
     return {
         **spec,
         "volumes": [*(spec.get("volumes") or ()), *_volumes(view.root)],
-        "initContainers": [*(spec.get("initContainers") or ()), _waiter(view.configuration.waiter, parents)],
+        "initContainers": [*(spec.get("initContainers") or ()), _waiter(view.configuration.waiter_image, parents)],
     }
 
 

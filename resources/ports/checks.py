@@ -8,7 +8,7 @@ class Level(StrEnum):
     """How serious it is if a requirement is not met."""
 
     HARD = "hard"
-    """Nothing works, or something other than what is configured."""
+    """Nothing works, or not what is configured."""
     WARNING = "warning"
     """Something does not work, or works less well."""
     INFO = "info"
@@ -35,7 +35,7 @@ class Check:
     finding: str
     """What was found, in one sentence."""
     remedy: str = ""
-    """What to do about it; empty if there is nothing to do."""
+    """What to do if the outcome is not good; empty if there is nothing to do."""
 
 
 def judged(level: Level, subject: str, fault: str, finding: str, remedy: str = "") -> Check:
@@ -44,5 +44,5 @@ def judged(level: Level, subject: str, fault: str, finding: str, remedy: str = "
 
 
 def unknown(level: Level, subject: str, why: str, remedy: str = "") -> Check:
-    """A check that could not be judged, and why."""
+    """A check with the outcome `UNKNOWN`; `why` says why it could not be judged."""
     return Check(level, subject, Outcome.UNKNOWN, f"cannot be judged: {why}", remedy)

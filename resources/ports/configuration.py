@@ -8,8 +8,8 @@ from engine.version import VERSION
 from resources.ports.fabric import Fabric
 from resources.ports.scheduler import Scheduler
 
-WAITER = f"grove-initc:{VERSION}"
-"""The default image of the waiting init container: the one of this release."""
+WAITER_IMAGE = f"grove-initc:{VERSION}"
+"""The default image of the init container that waits for other cliques: the one of this release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +20,15 @@ class Configuration:
     """The enabled scheduler back ends by name."""
     default_scheduler: str
     """The name of the back end for pods that name none."""
-    waiter: str = WAITER
+    waiter_image: str = WAITER_IMAGE
     """The image of the init container in which a pod waits for the cliques that it starts after."""
 
     topology: bool = False
-    """Whether topology constraints are applied."""
+    """Whether topology-aware scheduling is enabled: otherwise topology constraints have no effect."""
 
     fabrics: tuple[Fabric, ...] = ()
     """The enabled fabrics."""
-    drain: timedelta = timedelta(minutes=5)
+    drain_timeout: timedelta = timedelta(minutes=5)
     """How long the deletion of a domain waits for terminating pods and claims that use it."""
 
     def scheduler(self, name: str) -> Scheduler:

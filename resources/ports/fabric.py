@@ -1,4 +1,4 @@
-"""Fabrics: vendors' domains within which accelerators of several nodes reach one another, and how pods join them. Pure."""
+"""Fabric: the protocol of a plug-in for one vendor's domains, within which accelerators of several nodes reach one another. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from engine.resource import Body
 from resources.schema.issues import Issue
 
 INDEX = "$(GROVE_PCS_INDEX)"
-"""In the name of a domain: the index of the replica. No Kubernetes name has these characters, so it cannot be mistaken for a name."""
+"""Stands for the index of the replica in the name of a requested domain. No Kubernetes name contains these characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,14 @@ class DomainRequest:
     """A set's request for a fabric domain."""
 
     name: str
-    """The name of the domain object. If it contains `INDEX`, every replica has a domain of its own.
+    """The name of the domain object. If it contains `INDEX`, every replica has its own domain.
 
-    The name of a domain that is not shared is `<set>-INDEX` or begins with `<set>-INDEX-`: it is recognised by its name.
+    The name of a domain that is not shared must be `<set>-INDEX` or begin with `<set>-INDEX-`, because its replica is read from the name.
     """
     cliques: frozenset[str]
     """The cliques of the template whose pods are in it."""
     shared: bool
-    """Whether it is requested by name and shared with every set of the namespace that requests it; else it belongs to one replica."""
+    """Whether every set of the namespace that requests this name shares the domain; else it belongs to one replica of one set."""
 
 
 class Fabric(Protocol):
@@ -59,7 +59,7 @@ class Fabric(Protocol):
         ...
 
     def creation_issues(self, body: Body) -> Iterator[Issue]:
-        """What is wrong with a new PodCliqueSet, after `with_defaults`. Any issue denies the request."""
+        """The issues of a new PodCliqueSet, after `with_defaults`. Any issue denies the request."""
         ...
 
     def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:

@@ -13,7 +13,7 @@ from resources.ports.queries import Query, QueryResults, ServedApis
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Installation:
-    """A cluster as `engine preflight` observed it."""
+    """What `engine preflight` observed of a cluster."""
 
     apis: ServedApis
     results: QueryResults
@@ -53,6 +53,7 @@ class JoinedNode:
     island: str
     """The part of the cluster within which accelerators reach one another, e.g. an NVLink clique; empty if the node has no fabric."""
     ready: bool
+    """Whether the driver reports the node as ready in the domain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,9 @@ class Diagnosis:
     about: ResourceId
     """The object that the finding is about."""
     observation: str
+    """What is observed, e.g. `pod a: Pending`."""
     cause: str
+    """Why that is so, in one sentence."""
     advice: str = ""
     """What to do about it; empty if there is nothing to do."""
     bad: bool = True

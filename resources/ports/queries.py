@@ -1,13 +1,11 @@
-"""Query: what a plug-in wants read from the cluster besides the objects of workloads, and the results."""
+"""Query: what a plug-in needs to read from the cluster besides the objects of workloads, and the results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from engine.ids import Kind
 from engine.observed import Live
-
-Body = Mapping[str, Any]
+from engine.resource import Body
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class QueryResult:
 
     @property
     def known(self) -> bool:
-        """Whether `objects` is complete."""
+        """Whether `objects` is complete: the query was made and did not fail."""
         return not self.error
 
 

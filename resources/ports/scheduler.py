@@ -51,7 +51,7 @@ class Levels:
 
 
 @runtime_checkable
-class TopologyAware(Protocol):
+class TopologyAwareScheduler(Protocol):
     """A `Scheduler` with topology objects of its own, which follow ClusterTopologyBindings.
 
     If a binding names an object for this scheduler, somebody else manages that object and the engine only compares it with the
@@ -80,5 +80,5 @@ class TopologyAware(Protocol):
         ...
 
     def topology_conflict(self, name: str, levels: Levels) -> str:
-        """The message for a topology object that the engine should create but that exists and is not controlled by the binding."""
+        """Why the engine cannot create its topology object of that name: an object exists that the binding does not control."""
         ...

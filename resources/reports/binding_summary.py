@@ -16,7 +16,7 @@ from resources.status.topology_binding import DRIFT
 
 
 @dataclass(frozen=True, slots=True)
-class Scheduler:
+class SchedulerSummary:
     """What the binding's status says about one scheduler."""
 
     name: str
@@ -24,10 +24,11 @@ class Scheduler:
     """The scheduler's topology object."""
     in_sync: bool
     message: str
+    """Why it is not in sync; empty if it is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class BindingSummary:
     """The summary of one binding at one moment."""
 
     id: ResourceId
@@ -37,25 +38,25 @@ class Binding:
     levels: tuple[str, ...]
     """The topology domains, from the broadest to the narrowest."""
     drift: str
-    """`InSync`, `Drift` or `TopologyNotFound`; empty where no scheduler has a topology of its own."""
-    schedulers: tuple[Scheduler, ...]
+    """The reason of its drift condition: `InSync`, `Drift` or `TopologyNotFound`; empty if no scheduler has a topology object."""
+    schedulers: tuple[SchedulerSummary, ...]
     waits: tuple[WaitSince, ...]
     problems: tuple[str, ...]
 
 
-def binding_summary(observed: Observed, plan: Plan) -> Binding:
-    """The summary of a binding, given the plan of the next pass."""
+def binding_summary(observed: Observed, plan: Plan) -> BindingSummary:
+    """The summary of a binding; `plan` is the plan of the next pass."""
     root = observed.root
     binding = _parsed(root)
     status = binding.status if binding is not None and binding.status is not None else ClusterTopologyBindingStatus()
-    return Binding(
+    return BindingSummary(
         root.id,
         state_of(observed, plan),
         root.created_at,
         tuple(level.domain for level in binding.spec.levels) if binding is not None else (),
         next((condition.reason for condition in status.conditions if condition.type == DRIFT), ""),
         tuple(
-            Scheduler(entry.scheduler_name, entry.topology_reference, entry.in_sync, entry.message)
+            SchedulerSummary(entry.scheduler_name, entry.topology_reference, entry.in_sync, entry.message)
             for entry in status.scheduler_topology_statuses
         ),
         tuple(wait_since(observed, wait) for wait in plan.deferred),
@@ -64,7 +65,7 @@ def binding_summary(observed: Observed, plan: Plan) -> Binding:
 
 
 def _parsed(root: Live) -> ClusterTopologyBinding | None:
-    """The binding; None if its schema is violated."""
+    """The model of the binding; None if it violates the schema."""
     try:
         return cast(ClusterTopologyBinding, parse(kinds.TOPOLOGY_BINDING, root.body, strict=False))
     except Rejected:

@@ -21,7 +21,10 @@ MAX_EVENTS = 100
 
 @dataclass(frozen=True, slots=True)
 class EventTexts:
-    """The reasons and messages for one kind of call. In messages `{key}` is namespace/name, `{name}` the name, `{error}` the error."""
+    """The reasons and messages of the events about one kind of call, successful or failed.
+
+    In messages `{key}` is namespace/name of the object, `{name}` its name, `{error}` the error.
+    """
 
     done_reason: str
     done_message: str
@@ -81,7 +84,7 @@ EVENT_TEXTS: Mapping[tuple[str, str, Verb], EventTexts] = {
         "PodDeleteSuccessful", "Deleted Pod: {name}", "PodDeleteFailed", "Error deleting pod: {error}"
     ),
 }
-"""(Kind of the parent, kind of the object, verb) -> texts. Other calls record no event: scheduling gates, identities, Services, HPAs."""
+"""(Kind of the parent, kind of the object, verb) -> texts. Other calls record no event, e.g. those for Services, Roles and autoscalers."""
 
 LOST: Mapping[str, str] = {
     "PodClique": "All scheduled pods lost (was {was}). Gang termination will fire after TerminationDelay if the PodClique"
@@ -95,7 +98,7 @@ DRIFTED: Mapping[str, tuple[str, bool]] = {"True": ("TopologyDriftDetected", Tru
 """Status of a binding's drift condition -> the reason of the event, and whether it is a warning."""
 
 VALIDATION_FAILED = "ValidationFailed"
-"""The reason of a `RootWarning` that has none: the stored root has a fault."""
+"""The reason of the event for a `RootWarning` without a reason: the stored root has a fault."""
 
 
 def event_builder(configuration: Configuration) -> Callable[[Sequence[RootWarning], Sequence[Result]], tuple[Event, ...]]:
@@ -135,10 +138,12 @@ def _of_event_groups(results: Sequence[Result]) -> Iterator[Event]:
 
 
 def _event_group(operation: Operation) -> EventGroup | None:
+    """The group of a delete; None for other operations."""
     return operation.event_group if operation.verb is Verb.DELETE else None
 
 
 def _uid(result: Result) -> str:
+    """The uid of the object that an operation created or changed; that of the observed object if the call returned no object."""
     return str(result.live["metadata"]["uid"]) if result.live else result.operation.expect.uid
 
 
@@ -161,6 +166,7 @@ def _of_result(result: Result, uids: Mapping[ResourceId, str], domains: frozense
 
 
 def _texts(parent: ResourceId, operation: Operation, domains: frozenset[str]) -> EventTexts | None:
+    """The texts for a call; None if it records no event."""
     kind = operation.id.kind
     if kind not in domains:
         return EVENT_TEXTS.get((parent.kind, kind, operation.verb))
@@ -176,7 +182,7 @@ def _texts(parent: ResourceId, operation: Operation, domains: frozenset[str]) ->
 
 
 def _scheduled_replicas_lost(result: Result) -> Iterator[Event]:
-    """The written status says that no scheduled replica is left."""
+    """A warning if the written status says that no scheduled pod or replica is left."""
     operation = result.operation
     if operation.id.kind not in LOST or result.outcome is not Outcome.DONE:
         return
@@ -187,7 +193,7 @@ def _scheduled_replicas_lost(result: Result) -> Iterator[Event]:
 
 
 def _drift_changed(result: Result) -> Iterator[Event]:
-    """The written status changes whether the schedulers agree with a binding."""
+    """An event if the written status says that the schedulers' topologies now agree, or no longer agree, with the binding."""
     operation = result.operation
     if operation.id.kind != kinds.TOPOLOGY_BINDING.name or result.outcome is not Outcome.DONE:
         return
@@ -203,13 +209,16 @@ _PARENTS = {kind.name: kind for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, ki
 
 
 def _parent(operation: Operation, uids: Mapping[ResourceId, str]) -> tuple[ResourceId, str] | None:
-    """The controller of the object, or the first owner of a new one, with its uid."""
+    """The parent of an object with the parent's uid: the controller, for a new object the first owner; None if it has neither.
+
+    `uids` has the uids of the objects of this pass: the parent may have been created in it.
+    """
     if operation.controller is not None:
         kind = _PARENTS.get(operation.controller.kind)
         id = kind.id(operation.id.namespace, operation.controller.name) if kind else None
         return (id, operation.controller.uid) if id else None
-    bound = next(iter(operation.owners), None)
-    if bound is None:
+    first = next(iter(operation.owners), None)
+    if first is None:
         return None
-    uid = bound.uid if isinstance(bound.uid, str) else uids.get(bound.uid.id, "")
-    return bound.owner.id, uid
+    uid = first.uid if isinstance(first.uid, str) else uids.get(first.uid.id, "")
+    return first.owner.id, uid

@@ -1,4 +1,4 @@
-"""Explanation: one object, the roots that desire it and why, and what is due, deferred or pending for it."""
+"""Explanation: the roots that desire an object and why, and which operations are due, deferred or pending for it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,9 @@ class DesiredBy:
 
     root: ResourceId
     part: str
+    """The key of the part that the object belongs to; empty for the root itself."""
     why: str
+    """The reason for the stance."""
     stance: Stance
 
 
@@ -41,7 +43,7 @@ class Explanation:
     orphan: bool
     """Whether it has our labels and its root is gone."""
     problems: tuple[str, ...]
-    """The faults and internal errors of the roots that own it, because of which it is not known what they desire."""
+    """The faults and internal errors of the roots that own it. Because of them it is not known what those roots desire."""
 
     @property
     def is_known(self) -> bool:
@@ -58,30 +60,31 @@ def explain(
     now: datetime,
     other: Live | None = None,
 ) -> Explanation:
-    """The explanation of the object of that identity. `other` is its live object, used where the world does not contain it.
+    """The explanation of the object with that id. `other` is its live object, used if the world does not contain it.
 
     Roots without a plan count as owners and contribute nothing else.
     """
-    near = [observed for observed in world.roots if observed.root.id.namespace in ("", id.namespace)]
-    owners = [observed for observed in near if _owns(observed, id)]
+    candidates = [observed for observed in world.roots if observed.root.id.namespace in ("", id.namespace)]
+    owners = [observed for observed in candidates if _owns(observed, id)]
     orphan = next((live for live in world.orphans if live.id == id), None)
     live = next((live for observed in owners if (live := _live(observed, id))), orphan or world.references.objects.get(id) or other)
-    near_plans = [plans[observed.root.id] for observed in near if observed.root.id in plans]
+    candidate_plans = [plans[observed.root.id] for observed in candidates if observed.root.id in plans]
     owner_plans = [plans[observed.root.id] for observed in owners if observed.root.id in plans]
     return Explanation(
         id,
         live,
         tuple(observed.root.id for observed in owners),
-        tuple(_desired_by(near, plans, blueprints, id, configuration, now)),
-        tuple(operation for plan in near_plans for operation in plan.operations if operation.id == id),
-        tuple(wait for plan in near_plans for wait in plan.deferred if wait.id == id),
-        tuple(wait for plan in near_plans for wait in plan.pending if wait.id == id),
+        tuple(_desired_by(candidates, plans, blueprints, id, configuration, now)),
+        tuple(operation for plan in candidate_plans for operation in plan.operations if operation.id == id),
+        tuple(wait for plan in candidate_plans for wait in plan.deferred if wait.id == id),
+        tuple(wait for plan in candidate_plans for wait in plan.pending if wait.id == id),
         orphan is not None,
         tuple(problem for plan in owner_plans for problem in (*plan.problems, *([error_text(plan.error)] if plan.error else ()))),
     )
 
 
 def _owns(observed: Observed, id: ResourceId) -> bool:
+    """Whether the object is the root, one of its objects, or a shared object that has the root as an owner."""
     if _live(observed, id) is not None:
         return True
     shared = observed.references.objects.get(id)
@@ -93,7 +96,7 @@ def _live(observed: Observed, id: ResourceId) -> Live | None:
 
 
 def _desired_by(
-    near: Sequence[Observed],
+    candidates: Sequence[Observed],
     plans: Mapping[ResourceId, Plan],
     blueprints: Mapping[str, Blueprint],
     id: ResourceId,
@@ -101,7 +104,7 @@ def _desired_by(
     now: datetime,
 ) -> Iterator[DesiredBy]:
     """The roots that have the object in their desired graph. Roots without a plan, with problems or with an internal error have none."""
-    for observed in near:
+    for observed in candidates:
         plan, blueprint = plans.get(observed.root.id), blueprints[observed.root.id.kind]
         if plan is None or plan.problems or plan.error:
             continue

@@ -1,4 +1,4 @@
-"""Provenance: the fields of a root that each field of an object depends on, found by changing the root's fields one at a time."""
+"""Provenance: the fields of a root that each field of an object depends on. They are found by changing one field of the root at a time."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -15,27 +15,27 @@ from resources.base import kinds, labels
 from resources.domains import requests
 
 MAX_WORK: Final = 20_000
-"""The limit for the fields of a root times its pods; beyond it the computation takes too long."""
+"""The largest product of the number of a root's fields and the number of its pods: beyond it the computation takes too long."""
 
-FRAME: Final = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
-"""The fields that identify an object, and are never changed."""
+IDENTITY: Final = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
+"""The fields that identify a root. They are not changed."""
 
 Sources = Mapping[Path, tuple[Path, ...]]
 """Field of the object -> the fields of its root that it depends on."""
 
 
 def provenance(blueprint: Blueprint, root: Live, subject: Live | Resource, part: str, now: datetime, configuration: Any) -> Sources:
-    """The sources of an object's fields; empty where the root exceeds `MAX_WORK` or does not produce the object.
+    """The sources of an object's fields; empty if the root exceeds `MAX_WORK` or does not produce the object.
 
     The root is rendered as if none of its objects existed, once unchanged and once for each field with that field changed. A field that
-    cannot be changed alone, such as a name that another field refers to, is not reported. Replicas beyond `part`, which is the object's,
-    are left out.
+    cannot be changed alone, such as a name that another field refers to, is not reported. `part` is the key of the object's part: replicas
+    with a higher index are not rendered.
     """
     manifest = _manifest(root, part)
     fields = list(_leaves(manifest))
     if len(fields) * max(_pods(manifest), 1) > MAX_WORK:
         return {}
-    key = _key(subject.id, _labels(subject))
+    key = _key(subject.id, _labels_of(subject))
     before = _rendered(blueprint, manifest, key, now, configuration)
     if before is None:
         return {}
@@ -50,7 +50,7 @@ def provenance(blueprint: Blueprint, root: Live, subject: Live | Resource, part:
 
 
 def _manifest(root: Live, part: str) -> Body:
-    """What a user writes in a root: without its status and without the metadata that the server or controllers add."""
+    """The manifest that a user writes for this root: without its status and without metadata that the server or controllers add."""
     live = root.body["metadata"]
     metadata = {key: live[key] for key in ("name", "namespace", "labels", "annotations") if key in live}
     spec = root.body.get("spec") or {}
@@ -60,14 +60,14 @@ def _manifest(root: Live, part: str) -> Body:
 
 
 def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every leaf with its path; list indices are in brackets."""
+    """Every scalar in a value with its path, for example `("spec", "containers", "[0]", "name")`, but not `IDENTITY`."""
     if isinstance(value, Mapping):
-        for key, below in value.items():
-            yield from _leaves(below, (*path, str(key)))
+        for key, entry in value.items():
+            yield from _leaves(entry, (*path, str(key)))
     elif isinstance(value, list | tuple):
-        for index, below in enumerate(value):
-            yield from _leaves(below, (*path, f"[{index}]"))
-    elif value is not None and path not in FRAME:
+        for index, entry in enumerate(value):
+            yield from _leaves(entry, (*path, f"[{index}]"))
+    elif value is not None and path not in IDENTITY:
         yield path, value
 
 
@@ -89,33 +89,34 @@ def _changed(value: Any, path: Path, new: Any) -> Any:
     if isinstance(value, Mapping):
         return {**value, first: _changed(value[first], rest, new)}
     index = int(first[1:-1])
-    return [_changed(below, rest, new) if at == index else below for at, below in enumerate(value)]
+    return [_changed(entry, rest, new) if number == index else entry for number, entry in enumerate(value)]
 
 
 def _rendered(blueprint: Blueprint, manifest: Body, key: tuple[str, ...], now: datetime, configuration: Any) -> Mapping[Path, Any] | None:
-    """The fields of the object as a new root of that manifest produces it; None where it does not, or where the manifest is faulty."""
+    """The fields of the object with this `_key`, rendered for a new root of that manifest; None without such an object, or with faults."""
     (observed,) = propose(empty(), [manifest]).roots
     try:
         desired = blueprint.desire(observed, now, configuration, Memo())
-    except Exception:  # A manifest that was changed in one place may contradict itself in any way.
+    except Exception:  # A manifest with one changed field may be inconsistent in any way.
         return None
     if desired.problems:
         return None
-    matches = (resource for resource in desired.graph.resources.values() if _key(resource.id, _labels(resource)) == key)
+    matches = (resource for resource in desired.graph.resources.values() if _key(resource.id, _labels_of(resource)) == key)
     return next((dict(_leaves(resource.body)) for resource in matches), None)
 
 
 def _key(id: ResourceId, keys: Mapping[str, str]) -> tuple[str, ...]:
-    """What identifies an object in every rendering of its root. The names of pods differ, so a pod is identified by clique and index."""
+    """The identity of an object in every rendering of its root. A pod's name differs in each, so its clique and index identify it."""
     if id.kind == kinds.POD.name:
         return id.kind, keys.get(labels.PODCLIQUE, ""), keys.get(labels.POD_INDEX, "")
     return id.group, id.kind, id.name
 
 
-def _labels(subject: Live | Resource) -> Mapping[str, str]:
+def _labels_of(subject: Live | Resource) -> Mapping[str, str]:
     keys: Mapping[str, str] = subject.labels if isinstance(subject, Live) else subject.body["metadata"].get("labels") or {}
     return keys
 
 
 def _pods(manifest: Body) -> int:
+    """The number of pods of all replicas of the set in a manifest."""
     return requests.replicas(manifest) * requests.pods_per_replica(manifest, requests.cliques_by_name(manifest))

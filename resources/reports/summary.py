@@ -16,27 +16,31 @@ from resources.domains.status import DomainStatus
 from resources.model.pod_facts import PodFacts, facts_of
 
 STATES: Final = ("faulty", "denied", "deleting", "changing", "blocked", "later", "pending", "settled")
-"""The states of a root, the gravest first.
+"""The states of a root, the most severe first.
 
-`faulty`: it has faults, or an internal error keeps it from being planned; `denied`: a guard refuses its plan; `deleting`: it is being
+`faulty`: it has faults, or an internal error prevents a plan; `denied`: a guard refuses its plan; `deleting`: it is being
 deleted; `changing`: the next pass changes objects; `blocked`: an operation is due and somebody else has to act first; `later`: an operation
 is due and a later pass does it; `pending`: the cluster has something to do; `settled`: nothing is left to do.
 """
 
 ALL_READY: Final[Mapping[str, datetime]] = {}
+"""Owner's uid -> since when one of its pods is not ready: empty, because all are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
-    """A gang and its pods."""
+class GangSummary:
+    """The state of one gang."""
 
     name: str
     phase: str
+    """The phase in its status; `Pending` if it has none yet."""
     pods: int
+    """The number of its pods."""
     ready: int
+    """The number of its pods that are ready."""
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the gang runs, has pods, and all of them are ready."""
         return self.phase == "Running" and 0 < self.pods == self.ready
 
@@ -52,7 +56,7 @@ class WaitSince:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class WorkloadSummary:
     """The summary of one root at one moment."""
 
     id: ResourceId
@@ -60,27 +64,31 @@ class Workload:
     """One of `STATES`."""
     created_at: datetime
     replicas: int
+    """The desired number of replicas."""
     available: int
+    """The number of available replicas, according to its status."""
     updated: int
+    """The number of updated replicas, according to its status."""
     pods: int
+    """The number of its pods, of which `ready` are ready and `scheduled` are scheduled."""
     ready: int
     scheduled: int
-    gangs: tuple[Gang, ...]
+    gangs: tuple[GangSummary, ...]
     waits: tuple[WaitSince, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
-    """What was requested and has no effect."""
+    """Which parts of the spec have no effect, and why."""
     domains: tuple[DomainStatus, ...] = ()
 
 
-def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = ()) -> Workload:
+def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = ()) -> WorkloadSummary:
     """The summary of a root, given the plan of the next pass and the status of its domains."""
     body = observed.root.body
     status = body.get("status") or {}
     pods = [facts_of(live) for live in lives_of(observed, "Pod")]
     unready = _unready_since(pods)
     waits = [wait_since(observed, wait, unready) for wait in (*plan.deferred, *plan.pending)]
-    return Workload(
+    return WorkloadSummary(
         observed.root.id,
         state_of(observed, plan),
         observed.root.created_at,
@@ -105,7 +113,7 @@ def problems_of(plan: Plan) -> tuple[str, ...]:
 
 
 def state_of(observed: Observed, plan: Plan) -> str:
-    """The gravest of `STATES` that applies to a root."""
+    """The most severe of `STATES` that applies to a root."""
     applies = {
         "faulty": bool(plan.problems) or plan.error is not None,
         "denied": bool(plan.objections),
@@ -119,30 +127,33 @@ def state_of(observed: Observed, plan: Plan) -> str:
     return next(state for state in STATES if applies[state])
 
 
-def gangs(lives: Iterable[Live], pods: Iterable[PodFacts]) -> Iterator[Gang]:
-    """Each gang with the number of its pods."""
+def gangs(lives: Iterable[Live], pods: Iterable[PodFacts]) -> Iterator[GangSummary]:
+    """The summaries of these PodGangs; each counts those of the pods that have its name in their label."""
     by_gang: dict[str, list[PodFacts]] = {}
     for pod in pods:
         by_gang.setdefault(pod.live.labels.get(labels.PODGANG, ""), []).append(pod)
     for live in lives:
         members = by_gang.get(live.id.name, [])
         phase = str((live.body.get("status") or {}).get("phase", "Pending"))
-        yield Gang(live.id.name, phase, len(members), sum(pod.ready for pod in members))
+        yield GangSummary(live.id.name, phase, len(members), sum(pod.ready for pod in members))
 
 
 def lives_of(observed: Observed, kind: str) -> list[Live]:
-    """The root's objects of that kind, in all its parts, by name."""
+    """The root's objects of that kind, in all its parts, sorted by name."""
     return sorted((live for part in observed.slices.values() for live in part.of(kind)), key=lambda live: live.id)
 
 
 def wait_since(observed: Observed, wait: Wait, unready: Mapping[str, datetime] = ALL_READY) -> WaitSince:
-    """The wait with the moment it began, if its object exists. `unready`: owner's uid -> since when one of its pods is not ready."""
+    """The wait with the time when it began; None if its object does not exist. `unready`: the result of `_unready_since`."""
     live = observed.find(wait.id)
     return WaitSince(wait.id, wait.why, _onset(observed, live, unready) if live else None, wait.until)
 
 
 def _onset(observed: Observed, live: Live, unready: Mapping[str, datetime]) -> datetime:
-    """For a clique: since its first pod stopped being ready or the current update began; for other objects `unchanged_since`."""
+    """When a wait began. For a clique: when one of its pods stopped being ready, else when the current update began or it was created.
+
+    For every other object `unchanged_since`.
+    """
     if live.id.kind != PODCLIQUE.name or live.deleting_since:
         return unchanged_since(live)
     progress = (observed.root.body.get("status") or {}).get("updateProgress") or {}
@@ -151,7 +162,7 @@ def _onset(observed: Observed, live: Live, unready: Mapping[str, datetime]) -> d
 
 
 def _unready_since(pods: Iterable[PodFacts]) -> dict[str, datetime]:
-    """Owner's uid -> since when the first of its pods that are not ready is not ready."""
+    """Owner's uid -> the earliest time since which one of its pods is not ready. Owners whose pods are all ready are not included."""
     onsets: dict[str, datetime] = {}
     for pod in pods:
         owner = pod.live.controller
@@ -162,7 +173,7 @@ def _unready_since(pods: Iterable[PodFacts]) -> dict[str, datetime]:
 
 
 def unchanged_since(live: Live) -> datetime:
-    """Since when an object is being deleted, is not ready, or exists: the first of these that applies."""
+    """Since when the object is in its present state: since when it is being deleted, else not ready, else exists."""
     if live.deleting_since:
         return live.deleting_since
     ready = find((live.body.get("status") or {}).get("conditions") or (), "Ready") or {}

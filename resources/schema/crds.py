@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from engine.ids import Kind
 from resources.base.kinds import CRD, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
-from resources.schema.meta import Root
+from resources.schema.meta import ApiObject
 from resources.schema.podclique import PodClique
 from resources.schema.podcliqueset import PodCliqueSet
 from resources.schema.podgang import PodGang
@@ -37,7 +37,7 @@ class Definition:
     """
 
     kind: Kind
-    model: type[Root]
+    model: type[ApiObject]
     short_name: str
     columns: tuple[Column, ...]
     selector: str = ""
@@ -103,11 +103,11 @@ DEFINITIONS: Final = (
 
 
 def crds() -> tuple[dict[str, Any], ...]:
-    """The CustomResourceDefinitions for server-side apply; the result is always the same."""
+    """The CustomResourceDefinitions, in the order of `DEFINITIONS`, as bodies for server-side apply. Every call returns equal bodies."""
     return tuple(_crd(definition) for definition in DEFINITIONS)
 
 
-def schema(model: type[Root]) -> dict[str, Any]:
+def schema(model: type[ApiObject]) -> dict[str, Any]:
     """The structural schema of one of Grove's kinds."""
     raw: Mapping[str, Any] = model.model_json_schema(by_alias=True)
     return structural(raw, raw.get("$defs", {}))
@@ -141,11 +141,11 @@ def _version(definition: Definition) -> dict[str, Any]:
         "storage": True,
         "additionalPrinterColumns": [column.body() for column in definition.columns],
         "schema": {"openAPIV3Schema": schema(definition.model)},
-        "subresources": {"status": {}} | _scale(definition.selector),
+        "subresources": {"status": {}} | _scale_subresource(definition.selector),
     }
 
 
-def _scale(selector: str) -> dict[str, Any]:
+def _scale_subresource(selector: str) -> dict[str, Any]:
     if not selector:
         return {}
     paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": selector}

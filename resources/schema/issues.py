@@ -20,13 +20,13 @@ class Child(str):
 
 
 MAX_ISSUES: Final = 20
-"""The largest number of issues in the text of one error; the rest is counted."""
+"""The largest number of issues in the text of one error; further ones are only counted."""
 MAX_VALUE: Final = 80
 """The largest number of characters of a value that are shown."""
 MAX_TEXT: Final = 400
 """The largest number of characters of a path or a message."""
 MAX_BITS: Final = 1024
-"""Integers with more bits are not written out."""
+"""Integers with more bits are shown by their size only."""
 
 
 class ErrorType(StrEnum):
@@ -46,7 +46,7 @@ class ErrorType(StrEnum):
 VALUED: Final = frozenset({ErrorType.INVALID, ErrorType.UNSUPPORTED, ErrorType.DUPLICATE, ErrorType.NOT_FOUND})
 """The types whose text quotes the value, if there is one."""
 NO_VALUE: Final = object()
-"""In place of a value that should not be shown."""
+"""Stands for a value that is not shown; None would be shown as `null`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class Issue:
     type: ErrorType
     message: str = ""
     value: Any = NO_VALUE
+    """The value of the field, which the text of the types in `VALUED` quotes."""
 
     @property
     def field(self) -> str:
@@ -66,9 +67,9 @@ class Issue:
     @property
     def detail(self) -> str:
         """The text without the field: the type, the value if it is shown, and the message."""
-        words = (self.type.value,) if self.type is not ErrorType.MALFORMED else ()
+        label = (self.type.value,) if self.type is not ErrorType.MALFORMED else ()
         value = (shown(self.value),) if self.type in VALUED and self.value is not NO_VALUE else ()
-        return ": ".join(part for part in (*words, *value, clipped(self.message, MAX_TEXT)) if part)
+        return ": ".join(part for part in (*label, *value, clipped(self.message, MAX_TEXT)) if part)
 
     def __str__(self) -> str:
         """One line: the field and what is wrong with it."""

@@ -41,7 +41,7 @@ class ObjectMeta(Wire):
     managed_fields: Seq[dict[str, Any]] | None = None
 
 
-class Root(Wire):
+class ApiObject(Wire):
     """The common fields of an object; each kind adds its `spec` and `status`."""
 
     api_version: str = ""

@@ -1,4 +1,4 @@
-"""Parse: bodies of Grove's kinds to models, or to issues."""
+"""Parse: converts bodies of Grove's kinds to models, and reports what is wrong with them as issues."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -9,7 +9,7 @@ from engine.ids import Kind
 from resources.base.kinds import PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema import pod_spec_rules
 from resources.schema.issues import ErrorType, Issue, Rejected, shown
-from resources.schema.meta import Root
+from resources.schema.meta import ApiObject
 from resources.schema.podclique import PodClique
 from resources.schema.podcliqueset import PodCliqueSet
 from resources.schema.podgang import PodGang
@@ -17,7 +17,7 @@ from resources.schema.rejection import rejection
 from resources.schema.scaling_group import PodCliqueScalingGroup
 from resources.schema.topology import ClusterTopologyBinding
 
-MODELS: Final[Mapping[Kind, type[Root]]] = {
+MODELS: Final[Mapping[Kind, type[ApiObject]]] = {
     PODCLIQUESET: PodCliqueSet,
     PODCLIQUE: PodClique,
     SCALING_GROUP: PodCliqueScalingGroup,
@@ -27,7 +27,7 @@ MODELS: Final[Mapping[Kind, type[Root]]] = {
 """The model of each of Grove's kinds."""
 
 
-def parse(kind: Kind, body: Any, *, strict: bool = True) -> Root:
+def parse(kind: Kind, body: Any, *, strict: bool = True) -> ApiObject:
     """The model of a body. Raises `Rejected` with all its issues.
 
     Strict (for manifests): unknown fields are issues, `apiVersion` and `kind` must match, and the fields of pod specs must have their
@@ -68,7 +68,7 @@ def without_repeats(issues: tuple[Issue, ...], pod_issues: tuple[Issue, ...]) ->
 
 
 def kind_issues(kind: Kind, body: Any) -> Iterator[Issue]:
-    """An issue for `apiVersion` and `kind` if they are not those of `kind`: then no other rule applies."""
+    """An issue for each of `apiVersion` and `kind` that is not that of `kind`: then no other rule applies. None if the body is no map."""
     if isinstance(body, Mapping):
         for field, expected in (("apiVersion", kind.api_version), ("kind", kind.name)):
             if body.get(field) != expected:

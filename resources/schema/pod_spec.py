@@ -48,7 +48,7 @@ class _PodSpec(_Shape):
 
 
 def _shaped(value: Any) -> Any:
-    """The value itself, after validating the fields that the engine reads."""
+    """The value itself. Raises a validation error if a field that the engine reads has the wrong shape."""
     if not isinstance(value, dict):
         raise PydanticCustomError("dict_type", "must be an object")
     _PodSpec.model_validate(value)

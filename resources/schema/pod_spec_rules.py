@@ -1,7 +1,7 @@
 """Pod spec rules: validates pod specs field by field, by the types that the Kubernetes API server publishes.
 
-Only types are checked; the meaning of values is left to the API server. Issues have the words of an API server. An unknown field may be
-of a newer Kubernetes: it is a warning.
+Only types are validated; the meaning of values is left to the API server. The messages are those of an API server. An unknown field is a
+warning, because a newer Kubernetes may have it. A finding is an issue, or an unknown field (an `Issue` of the type `UNKNOWN`).
 """
 
 import re
@@ -29,7 +29,7 @@ TIME_PATTERN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{
 
 
 def issues(spec: Any, path: Path = ()) -> Iterator[Issue]:
-    """What an API server would reject in a pod spec. `path` is the path of the pod spec in its object."""
+    """The issues for which an API server would reject a pod spec. `path` is the path of the pod spec in its object."""
     return (finding for finding in findings(spec, path) if finding.type is not ErrorType.UNKNOWN)
 
 
@@ -67,6 +67,7 @@ def object_findings(kind: Kind, body: Any, old: Body | None = None) -> tuple[Iss
 
 
 def _holders(kind: Kind, body: Any) -> Iterator[tuple[Path, Any]]:
+    """The objects with a `spec.podSpec` in a body, with their paths: a PodClique itself, or the cliques of a PodCliqueSet's template."""
     if kind == PODCLIQUE:
         yield (), body
     elif kind == PODCLIQUESET:
@@ -79,6 +80,7 @@ def _list_or_empty(value: Any) -> Sequence[Any]:
 
 
 def _at(value: Any, *keys: str) -> Any:
+    """The value below these keys; None if there is none or a parent is no map."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
@@ -90,7 +92,7 @@ def _check_of_type(name: str) -> Check:
 
 
 def _check_of(schema: Schema) -> Check:
-    """The check of a schema, built once for each type."""
+    """The check for values of a schema. Building it is expensive: `_check_of_type` does it once for each type."""
     if "$ref" in schema:
         return _check_of_type(schema["$ref"])
     if types := union(schema):

@@ -1,7 +1,7 @@
 """PodClique: pods of one role, created from one template."""
 
 from resources.schema.autoscaling import AutoScaling
-from resources.schema.meta import Condition, LastError, Root
+from resources.schema.meta import ApiObject, Condition, LastError
 from resources.schema.pod_spec import PodSpec
 from resources.schema.wire import Int32, Int64, Seq, Timestamp, Wire, required, silent
 
@@ -76,7 +76,7 @@ class PodCliqueStatus(Wire):
     """The progress of the latest update."""
 
 
-class PodClique(Root):
+class PodClique(ApiObject):
     """PodClique is a number of pods of one role, created from one template."""
 
     spec: PodCliqueSpec

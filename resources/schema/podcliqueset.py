@@ -5,7 +5,7 @@ from typing import Final, Literal
 from pydantic import ConfigDict, Field
 
 from resources.schema.autoscaling import AutoScaling
-from resources.schema.meta import Condition, LastError, Root
+from resources.schema.meta import ApiObject, Condition, LastError
 from resources.schema.podclique import PodCliqueSpec
 from resources.schema.sharing import GroupResourceSharing, ResourceClaimTemplate, ResourceSharing, SetResourceSharing
 from resources.schema.topology import TopologyConstraint
@@ -209,7 +209,7 @@ class PodCliqueSetStatus(Wire):
     """The progress of the latest update."""
 
 
-class PodCliqueSet(Root):
+class PodCliqueSet(ApiObject):
     """PodCliqueSet is a workload of several roles: cliques of pods, scheduled as gangs, scaled alone or in groups."""
 
     model_config = ConfigDict(json_schema_extra=rules(*CREATE_RULES))

@@ -1,6 +1,6 @@
 """PodGang: pods that a scheduler places all together or not at all."""
 
-from resources.schema.meta import Condition, Root
+from resources.schema.meta import ApiObject, Condition
 from resources.schema.wire import Int32, Seq, Wire
 
 
@@ -79,7 +79,7 @@ class PodGangStatus(Wire):
     """How well the gang was placed; 1 is the best."""
 
 
-class PodGang(Root):
+class PodGang(ApiObject):
     """PodGang is a set of pods that are scheduled together or not at all."""
 
     spec: PodGangSpec

@@ -32,7 +32,7 @@ UNIONS: Final[Mapping[frozenset[str], Schema]] = {
 
 @cache
 def definitions() -> Mapping[str, Schema]:
-    """Every type by its name. Types refer to one another by name; none contains itself."""
+    """Type name -> its schema. Types refer to one another by name; none contains itself."""
     types: Mapping[str, Schema] = orjson.loads(get_data(__package__, "pod_spec.json") or b"")["definitions"]
     return types
 
@@ -47,7 +47,7 @@ def properties(schema: Schema) -> dict[str, Schema]:
 
 
 def union(schema: Schema) -> frozenset[str]:
-    """The types that a value may have; empty if it has a single type."""
+    """The JSON types that a value may have, if the schema is a union of types; else empty."""
     return frozenset(option["type"] for option in schema.get("oneOf", ()))
 
 

@@ -13,10 +13,11 @@ Describe = Callable[[ErrorDetails, Mapping[str, Any]], tuple[ErrorType, str]]
 
 
 def _expected(what: str) -> Describe:
+    """Describes an error as `must be <what>, got <the value>`."""
     return lambda error, _: (ErrorType.MALFORMED, f"must be {what}, got {shown(error['input'])}")
 
 
-def _default(error: ErrorDetails, _: Mapping[str, Any]) -> tuple[ErrorType, str]:
+def _any_other(error: ErrorDetails, _: Mapping[str, Any]) -> tuple[ErrorType, str]:
     return ErrorType.MALFORMED, f"{error['msg']}, got {shown(error['input'])}"
 
 
@@ -47,6 +48,7 @@ BY_REASON: Final[Mapping[str, ErrorType]] = {
     "FieldValueRequired": ErrorType.REQUIRED,
     "FieldValueInvalid": ErrorType.INVALID,
     "FieldValueDuplicate": ErrorType.DUPLICATE,
+    "FieldValueNotSupported": ErrorType.UNSUPPORTED,
 }
 """The error type for the `reason` of a `Rule`."""
 
@@ -54,8 +56,8 @@ BY_REASON: Final[Mapping[str, ErrorType]] = {
 def issue(error: ErrorDetails) -> Issue:
     """The issue for one validation error."""
     detail = error.get("ctx", {})
-    type_, message = BY_ERROR.get(error["type"], _default)(error, detail)
-    # A rule across fields concerns more than the value at which it was found; it names the value to show, if any.
+    type_, message = BY_ERROR.get(error["type"], _any_other)(error, detail)
+    # The error of a rule has the whole object as its input: the rule itself says which value is shown, if any.
     value = detail.get("value", NO_VALUE) if error["type"] == "rule" else error["input"]
     path = (*(part for part in error["loc"] if part != "[key]"), *detail.get("field", ()))
     return Issue(path, type_, message, value)

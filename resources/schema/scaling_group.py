@@ -1,6 +1,6 @@
 """PodCliqueScalingGroup: cliques that are scaled together."""
 
-from resources.schema.meta import Condition, LastError, Root
+from resources.schema.meta import ApiObject, Condition, LastError
 from resources.schema.wire import Int32, Int64, Seq, Timestamp, Wire, required, silent
 
 
@@ -66,7 +66,7 @@ class ScalingGroupStatus(Wire):
     """The progress of the latest update."""
 
 
-class PodCliqueScalingGroup(Root):
+class PodCliqueScalingGroup(ApiObject):
     """PodCliqueScalingGroup is a number of replicas, each made of the same cliques, scaled together."""
 
     spec: ScalingGroupSpec

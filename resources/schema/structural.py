@@ -9,11 +9,11 @@ from resources.schema.wire import LIST_KEYS, PUBLISHED, REQUIRED
 Schema = Mapping[str, Any]
 
 REWRITTEN: Final = frozenset("properties items additionalProperties anyOf const default".split())
-"""Keys that `_structural` writes itself."""
+"""Keys that `_structural` converts instead of copying them."""
 DROPPED: Final = frozenset({"title", "$ref", "$defs", REQUIRED, PUBLISHED})
 """Keys that CRDs do not have."""
 EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
-"""Defaults that mean absence and are left out."""
+"""Defaults that mean that the field is absent; they are not written to the CRD."""
 
 
 def structural(schema: Schema, definitions: Mapping[str, Schema]) -> dict[str, Any]:
@@ -46,7 +46,10 @@ def _structural(schema: Schema, definitions: Mapping[str, Schema], ancestors: tu
 
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema], ancestors: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
-    """The schema with its reference, or its only non-null alternative, put in its place; keys next to them take precedence."""
+    """The schema with its reference or its only non-null alternative inlined, and the names of the types that contain it.
+
+    Keys next to a reference take precedence over those of the type that it refers to.
+    """
     while "$ref" in schema or _alternatives(schema):
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
@@ -61,6 +64,7 @@ def _resolved(schema: Schema, definitions: Mapping[str, Schema], ancestors: tupl
 
 
 def _alternatives(schema: Schema) -> list[Schema]:
+    """The non-null types of a union; empty if the schema is no union, or the union int-or-string, which a CRD can express."""
     return [] if "x-kubernetes-int-or-string" in schema else [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
 
 
@@ -71,7 +75,7 @@ def _only(alternatives: list[Schema]) -> Schema:
 
 
 def _properties(schema: Schema, definitions: Mapping[str, Schema], ancestors: tuple[str, ...]) -> dict[str, Any]:
-    """The properties, and the required ones: those without a default and those with the mark `REQUIRED`."""
+    """The keys `properties` and `required`: fields without a default and fields marked with `REQUIRED` are required."""
     fields: Mapping[str, Schema] = schema["properties"]
     required = [name for name, field in fields.items() if name in schema.get("required", ()) or field.get(REQUIRED)]
     properties = {"properties": {name: _structural(field, definitions, ancestors) for name, field in fields.items()}}

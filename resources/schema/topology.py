@@ -4,8 +4,8 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from resources.schema.meta import Condition, Root
-from resources.schema.wire import Int64, Rule, Seq, Wire, checked, rules, silent
+from resources.schema.meta import ApiObject, Condition
+from resources.schema.wire import Int64, Rule, Seq, Wire, check_rules, rules, silent
 
 Domain = Annotated[str, Field(min_length=1, max_length=63, pattern="^[a-z][a-z0-9-]*$")]
 LABEL_KEY = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"
@@ -49,7 +49,7 @@ class Pack(Wire):
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        checked(self, PACK_RULES)
+        check_rules(self, PACK_RULES)
         return self
 
 
@@ -67,7 +67,7 @@ class TopologyConstraint(Wire):
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        checked(self, CONSTRAINT_RULES)
+        check_rules(self, CONSTRAINT_RULES)
         return self
 
 
@@ -124,7 +124,7 @@ class ClusterTopologyBindingStatus(Wire):
     """One entry for each scheduler."""
 
 
-class ClusterTopologyBinding(Root):
+class ClusterTopologyBinding(ApiObject):
     """ClusterTopologyBinding gives names to the levels of a cluster's topology and binds them to node labels."""
 
     spec: ClusterTopologyBindingSpec

@@ -67,8 +67,8 @@ class Rule:
         return entry | {"optionalOldSelf": True} if self.on_create_only else entry
 
 
-def checked(model: Wire, rules: tuple[Rule, ...]) -> None:
-    """Raise for the first rule that the model violates. Rules on creation are left to admission, which knows the stored object."""
+def check_rules(model: Wire, rules: tuple[Rule, ...]) -> None:
+    """Raise the error of the first rule that the model violates. Rules on creation are left to admission, which knows the stored object."""
     for rule in rules:
         if not rule.on_create_only and not rule.holds(model):
             raise broken(rule.message, rule.reason, tuple(part for part in rule.field.split(".") if part))
@@ -83,7 +83,7 @@ def broken(message: str, reason: str, field: tuple[str | int, ...] = (), **value
 
 
 def rules(*entries: Rule) -> dict[str, Any]:
-    """The rules as schema keys."""
+    """The rules as the schema key `x-kubernetes-validations`."""
     return {RULES: [entry.schema() for entry in entries]}
 
 

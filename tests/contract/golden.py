@@ -1,6 +1,6 @@
-"""Golden files: what the real server said, written once and read ever after.
+"""Golden files: the recorded answers of a real server.
 
-python -m tests.contract.golden KUBECONFIG [SCENARIO …]      records them anew
+python -m tests.contract.golden KUBECONFIG [SCENARIO …]      records them again
 """
 
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import orjson
 
-from tests.contract.asking import told
+from tests.contract.answers import answers_of
 from tests.contract.scenario import Scenario
 from tests.contract.scenarios import EVERY
 from tests.contract.server import described
@@ -19,23 +19,23 @@ FOLDER = Path(__file__).parent / "golden"
 
 
 def file_of(scenario: Scenario) -> Path:
-    """Where the answers of a scenario are kept."""
+    """The golden file of a scenario."""
     return FOLDER / f"{scenario.name}.json"
 
 
 def answers(scenario: Scenario) -> list[dict[str, Any]]:
-    """What the real server said."""
-    said: list[dict[str, Any]] = orjson.loads(file_of(scenario).read_bytes())
-    return said
+    """The recorded answers of the real server."""
+    recorded: list[dict[str, Any]] = orjson.loads(file_of(scenario).read_bytes())
+    return recorded
 
 
 async def record(kubeconfig: Path, names: list[str]) -> None:
-    """Play scenarios on a real server and write down what it says."""
+    """Record the answers of a real server to the named scenarios, or to all."""
     server = described("real", kubeconfig)
     for scenario in EVERY:
         if not names or scenario.name in names:
-            said = await told(server, scenario)
-            file_of(scenario).write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+            recorded = await answers_of(server, scenario)
+            file_of(scenario).write_bytes(orjson.dumps(recorded, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Scenario: requests in a row, and what a server answers to them with everything taken out that differs from run to run.
+"""Scenarios: sequences of requests, and their answers without what differs from run to run.
 
-A scenario runs in a namespace of its own, `{ns}`. QueryResults of the real server are kept in `golden/`; the sandbox must give the same.
+A scenario runs in a namespace of its own, `{ns}`. The answers of the real server are in `golden/`; the sandbox must give the same ones.
 """
 
 import re
@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Ask = Callable[[str, str, Any, str], Awaitable[tuple[int, Any]]]
-"""Method, path, body and content type to the code and the answer; a watch answers with the list of its events."""
+Send = Callable[[str, str, Any, str], Awaitable[tuple[int, Any]]]
+"""Sends method, path, body and content type; returns the code and the body of the answer, for a watch the list of its events."""
 
 HOW = {
     "json": "application/json",
@@ -24,12 +24,11 @@ HOW = {
 class Step:
     """One request. `keep` names values of the answer (dotted paths) that later steps write as `{name}`.
 
-    A step that says nothing is made and not told: what it meets is chance.
-    Beside HTTP's methods there are WATCH, which reads events; AWAIT, which repeats a GET until it is answered; and ENSURE, a POST of what
-    may be there already.
+    The answer to a step without a title is not recorded, because it depends on timing. In addition to the methods of HTTP there are
+    WATCH, which reads events; AWAIT, which repeats a GET until it succeeds; and ENSURE, a POST of an object that may exist.
     """
 
-    says: str
+    title: str
     method: str
     path: str
     body: Any = None
@@ -37,35 +36,35 @@ class Step:
     keep: Mapping[str, str] = field(default_factory=dict)
 
 
-def watched(says: str, path: str, **query: str) -> Step:
-    """The events since the revision that was kept, up to now."""
-    asked = "&".join(f"{key}={value}" for key, value in {"watch": "true", "timeoutSeconds": "1", **query}.items())
-    return Step(says, "WATCH", f"{path}?{asked}")
+def watched(title: str, path: str, **query: str) -> Step:
+    """A step that reads the events since the kept revision."""
+    parameters = "&".join(f"{key}={value}" for key, value in {"watch": "true", "timeoutSeconds": "1", **query}.items())
+    return Step(title, "WATCH", f"{path}?{parameters}")
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A story told in requests."""
+    """A named sequence of requests."""
 
     name: str
     steps: tuple[Step, ...]
 
 
-async def play(scenario: Scenario, ask: Ask, namespace: str) -> list[dict[str, Any]]:
-    """Every answer, made comparable."""
+async def play(scenario: Scenario, send: Send, namespace: str) -> list[dict[str, Any]]:
+    """The comparable answers to the steps with a title."""
     values = {"ns": namespace}
     symbols = Symbols(namespace)
-    told = []
+    answers = []
     for step in scenario.steps:
-        code, body = await ask(step.method, filled(step.path, values), filled(step.body, values), HOW[step.how])
+        code, body = await send(step.method, filled(step.path, values), filled(step.body, values), HOW[step.how])
         values |= {name: _at(body, path) for name, path in step.keep.items()}
-        if step.says:
-            told.append({"step": step.says, "code": code, "answer": symbols.plain(body)})
-    return told
+        if step.title:
+            answers.append({"step": step.title, "code": code, "answer": symbols.plain(body)})
+    return answers
 
 
 def filled(value: Any, values: Mapping[str, str]) -> Any:
-    """The value with `{name}` replaced by what was kept under that name, wherever it stands."""
+    """The value with every `{name}` replaced by the value kept under that name."""
     match value:
         case str():
             for name, text in values.items():
@@ -97,7 +96,7 @@ _FIVE = r"[bcdfghjklmnpqrstvwxz2456789]{5}"
 
 
 class Symbols:
-    """Names for what no two runs have in common; the same value gets the same name throughout a scenario."""
+    """Names for values that differ between runs. Within a scenario a value always gets the same name."""
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
@@ -105,20 +104,20 @@ class Symbols:
         self._generated: set[str] = set()
 
     def plain(self, body: Any) -> Any:
-        """The answer in symbols."""
-        if isinstance(body, list) and all(isinstance(one, Mapping) and "type" in one for one in body):
-            return [self._event(one) for one in body if one["type"] != "BOOKMARK" or "annotations" in one["object"]["metadata"]]
+        """The answer with symbols."""
+        if isinstance(body, list) and all(isinstance(event, Mapping) and "type" in event for event in body):
+            return [self._event(event) for event in body if event["type"] != "BOOKMARK" or "annotations" in event["object"]["metadata"]]
         return self._walk(body, ())
 
     def _event(self, event: Mapping[str, Any]) -> Any:
         if event["type"] == "BOOKMARK":
-            # How far a server has come depends on everything else that goes on in it.
+            # Its revision depends on everything else that is written to the server.
             return {"type": "BOOKMARK", "annotations": event["object"]["metadata"]["annotations"]}
         return self._walk(event, ())
 
-    def _symbol(self, sort: str, value: str) -> str:
-        known = self._known.setdefault(sort, {})
-        return known.setdefault(value, f"<{sort}-{len(known) + 1}>")
+    def _symbol(self, type_: str, value: str) -> str:
+        known = self._known.setdefault(type_, {})
+        return known.setdefault(value, f"<{type_}-{len(known) + 1}>")
 
     def _walk(self, value: Any, path: tuple[str, ...]) -> Any:
         match value:
@@ -161,7 +160,7 @@ class Symbols:
 
 
 def _ordered(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same refusal with each of its causes once and in order: how often and in which order the server comes across one is chance."""
+    """The refusal with its causes sorted and without duplicates: a server reports them in any order, some repeatedly."""
     causes = (status.get("details") or {}).get("causes") or []
     once = {f"{cause['field']}: {cause['message']}": cause for cause in causes}
     if not causes:
@@ -169,16 +168,16 @@ def _ordered(status: Mapping[str, Any]) -> Mapping[str, Any]:
     if status["reason"] == "Conflict":
         return {**status, "details": {"causes": [once[text] for text in sorted(once)]}}
     head, _, tail = status["message"].partition(" is invalid: ")
-    told = [text for text in sorted(once) if text in tail]
+    texts = [text for text in sorted(once) if text in tail]
     return {
         **status,
-        "message": f"{head} is invalid: {'; '.join(told)}",
+        "message": f"{head} is invalid: {'; '.join(texts)}",
         "details": {**status["details"], "causes": [once[text] for text in sorted(once)]},
     }
 
 
 def _noise(path: tuple[str, ...], key: str, parent: Mapping[str, Any]) -> bool:
-    """What says nothing: the revision of a list, and where in a page the server happened to stop counting."""
+    """Whether the value is left out: the revision of a list."""
     return key == "resourceVersion" and path == ("metadata",) and "uid" not in parent
 
 

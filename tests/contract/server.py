@@ -1,4 +1,4 @@
-"""Server: an API server that the contract is held against, ours or the real one; where it is and how to get in."""
+"""Server: the API server under test, the sandbox or a real one: its address and credentials."""
 
 import base64
 import contextlib
@@ -14,10 +14,10 @@ import yaml
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where it is, and the credentials of an administrator. No pod is scheduled or run on it unless a test sees to it."""
+    """The address of a server, and the credentials of an administrator. It neither schedules nor runs pods."""
 
     name: str
-    """`sandbox` or `real`, for the few tests that must say on which of the two a difference is meant."""
+    """`sandbox` or `real`, for tests of a known difference."""
     kubeconfig: Path
     url: str
     token: str
@@ -26,14 +26,14 @@ class Server:
 
 
 def described(name: str, kubeconfig: Path) -> Server:
-    """The server that a kubeconfig's first cluster and first user lead to."""
+    """The server of the first cluster and the first user in a kubeconfig."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     return Server(name, kubeconfig, cluster["server"], user["token"], authority(cluster))
 
 
 def authority(cluster: dict[str, str]) -> str:
-    """The certificate authority of a kubeconfig's cluster: named as a file, given inline, or absent."""
+    """The certificate authority of a cluster in a kubeconfig, from a file or inline; empty if there is none."""
     if "certificate-authority" in cluster:
         return Path(cluster["certificate-authority"]).read_text()
     return base64.b64decode(cluster.get("certificate-authority-data", "")).decode()
@@ -41,7 +41,7 @@ def authority(cluster: dict[str, str]) -> str:
 
 @contextlib.contextmanager
 def sandbox(folder: Path) -> Iterator[Server]:
-    """`engine sandbox up`, as a user starts it, for as long as the block lasts; without webhooks and the actors that run pods."""
+    """`engine sandbox up` in another process while the block runs, without webhooks and without the actors that run pods."""
     command = [
         sys.executable,
         "-m",
@@ -66,7 +66,7 @@ def sandbox(folder: Path) -> Iterator[Server]:
 
 
 def await_export(process: subprocess.Popen[str], folder: Path) -> None:
-    """Read what the sandbox prints up to the line that says it answers; if it ends before that, fail with what it said."""
+    """Read the output of the sandbox up to the line that it serves. Raises `RuntimeError` with its log if it ends before."""
     assert process.stdout is not None
     if not any("export KUBECONFIG" in line for line in process.stdout):
-        raise RuntimeError(f"the sandbox did not come up: {(folder / 'sandbox.log').read_text()[-2000:]}")
+        raise RuntimeError(f"the sandbox did not start: {(folder / 'sandbox.log').read_text()[-2000:]}")

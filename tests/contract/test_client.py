@@ -1,4 +1,4 @@
-"""The client against an API server: every verb, every refusal, lists in pages and watches that go on."""
+"""The client against an API server: verbs, refusals, paged lists and watches."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -118,7 +118,7 @@ async def test_every_refusal_is_the_situation_it_should_be(client: KubernetesCli
 
 
 async def test_a_patch_of_another_incarnation_is_a_conflict(client: KubernetesClient, namespace: str) -> None:
-    """The preconditions that the engine puts into its merge patches: uid and revision of what it has judged."""
+    """The preconditions in the engine's merge patches: uid and revision of the observed object."""
     first = await client.create(CONFIG_MAP, namespace, config_map("one"))
     await client.delete(CONFIG_MAP, namespace, "one")
     await client.create(CONFIG_MAP, namespace, config_map("one"))
@@ -167,7 +167,7 @@ async def test_a_watch_goes_on_from_a_list_and_misses_nothing(client: Kubernetes
 
 
 async def test_a_revision_from_before_the_servers_memory_is_expired(client: KubernetesClient, namespace: str) -> None:
-    """A kind that is new has no memory of what was before it."""
+    """The server keeps no changes of a new kind from before its definition."""
     thing = Kind(f"{namespace}.example.com", "v1", "Thing", "things")
     await client.create(CRD, "", definition(thing))
     with anyio.fail_after(20):
@@ -181,7 +181,7 @@ async def test_a_revision_from_before_the_servers_memory_is_expired(client: Kube
 
 
 def definition(kind: Kind) -> dict[str, Any]:
-    """A CRD for objects that may hold anything."""
+    """A CRD for objects with any fields."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -197,7 +197,7 @@ def definition(kind: Kind) -> dict[str, Any]:
 
 
 async def served(client: KubernetesClient, kind: Kind) -> None:
-    """Ask for the kind until the server knows it."""
+    """Wait until the server serves the kind."""
     while True:
         try:
             await client.list(kind)
@@ -231,7 +231,7 @@ async def test_a_pod_is_bound_once(client: KubernetesClient, namespace: str) -> 
 
 
 async def account(client: KubernetesClient, namespace: str) -> None:
-    """The default account, whoever is first to make it: without it the real server takes no pod."""
+    """Create the default service account unless it exists: the real server accepts no pod without it."""
     try:
         await client.create(SERVICE_ACCOUNT, namespace, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
     except AlreadyExists:
@@ -249,7 +249,7 @@ async def test_what_is_served_is_known_with_its_subresources(client: KubernetesC
 
 
 async def test_kr8s_speaks_through_the_same_session(client: KubernetesClient, namespace: str) -> None:
-    """Its lookups and its objects, on an API server that it was not made for."""
+    """Its lookups and its objects work with our session."""
     await client.create(CONFIG_MAP, namespace, config_map("one", a="1"))
 
     found = [one async for one in client._api.get("configmaps", namespace=namespace, label_selector="of=the-test", raw=True)]

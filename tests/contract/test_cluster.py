@@ -133,11 +133,11 @@ async def test_a_state_goes_to_its_subresource(client: KubernetesClient, cluster
     condition = {"type": "Told", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     body = {"status": {"conditions": [condition]}, "spec": {"selector": {"a": "ignored"}}}
 
-    told = await cluster.execute(operation(Verb.STATUS, SERVICE.id(namespace, "one"), body, expect=judged(made)), {})
+    answer = await cluster.execute(operation(Verb.STATUS, SERVICE.id(namespace, "one"), body, expect=judged(made)), {})
 
-    assert told is not None
-    assert [each["type"] for each in told["status"]["conditions"]] == ["Told"]
-    assert told["spec"]["selector"] == {"a": "b"}
+    assert answer is not None
+    assert [each["type"] for each in answer["status"]["conditions"]] == ["Told"]
+    assert answer["spec"]["selector"] == {"a": "b"}
 
 
 async def test_our_finalizer_is_released_and_others_stay(client: KubernetesClient, cluster: Cluster, namespace: str) -> None:
@@ -213,10 +213,10 @@ async def test_an_event_that_repeats_is_counted(client: KubernetesClient, cluste
 
     for _ in range(3):
         await cluster.record(event)
-    [told] = (await client.list(EVENT, namespace, fields="involvedObject.name=one")).items
+    [recorded] = (await client.list(EVENT, namespace, fields="involvedObject.name=one")).items
 
-    assert (told["count"], told["reason"], told["message"], told["type"]) == (3, "Tested", "a test was here", "Warning")
-    assert told["involvedObject"]["uid"] == judged(made).uid
+    assert (recorded["count"], recorded["reason"], recorded["message"], recorded["type"]) == (3, "Tested", "a test was here", "Warning")
+    assert recorded["involvedObject"]["uid"] == judged(made).uid
 
 
 async def test_a_kind_is_served_or_it_is_not(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""The definitions of our kinds on an API server: taken without complaint, and doing what they promise to people with kubectl."""
+"""The CRDs on an API server: they are accepted without a warning, and kubectl shows what they declare."""
 
 import copy
 import json
@@ -39,35 +39,35 @@ class Kubectl:
     cache: Path
 
     def run(self, *arguments: str, given: Any = None) -> subprocess.CompletedProcess[str]:
-        """What it says and how it ends, with a manifest on its standard input."""
+        """Run it with a manifest on its standard input."""
         command = [binary("kubectl"), "--kubeconfig", str(self.server.kubeconfig), "--cache-dir", str(self.cache), "-n", self.namespace]
         text = given if isinstance(given, str) else json.dumps(given)
         return subprocess.run([*command, *arguments], input=text, capture_output=True, text=True, timeout=60)
 
     def __call__(self, *arguments: str, given: Any = None) -> str:
-        """What it says; it must succeed."""
+        """Its output. It must succeed."""
         done = self.run(*arguments, given=given)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def make(self, body: Any, *arguments: str) -> Any:
-        """The object as the server has made it."""
+        """The object as the server has created it."""
         return json.loads(self("create", "-o", "json", "-f", "-", *arguments, given=body))
 
     def refusal(self, body: Any) -> str:
-        """Why the server does not make the object."""
+        """The message with which the server refuses to create the object."""
         done = self.run("create", "-f", "-", given=body)
         assert done.returncode == 1
         return done.stderr
 
     def get(self, what: str, name: str) -> Any:
-        """The object as it is now."""
+        """The stored object."""
         return json.loads(self("get", what, name, "-o", "json"))
 
 
 @pytest.fixture(scope="module")
 def installed(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    """A server that was given what `engine manifests crds` prints."""
+    """A server with the CRDs that `engine manifests crds` prints."""
     try:
         binary("kubectl")
     except Missing as missing:
@@ -88,7 +88,7 @@ def kubectl(installed: Kubectl, request: pytest.FixtureRequest) -> Kubectl:
 
 @pytest.fixture
 def _evaluates_rules(server: Server) -> None:
-    """The sandbox keeps the CEL rules of a definition and does not evaluate them; admission without a server does."""
+    """Skip where CEL rules are not evaluated: the sandbox only stores them."""
     if server.name == "sandbox":
         pytest.skip("the sandbox evaluates no CEL")
 
@@ -225,7 +225,7 @@ def test_counters_of_a_status_are_always_there(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (workload(clique(), clique()), 'spec.template.cliques[1]: Duplicate value: {"name":"a"}'),
         (workload(cliqueStartupType="InOrder"), 'spec.template.cliqueStartupType: Unsupported value: "InOrder": supported values: '),
@@ -238,12 +238,12 @@ def test_counters_of_a_status_are_always_there(kubectl: Kubectl) -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_field(kubectl: Kubectl, body: dict[str, Any], told: str) -> None:
-    assert told in kubectl.refusal(body)
+def test_a_mistake_is_reported_with_its_field(kubectl: Kubectl, body: dict[str, Any], message: str) -> None:
+    assert message in kubectl.refusal(body)
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (workload(topologyConstraint={"packDomain": "rack"}), f"spec.template.topologyConstraint.packDomain: Forbidden: {DEPRECATED}"),
         (workload({**clique(), "topologyConstraint": {"packDomain": "rack"}}), f"spec.template.cliques: Forbidden: {DEPRECATED}"),
@@ -260,8 +260,8 @@ def test_a_mistake_is_told_with_its_field(kubectl: Kubectl, body: dict[str, Any]
     ],
 )
 @pytest.mark.usefixtures("_evaluates_rules")
-def test_a_broken_rule_is_told_in_its_own_words_about_its_own_field(kubectl: Kubectl, body: dict[str, Any], told: str) -> None:
-    assert told in kubectl.refusal(body)
+def test_a_broken_rule_is_reported_with_its_message_and_field(kubectl: Kubectl, body: dict[str, Any], message: str) -> None:
+    assert message in kubectl.refusal(body)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_a_workload_that_has_pack_domain_may_keep_it(kubectl: Kubectl) -> None:
 
 
 def eventually(holds: Callable[[], bool]) -> None:
-    """Ask until it is so; a server takes a moment to serve a changed definition, and tells nobody when it does."""
+    """Repeat until it holds: a server serves a changed definition only after a moment, and reports no event."""
     assert any(holds() for _ in range(100))
 
 

@@ -1,4 +1,4 @@
-"""The two servers themselves: they answer their administrator, and nobody without a token."""
+"""Both servers answer their administrator, and refuse a wrong token."""
 
 import ssl
 import urllib.error
@@ -10,7 +10,7 @@ from tests.contract.server import Server
 
 
 def status(server: Server, path: str, **headers: str) -> int:
-    """The status code that a GET of the path is answered with."""
+    """The status code of a GET."""
     context = ssl.create_default_context(cadata=server.ca) if server.ca else None
     try:
         with urllib.request.urlopen(urllib.request.Request(server.url + path, headers=headers), context=context, timeout=10) as answer:

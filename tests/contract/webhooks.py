@@ -1,6 +1,6 @@
-"""Our webhooks before a real API server: the pure answers of the product, carried over HTTPS for as long as a test lasts.
+"""The engine's webhooks for a real API server: its pure admission function, served over HTTPS while a test runs.
 
-python -m tests.contract.webhooks KUBECONFIG      records anew what the server says with them
+python -m tests.contract.webhooks KUBECONFIG      records the answers of the server again
 """
 
 import base64
@@ -27,16 +27,16 @@ from resources.admission.review import Decide, answered
 from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
 from resources.ports.references import known_references
-from tests.contract.asking import asking, told
+from tests.contract.answers import answers_of, sending
 from tests.contract.golden import file_of
-from tests.contract.scenario import Ask
+from tests.contract.scenario import Send
 from tests.contract.scenarios.webhooks import SEEN, UNSOUND, WEBHOOKS, a_set
 from tests.contract.server import Server, described
 
 INSTALLED = Webhooks(
     Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),)), Protection(enabled=True)
 )
-"""Everything that there is to ask about: enrolment, and the protection of managed objects."""
+"""With enrolment of pods, and with the protection of managed objects."""
 
 NAME = "contract-webhooks"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
@@ -44,38 +44,38 @@ JSON = "application/json"
 
 
 def rules(request: Request) -> Decision:
-    """What our rules say; the set that managed objects are part of is always there."""
+    """The decision of the rules. The set that owns the managed objects always exists."""
     parent = {**a_set(), "metadata": {"name": "s", "namespace": request.id.namespace}}
     return admit(request, INSTALLED.configuration, known_references([live(parent)], [PODCLIQUESET.name]), INSTALLED.protection)
 
 
-def filled(request: Request) -> Decision:
-    """What our rules fill in, whatever else they say."""
+def defaulted(request: Request) -> Decision:
+    """The defaults of the rules, without their issues."""
     return Decision(body=rules(request).body)
 
 
-JUDGES: Mapping[str, Decide] = {"/default": filled, "/validate": rules}
+DECIDERS: Mapping[str, Decide] = {"/default": defaulted, "/validate": rules}
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One review a request."""
+    """Answers one review for each request."""
 
     def do_POST(self) -> None:
         document = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        said = orjson.dumps(answered(document, JUDGES[self.path.partition("?")[0]]))
+        review = orjson.dumps(answered(document, DECIDERS[self.path.partition("?")[0]]))
         self.send_response(200)
         self.send_header("Content-Type", JSON)
-        self.send_header("Content-Length", str(len(said)))
+        self.send_header("Content-Length", str(len(review)))
         self.end_headers()
-        self.wfile.write(said)
+        self.wfile.write(review)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving(identity: ServerIdentity) -> Iterator[int]:
-    """The webhooks on a port of their own."""
+    """Serve the webhooks on a free port while the block runs."""
     with ThreadingHTTPServer((LOOPBACK, 0), _Handler) as server:
         server.socket = identity.context().wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -86,7 +86,7 @@ def serving(identity: ServerIdentity) -> Iterator[int]:
 
 
 def webhook(name: str, path: str, authority: bytes, port: int, group: str, *resources: str) -> dict[str, Any]:
-    """The registration of one webhook, with the failure policy and the limits that ours have."""
+    """The configuration of one webhook."""
     return {
         "name": name,
         "clientConfig": {"url": f"https://{LOOPBACK}:{port}{path}", "caBundle": base64.b64encode(authority).decode()},
@@ -101,61 +101,61 @@ def webhook(name: str, path: str, authority: bytes, port: int, group: str, *reso
 
 
 def configurations(authority: bytes, port: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Both sorts of configuration."""
+    """The mutating and the validating configuration: paths and bodies."""
 
-    def one(name: str, path: str, resource: str) -> dict[str, Any]:
+    def configured(name: str, path: str, resource: str) -> dict[str, Any]:
         return webhook(f"{name}.webhooks.grove.io", path, authority, port, "grove.io", resource)
 
     validating = [
-        one("pcs.validating", "/validate", "podcliquesets"),
-        one("clustertopology.validating", "/validate", "clustertopologybindings"),
-        one("authorizer", "/validate", "podcliques"),
+        configured("pcs.validating", "/validate", "podcliquesets"),
+        configured("clustertopology.validating", "/validate", "clustertopologybindings"),
+        configured("authorizer", "/validate", "podcliques"),
     ]
-    for sort, webhooks in (("mutating", [one("pcs.defaulting", "/default", "podcliquesets")]), ("validating", validating)):
-        yield CONFIGURATIONS.format(sort), {"metadata": {"name": NAME}, "webhooks": webhooks}
+    for type_, webhooks in (("mutating", [configured("pcs.defaulting", "/default", "podcliquesets")]), ("validating", validating)):
+        yield CONFIGURATIONS.format(type_), {"metadata": {"name": NAME}, "webhooks": webhooks}
 
 
 @asynccontextmanager
 async def registered(server: Server) -> AsyncIterator[None]:
-    """The webhooks before that server, from when it asks them until the block ends."""
+    """Register the webhooks while the block runs, which begins once the server calls them."""
     identity = loopback_identity()
     with serving(identity) as port:
-        async with asking(server) as ask:
+        async with sending(server) as send:
             for step in WEBHOOKS.steps:
                 if step.method in ("ENSURE", "AWAIT"):
-                    await ask(step.method, step.path.format(ns="default"), step.body, JSON)
+                    await send(step.method, step.path.format(ns="default"), step.body, JSON)
             made = list(configurations(identity.authority, port))
             try:
                 for path, body in made:
-                    await ask("POST", path, body, JSON)
-                await _heard(ask)
+                    await send("POST", path, body, JSON)
+                await _await_calls(send)
                 yield
             finally:
                 for path, _ in made:
-                    await ask("DELETE", f"{path}/{NAME}", None, JSON)
+                    await send("DELETE", f"{path}/{NAME}", None, JSON)
 
 
-async def _heard(ask: Ask) -> None:
-    """Until the server asks both."""
+async def _await_calls(send: Send) -> None:
+    """Wait until the server calls both webhooks."""
     path = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets?dryRun=All"
     with anyio.fail_after(30):
         while True:
-            _, refused = await ask("POST", path, a_set(UNSOUND[0]), JSON)
-            _, made = await ask("POST", path, a_set(), JSON)
+            _, refused = await send("POST", path, a_set(UNSOUND[0]), JSON)
+            _, made = await send("POST", path, a_set(), JSON)
             if "admission webhook" in refused.get("message", "") and made.get("metadata", {}).get("annotations"):
                 return
             await anyio.sleep(0.2)
 
 
-async def said(server: Server) -> list[dict[str, Any]]:
-    """What a real server says to the scenario with our webhooks before it."""
+async def real_answers(server: Server) -> list[dict[str, Any]]:
+    """The answers of a real server with the webhooks to their scenario."""
     async with registered(server):
-        return await told(server, WEBHOOKS)
+        return await answers_of(server, WEBHOOKS)
 
 
 async def record(kubeconfig: Path) -> None:
-    """Write down what a real server says."""
-    answers = await said(described("real", kubeconfig))
+    """Record the answers of a real server."""
+    answers = await real_answers(described("real", kubeconfig))
     file_of(WEBHOOKS).write_bytes(orjson.dumps(answers, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
 
 

@@ -1,4 +1,4 @@
-"""A real Kubernetes control plane on loopback, for as long as a test needs it: etcd and kube-apiserver, and on request the other parts.
+"""A real Kubernetes control plane on loopback: etcd and kube-apiserver, and on request the other parts.
 
     export KUBEBUILDER_ASSETS=$(tests/controlplane/build)
     python -m tests.controlplane.cluster up --dir DIR --with kcm,scheduler,kwok --nodes 10 --audit
@@ -30,16 +30,16 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 PATIENCE = 90.0
-"""Seconds until an API server that is not ready counts as broken: 4 usually do, many more on a machine that is busy building."""
+"""Seconds within which an API server must be ready. It usually takes 4, and many more on a busy machine."""
 
 ATTEMPTS = 3
-"""How often a server is started when others take its ports."""
+"""How often a server is started if other processes take its ports."""
 
 PARTS = {"kcm": "kube-controller-manager", "scheduler": "kube-scheduler", "kwok": "kwok"}
 USERS = {"admin": "system:masters", "operator": "system:masters", "guest": ""}
 AUDITED = "operator"
 
-# Every controller that plays a part in the life of our objects; certificates, volumes and clouds are left out, for memory's sake.
+# The controllers that act on the objects of the engine. Those for certificates, volumes and clouds are left out to save memory.
 CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "cronjob-controller",
@@ -63,20 +63,20 @@ CONTROLLERS = (
 
 
 class Missing(Exception):
-    """A binary is not there; the text says where it was looked for."""
+    """A binary is missing; the text names the folder."""
 
 
 class Broken(Exception):
-    """A part did not come up; the text names its log and quotes the end of it."""
+    """A part did not start; the text names its log and quotes the end of it."""
 
 
 class Taken(Broken):
-    """A port that was free when we asked was not when a part wanted it."""
+    """Another process has taken the port of a part before it started."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """A control plane that runs: where it is and how to get in."""
+    """A running control plane: its address and credentials."""
 
     folder: Path
     url: str
@@ -84,7 +84,7 @@ class ControlPlane:
 
     @property
     def ca(self) -> Path:
-        """The certificate that its serving certificate is signed with."""
+        """The certificate that has signed the server's certificate."""
         return self.folder / "certs" / "apiserver.crt"
 
     @property
@@ -97,7 +97,7 @@ class ControlPlane:
         return self.folder / ("kubeconfig" if user == "admin" else f"{user}.kubeconfig")
 
     def call(self, path: str, body: Any = None) -> tuple[int, bytes]:
-        """GET a path as the administrator, or POST a body to it: the status code and the answer; 0 when there is no answer."""
+        """GET a path as the administrator, or POST a body to it. Returns the status code and the body; the code is 0 without an answer."""
         request = urllib.request.Request(self.url + path, None if body is None else json.dumps(body).encode())
         request.add_header("Authorization", f"Bearer {self.token}")
         request.add_header("Content-Type", "application/json")
@@ -112,7 +112,7 @@ class ControlPlane:
 
 @contextlib.contextmanager
 def running(folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool = False) -> Iterator[ControlPlane]:
-    """A control plane for as long as the block lasts; it is ended whatever happens inside. Raises as `up` does."""
+    """A control plane that runs while the block runs. Raises as `up` does."""
     try:
         yield up(folder, parts, nodes=nodes, audit=audit)
     finally:
@@ -136,7 +136,7 @@ def up(folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool =
 
 
 def server(folder: Path, binaries: Mapping[str, str], *, audit: bool, port: int) -> ControlPlane:
-    """An API server with a store, ready. Whoever takes a port before they do is given it: then they are started anew, with others."""
+    """An API server with a store, ready. If another process takes one of their ports first, both are started again with other ports."""
     for attempt in range(ATTEMPTS):
         tokens = {user: secrets.token_hex(16) for user in USERS}
         plane = ControlPlane(folder, f"https://127.0.0.1:{port or free_port()}", tokens["admin"])
@@ -156,7 +156,7 @@ def server(folder: Path, binaries: Mapping[str, str], *, audit: bool, port: int)
 
 
 def clear(folder: Path) -> None:
-    """Forget what a failed attempt has left behind."""
+    """Remove the files of a failed attempt."""
     for name in ("etcd.log", "kube-apiserver.log"):
         (folder / name).unlink(missing_ok=True)
     for name in ("etcd", "certs"):
@@ -164,7 +164,7 @@ def clear(folder: Path) -> None:
 
 
 def down(folder: Path) -> None:
-    """End every process that `up` started for that folder. At once: nobody will read its data again."""
+    """Kill every process that `up` has started for that folder. Its data is not needed any more."""
     pids = folder / "pids"
     if not pids.exists():
         return
@@ -177,7 +177,7 @@ def down(folder: Path) -> None:
 
 
 def binary(name: str) -> str:
-    """The path of a binary: in the folder that KUBEBUILDER_ASSETS names. Raises `Missing`."""
+    """The path of a binary in the folder that KUBEBUILDER_ASSETS names. Raises `Missing`."""
     assets = os.environ.get("KUBEBUILDER_ASSETS", "")
     if not assets:
         raise Missing("KUBEBUILDER_ASSETS is not set; tests/controlplane/build prints what it should be")
@@ -188,14 +188,14 @@ def binary(name: str) -> str:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on right now."""
+    """A TCP port of the loopback interface on which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def start(folder: Path, program: str, flags: Sequence[str]) -> None:
-    """Start one part in a session of its own, so that a Ctrl-C meant for the tests leaves it to `down`."""
+    """Start one part in a session of its own, so that Ctrl-C does not reach it and `down` ends it."""
     environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     log = folder / f"{Path(program).name}.log"
     streams = [
@@ -209,7 +209,7 @@ def start(folder: Path, program: str, flags: Sequence[str]) -> None:
 
 
 def write_credentials(plane: ControlPlane, tokens: dict[str, str]) -> None:
-    """Tokens for the server, a key for its service accounts, and a kubeconfig per user; readable by nobody else."""
+    """Write tokens for the server, a key for its service accounts and a kubeconfig for each user, readable by their owner only."""
     lines = (f'{token},{user},{user},"{USERS[user]}"\n' for user, token in tokens.items())
     write_secret(plane.folder / "tokens.csv", "".join(lines))
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -219,13 +219,13 @@ def write_credentials(plane: ControlPlane, tokens: dict[str, str]) -> None:
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Write a file that only its owner may read."""
+    """Write a file that only its owner can read."""
     path.touch(mode=0o600)
     path.write_text(text)
 
 
 def kubeconfig(plane: ControlPlane, user: str, token: str) -> dict[str, Any]:
-    """How that user gets in."""
+    """The kubeconfig of that user."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -237,7 +237,7 @@ def kubeconfig(plane: ControlPlane, user: str, token: str) -> dict[str, Any]:
 
 
 def etcd_flags(folder: Path, store: str) -> list[str]:
-    """The flags of a store that forgets everything in a crash, and is fast for it."""
+    """The flags of a store that is fast and loses its data in a crash."""
     return [
         f"--data-dir={folder}/etcd",
         f"--listen-client-urls={store}",
@@ -249,7 +249,7 @@ def etcd_flags(folder: Path, store: str) -> list[str]:
 
 
 def api_server_flags(plane: ControlPlane, store: str) -> list[str]:
-    """The flags of an API server that nobody outside this machine can reach."""
+    """The flags of an API server on the loopback interface."""
     folder = plane.folder
     return [
         f"--etcd-servers={store}",
@@ -264,7 +264,7 @@ def api_server_flags(plane: ControlPlane, store: str) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.0.0.0/16",
         "--allow-privileged=true",
-        # The first keeps fake nodes tainted, the second wants priority classes that nothing here makes.
+        # The first keeps simulated nodes tainted, the second requires priority classes that nothing here creates.
         "--disable-admission-plugins=TaintNodesByCondition,Priority",
         "--max-requests-inflight=800",
         "--max-mutating-requests-inflight=800",
@@ -272,7 +272,7 @@ def api_server_flags(plane: ControlPlane, store: str) -> list[str]:
 
 
 def audit_flags(folder: Path) -> list[str]:
-    """Flags for one line per request of the audited user, written before the next request can be read."""
+    """Flags for a log line for each request of the audited user, written before the next request is read."""
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
@@ -311,7 +311,7 @@ def part_flags(plane: ControlPlane, part: str) -> list[str]:
 
 
 def wait_until_ready(plane: ControlPlane) -> None:
-    """Return once `/readyz` says so. Raises `Taken` as soon as a log tells of that, `Broken` when it does not within `PATIENCE`."""
+    """Wait for `/readyz`. Raises `Taken` if a log reports that a port is taken, and `Broken` after `PATIENCE`."""
     deadline = time.monotonic() + PATIENCE
     while not (plane.ca.exists() and plane.call("/readyz")[0] == 200):
         for log in plane.folder.glob("*.log"):
@@ -324,7 +324,7 @@ def wait_until_ready(plane: ControlPlane) -> None:
 
 
 def register(plane: ControlPlane, name: str) -> None:
-    """Add a node as its kubelet would; kwok keeps it ready from then on."""
+    """Add a node as its kubelet would; kwok keeps it ready."""
     room = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": "8"}
     node = {
         "apiVersion": "v1",
@@ -338,7 +338,7 @@ def register(plane: ControlPlane, name: str) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line asks for."""
+    """The parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb in ("up", "down"):
@@ -354,7 +354,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Do what the command line says; a failed `up` leaves nothing running."""
+    """Run the command line. A failed `up` leaves no process."""
     asked = arguments()
     folder = asked.dir.resolve()
     if asked.verb == "down":

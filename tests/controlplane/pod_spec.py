@@ -1,4 +1,4 @@
-"""Writes resources/schema/pod_spec.json: the types of a pod spec, as a real API server's OpenAPI states them.
+"""Writes resources/schema/pod_spec.json: the types of a pod spec, from the OpenAPI document of a real API server.
 
     export KUBEBUILDER_ASSETS=$(tests/controlplane/build)
     python -m tests.controlplane.pod_spec
@@ -19,13 +19,13 @@ from tests.controlplane.cluster import Broken, ControlPlane, Missing, running
 FILE: Final = Path(__file__).parents[2] / "resources" / "schema" / "pod_spec.json"
 ROOT: Final = "io.k8s.api.core.v1.PodSpec"
 KEPT: Final = ("type", "format", "enum")
-"""What is copied as it is; whatever leads to other types is followed."""
+"""Keys that are copied; references to other types are followed."""
 
 Schema = Mapping[str, Any]
 
 
 def stripped(schema: Schema) -> dict[str, Any]:
-    """The type alone: what a value must be, and nothing about it."""
+    """The type without descriptions."""
     (*_, reference) = ("", *(one["$ref"] for one in (schema, *schema.get("allOf", ())) if "$ref" in one))
     if reference:
         return {"$ref": short(reference)}
@@ -43,12 +43,12 @@ def stripped(schema: Schema) -> dict[str, Any]:
 
 
 def short(name: str) -> str:
-    """The last word of a type's name: `Container`."""
+    """The last part of a type's name: `Container`."""
     return name.rpartition(".")[2]
 
 
 def references(schema: Any) -> Iterator[str]:
-    """Every type that a schema speaks of, by its full name."""
+    """The full names of all types that a schema refers to."""
     if isinstance(schema, Mapping):
         if isinstance(schema.get("$ref"), str):
             yield schema["$ref"].rpartition("/")[2]
@@ -60,7 +60,7 @@ def references(schema: Any) -> Iterator[str]:
 
 
 def closure(schemas: Mapping[str, Schema], root: str) -> dict[str, Schema]:
-    """The type and everything that it leads to. Raises `ValueError` where two of them would get one name."""
+    """The type and all types that it refers to. Raises `ValueError` if two of them have the same short name."""
     found: dict[str, Schema] = {}
     ahead = [root]
     while ahead:
@@ -74,14 +74,14 @@ def closure(schemas: Mapping[str, Schema], root: str) -> dict[str, Schema]:
 
 
 def written(schemas: Mapping[str, Schema], release: str) -> str:
-    """The file: JSON with one type a line, in order, so that a new release shows as a difference that can be read."""
+    """The content of the file: JSON with one type in each line, sorted, so that the diff of a new release can be read."""
     types = {short(name): stripped(schema) for name, schema in closure(schemas, ROOT).items()}
     lines = ",\n".join(f"{json.dumps(name)}:{json.dumps(types[name], sort_keys=True, separators=(',', ':'))}" for name in sorted(types))
     return f'{{"definitions":{{\n{lines}\n}},"release":{json.dumps(release)}}}\n'
 
 
 def asked(plane: ControlPlane, path: str) -> Any:
-    """What the server answers to a GET."""
+    """The answer of the server to a GET."""
     code, answer = plane.call(path)
     if code != 200:
         raise Broken(f"{path}: {code} {answer.decode(errors='replace')[:200]}")
@@ -89,7 +89,7 @@ def asked(plane: ControlPlane, path: str) -> Any:
 
 
 def main() -> None:
-    """Start a control plane, ask it, and write down what it says."""
+    """Start a control plane and record the types that it serves."""
     try:
         with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as plane:
             schemas = asked(plane, "/openapi/v3/api/v1")["components"]["schemas"]

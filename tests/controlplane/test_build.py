@@ -1,4 +1,4 @@
-"""Where a control plane comes from: what somebody brings, or what Go builds; and without either, what is said."""
+"""The binaries of the control plane are given or built with Go; without either, the script says what to do."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ def build(**environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def programs(folder: Path, *names: str) -> str:
-    """A folder that holds programs of those names, which do nothing."""
+    """A folder with programs of those names, which do nothing."""
     folder.mkdir()
     for name in names:
         (folder / name).write_text("#!/bin/sh\n")
@@ -21,7 +21,7 @@ def programs(folder: Path, *names: str) -> str:
 
 
 def path_without_go(folder: Path) -> str:
-    """A PATH on which the script finds its own tools, and nothing else."""
+    """A PATH with the tools of the script and without Go."""
     folder.mkdir()
     for name in ("bash", "cat", "cksum", "cut", "dirname", "env"):
         (folder / name).symlink_to(next(file for part in os.environ["PATH"].split(":") if (file := Path(part, name)).exists()))
@@ -29,25 +29,25 @@ def path_without_go(folder: Path) -> str:
 
 
 def test_binaries_that_somebody_brings_are_taken_as_they_are(tmp_path: Path) -> None:
-    brought = programs(tmp_path / "assets", "etcd", "kube-apiserver")
+    given = programs(tmp_path / "assets", "etcd", "kube-apiserver")
 
-    told = build(KUBEBUILDER_ASSETS=brought, PATH=os.environ["PATH"])
+    built = build(KUBEBUILDER_ASSETS=given, PATH=os.environ["PATH"])
 
-    assert (told.returncode, told.stdout) == (0, f"{brought}\n")
+    assert (built.returncode, built.stdout) == (0, f"{given}\n")
 
 
 def test_a_folder_without_them_is_named(tmp_path: Path) -> None:
-    brought = programs(tmp_path / "assets", "etcd")
+    given = programs(tmp_path / "assets", "etcd")
 
-    told = build(KUBEBUILDER_ASSETS=brought, PATH=os.environ["PATH"])
+    built = build(KUBEBUILDER_ASSETS=given, PATH=os.environ["PATH"])
 
-    assert told.returncode == 1
-    assert told.stderr == f"KUBEBUILDER_ASSETS: there is no kube-apiserver in {brought}\n"
+    assert built.returncode == 1
+    assert built.stderr == f"KUBEBUILDER_ASSETS: there is no kube-apiserver in {given}\n"
 
 
 def test_without_binaries_and_without_go_it_says_how_to_get_either(tmp_path: Path) -> None:
-    told = build(PATH=path_without_go(tmp_path / "bin"), HOME=str(tmp_path))
+    built = build(PATH=path_without_go(tmp_path / "bin"), HOME=str(tmp_path))
 
-    assert told.returncode == 69
-    assert "KUBEBUILDER_ASSETS" in told.stderr and "Go 1.25" in told.stderr
+    assert built.returncode == 69
+    assert "KUBEBUILDER_ASSETS" in built.stderr and "Go 1.25" in built.stderr
     assert not list(tmp_path.glob(".cache/**/*"))

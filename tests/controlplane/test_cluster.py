@@ -1,4 +1,4 @@
-"""A control plane for a test: it comes up whole, knows its users, and leaves nothing behind."""
+"""The control plane of a test starts completely, has its users, and leaves no process."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from tests.controlplane.cluster import ControlPlane, Missing, down, running, up
 
 
 def processes(folder: Path) -> list[int]:
-    """The processes that `up` started for the folder, as it noted them."""
+    """The processes that `up` has recorded for the folder."""
     return [int(line) for line in (folder / "pids").read_text().split()]
 
 

@@ -1,4 +1,4 @@
-"""The recorded types of pod specs: nothing but types, and those that the server publishes."""
+"""The recorded types of pod specs are types only, and equal those of the server."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ SCHEMAS: dict[str, Any] = {
 
 
 def schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Every schema within a schema."""
+    """All schemas within a schema."""
     yield schema
     for inner in (*schema.get("properties", {}).values(), *(schema[key] for key in ("items", "additionalProperties") if key in schema)):
         yield from schemas(inner)

@@ -103,3 +103,8 @@ def test_fractions_of_a_microsecond_are_truncated_towards_zero() -> None:
 def test_a_timedelta_beyond_64_bits_cannot_be_written() -> None:
     with pytest.raises(ValueError, match="too long"):
         duration.spell(timedelta(days=200_000))
+
+
+def test_a_long_text_that_is_no_duration_is_rejected_in_linear_time() -> None:
+    with pytest.raises(ValueError, match="not a duration"):
+        duration.parse("1" * 1_000_000)

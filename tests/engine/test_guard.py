@@ -63,7 +63,7 @@ def test_the_budget_is_one_for_all_roots_and_stops_only_those_that_use_it() -> N
 def test_children_without_any_root_are_refused_as_a_wrong_cluster() -> None:
     (objection,) = refuse_unowned_cluster(world_of(2, orphans=True), BLUEPRINTS)
 
-    assert "no root was found, but 2 objects of roots exist" in objection.message
+    assert "no root was found, but 2 child objects exist" in objection.message
     assert refuse_unowned_cluster(world_of(2), BLUEPRINTS) == ()
     assert refuse_unowned_cluster(World(()), BLUEPRINTS) == ()
 
@@ -79,8 +79,8 @@ def test_children_that_are_being_deleted_and_what_they_own_are_no_sign_of_a_wron
     cycle = (child("a", "b"), child("b", "a"))
 
     assert refuse_unowned_cluster(World((), (terminating, *owned)), BLUEPRINTS) == ()
-    assert "but 1 object of roots exists" in refuse_unowned_cluster(World((), (terminating, *owned, child("other"))), BLUEPRINTS)[0].message
-    assert "but 2 objects" in refuse_unowned_cluster(World((), (terminating, *cycle)), BLUEPRINTS)[0].message
+    assert "but 1 child object exists" in refuse_unowned_cluster(World((), (terminating, *owned, child("other"))), BLUEPRINTS)[0].message
+    assert "but 2 child objects" in refuse_unowned_cluster(World((), (terminating, *cycle)), BLUEPRINTS)[0].message
 
 
 def test_only_a_root_of_a_kind_that_could_own_the_children_speaks_for_the_right_cluster() -> None:

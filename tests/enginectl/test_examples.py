@@ -158,7 +158,9 @@ def test_automatic_domains_follow_the_replicas_and_are_not_made_anew(box: Box, e
     assert claimed >= {"mnnvl-claim"}
 
 
-def test_pods_are_deferred_as_the_readme_says_while_the_driver_is_away(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pods_are_deferred_as_the_readme_says_while_the_driver_is_away(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     away = replace(LIKE_THE_SANDBOX, driver=DriverOptions(parts=PARTS - {"controller"}))
     (why,) = re.findall(r"Pod/racks-0-worker-…  (.*)", (AUTO / "README.md").read_text())
     with cluster(tmp_path, ACTORS, away) as box:

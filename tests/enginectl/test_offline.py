@@ -186,7 +186,7 @@ def test_no_secret_is_shown(engine: Engine) -> None:
         assert json.dumps("(masked)") not in engine(*words, "-f", SIMPLE).out  # There is none to mask: a token Secret is made empty.
 
 
-def test_unknown_keys_of_the_operator_configuration_are_ignored_with_a_note(engine: Engine, file: Path, tmp_path: Path) -> None:
+def test_unknown_fields_of_the_operator_configuration_are_ignored_with_a_warning(engine: Engine, file: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("authorizer:\n  reconcilerServiceAccountUserName: x\nlogLevel: info\n")
 
@@ -194,7 +194,7 @@ def test_unknown_keys_of_the_operator_configuration_are_ignored_with_a_note(engi
 
     assert (answer.code, answer.err) == (
         Exit.DONE,
-        f"note: {config}: unknown key authorizer.reconcilerServiceAccountUserName is ignored\n",
+        f"warning: {config}:2: authorizer.reconcilerServiceAccountUserName is unknown and ignored\n",
     )
 
 

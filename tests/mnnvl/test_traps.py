@@ -282,7 +282,7 @@ def test_T16_a_domain_that_is_no_longer_requested_waits_for_its_pods_too() -> No
     plan = plan_of(toy)
 
     assert deferred(plan)["demo-0"].startswith("replica 0 no longer requests it; waits for 1 pod")
-    assert plan.wake_at is not None and plan.wake_at - toy.now == toy.configuration.drain
+    assert plan.wake_at is not None and plan.wake_at - toy.now == toy.configuration.drain_timeout
 
 
 @pytest.mark.parametrize("unseen", ["Pod", "PodClique", "ResourceClaim"])

@@ -30,8 +30,10 @@ class Lists:
         self.asked.append((kind.name, namespace, labels))
         if kind in self.refused:
             raise self.refused[kind]
-        told = {"a": "b"} if labels or not namespace else {}
-        return Listing([{"metadata": {"name": kind.plural, "namespace": namespace or "lab", "uid": kind.name, "labels": told}}], "1")
+        labels_of_item = {"a": "b"} if labels or not namespace else {}
+        return Listing(
+            [{"metadata": {"name": kind.plural, "namespace": namespace or "lab", "uid": kind.name, "labels": labels_of_item}}], "1"
+        )
 
     async def kinds(self) -> Sequence[Kind]:
         return (PODCLIQUESET, PODCLIQUE, POD)

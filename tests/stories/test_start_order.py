@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 import pytest
-from initc.place import Place
 
 from engine.runtime.session import Ending
+from initc.environment import Environment
 from initc.wait import wait
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
@@ -197,8 +197,8 @@ async def test_a_real_server_takes_what_waits_and_lets_it_see_its_own_gang(contr
         for name in ("token", "ca.crt"):
             (tmp_path / name).write_bytes(base64.b64decode(secret["data"][name]))
         server = urlsplit(control_plane.url)
-        place = Place(str(server.hostname), server.port or 443, namespace, "web-0", tmp_path)
-        await anyio.to_thread.run_sync(wait, place, {"web-0-leader": 1, "web-0-worker": 2}, not_to_be, not_to_be)
+        environment = Environment(str(server.hostname), server.port or 443, namespace, "web-0", tmp_path)
+        await anyio.to_thread.run_sync(wait, environment, {"web-0-leader": 1, "web-0-worker": 2}, not_to_be, not_to_be)
 
         await admin.delete(kinds.PODCLIQUESET, namespace, "web", propagation="Background")
         assert (await synced(control_plane, namespace)).ending is Ending.DONE

@@ -10,7 +10,7 @@ from engine.runtime import session
 from engine.runtime.lease import DISABLED
 from engine.runtime.session import Ending
 from enginectl.actions import requirements
-from enginectl.actions.preview import report_of
+from enginectl.actions.preview import report_errors, report_of
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
@@ -68,11 +68,13 @@ async def sync(
                 patience=patience.seconds,
                 stop=stop,
                 progress=progress,
-                log=wiring.log,
+                log=wiring.log if wiring.options.log_format else None,
             )
     remaining = report_of(result.last_pass)
     if format is OutputFormat.JSON:
         terminal.print_json(sync_document(result, remaining))
     else:
         terminal.print_lines(sync_lines(result, remaining, verbose=wiring.options.verbose))
+    if wiring.options.verbose and not wiring.options.log_format:
+        report_errors(result.plans, verbose=True)
     return Exit.NOT_LEADER if isinstance(result.error, LeaseLost) else CODES[result.ending]

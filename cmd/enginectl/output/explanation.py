@@ -8,7 +8,7 @@ from typing import Any
 from engine.observed import Live
 from engine.operation import Operation
 from engine.paths import spell
-from engine.report.fields import lines_of, sides
+from engine.report.fields import changed_fields, sides
 from engine.report.json import identity, moment_text, wait_entry
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
@@ -110,7 +110,7 @@ def sync_lines(explanation: Explanation, verbose: bool) -> Iterator[Line]:
     """The operations that are due now, later or blocked, and what is pending; or that the object is in sync."""
     for operation in explanation.operations:
         yield Line(f"  due: {operation.verb}, {clipped(operation.why, MAX_TEXT)} ({operation.cause})", operation.verb)
-        changes = lines_of(operation)
+        changes = changed_fields(operation)
         for change in changes if verbose else changes[:MAX_LISTED]:
             yield Line(f"    {printable(spell(change.path))}: {' → '.join(sides(change))}")
     waits = [("blocked" if wait.blocked else "later", wait) for wait in explanation.deferred]
@@ -152,7 +152,7 @@ def report_document(report: ObjectReport) -> dict[str, Any]:
 
 def operation_entry(operation: Operation) -> dict[str, Any]:
     """An operation in the JSON document."""
-    changes = [{"path": spell(change.path), "old": change.old, "new": change.new} for change in lines_of(operation)]
+    changes = [{"path": spell(change.path), "old": change.old, "new": change.new} for change in changed_fields(operation)]
     return {"verb": str(operation.verb), "why": operation.why, "cause": str(operation.cause), "changes": changes}
 
 

@@ -12,8 +12,8 @@ from engine.report.printable import clipped, printable
 from engine.report.text import group_name
 from enginectl.output.domains import domain_entry, domain_lines
 from enginectl.output.tables import age, table
-from resources.reports.binding_summary import Binding
-from resources.reports.summary import Gang, WaitSince, Workload
+from resources.reports.binding_summary import BindingSummary
+from resources.reports.summary import GangSummary, WaitSince, WorkloadSummary
 
 HEADERS = ("NAMESPACE", "NAME", "STATE", "REPLICAS", "AVAILABLE", "UPDATED", "GANGS", "PODS READY", "AGE")
 BINDING_HEADERS = ("TOPOLOGY BINDING", "STATE", "LEVELS", "DRIFT", "AGE")
@@ -23,7 +23,7 @@ MAX_GANGS = 10
 MAX_REASON = 200
 
 
-def workload_lines(workloads: Sequence[Workload], now: datetime, *, verbose: bool) -> Iterator[Line]:
+def workload_lines(workloads: Sequence[WorkloadSummary], now: datetime, *, verbose: bool) -> Iterator[Line]:
     """The table of workloads, and below each row what is not settled and why."""
     if not workloads:
         yield Line("no workloads")
@@ -35,9 +35,9 @@ def workload_lines(workloads: Sequence[Workload], now: datetime, *, verbose: boo
         yield from workload_details(workload, now, verbose)
 
 
-def workload_row(workload: Workload, now: datetime) -> tuple[str, ...]:
+def workload_row(workload: WorkloadSummary, now: datetime) -> tuple[str, ...]:
     """The cells of one workload."""
-    complete = sum(gang.whole for gang in workload.gangs)
+    complete = sum(gang.is_complete for gang in workload.gangs)
     return (
         printable(workload.id.namespace),
         printable(workload.id.name),
@@ -51,13 +51,13 @@ def workload_row(workload: Workload, now: datetime) -> tuple[str, ...]:
     )
 
 
-def workload_details(workload: Workload, now: datetime, verbose: bool) -> Iterator[Line]:
+def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) -> Iterator[Line]:
     """Its problems and notes, the gangs that are not ready, its domains, and the objects that are not settled."""
     for problem in workload.problems:
         yield Line(f"  problem: {printable(problem)}", "bad")
     for note in workload.notes:
         yield Line(f"  note: {printable(note)}", "later")
-    gangs = [gang for gang in workload.gangs if verbose or not gang.whole]
+    gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
     for gang in gangs if verbose else gangs[:MAX_GANGS]:
         yield gang_line(gang)
     if len(gangs) > MAX_GANGS and not verbose:
@@ -66,12 +66,12 @@ def workload_details(workload: Workload, now: datetime, verbose: bool) -> Iterat
     yield from wait_lines(workload.waits, now, verbose)
 
 
-def gang_line(gang: Gang) -> Line:
+def gang_line(gang: GangSummary) -> Line:
     """A gang, and how many of its pods are ready."""
     return Line(f"  gang {printable(gang.name)}: {printable(gang.phase)}, {gang.ready} of {gang.pods} pods ready", "faint")
 
 
-def binding_lines(bindings: Sequence[Binding], now: datetime, *, verbose: bool) -> Iterator[Line]:
+def binding_lines(bindings: Sequence[BindingSummary], now: datetime, *, verbose: bool) -> Iterator[Line]:
     """The table of topology bindings, and below each row the schedulers that are not in sync, and why."""
     head, *rows = table(BINDING_HEADERS, [binding_row(binding, now) for binding in bindings])
     yield Line(head, "head")
@@ -86,7 +86,7 @@ def binding_lines(bindings: Sequence[Binding], now: datetime, *, verbose: bool) 
         yield from wait_lines(binding.waits, now, verbose)
 
 
-def binding_row(binding: Binding, now: datetime) -> tuple[str, ...]:
+def binding_row(binding: BindingSummary, now: datetime) -> tuple[str, ...]:
     """The cells of one binding."""
     levels = printable(" > ".join(binding.levels))
     return printable(binding.id.name), binding.state, levels, printable(binding.drift) or "-", age(now, binding.created_at)
@@ -102,7 +102,7 @@ def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool) -> Iter
         yield Line(f"  {name}: {clipped(spread(wait.why for wait in group), MAX_REASON)}{since}", "faint")
 
 
-def workload_entry(workload: Workload) -> dict[str, Any]:
+def workload_entry(workload: WorkloadSummary) -> dict[str, Any]:
     """A workload in the JSON document."""
     return {
         "root": identity(workload.id),
@@ -120,7 +120,7 @@ def workload_entry(workload: Workload) -> dict[str, Any]:
     }
 
 
-def binding_entry(binding: Binding) -> dict[str, Any]:
+def binding_entry(binding: BindingSummary) -> dict[str, Any]:
     """A topology binding in the JSON document."""
     return {
         "root": identity(binding.id),

@@ -67,7 +67,7 @@ def lease_of(wiring: Wiring, client: Client) -> Lease | None:
     Its place depends on the configuration only, never on who runs the command or where.
     """
     election = wiring.settings.leader_election
-    if election.is_disabled:
+    if not election.enabled:
         return None
     durations = Durations(*map(settings.seconds, (election.lease_duration, election.renew_deadline, election.retry_period)))
     return Lease(client, wiring.clock, election.resource_namespace or DEFAULT_NAMESPACE, election.resource_name, identify(), durations)

@@ -11,15 +11,13 @@ from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.logs import Log, logger
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
-from enginectl.base.files import read_bytes
 from enginectl.base.options import Options
-from providers.documents import read_documents
+from enginectl.wiring.configuration_file import read_configuration_file
 from providers.kubernetes.kubeconfig import Source, cluster_access
 from providers.registry import SCHEDULERS, fabrics
 from resources import settings
-from resources.ports.configuration import WAITER, Configuration, pinned
+from resources.ports.configuration import WAITER_IMAGE, Configuration, pinned
 from resources.ports.scheduler import Scheduler
-from resources.schema.issues import Rejected
 
 WAITER_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 DEFAULT_NAMESPACE = "default"
@@ -61,41 +59,35 @@ def wire(options: Options) -> Wiring:
 
 
 def read_settings(path: Path) -> settings.Settings:
-    """The operator configuration in a file. Unknown keys are ignored with a note on stderr."""
-    documents = list(read_documents(read_bytes(path), str(path)))
-    try:
-        chosen, unknown = settings.read(documents[0].value if documents else {})
-    except Rejected as rejected:
-        raise UsageError("\n".join(f"{documents[0].place(tuple(map(str, issue.path)))}: {issue}" for issue in rejected.issues)) from None
-    for key in unknown:
-        terminal.notice(f"note: {path}: unknown key {key} is ignored")
-    return chosen
+    """The operator configuration in a file. Warnings go to stderr. Raises `UsageError` with every error of the file."""
+    file = read_configuration_file(path)
+    for warning in file.warnings:
+        terminal.notice(f"warning: {warning}")
+    if file.settings is None:
+        raise UsageError("\n".join(map(str, file.errors)))
+    return file.settings
 
 
 def configuration_of(chosen: settings.Settings) -> Configuration:
-    """What blueprints depend on. A configured scheduler without a back end here is left out, with a note on stderr."""
+    """What blueprints depend on. A configured scheduler without a back end here is left out."""
     return Configuration(
         schedulers_of(chosen),
         chosen.scheduler.default_profile_name,
         waiter_image(chosen.init_container.image),
         topology=chosen.topology_aware_scheduling.enabled,
         fabrics=fabrics(chosen),
-        drain=timedelta(seconds=settings.seconds(chosen.network.domain_drain_timeout)),
+        drain_timeout=timedelta(seconds=settings.seconds(chosen.network.domain_drain_timeout)),
     )
 
 
 def schedulers_of(chosen: settings.Settings) -> Mapping[str, Scheduler]:
     """The configured schedulers for which there is a back end, by name."""
-    names = chosen.scheduler.names
-    for name in names:
-        if name not in SCHEDULERS:
-            terminal.notice(f"note: there is no back end for the configured scheduler {name}: workloads that name it are rejected")
-    return {name: SCHEDULERS[name] for name in names if name in SCHEDULERS}
+    return {name: SCHEDULERS[name] for name in chosen.scheduler.names if name in SCHEDULERS}
 
 
 def waiter_image(configured: str) -> str:
     """The image of the init container: from the environment, else from the configuration, else that of this release."""
-    return pinned(os.environ.get(WAITER_VARIABLE, "").strip() or configured or WAITER)
+    return pinned(os.environ.get(WAITER_VARIABLE, "").strip() or configured or WAITER_IMAGE)
 
 
 def default_namespace(wiring: Wiring) -> str:

@@ -6,15 +6,16 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia.names import CHANNEL, DAEMON_CONFIG, DRIVER
-from resources.admission.annotations import mapping, mappings
+from resources.base.fields import mapping, mappings
 
 
 def eligible_nodes(slices: Iterable[Live]) -> frozenset[str]:
-    """The nodes that offer a channel, according to the driver's ResourceSlices."""
+    """The names of the nodes that have a channel, according to these ResourceSlices."""
     return frozenset(node for live in slices if (node := _node(live.body)))
 
 
 def _node(resource_slice: Body) -> str:
+    """The node whose channel a ResourceSlice publishes; empty if it publishes none."""
     spec = mapping(resource_slice.get("spec"))
     if spec.get("driver") != DRIVER or not any(device.get("name") == CHANNEL for device in mappings(spec.get("devices"))):
         return ""
@@ -22,7 +23,7 @@ def _node(resource_slice: Body) -> str:
 
 
 def allocated_node(claim: Live) -> str:
-    """The node whose channel is allocated to a claim; empty if none is. The driver names its pools after the nodes."""
+    """The name of the node whose channel is allocated to a claim; empty if none is. The driver names its pools after the nodes."""
     results = mappings(get(claim.body, ("status", "allocation", "devices", "results"), ()))
     allocated = (result for result in results if result.get("driver") == DRIVER and result.get("device") == CHANNEL)
     return next((str(result.get("pool")) for result in allocated), "")

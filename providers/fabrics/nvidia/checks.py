@@ -1,4 +1,4 @@
-"""Checks: what an installation needs for ComputeDomains, and whether it has it."""
+"""Checks: what an installation needs for ComputeDomains, each requirement judged by the results of `QUERIES`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from engine.resource import Body
 from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.crd import ComputeDomainCrd, read_crd
 from providers.fabrics.nvidia.driver import check_plugin, controllers
-from providers.fabrics.nvidia.evidence import finalizers_of
+from providers.fabrics.nvidia.evidence import finalizers_of, template_name
 from providers.fabrics.nvidia.names import (
     CHANNEL,
     CHANNEL_CLASS,
@@ -24,10 +24,9 @@ from providers.fabrics.nvidia.names import (
     NVLINK_CLIQUE_LABEL,
 )
 from providers.fabrics.nvidia.texts import some
-from resources.admission.annotations import mappings
 from resources.base import kinds, labels
+from resources.base.fields import mappings
 from resources.domains.capacity import NodeCapacity
-from resources.domains.desired_domain import LONGEST_LABEL
 from resources.domains.requests import RequestedDomain
 from resources.ports.checks import Check, Level, Outcome, judged, unknown
 from resources.ports.inspection import Installation
@@ -43,18 +42,20 @@ UPGRADE: Final = "upgrade the NVIDIA DRA driver"
 
 CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
 CLIQUES_CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN_CLIQUE.plural}.{COMPUTE_DOMAIN_CLIQUE.group}")
-CLASS: Final = Query(kinds.DEVICE_CLASS, name=CHANNEL_CLASS, versions=kinds.OLDER_DEVICES)
-SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_DEVICES)
+CLASS: Final = Query(kinds.DEVICE_CLASS, name=CHANNEL_CLASS, versions=kinds.OLDER_RESOURCE_VERSIONS)
+SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_RESOURCE_VERSIONS)
 DEPLOYMENTS: Final = Query(kinds.DEPLOYMENT)
 DOMAINS: Final = Query(COMPUTE_DOMAIN)
-TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, versions=kinds.OLDER_DEVICES)
-CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_DEVICES)
+TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, versions=kinds.OLDER_RESOURCE_VERSIONS)
+CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_RESOURCE_VERSIONS)
 DOMAIN_NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
 NVLINK_NODES: Final = Query(kinds.NODE, labels=NVLINK_CLIQUE_LABEL)
 QUERIES: Final = (CRD, CLIQUES_CRD, CLASS, SLICES, DEPLOYMENTS, DOMAINS, TEMPLATES, CLAIMS, DOMAIN_NODES, NVLINK_NODES)
 
 KAI: Final = "kai-scheduler"
+"""The component of the image paths of the KAI scheduler."""
 GATE: Final = "DynamicResourceAllocation=true"
+"""The feature gate without which the KAI scheduler does not allocate devices."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Inspection:
     """Whether new sets with GPUs request domains automatically."""
     requested: tuple[RequestedDomain, ...]
     capacity_notes: tuple[str, ...] = ()
-    """For each set whose pods do not find nodes: why."""
+    """One line for each set some of whose pods cannot get a node, with the reason."""
 
     def result(self, query: Query) -> QueryResult:
         """The result of one of `QUERIES`."""
@@ -74,7 +75,7 @@ class Inspection:
 
     @cached_property
     def needed(self) -> bool:
-        """Whether domains are requested, or can be."""
+        """Whether sets request domains, get them automatically, or can request them because the kind is served."""
         return self.auto or bool(self.requested) or self.installation.apis.serves(COMPUTE_DOMAIN)
 
     @property
@@ -119,7 +120,7 @@ def required_kinds(*, auto: bool) -> dict[Kind, str]:
 
 
 def capacity(installation: Installation) -> NodeCapacity | None:
-    """The nodes for pods of domains; None where ResourceSlices or ResourceClaims could not be read."""
+    """The nodes that can run pods of domains; None if ResourceSlices or ResourceClaims could not be read."""
     slices, claims = installation.results.of(SLICES), installation.results.of(CLAIMS)
     if not slices.known or not slices.served or not claims.known:
         return None
@@ -166,7 +167,7 @@ def _crd_unread(inspection: Inspection, level: Level, subject: str) -> Check:
 def _resource_api(inspection: Inspection) -> Iterator[Check]:
     kind, apis = kinds.RESOURCE_CLAIM_TEMPLATE, inspection.installation.apis
     subject, served = f"API {kind.group}", apis.versions(kind.group, kind.plural)
-    best = next((version for version in (kind.version, *kinds.OLDER_DEVICES) if version in served), "")
+    best = next((version for version in (kind.version, *kinds.OLDER_RESOURCE_VERSIONS) if version in served), "")
     if not served and (why := apis.why_unknown(kind)):
         yield unknown(inspection.required, subject, why)
         return
@@ -190,7 +191,7 @@ def _slices(inspection: Inspection) -> Iterator[Check]:
 
 
 def _exists(level: Level, subject: str, result: QueryResult, finding: str, remedy: str) -> Check:
-    """The check that objects exist: it is good if there is something to say about them."""
+    """A check that objects exist. It is good if `finding`, which describes them, is not empty."""
     if not result.known:
         return unknown(level, subject, result.error)
     fault = "not found" if result.served else "the cluster does not serve that kind"
@@ -227,25 +228,30 @@ def _domain_names(inspection: Inspection) -> Iterator[Check]:
         return
     names = [domain.id.name for domain in inspection.requested]
     faults = [f"{name}: {fault}" for name in names for fault in subdomain_faults(name)]
-    long = [f"{name} is longer than {LONGEST_LABEL} characters: a label cannot hold it" for name in names if len(name) > LONGEST_LABEL]
+    long = [
+        f"{name} is longer than {labels.LONGEST_VALUE} characters: a label cannot hold it"
+        for name in names
+        if len(name) > labels.LONGEST_VALUE
+    ]
     finding = f"{len({domain.id for domain in inspection.requested})} domains, all names are valid"
     remedy = "shorten the name of the workload or of the domain"
     yield judged(inspection.recommended, "names of requested domains", some([*faults, *long]), finding, remedy)
 
 
 def _template_names(inspection: Inspection) -> Iterator[Check]:
-    subject, templates, domains = "names of their claim templates", inspection.result(TEMPLATES), inspection.result(DOMAINS)
+    subject, templates, domains = "names of the domains' claim templates", inspection.result(TEMPLATES), inspection.result(DOMAINS)
     if not inspection.requested:
         return
     if error := templates.error or domains.error:
         yield unknown(inspection.recommended, subject, error)
         return
-    uids, existing = {live.id: live.uid for live in domains.objects}, {live.id: live for live in templates.objects}
+    live_domains, live_templates = {live.id: live for live in domains.objects}, {live.id: live for live in templates.objects}
     conflicts = []
-    for id in dict.fromkeys(domain.id for domain in inspection.requested):
-        live = existing.get(kinds.RESOURCE_CLAIM_TEMPLATE.id(id.namespace, id.name))
-        if live is not None and live.labels.get(DOMAIN_LABEL) != uids.get(id):
-            conflicts.append(_full_name(live))
+    for id in dict.fromkeys(requested.id for requested in inspection.requested):
+        domain = live_domains.get(id)
+        template = live_templates.get(kinds.RESOURCE_CLAIM_TEMPLATE.id(id.namespace, template_name(domain, id.name)))
+        if template is not None and (domain is None or template.labels.get(DOMAIN_LABEL) != domain.uid):
+            conflicts.append(_full_name(template))
     fault = f"used by ResourceClaimTemplates that do not belong to these domains: {some(conflicts)}" if conflicts else ""
     remedy = "delete them: the driver cannot create its own of the same name, and reports no error"
     yield judged(inspection.recommended, subject, fault, "free, or used by the domain's own template", remedy)
@@ -263,15 +269,15 @@ def _node_labels(inspection: Inspection) -> Iterator[Check]:
     yield judged(inspection.recommended, subject, fault, "no node is labelled for a domain that does not exist", remedy)
 
 
-def _held_domains(inspection: Inspection) -> Iterator[Check]:
-    subject, domains = "domains with our finalizer", inspection.result(DOMAINS)
+def _unreleased_domains(inspection: Inspection) -> Iterator[Check]:
+    subject, domains = "domains with the engine's finalizer", inspection.result(DOMAINS)
     if not domains.known:
         yield unknown(inspection.recommended, subject, domains.error)
         return
-    held = [_full_name(live) for live in domains.objects if live.deleting_since and finalizers_of(live) == [FINALIZER]]
-    fault = f"being deleted, and only our finalizer is left: {some(held)}" if held else ""
+    unreleased = [_full_name(live) for live in domains.objects if live.deleting_since and finalizers_of(live) == [FINALIZER]]
+    fault = f"being deleted, and only the engine's finalizer is left: {some(unreleased)}" if unreleased else ""
     remedy = "run engine sync; engine why computedomain/NAME says what a domain waits for"
-    yield judged(inspection.recommended, subject, fault, "none is being deleted with only our finalizer left", remedy)
+    yield judged(inspection.recommended, subject, fault, "none is being deleted with only the engine's finalizer left", remedy)
 
 
 def _orphaned_domains(inspection: Inspection) -> Iterator[Check]:
@@ -292,13 +298,14 @@ def _kai(inspection: Inspection) -> Iterator[Check]:
     """The KAI scheduler, where it is installed: it allocates devices only with a feature gate."""
     for live in inspection.result(DEPLOYMENTS).objects:
         for container in _containers(live.body):
-            image = str(container.get("image")).partition("@")[0].partition(":")[0].split("/")
-            if KAI not in image[:-1] or image[-1] not in ("scheduler", "binder"):
+            repository, _, tagged = str(container.get("image")).partition("@")[0].rpartition("/")
+            program = tagged.partition(":")[0]
+            if KAI not in repository.split("/") or program not in ("scheduler", "binder"):
                 continue
             enabled = any(GATE in str(word) for word in (*_words(container, "args"), *_words(container, "command")))
             name = f"Deployment {_full_name(live)}"
             fault = "" if enabled else f"{name} runs without --feature-gates={GATE}: it never schedules pods in domains"
-            yield judged(inspection.recommended, f"KAI {image[-1]}", fault, f"{name} allocates devices", f"add --feature-gates={GATE}")
+            yield judged(inspection.recommended, f"KAI {program}", fault, f"{name} allocates devices", f"add --feature-gates={GATE}")
 
 
 def _node_capacity(inspection: Inspection) -> Iterator[Check]:
@@ -340,7 +347,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _domain_names,
     _template_names,
     _node_labels,
-    _held_domains,
+    _unreleased_domains,
     _orphaned_domains,
     _kai,
     _node_capacity,

@@ -1,12 +1,12 @@
 """CRD: what the CustomResourceDefinition of ComputeDomains says about the installed driver."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
+from resources.base.fields import mappings
 
 CHANNEL_SCHEMA: Final = ("properties", "spec", "properties", "channel", "properties")
 TEMPLATE_NAME: Final = (*CHANNEL_SCHEMA, "resourceClaimTemplate", "properties", "name")
@@ -17,18 +17,21 @@ class ComputeDomainCrd:
     """The parts of the CRD that differ between releases of the driver."""
 
     established: bool
+    """Whether its condition Established is True."""
     served: tuple[str, ...]
     """The versions that it serves."""
     has_template_name: bool
     """Whether our version has the field `spec.channel.resourceClaimTemplate.name`."""
     num_nodes_required: bool
+    """Whether `spec.numNodes` is required."""
     num_nodes_default: Any
+    """The default of `spec.numNodes`; None if it has none."""
     has_allocation_mode: bool
     """Whether a domain can say how many channels its pods get."""
 
     @property
     def driver(self) -> str:
-        """The releases of the driver that install such a CRD."""
+        """The releases of the driver that install such a CRD, for messages."""
         if not self.has_allocation_mode:
             return "25.3"
         return "25.8 to 25.12" if self.num_nodes_required else "0.4 or later"
@@ -42,13 +45,13 @@ class ComputeDomainCrd:
 
 
 def read_crd(crd: Body) -> ComputeDomainCrd:
-    """The facts of a CRD. Fields that are missing or of another type count as absent."""
-    versions = [version for version in _mappings(get(crd, ("spec", "versions"))) if version.get("served") is True]
+    """What the body of a CRD says. Fields of the wrong type count as absent."""
+    versions = [version for version in mappings(get(crd, ("spec", "versions"))) if version.get("served") is True]
     ours = next((version for version in versions if version.get("name") == COMPUTE_DOMAIN.version), {})
     schema = get(ours, ("schema", "openAPIV3Schema"), {})
     spec = get(schema, ("properties", "spec"), {})
     required = get(spec, ("required",), ())
-    conditions = _mappings(get(crd, ("status", "conditions")))
+    conditions = mappings(get(crd, ("status", "conditions")))
     return ComputeDomainCrd(
         any(condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions),
         tuple(str(version.get("name")) for version in versions),
@@ -57,7 +60,3 @@ def read_crd(crd: Body) -> ComputeDomainCrd:
         get(spec, ("properties", "numNodes", "default")),
         get(schema, (*CHANNEL_SCHEMA, "allocationMode")) is not None,
     )
-
-
-def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []

@@ -26,16 +26,16 @@ from providers.fabrics.nvidia.evidence import (
 )
 from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, MAX_NODES, NVLINK_CLIQUE_LABEL, TARGET_LABEL
 from providers.fabrics.nvidia.texts import some
-from resources.admission.annotations import mapping
 from resources.base import kinds
+from resources.base.fields import mapping
 from resources.ports.inspection import Diagnosis
 
-UNNOTICED: Final = timedelta(seconds=30)
-"""The age from which a domain should have the driver's finalizer."""
-STUCK: Final = timedelta(seconds=60)
+FINALIZER_WITHIN: Final = timedelta(seconds=30)
+"""How long the driver may take to put its finalizer on a new domain."""
+RELEASE_WITHIN: Final = timedelta(seconds=60)
 """How long the driver may take to remove what it created for a deleted domain."""
 MAX_FINDINGS: Final = 20
-"""The limit for different findings about pods."""
+"""The largest number of different findings about pods; further ones are left out."""
 
 
 class PodFinding(NamedTuple):
@@ -68,7 +68,7 @@ def _about_pods(evidence: Evidence) -> Iterator[Diagnosis]:
         yield Diagnosis(pods[0].id, f"{subject}: {finding.observation}", finding.cause, finding.advice, finding.bad)
 
 
-# Rules about pods.
+# Rules about pods. Each returns a finding, or None if it does not apply.
 
 
 def _without_claim(evidence: Evidence, pod: Live) -> PodFinding | None:
@@ -84,7 +84,7 @@ def _without_claim(evidence: Evidence, pod: Live) -> PodFinding | None:
 
 
 def _why_no_template(evidence: Evidence) -> tuple[str, str]:
-    """The cause, and the advice."""
+    """The cause of the missing ResourceClaimTemplate, and the advice."""
     domain = f"ComputeDomain {evidence.id.name}"
     if evidence.domain is None:
         return f"{domain} does not exist", "run engine sync: it creates the domain if a workload requests it"
@@ -107,6 +107,9 @@ def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
     if not evidence.eligible_nodes and not evidence.allocations:
         cause = f"no node offers a channel: the {_driver(evidence)} has published no ResourceSlice"
         return PodFinding(observation, cause, check_plugin(evidence.driver_namespace))
+    if not evidence.allocations:
+        cause = "every channel is free: other claims of the pod, or its node selection, exclude the nodes that have one"
+        return PodFinding(observation, f"{cause}: {some(sorted(evidence.eligible_nodes))}", "check them: kubectl describe pod NAME")
     cause = f"no node that the pod can use has a free channel: {some(_channel_users(evidence))}"
     same = all(channels.domain_uid(claim) == evidence.uid for claim in evidence.allocations.values())
     rule = "a node takes one pod in a ComputeDomain, also of the same domain" if same else "a node is in one ComputeDomain at a time"
@@ -114,6 +117,7 @@ def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
 
 
 def _channel_users(evidence: Evidence) -> Iterator[str]:
+    """For each node whose channel is in use, the pod and the domain that use it, in words."""
     for node, claim in sorted(evidence.allocations.items()):
         uid = channels.domain_uid(claim)
         domain = "this domain" if uid == evidence.uid else evidence.domain_named(uid)
@@ -132,7 +136,7 @@ def _bound_to_previous_domain(evidence: Evidence, pod: Live) -> PodFinding | Non
 
 
 def _not_prepared(evidence: Evidence, pod: Live) -> PodFinding | None:
-    """The driver's most frequent failures cause an event that does not name the cause; the node's label and its daemon do."""
+    """The most frequent failures of the driver: the event does not name the cause, but the node's label and the daemon on it show it."""
     node = node_of(pod)
     messages = evidence.warnings_of(pod, PREPARE_FAILED)
     if not node or phase_of(pod) != "Pending" or not any("skipped" in message or "left out" in message for message in messages):
@@ -147,7 +151,7 @@ def _not_prepared(evidence: Evidence, pod: Live) -> PodFinding | None:
         return PodFinding(observation, f"node {node} is still in {evidence.domain_named(label)}", advice)
     daemon = evidence.daemons.get(node)
     if daemon is None:
-        cause, advice = _daemon_set(evidence)
+        cause, advice = _daemon_set_state(evidence)
         return PodFinding(observation, f"no daemon of the domain runs on node {node}: {cause}", advice)
     name = f"{daemon.id.namespace}/{daemon.id.name}"
     if is_ready(daemon):
@@ -158,7 +162,7 @@ def _not_prepared(evidence: Evidence, pod: Live) -> PodFinding | None:
     return PodFinding(observation, f"its daemon {name} is not ready: {cause}", advice)
 
 
-def _daemon_set(evidence: Evidence) -> tuple[str, str]:
+def _daemon_set_state(evidence: Evidence) -> tuple[str, str]:
     """The state of the domain's DaemonSet, and the advice."""
     live = next((live for live in evidence.driver_objects if live.id.kind == kinds.DAEMON_SET.name), None)
     if live is None:
@@ -175,7 +179,7 @@ def _daemon_set(evidence: Evidence) -> tuple[str, str]:
 POD_RULES: Final[tuple[PodRule, ...]] = (_without_claim, _gated, _without_channel, _bound_to_previous_domain, _not_prepared)
 
 
-# Rules about the domain.
+# Rules about the domain. Each yields its findings.
 
 
 def _missing(evidence: Evidence) -> Iterator[Diagnosis]:
@@ -184,9 +188,14 @@ def _missing(evidence: Evidence) -> Iterator[Diagnosis]:
         yield Diagnosis(evidence.id, observation, "it does not exist", "run engine sync: it creates the domain if a workload requests it")
 
 
-def _unnoticed(evidence: Evidence) -> Iterator[Diagnosis]:
+def _without_driver_finalizer(evidence: Evidence) -> Iterator[Diagnosis]:
     live = evidence.domain
-    if live is None or evidence.is_terminating or DRIVER_FINALIZER in evidence.finalizers or evidence.now - live.created_at <= UNNOTICED:
+    if (
+        live is None
+        or evidence.is_terminating
+        or DRIVER_FINALIZER in evidence.finalizers
+        or evidence.now - live.created_at <= FINALIZER_WITHIN
+    ):
         return
     cause = f"the {_controller(evidence)} does not run, or is of another version"
     yield Diagnosis(
@@ -218,11 +227,11 @@ def _our_finalizer_left(evidence: Evidence) -> Iterator[Diagnosis]:
         yield Diagnosis(evidence.id, observation, "nothing uses the domain any more: the engine has to release it", advice)
 
 
-def _stuck(evidence: Evidence) -> Iterator[Diagnosis]:
+def _driver_finalizer_left(evidence: Evidence) -> Iterator[Diagnosis]:
     live = evidence.domain
     if live is None or live.deleting_since is None or DRIVER_FINALIZER not in evidence.finalizers:
         return
-    if evidence.now - live.deleting_since <= STUCK:
+    if evidence.now - live.deleting_since <= RELEASE_WITHIN:
         return
     objects = evidence.driver_objects
     names = some(f"{part.id} ({', '.join(finalizers_of(part)) or 'no finalizer'})" for part in objects)
@@ -247,7 +256,7 @@ def _foreign_finalizers(evidence: Evidence) -> Iterator[Diagnosis]:
         yield Diagnosis(evidence.id, observation, "neither the engine nor the DRA driver set them", "ask whoever set them to release them")
 
 
-def _slow(evidence: Evidence) -> Iterator[Diagnosis]:
+def _without_nvlink(evidence: Evidence) -> Iterator[Diagnosis]:
     live = evidence.domain
     running = [pod for pod in evidence.pods if phase_of(pod) == "Running"]
     if live is None or not running:
@@ -277,12 +286,12 @@ def _ready_without_nodes(evidence: Evidence) -> Iterator[Diagnosis]:
 
 DOMAIN_RULES: Final[tuple[DomainRule, ...]] = (
     _missing,
-    _unnoticed,
+    _without_driver_finalizer,
     _name_conflict,
     _our_finalizer_left,
-    _stuck,
+    _driver_finalizer_left,
     _foreign_finalizers,
-    _slow,
+    _without_nvlink,
     _ready_without_nodes,
 )
 

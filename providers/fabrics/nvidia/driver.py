@@ -1,4 +1,4 @@
-"""Driver: the controller of the DRA driver, and how messages refer to it."""
+"""Driver: finds the controller of the DRA driver, and words messages about the driver's parts."""
 
 from collections.abc import Iterable
 
@@ -7,22 +7,22 @@ from providers.fabrics.nvidia.names import COMPONENT_LABELS
 
 
 def controllers(deployments: Iterable[Live]) -> list[Live]:
-    """Those of these Deployments that are the driver's controller."""
+    """The Deployments among these that are the driver's controller."""
     return [live for live in deployments if any(live.labels.get(key) == "controller" for key in COMPONENT_LABELS)]
 
 
 def in_namespace(noun: str, namespace: str) -> str:
-    """A part of the driver, with the driver's namespace where that is known."""
+    """A part of the driver in words, with the driver's namespace if that is not empty: `DRA driver (namespace nvidia)`."""
     return f"{noun} (namespace {namespace})" if namespace else noun
 
 
 def check_controller(namespace: str) -> str:
-    """The advice to check the controller."""
+    """The advice to check the controller; `namespace` is the driver's, or empty if it is not known."""
     where = f"kubectl -n {namespace} get deployments,pods" if namespace else "engine preflight"
     return f"check that the controller of the DRA driver runs: {where}"
 
 
 def check_plugin(namespace: str) -> str:
-    """The advice to check the kubelet plugin."""
+    """The advice to check the kubelet plugin; `namespace` is the driver's, or empty if it is not known."""
     how = f": kubectl -n {namespace} get pods -o wide" if namespace else ""
     return f"check that the kubelet plugin of the DRA driver runs on the nodes with GPUs{how}"

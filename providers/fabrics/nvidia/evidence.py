@@ -1,4 +1,4 @@
-"""Evidence: the objects that can explain the state of one ComputeDomain and of its pods."""
+"""Evidence: the objects that explain the state of one ComputeDomain and of its pods, and the queries for them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from engine.paths import get
 from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.driver import controllers
 from providers.fabrics.nvidia.names import COMPONENT_LABELS, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER
-from resources.admission.annotations import mapping, mappings
 from resources.base import kinds
+from resources.base.fields import mapping, mappings
 from resources.domains.users import uses_template
 from resources.ports.inspection import JoinedNode
 from resources.ports.queries import Query, QueryResults
@@ -22,20 +22,21 @@ from resources.ports.queries import Query, QueryResults
 CLAIM_FAILED: Final = "FailedResourceClaimCreation"
 SCHEDULING_FAILED: Final = "FailedScheduling"
 PREPARE_FAILED: Final = "FailedPrepareDynamicResources"
+"""Reasons of the warning events about pods: no claim was created, no node was found, the kubelet could not prepare the claim."""
 
 DOMAINS: Final = Query(COMPUTE_DOMAIN)
-LABELLED_TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL, versions=kinds.OLDER_DEVICES)
-CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_DEVICES)
+LABELLED_TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL, versions=kinds.OLDER_RESOURCE_VERSIONS)
+CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_RESOURCE_VERSIONS)
 CONTROLLERS: Final = tuple(Query(kinds.DEPLOYMENT, labels=f"{key}=controller") for key in COMPONENT_LABELS)
 DAEMONS: Final = Query(kinds.POD, labels=DOMAIN_LABEL)
 DAEMON_SETS: Final = Query(kinds.DAEMON_SET, labels=DOMAIN_LABEL)
 NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
-SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_DEVICES)
+SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_RESOURCE_VERSIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceQueries:
-    """The queries about the namespace of a domain."""
+    """The queries for the objects in the namespace of a domain."""
 
     domains: Query
     templates: Query
@@ -45,11 +46,11 @@ class NamespaceQueries:
 
 
 def namespace_queries(namespace: str) -> NamespaceQueries:
-    """The queries about one namespace."""
+    """The queries for the objects in one namespace."""
     return NamespaceQueries(
         Query(COMPUTE_DOMAIN, namespace),
-        Query(kinds.RESOURCE_CLAIM_TEMPLATE, namespace, versions=kinds.OLDER_DEVICES),
-        Query(kinds.RESOURCE_CLAIM, namespace, versions=kinds.OLDER_DEVICES),
+        Query(kinds.RESOURCE_CLAIM_TEMPLATE, namespace, versions=kinds.OLDER_RESOURCE_VERSIONS),
+        Query(kinds.RESOURCE_CLAIM, namespace, versions=kinds.OLDER_RESOURCE_VERSIONS),
         Query(kinds.POD, namespace),
         Query(kinds.EVENT, namespace, fields="type=Warning"),
     )
@@ -68,9 +69,15 @@ def joined_nodes(domain: Live) -> tuple[JoinedNode, ...]:
     return tuple(JoinedNode(str(node.get("name")), str(node.get("cliqueID") or ""), node.get("status") == "Ready") for node in nodes)
 
 
+def template_name(domain: Live | None, name: str) -> str:
+    """The name of the ResourceClaimTemplate that pods of a domain claim; the domain's own name `name` if its spec has none."""
+    template = get(domain.body, ("spec", "channel", "resourceClaimTemplate", "name"), "") if domain is not None else ""
+    return template if isinstance(template, str) and template else name
+
+
 @dataclass(frozen=True)
 class Evidence:
-    """One domain, which may not exist, and the objects around it."""
+    """One domain, which may not exist, and the results of `domain_queries` about it."""
 
     id: ResourceId
     results: QueryResults
@@ -112,12 +119,11 @@ class Evidence:
     @cached_property
     def template_name(self) -> str:
         """The name of the ResourceClaimTemplate that pods of the domain claim."""
-        body = self.domain.body if self.domain is not None else {}
-        return str(get(body, ("spec", "channel", "resourceClaimTemplate", "name"), "") or self.id.name)
+        return template_name(self.domain, self.id.name)
 
     @cached_property
     def template(self) -> Live | None:
-        """That ResourceClaimTemplate, if it exists."""
+        """The ResourceClaimTemplate with the name `template_name`, if it exists."""
         id = kinds.RESOURCE_CLAIM_TEMPLATE.id(self.id.namespace, self.template_name)
         return next((live for live in self._all(self._local.templates) if live.id == id), None)
 
@@ -149,7 +155,7 @@ class Evidence:
         return {pod: tuple(listed) for pod, listed in events.items()}
 
     def warnings_of(self, pod: Live, reason: str) -> Iterator[str]:
-        """The messages of the warning events of one reason about a pod; an event without a uid counts by name."""
+        """The messages of the warning events with this reason about a pod. An event without a uid is matched by the pod's name."""
         for key in dict.fromkeys(((pod.id.name, pod.uid), (pod.id.name, ""))):
             yield from (message for event_reason, message in self.warnings.get(key, ()) if event_reason == reason)
 
@@ -194,7 +200,7 @@ class Evidence:
         return dict(channels.allocations(self.claims))
 
     def domain_named(self, uid: str) -> str:
-        """The domain of a uid, for messages."""
+        """The domain with this uid in words, for messages."""
         live = next((live for live in self.domains if live.uid == uid), None)
         return f"ComputeDomain {live.id.namespace}/{live.id.name}" if live else f"a ComputeDomain that does not exist (uid {uid})"
 
@@ -220,7 +226,7 @@ def is_ready(pod: Live) -> bool:
 
 
 def user_of(claim: Live) -> str:
-    """The pod that a claim is reserved for or owned by, else the claim itself, for messages."""
+    """The pod that a claim is reserved for or owned by, in words for messages; without such a pod, the claim itself."""
     reserved = mappings(get(claim.body, ("status", "reservedFor"), ()))
     name = next((str(consumer.get("name")) for consumer in reserved), "") or next((owner.name for owner in claim.owners), "")
     return f"pod {claim.id.namespace}/{name}" if name else f"claim {claim.id.namespace}/{claim.id.name}"

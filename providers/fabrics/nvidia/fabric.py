@@ -1,4 +1,7 @@
-"""The NVIDIA fabric: multi-node NVLink through ComputeDomains, one for each replica of a set, or shared by name."""
+"""The NVIDIA fabric: multi-node NVLink through ComputeDomains, one for each replica of a set, or shared by name.
+
+The numbers R1, N1, T1, … are those of the rules in docs/behaviour/compute-domains.md.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -23,17 +26,9 @@ from providers.fabrics.nvidia.names import (
     TARGET_LABEL,
     WORKLOAD,
 )
-from resources.admission.annotations import (
-    CLIQUES,
-    annotations_of,
-    cliques_of,
-    immutable,
-    immutable_on_cliques,
-    mapping,
-    mappings,
-    misplaced,
-)
+from resources.admission.annotations import immutable, immutable_on_cliques, misplaced
 from resources.base import kinds
+from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
 from resources.domains.capacity import capacity_notes
 from resources.domains.requests import requested_by_sets
 from resources.ports.checks import Check
@@ -67,7 +62,7 @@ class Nvidia:
         self.auto = auto
 
     def with_defaults(self, body: Body) -> Body:
-        """R6, R7: a new set with GPUs and without the annotation gets it; an annotation of the user stays (R14, R36)."""
+        """A new set with GPUs gets the annotation for automatic domains (R6, R7). If the user has set it, it stays (R14, R36)."""
         if (
             not self.auto
             or not isinstance(body.get("metadata"), Mapping)
@@ -78,7 +73,10 @@ class Nvidia:
         return overlay(body, {"metadata": {"annotations": {AUTO: ENABLED}}})
 
     def creation_issues(self, body: Body) -> Iterator[Issue]:
-        """R15, R38, R49, N14, N18."""
+        """An invalid annotation for automatic domains, an invalid or conflicting name of a domain, a claim with the name of ours.
+
+        R15, R38, R49, N14, N18.
+        """
         mode = annotations_of(body).get(AUTO)
         if AUTO in annotations_of(body):
             if mode not in (ENABLED, DISABLED):
@@ -101,16 +99,16 @@ class Nvidia:
             yield Issue(path, ErrorType.INVALID, fault, name)
 
     def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
-        """R16–R18, N13."""
+        """Changes of the annotations that request domains (R16–R18, N13)."""
         yield from immutable(AUTO, old, new)
         yield from immutable_on_cliques(NAMED, old, new)
 
     def warnings(self, body: Body) -> Iterator[str]:
-        """N1: the annotation for a named domain in a place where it has no effect."""
+        """The annotation for a named domain in a place where it has no effect (N1)."""
         yield from misplaced(NAMED, body)
 
     def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
-        """R8–R10: one domain for each replica of a set with automatic domains. R40–R45: one for each name, for the cliques that have it."""
+        """One domain for each replica of a set with automatic domains (R8–R10), else one for each name that its cliques have (R40–R45)."""
         if annotations.get(AUTO) == ENABLED:
             members = frozenset(name for name, clique in cliques.items() if _has_gpus(clique))
             return (DomainRequest(f"{root}-{INDEX}", members, shared=False),)
@@ -126,7 +124,7 @@ class Nvidia:
         return {AUTO: ENABLED} if annotations.get(AUTO) == ENABLED else {}
 
     def component(self, request: DomainRequest) -> str:
-        """N6: named domains have another component than those of replicas."""
+        """Named domains have another component than those of replicas (N6)."""
         return "pcs-named-computedomain" if request.shared else "pcs-computedomain"
 
     def domain_spec(self, name: str) -> Body:
@@ -134,12 +132,11 @@ class Nvidia:
         return {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}}
 
     def template_name(self, domain: Live | None, name: str) -> str:
-        """N5: the name in the domain's spec, which differs from the domain's name where a user created the domain."""
-        template = get(domain.body, ("spec", "channel", "resourceClaimTemplate", "name"), "") if domain is not None else ""
-        return template if isinstance(template, str) and template else name
+        """The name in the domain's spec, which may differ from the domain's name if a user created the domain (N5)."""
+        return evidence.template_name(domain, name)
 
     def template_blocker(self, domain: Live, template: Live) -> str:
-        """T15: the driver must have created the template for this domain's uid and for workloads; the domain's state is ignored (R32)."""
+        """The driver must have created the template for this domain's uid and for workloads (T15); the domain's state is ignored (R32)."""
         uid = template.labels.get(DOMAIN_LABEL, "")
         if uid != domain.uid:
             return "belongs to another ComputeDomain" if uid else "was not created by the DRA driver"
@@ -150,7 +147,7 @@ class Nvidia:
         return channels.domain_uid(claim)
 
     def decorate_pod(self, spec: Body, template: str) -> dict[str, Any]:
-        """N4: the claim is used by the containers with GPUs; in a pod without GPUs, by all containers."""
+        """The pod spec with the claim, which the containers with GPUs use; in a pod without GPUs all containers do (N4)."""
         claims = [*(spec.get("resourceClaims") or ()), {"name": CLAIM, "resourceClaimTemplateName": template}]
         fields = [field for field in ("containers", "initContainers") if spec.get(field)]
         has_gpus = any(_requests_gpus(container) for field in fields for container in spec[field])
@@ -168,7 +165,7 @@ class Nvidia:
     inventory_kind = kinds.RESOURCE_SLICE
 
     def eligible_nodes(self, inventory: Iterable[Live]) -> frozenset[str]:
-        """R35: the nodes with a channel; a node has one."""
+        """The nodes with a channel; a node has one (R35)."""
         return channels.eligible_nodes(inventory)
 
     def allocated_node(self, claim: Live) -> str:
@@ -176,11 +173,11 @@ class Nvidia:
         return channels.allocated_node(claim)
 
     def required_kinds(self) -> Mapping[Kind, str]:
-        """R3, R5."""
+        """ComputeDomains, if new sets request them automatically; else nothing (R3, R5)."""
         return checks.required_kinds(auto=self.auto)
 
     def installation_queries(self) -> tuple[Query, ...]:
-        """What the checks read."""
+        """The queries whose results `checks` reads."""
         return checks.QUERIES
 
     def checks(self, installation: Installation) -> Iterator[Check]:
@@ -196,7 +193,7 @@ class Nvidia:
         return evidence.joined_nodes(domain)
 
     def domain_queries(self, domain: ResourceId) -> tuple[Query, ...]:
-        """What a diagnosis reads."""
+        """The queries whose results `diagnose` reads."""
         return evidence.domain_queries(domain)
 
     def diagnose(self, domain: ResourceId, results: QueryResults, now: datetime) -> Iterator[Diagnosis]:
@@ -210,19 +207,20 @@ def configured(settings: Settings) -> Nvidia:
 
 
 def _with_claim(container: Body) -> Body:
+    """The container, using the engine's claim."""
     resources = mapping(container.get("resources"))
     return {**container, "resources": {**resources, "claims": [*(resources.get("claims") or ()), {"name": CLAIM}]}}
 
 
 def _claim_issues(path: Path, clique: Body) -> Iterator[Issue]:
-    """N18: the user's claim must not have the name of ours."""
+    """An issue for each claim of the user with the name of the engine's claim (N18)."""
     for number, claim in enumerate(mappings(get(clique, ("spec", "podSpec", "resourceClaims"), ()))):
         if claim.get("name") == CLAIM:
             yield Issue((*path, number, "name"), ErrorType.INVALID, CLAIM_NAME_TAKEN, CLAIM)
 
 
 def _name_fault(name: Any) -> str:
-    """N14: why the API server would reject a ComputeDomain of that name, with a replica's index put in; empty if it would not."""
+    """Why the API server would reject a ComputeDomain of that name, with `INDEX` replaced; empty if it would not (N14)."""
     if not isinstance(name, str) or not name:
         return "the name of a ComputeDomain must not be empty"
     if subdomain_faults(name.replace(INDEX, "0")):
@@ -236,7 +234,7 @@ def _has_gpus(clique: Body) -> bool:
 
 
 def _requests_gpus(container: Body) -> bool:
-    """T10: whether a request or limit of exactly this resource is not zero."""
+    """Whether a container has a request or limit for the resource `GPU` that is not zero (T10)."""
     resources = mapping(container.get("resources"))
     amounts = (mapping(resources.get(kind)).get(GPU) for kind in ("limits", "requests"))
     return any(amount is not None and not is_zero(amount) for amount in amounts)

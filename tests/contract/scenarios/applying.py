@@ -8,9 +8,9 @@ from tests.contract.scenarios.bodies import MAPS, NS, PODS, config, pod
 from tests.contract.scenarios.updating import TEMPLATES, pod_template
 
 
-def applied(says: str, path: str, body: Any, manager: str = "one", force: bool = False) -> Step:
+def applied(title: str, path: str, body: Any, manager: str = "one", force: bool = False) -> Step:
     """An apply patch in somebody's name."""
-    return Step(says, "PATCH", f"{path}?fieldManager={manager}{'&force=true' if force else ''}", body, "apply")
+    return Step(title, "PATCH", f"{path}?fieldManager={manager}{'&force=true' if force else ''}", body, "apply")
 
 
 A = f"{MAPS}/a"

@@ -4,8 +4,8 @@ from tests.contract.scenario import Scenario, Step
 from tests.contract.scenarios.bodies import MAPS, PODS, config, pod
 
 
-def _listed(says: str, selector: str) -> Step:
-    return Step(says, "GET", f"{MAPS}?{selector}")
+def _listed(title: str, selector: str) -> Step:
+    return Step(title, "GET", f"{MAPS}?{selector}")
 
 
 SELECTORS = Scenario(

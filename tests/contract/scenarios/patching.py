@@ -7,9 +7,9 @@ from tests.contract.scenarios.bodies import MAPS, PODS, config, pod
 from tests.contract.scenarios.updating import TEMPLATES, pod_template
 
 
-def _operated(says: str, *operations: Any) -> Step:
+def _operated(title: str, *operations: Any) -> Step:
     """A JSON patch of the config map."""
-    return Step(says, "PATCH", f"{MAPS}/a", list(operations), "json-patch")
+    return Step(title, "PATCH", f"{MAPS}/a", list(operations), "json-patch")
 
 
 JSON_PATCH = Scenario(
@@ -67,18 +67,18 @@ MERGE_PATCH = Scenario(
 TEMPLATE = f"{TEMPLATES}/d"
 
 
-def _patched(says: str, **spec: Any) -> Step:
+def _patched(title: str, **spec: Any) -> Step:
     """A strategic patch of the pods of a template."""
-    return Step(says, "PATCH", TEMPLATE, {"template": {"spec": spec}}, "strategic")
+    return Step(title, "PATCH", TEMPLATE, {"template": {"spec": spec}}, "strategic")
 
 
-def _main(says: str, *env: Any) -> Step:
+def _main(title: str, *env: Any) -> Step:
     """A strategic patch of the environment of its main container."""
-    return _patched(says, containers=[{"name": "main", "env": list(env)}])
+    return _patched(title, containers=[{"name": "main", "env": list(env)}])
 
 
-def _finalizers(says: str, **metadata: Any) -> Step:
-    return Step(says, "PATCH", f"{PODS}/a", {"metadata": metadata}, "strategic")
+def _finalizers(title: str, **metadata: Any) -> Step:
+    return Step(title, "PATCH", f"{PODS}/a", {"metadata": metadata}, "strategic")
 
 
 _ORDER = {"$setElementOrder/containers": [{"name": "side"}, {"name": "main"}]}

@@ -133,8 +133,8 @@ def _since(time: Any) -> dict[str, Any]:
     return {"status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": time}]}}
 
 
-def _asked(says: str, time: Any) -> Step:
-    return Step(says, "PATCH", f"{PODS}/p/status", _since(time), "merge")
+def _asked(title: str, time: Any) -> Step:
+    return Step(title, "PATCH", f"{PODS}/p/status", _since(time), "merge")
 
 
 _LEASE = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}}

@@ -66,8 +66,8 @@ class FakeProvider:
         if self.observe_errors:
             raise self.observe_errors.pop(0)
         lives = [live(body) for body in self.objects.values()]
-        roots = [each for each in lives if each.id.kind == ROOT.name]
-        children = [each for each in lives if each.id.kind != ROOT.name and each.id.kind not in self.incomplete]
+        roots = [live for live in lives if live.id.kind == ROOT.name]
+        children = [live for live in lives if live.id.kind != ROOT.name and live.id.kind not in self.incomplete]
         return Observation(roots, children, dict(self.incomplete))
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
@@ -152,7 +152,7 @@ def create(name: str, *after: str, owner: ResourceId | str | None = None) -> Ope
         references = (BoundOwner(Owner(owner, LEAF.api_version), Unknown(owner)),)
     elif owner:
         references = (BoundOwner(Owner(root(), ROOT.api_version), owner),)
-    edges = frozenset(operation_key(Verb.CREATE, leaf(each)) for each in after)
+    edges = frozenset(operation_key(Verb.CREATE, leaf(before)) for before in after)
     return Operation(Verb.CREATE, leaf(name), "missing", Cause.INTENT, body(LEAF, name), references, after=edges)
 
 

@@ -23,6 +23,8 @@ class Leases:
         """How many writes are done without an answer."""
         self.forbidden = False
         self.unreachable = False
+        self.silent = False
+        """Whether requests are accepted and never answered."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> dict[str, Any]:
         await self._receive("get")
@@ -48,6 +50,8 @@ class Leases:
     async def _receive(self, verb: str, body: dict[str, Any] | None = None) -> None:
         self.requests.append(verb)
         await anyio.lowlevel.checkpoint()
+        if self.silent:
+            await anyio.sleep_forever()
         if self.unreachable:
             raise Unreachable("no answer")
         if self.forbidden:

@@ -57,7 +57,7 @@ def test_every_operation_starts_after_the_end_of_those_in_its_after(
     assert len(results) == len(operations)
     assert provider.most_in_progress <= concurrency
     for name, before in edges.items():
-        assert all(order.index(f"end {each}") < order.index(f"start {name}") for each in before)
+        assert all(order.index(f"end {earlier}") < order.index(f"start {name}") for earlier in before)
 
 
 async def test_an_operation_starts_as_soon_as_its_own_dependencies_are_done() -> None:
@@ -218,8 +218,8 @@ async def test_an_operation_that_is_always_throttled_fails() -> None:
 async def test_a_server_that_does_not_answer_is_not_called_thousands_of_times() -> None:
     provider = FakeProvider()
     creates = [create(f"leaf-{number}") for number in range(1000)]
-    for each in creates:
-        provider.failing[each.key] = [Unreachable("refused")]
+    for operation in creates:
+        provider.failing[operation.key] = [Unreachable("refused")]
 
     ended = await outcomes(provider, plan(*creates), concurrency=4)
 

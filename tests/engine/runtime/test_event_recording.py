@@ -20,7 +20,10 @@ pytestmark = pytest.mark.anyio
 
 def events_of_warnings(warnings: Sequence[RootWarning], results: Sequence[Result]) -> tuple[Event, ...]:
     """One event for each warning, and none for results."""
-    return tuple(Event(each.root, each.uid, each.reason or "Invalid", f"{each.generation}: {each.text}", warning=True) for each in warnings)
+    return tuple(
+        Event(warning.root, warning.uid, warning.reason or "Invalid", f"{warning.generation}: {warning.text}", warning=True)
+        for warning in warnings
+    )
 
 
 async def one_pass(stage: Stage, memory: Memory) -> None:

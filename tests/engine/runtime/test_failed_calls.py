@@ -95,7 +95,7 @@ def test_a_call_that_was_not_tried_again_stays_as_it_is() -> None:
 
 
 def test_a_change_that_is_always_reverted_counts_as_failed_although_the_server_accepted_it() -> None:
-    assert entries(after((plan(A), [done(A), failed(A, "undone each time")]))) == [("a", "undone each time", FIRST)]
+    assert entries(after((plan(A), [done(A), failed(A, "reverted each time")]))) == [("a", "reverted each time", FIRST)]
 
 
 def test_a_failed_status_write_is_not_remembered() -> None:

@@ -6,10 +6,12 @@ import pytest
 
 from engine.errors import AlreadyExists, Forbidden, Unauthorized, Unreachable
 from engine.observed import Observed, World, live, slice_of
+from engine.operation import Cause, Operation
 from engine.result import Outcome, Result
 from engine.runtime.foreign import ForeignObjects
 from engine.runtime.memory import Memory
 from engine.runtime.passes import choose, execute, observe_and_plan
+from engine.verb import Verb
 from tests.engine.runtime.fakes import LEAF, FakeProvider, body, create, leaf, plan, root
 from tests.engine.runtime.stage import Stage
 from tests.engine.runtime.toy import root_body
@@ -78,3 +80,23 @@ async def test_one_object_that_may_not_be_read_does_not_fail_the_pass() -> None:
     second = await observe_and_plan(stage.engine, memory)
 
     assert [id for observed in second.world.roots for id in observed.foreign] == [leaf("root-1")]
+
+
+async def test_the_objects_of_a_deleted_root_are_forgotten_unless_roots_could_not_be_listed() -> None:
+    foreign = conflicting(FakeProvider(body(LEAF, "a", labels={})))
+
+    foreign.forget_listed(World((), incomplete={"Root": "500"}))
+    assert foreign.known != {}
+
+    foreign.forget_listed(World(()))
+    assert foreign.known == {}
+
+
+def test_a_root_that_somebody_else_created_first_is_not_foreign_to_itself() -> None:
+    existing, operation = FakeProvider().put(root_body(leaves=1)), Operation(Verb.CREATE, root(), "new", Cause.INTENT)
+    foreign = ForeignObjects()
+    foreign.note([plan(operation)], [Result(operation, Outcome.CONFLICT, existing, AlreadyExists("taken"))])
+
+    foreign.forget_listed(World((Observed(live(existing), {}),)))
+
+    assert foreign.known == {}

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import cast
 
 import anyio
@@ -246,18 +247,59 @@ async def test_a_label_on_the_lease_or_a_lost_answer_does_not_end_leadership(lea
         assert first.times_led == 1
 
 
+async def test_a_candidate_whose_create_was_done_without_an_answer_leads_at_its_next_reading(leases: Leases, clock: VirtualClock) -> None:
+    leases.lost_answers = 1
+    first = Candidate(leases, clock, "first")
+
+    async with running(first):
+        await clock.advance(3)
+
+        assert first.leads()
+        assert leases.lease is not None
+        assert leases.lease["spec"]["leaseTransitions"] == 0
+        assert first.waited_for == []
+
+
+async def test_a_lease_without_a_spec_ends_leadership_and_is_acquired_like_a_free_one(leases: Leases, clock: VirtualClock) -> None:
+    first, second = Candidate(leases, clock, "first"), Candidate(leases, clock, "second")
+
+    async with running(first):
+        await clock.advance(1)
+        assert leases.lease
+        leases.keep({"metadata": leases.lease["metadata"]})
+        await clock.advance(5)
+        assert isinstance(first.outcome, LeaseLost)
+
+    async with running(second):
+        await clock.advance(1)
+        assert second.leads()
+
+
+async def test_a_server_that_accepts_requests_and_never_answers_is_reported_as_such(leases: Leases, clock: VirtualClock) -> None:
+    leases.silent = True
+    first = Candidate(leases, clock, "first", patience=0.1)
+    first.lease = replace(first.lease, durations=Durations(0.3, 0.02, 0.01))
+
+    async with running(first):
+        for _ in range(5):
+            await anyio.sleep(0.03)  # A request without an answer times out in real time.
+            await clock.advance(0.1)
+
+        assert isinstance(first.outcome, Unreachable)
+
+
 async def test_of_many_candidates_at_once_one_leads(leases: Leases, clock: VirtualClock) -> None:
     candidates = [Candidate(leases, clock, f"candidate-{number}") for number in range(5)]
 
     async with running(*candidates):
         for _ in range(100):
             await clock.advance(0.2)
-            assert sum(each.leads() for each in candidates) == 1
-        leader = next(each for each in candidates if each.leads())
+            assert sum(candidate.leads() for candidate in candidates) == 1
+        leader = next(candidate for candidate in candidates if candidate.leads())
         leader.stop.set()
         await clock.advance(3)
 
-        assert sum(each.leads() for each in candidates) == 1
+        assert sum(candidate.leads() for candidate in candidates) == 1
         assert not leader.leads()
 
 
@@ -297,7 +339,7 @@ async def test_a_candidate_keeps_waiting_while_the_server_is_unreachable(leases:
 
 
 async def test_a_leader_uses_exactly_the_verbs_that_preflight_asks_for(leases: Leases, clock: VirtualClock) -> None:
-    (permission,) = (each for each in permissions((), Configuration({}, ""), "default") if each.kind == kinds.LEASE)
+    (permission,) = (permission for permission in permissions((), Configuration({}, ""), "default") if permission.kind == kinds.LEASE)
 
     async with running(Candidate(leases, clock, "first")):
         await clock.advance(30)

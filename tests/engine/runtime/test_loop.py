@@ -96,6 +96,18 @@ async def test_a_failed_pass_does_not_end_the_loop() -> None:
         assert stage.provider.objects[root()]["status"]["ready"] == 1
 
 
+async def test_a_loop_continues_after_a_day_of_failed_passes() -> None:
+    stage = Stage(root_body(leaves=1))
+    stage.background = stage.never
+    stage.provider.observe_errors = [Unreachable("refused") for _ in range(1100)]
+
+    async with running(stage, with_lease=False) as loop:
+        await stage.clock.advance(1100 * 60)
+
+        assert len(loop.events("pass failed")) == 1100
+        assert leaf("root-0") in stage.provider.objects
+
+
 async def test_a_rejected_operation_is_sent_again_every_interval() -> None:
     stage = Stage(root_body(leaves=1))
     denied = create("root-0")
@@ -197,7 +209,7 @@ async def test_a_status_that_another_writer_always_resets_is_written_less_often(
             assert stage.provider.writes[Verb.STATUS] == writes + 1
             group.cancel_scope.cancel()
 
-        assert "undone each time" in loop.events("failed")[0]["error"]
+        assert "reverted each time" in loop.events("failed")[0]["error"]
 
 
 async def test_without_a_lease_it_warns_once_and_requests_no_lease() -> None:

@@ -6,7 +6,7 @@ from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Inva
 from engine.operation import Operation
 from engine.resource import NOW
 from engine.result import Outcome, Result
-from engine.runtime.rejections import MAX_UNDONE, SOON, Rejections, is_rejection
+from engine.runtime.rejections import MAX_REVERTED, SOON, Rejections, is_rejection
 from engine.verb import Verb
 from tests.engine.runtime.fakes import LEAF, body, change, create, leaf
 
@@ -66,9 +66,9 @@ def test_a_taken_name_is_a_rejection_unless_its_holder_is_being_deleted() -> Non
 
 def test_a_change_that_is_always_reverted_is_suspended_and_reported_as_failed() -> None:
     rejections = Rejections()
-    reverted = [rejections.note([Result(patch(revision=str(step)), Outcome.DONE)], step) for step in range(MAX_UNDONE)]
+    reverted = [rejections.note([Result(patch(revision=str(step)), Outcome.DONE)], step) for step in range(MAX_REVERTED)]
 
-    assert [len(each) for each in reverted] == [0] * (MAX_UNDONE - 1) + [1]
+    assert [len(results) for results in reverted] == [0] * (MAX_REVERTED - 1) + [1]
     assert reverted[-1][0].outcome is Outcome.FAILED
     assert rejections.suspends(patch(revision="99"), 1000)
     assert not rejections.suspends(patch(size=2), 1000)
@@ -76,21 +76,32 @@ def test_a_change_that_is_always_reverted_is_suspended_and_reported_as_failed() 
 
 def test_a_status_that_is_always_reverted_is_suspended_although_it_contains_a_time() -> None:
     rejections = Rejections()
-    reverted = [rejections.note([Result(status(str(step)), Outcome.DONE)], step) for step in range(MAX_UNDONE)]
+    reverted = [rejections.note([Result(status(str(step)), Outcome.DONE)], step) for step in range(MAX_REVERTED)]
 
-    assert [len(each) for each in reverted] == [0] * (MAX_UNDONE - 1) + [1]
+    assert [len(results) for results in reverted] == [0] * (MAX_REVERTED - 1) + [1]
     assert rejections.suspends(status("99"), 1000)
 
 
 def test_a_change_that_people_revert_once_a_day_is_made_again() -> None:
     rejections = Rejections()
 
-    for day in range(2 * MAX_UNDONE):
+    for day in range(2 * MAX_REVERTED):
         assert rejections.note([Result(patch(), Outcome.DONE)], day * SOON) == []
 
 
 def test_changes_that_differ_are_not_counted_together() -> None:
     rejections = Rejections()
 
-    for step in range(2 * MAX_UNDONE):
+    for step in range(2 * MAX_REVERTED):
         assert rejections.note([Result(patch(size=step), Outcome.DONE)], step) == []
+
+
+def test_answers_that_no_longer_matter_are_forgotten() -> None:
+    rejections = Rejections(patience=30)
+
+    for step in range(1000):
+        rejections.note(
+            [Result(change(Verb.PATCH, leaf(f"{step}"), {"spec": {}}), Outcome.DONE), failed(create(f"{step}"), Invalid("no"))], step
+        )
+
+    assert len(rejections._answers) <= SOON + 30 + 60

@@ -17,7 +17,7 @@ from engine.runtime.client import Client
 from engine.runtime.lease import Lease, held
 from engine.runtime.logs import logger
 from engine.runtime.passes import Engine
-from engine.runtime.rejections import MAX_UNDONE
+from engine.runtime.rejections import MAX_REVERTED
 from engine.runtime.session import Ending, preview, sync
 from engine.verb import Verb
 from tests.engine.runtime.fakes import LEAF, SCOPE, body, create, leaf, root
@@ -287,8 +287,8 @@ async def test_a_status_that_another_writer_always_resets_is_reported_as_a_failu
     report = await stage.sync()
 
     assert report.ending is Ending.FAILED
-    assert "undone each time" in str(report.failures[0].error)
-    assert provider.writes[Verb.STATUS] == MAX_UNDONE
+    assert "reverted each time" in str(report.failures[0].error)
+    assert provider.writes[Verb.STATUS] == MAX_REVERTED
 
 
 async def test_transient_errors_of_the_server_are_retried() -> None:

@@ -21,19 +21,19 @@ class Toy:
     kind: Kind = ROOT
     selector = "app=ours"
 
-    def children(self, settings: Any) -> tuple[Kind, ...]:
+    def children(self, configuration: Any) -> tuple[Kind, ...]:
         """Leaves."""
         return (LEAF,)
 
-    def reads(self, settings: Any) -> Mapping[str, frozenset[str]]:
+    def reads(self, configuration: Any) -> Mapping[str, frozenset[str]]:
         """A leaf depends on no other kind."""
         return {}
 
-    def policies(self, settings: Any) -> Mapping[str, Policy]:
+    def policies(self, configuration: Any) -> Mapping[str, Policy]:
         """None."""
         return {}
 
-    def references(self, settings: Any) -> tuple[Kind, ...]:
+    def references(self, configuration: Any) -> tuple[Kind, ...]:
         """None."""
         return ()
 
@@ -46,7 +46,7 @@ class Toy:
         """All leaves are in one part."""
         return ""
 
-    def desire(self, observed: Observed, now: datetime, settings: Any, memo: Memo) -> Desired:
+    def desire(self, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Desired:
         """As many leaves as `spec.leaves`. `spec.nonsense` is a user's mistake, `spec.crash` a defect of the blueprint."""
         root = observed.root.id
         manifest = observed.proposal or observed.root.body

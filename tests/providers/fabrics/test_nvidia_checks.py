@@ -117,12 +117,12 @@ BAD = [
     ),
     ("names of requested domains", site(sets=(demo(name="X"),)), Level.WARNING, "X-0: "),
     (
-        "names of their claim templates",
+        "names of the domains' claim templates",
         site({nvidia.TEMPLATES: [template(uid="")]}),
         Level.WARNING,
         "used by ResourceClaimTemplates that do not belong to these domains: default/demo-0",
     ),
-    ("names of their claim templates", site({nvidia.TEMPLATES: [template(uid="other")]}), Level.WARNING, "default/demo-0"),
+    ("names of the domains' claim templates", site({nvidia.TEMPLATES: [template(uid="other")]}), Level.WARNING, "default/demo-0"),
     (
         "node labels of deleted domains",
         site({nvidia.DOMAIN_NODES: [node("n1", "uid-demo-0"), node("n2", "dead")]}),
@@ -130,10 +130,10 @@ BAD = [
         "nodes that are labelled for a domain that does not exist: n2",
     ),
     (
-        "domains with our finalizer",
+        "domains with the engine's finalizer",
         site({nvidia.DOMAINS: [TERMINATING]}),
         Level.WARNING,
-        "being deleted, and only our finalizer is left: default/left",
+        "being deleted, and only the engine's finalizer is left: default/left",
     ),
     ("domains without a workload", site(sets=()), Level.WARNING, "created for workloads that no longer exist: default/demo-0"),
     (
@@ -145,6 +145,12 @@ BAD = [
     (
         "KAI binder",
         site({nvidia.DEPLOYMENTS: [CONTROLLER, deployment("kai", {"image": "kai-scheduler/binder@sha256:0", "args": ["--x"]})]}),
+        Level.WARNING,
+        "runs without",
+    ),
+    (
+        "KAI scheduler",
+        site({nvidia.DEPLOYMENTS: [CONTROLLER, deployment("kai", {"image": "registry.example:5000/kai-scheduler/scheduler:v1"})]}),
         Level.WARNING,
         "runs without",
     ),
@@ -169,6 +175,20 @@ def test_a_failed_check_says_what_is_wrong_and_what_to_do(subject: str, installa
 
     assert (check.level, check.outcome) == (level, Outcome.BAD)
     assert finding in check.finding and check.remedy
+
+
+def test_an_unlabelled_template_conflicts_with_a_domain_that_does_not_exist_yet() -> None:
+    check = found(site({nvidia.DOMAINS: (), nvidia.TEMPLATES: [template(uid="")]}))["names of the domains' claim templates"]
+
+    assert check.outcome is Outcome.BAD and check.finding.endswith("default/demo-0")
+
+
+def test_a_domain_whose_spec_names_its_template_does_not_conflict_with_a_template_of_the_domains_name() -> None:
+    body = domain().body
+    renamed = live({**body, "spec": {**body["spec"], "channel": {"resourceClaimTemplate": {"name": "own"}}}})
+    installation = site({nvidia.DOMAINS: [renamed], nvidia.TEMPLATES: [template(uid=""), template("own")]})
+
+    assert found(installation)["names of the domains' claim templates"].outcome is Outcome.GOOD
 
 
 @pytest.mark.parametrize("args", [[f"--feature-gates={nvidia.GATE}"], ["--feature-gates", f"A=b,{nvidia.GATE}"]])
@@ -203,11 +223,11 @@ UNSEEN = [
     (nvidia.SLICES, SLICES),
     (nvidia.DEPLOYMENTS, "controller of the DRA driver"),
     (nvidia.CLIQUES_CRD, "ComputeDomainCliques"),
-    (nvidia.TEMPLATES, "names of their claim templates"),
+    (nvidia.TEMPLATES, "names of the domains' claim templates"),
     (nvidia.DOMAIN_NODES, "node labels of deleted domains"),
-    (nvidia.DOMAINS, "names of their claim templates"),
+    (nvidia.DOMAINS, "names of the domains' claim templates"),
     (nvidia.DOMAINS, "node labels of deleted domains"),
-    (nvidia.DOMAINS, "domains with our finalizer"),
+    (nvidia.DOMAINS, "domains with the engine's finalizer"),
     (nvidia.CLAIMS, "nodes for requested domains"),
     (nvidia.SLICES, "nodes for requested domains"),
     (nvidia.NVLINK_NODES, "domains in one NVLink clique"),

@@ -121,6 +121,13 @@ ROWS = (
         "no inventory", [pod(message=FULL), domain(), template()], "pod p: Pending, cannot allocate all claims", "no node offers a channel"
     ),
     Row(
+        "all channels are free",
+        [pod(message=FULL), domain(), template(), inventory("n1"), inventory("n2")],
+        "pod p: Pending, cannot allocate all claims",
+        "other claims of the pod, or its node selection, exclude the nodes that have one: n1, n2",
+        "kubectl describe pod NAME",
+    ),
+    Row(
         "channels of the same domain",
         [*CROWD, domain(), template(), claim("q", "n1")],
         "pod p: Pending, cannot allocate all claims",

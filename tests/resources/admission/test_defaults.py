@@ -74,6 +74,13 @@ def test_replicas_default_to_one_and_min_available_to_replicas(given: dict[str, 
     assert (found["replicas"], found["minAvailable"]) == (replicas, quorum)
 
 
+def test_an_empty_string_counts_as_absent_only_where_a_string_belongs() -> None:
+    given = spec(replicas=3, minAvailable="", podSpec={"containers": [], "restartPolicy": "", "terminationGracePeriodSeconds": ""})
+
+    assert (given["minAvailable"], given["podSpec"]["terminationGracePeriodSeconds"]) == ("", "")
+    assert given["podSpec"]["restartPolicy"] == "Always"
+
+
 def test_the_minimum_of_an_autoscaler_defaults_to_replicas() -> None:
     group = {"name": "g", "cliqueNames": ["a"], "scaleConfig": {"maxReplicas": 6}}
 

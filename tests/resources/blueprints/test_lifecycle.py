@@ -216,6 +216,15 @@ def test_a_clique_with_too_many_replicas_is_a_problem_and_nothing_is_changed() -
     assert plan.problems == ("PodClique/default/demo-0-worker: 2000000000 replicas are more than 100000",)
 
 
+def test_a_clique_whose_replicas_are_no_integer_is_a_problem_and_nothing_is_changed() -> None:
+    toy = up(podcliqueset("demo", clique("worker", 2)))
+    toy.write(kinds.PODCLIQUE.id("default", "demo-0-worker"), {"spec": {"replicas": "many"}, "metadata": {"generation": 2}})
+    (plan,) = toy.plans()
+
+    assert plan.operations == ()
+    assert plan.problems == ('PodClique/default/demo-0-worker: replicas must be an integer, got "many"',)
+
+
 def test_creations_after_scaling_are_intent_and_after_a_foreign_deletion_drift() -> None:
     toy = up(podcliqueset("demo", clique("a"), clique("b"), groups=(group("g", "b"),)))
     toy.write(kinds.SCALING_GROUP.id("default", "demo-0-g"), {"spec": {"replicas": 2}, "metadata": {"generation": 2}})

@@ -123,6 +123,19 @@ def test_a_named_domain_is_requested_once_for_all_replicas() -> None:
     assert list(requested_by_set(root("demo"), {**body, "spec": {**body["spec"], "replicas": 0}}, NVIDIA)) == []
 
 
+def test_a_set_without_its_defaults_requests_the_same_domains_as_with_them() -> None:
+    body = podcliqueset("demo", clique("w", 2, pod_spec=GPUS, annotations={NAMED: "rack"}), replicas=3)
+    without_replicas = {key: value for key, value in body["spec"].items() if key != "replicas"}
+    (worker,) = body["spec"]["template"]["cliques"]
+    default_clique = {**worker, "spec": {key: value for key, value in worker["spec"].items() if key != "replicas"}}
+    template = {**body["spec"]["template"], "podCliqueScalingGroups": [{"name": "g", "cliqueNames": ["w"], "replicas": None}]}
+
+    assert list(requested_by_set(root("demo"), {**body, "spec": without_replicas}, NVIDIA)) == []
+    for each in (default_clique, {**worker, "spec": {**worker["spec"], "replicas": 0}}):
+        spec = {**body["spec"], "template": {**template, "cliques": [each]}}
+        assert [domain.pods for domain in requested_by_set(root("demo"), {**body, "spec": spec}, NVIDIA)] == [3]
+
+
 @pytest.mark.parametrize("junk", [None, 1, "x", [], {}, [{"name": 3}], True, -5, 10**30])
 def test_malformed_sets_are_read_without_an_error(junk: Any) -> None:
     _, body = auto("demo", gpu())

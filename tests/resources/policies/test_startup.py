@@ -114,7 +114,7 @@ def test_the_init_container_that_waits_comes_after_the_users_own() -> None:
     assert [container["name"] for container in spec["initContainers"]] == ["fetch", "grove-initc"]
     assert spec["initContainers"][-1] == {
         "name": "grove-initc",
-        "image": CONFIGURATION.waiter,
+        "image": CONFIGURATION.waiter_image,
         "args": ["--podcliques=d-0-dec-1-ld:1"],
         "volumeMounts": [
             {"name": "pod-info-vol", "mountPath": "/var/grove/pod-info", "readOnly": True},
@@ -259,13 +259,13 @@ def test_another_image_applies_to_new_pods_only() -> None:
     toy = admitted(WEB)
     toy.write(SECRET, {"data": {"token": "eA=="}})
     toy.settle()
-    (plan,) = plan_all(BLUEPRINTS, toy.world(), toy.now, replace(CONFIGURATION, waiter="another:1"), Memo(), Limits()).plans
+    (plan,) = plan_all(BLUEPRINTS, toy.world(), toy.now, replace(CONFIGURATION, waiter_image="another:1"), Memo(), Limits()).plans
 
     assert plan.operations == ()
 
 
 def test_the_image_of_the_init_container_is_configured() -> None:
-    configuration = replace(CONFIGURATION, waiter="example.test/waiter:9")
+    configuration = replace(CONFIGURATION, waiter_image="example.test/waiter:9")
     (plan,) = plan_all(BLUEPRINTS, propose(world.empty(), [WEB]), START, configuration, Memo(), Limits()).plans
     containers = [
         container

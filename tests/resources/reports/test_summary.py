@@ -8,7 +8,7 @@ from engine.observed import Observed, live, slice_of
 from engine.operation import Cause, Operation
 from engine.plan import Objection, Plan, Wait
 from engine.verb import Verb
-from resources.reports.summary import Gang, WaitSince, summary
+from resources.reports.summary import GangSummary, WaitSince, summary
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "a", "x")
 
@@ -48,7 +48,7 @@ def test_pods_are_counted_in_total_and_by_gang() -> None:
 
     assert (result.replicas, result.available, result.updated) == (2, 1, 2)
     assert (result.pods, result.ready, result.scheduled) == (2, 1, 2)
-    assert result.gangs == (Gang("x-0", "Running", 2, 1),)
+    assert result.gangs == (GangSummary("x-0", "Running", 2, 1),)
 
 
 def test_a_wait_begins_when_its_object_stopped_being_ready_or_was_deleted() -> None:
@@ -80,9 +80,14 @@ def test_the_wait_of_a_clique_begins_when_its_first_pod_stopped_being_ready() ->
 
 
 def test_a_gang_is_whole_when_it_runs_and_all_its_pods_are_ready() -> None:
-    cases = (Gang("x", "Running", 2, 2), Gang("x", "Running", 2, 1), Gang("x", "Pending", 2, 2), Gang("x", "Running", 0, 0))
+    cases = (
+        GangSummary("x", "Running", 2, 2),
+        GangSummary("x", "Running", 2, 1),
+        GangSummary("x", "Pending", 2, 2),
+        GangSummary("x", "Running", 0, 0),
+    )
 
-    assert [gang.whole for gang in cases] == [True, False, False, False]
+    assert [gang.is_complete for gang in cases] == [True, False, False, False]
 
 
 def test_the_state_is_the_gravest_that_applies() -> None:

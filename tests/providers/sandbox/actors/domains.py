@@ -75,7 +75,7 @@ class Domains:
         """Names of what bears the uid."""
         return [body["metadata"]["name"] for body in (await self.stage.client.list(kind, labels=f"{DOMAIN}={uid}")).items]
 
-    async def told(self, name: str, reason: str) -> list[str]:
+    async def event_messages(self, name: str, reason: str) -> list[str]:
         """The warnings of that reason about a pod."""
         events = (await self.stage.client.list(EVENT, "ml")).items
         return [one["message"] for one in events if (one["involvedObject"]["name"], one["reason"]) == (name, reason)]

@@ -139,14 +139,14 @@ async def test_gangs_that_do_not_fit_at_once_run_one_after_the_other() -> None:
 
 
 async def test_the_same_story_gives_the_same_cluster() -> None:
-    async def told() -> list[tuple[str, str, str]]:
+    async def shape() -> list[tuple[str, str, str]]:
         async with running(*ACTORS, options=THREE_NODES) as stage:
             await ask_for_gangs(stage, GANGS)
             await stage.turn(5)
             pods = (await stage.client.list(POD, "ml")).items
             return [(one["metadata"]["name"], one["spec"]["nodeName"], one["metadata"]["resourceVersion"]) for one in pods]
 
-    assert await told() == await told()
+    assert await shape() == await shape()
 
 
 async def play_for(stage: Stage, turns: int, options: ActorOptions = THREE_NODES) -> None:

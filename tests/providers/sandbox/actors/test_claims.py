@@ -37,8 +37,8 @@ async def test_a_claim_is_created_from_the_template_and_named_in_the_pods_status
         await stage.create(template("t"), user("p", like="t"))
         await stage.turn(0)
 
-        told = (await stage.pod("p"))["status"]["resourceClaimStatuses"]
-        made = await stage.client.get(RESOURCE_CLAIM, "ml", told[0]["resourceClaimName"])
+        statuses = (await stage.pod("p"))["status"]["resourceClaimStatuses"]
+        made = await stage.client.get(RESOURCE_CLAIM, "ml", statuses[0]["resourceClaimName"])
         assert (made["spec"]["devices"]["requests"][0]["name"], made["metadata"]["labels"]) == ("gpu", {"team": "blue"})
         assert "status" not in made or "allocation" not in made["status"]
 
@@ -59,10 +59,10 @@ async def test_a_missing_template_is_a_warning_and_the_pod_is_retried_at_once_wh
     async with running(*ACTORS, options=ONE_NODE) as stage:
         await stage.create(user("p", like="t"))
         await stage.turn(700)
-        (told,) = (await stage.client.list(EVENT, "ml")).items
-        assert (told["type"], told["reason"], told["involvedObject"]["name"]) == ("Warning", "FailedResourceClaimCreation", "p")
-        assert told["message"].endswith('resourceclaimtemplate.resource.k8s.io "t" not found')
-        assert told["count"] == 18  # After 5 ms, 10 ms, 20 ms, … 655 s.
+        (event,) = (await stage.client.list(EVENT, "ml")).items
+        assert (event["type"], event["reason"], event["involvedObject"]["name"]) == ("Warning", "FailedResourceClaimCreation", "p")
+        assert event["message"].endswith('resourceclaimtemplate.resource.k8s.io "t" not found')
+        assert event["count"] == 18  # After 5 ms, 10 ms, 20 ms, … 655 s.
 
         await stage.create(template("t"))
         await stage.annotate(POD, "p", "touched", "yes")

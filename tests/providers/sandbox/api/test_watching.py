@@ -10,7 +10,7 @@ from tests.providers.sandbox.in_memory import CONFIG, CRD, TOY, about, config, f
 pytestmark = pytest.mark.anyio
 
 
-def told(events: list[WatchEvent]) -> list[tuple[str, str]]:
+def received(events: list[WatchEvent]) -> list[tuple[str, str]]:
     """Types and names."""
     return [(event.type, event.body["metadata"].get("name", "")) for event in events]
 
@@ -27,7 +27,7 @@ async def test_a_watcher_that_waits_is_woken() -> None:
         await anyio.lowlevel.checkpoint()
         api.create(about(api, CONFIG), config("a"))
 
-    assert told(seen) == [("ADDED", "a")]
+    assert received(seen) == [("ADDED", "a")]
 
 
 async def test_every_watcher_sees_every_event_once() -> None:
@@ -37,7 +37,7 @@ async def test_every_watcher_sees_every_event_once() -> None:
     for name in ("a", "b"):
         api.create(about(api, CONFIG), config(name))
 
-    assert [told(watch.pending()) for watch in watches] == [[("ADDED", "a"), ("ADDED", "b")]] * 3
+    assert [received(watch.pending()) for watch in watches] == [[("ADDED", "a"), ("ADDED", "b")]] * 3
     assert [watch.pending() for watch in watches] == [[], [], []]
 
 
@@ -48,7 +48,7 @@ async def test_a_watcher_of_one_namespace_sees_no_other() -> None:
     api.create(about(api, CONFIG, namespace="kube-system"), config("theirs"))
     api.create(about(api, CONFIG, namespace="default"), config("ours"))
 
-    assert told(watch.pending()) == [("ADDED", "ours")]
+    assert received(watch.pending()) == [("ADDED", "ours")]
 
 
 async def test_a_watcher_that_falls_behind_the_memory_is_told_so() -> None:
@@ -80,4 +80,4 @@ async def test_a_watch_ends_when_its_kind_is_served_no_more() -> None:
 
     api.delete(about(api, CRD, "toys.example.com"))
 
-    assert told([event async for event in watch]) == [("ADDED", "a"), ("DELETED", "a")]
+    assert received([event async for event in watch]) == [("ADDED", "a"), ("DELETED", "a")]

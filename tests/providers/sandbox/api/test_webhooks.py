@@ -56,7 +56,7 @@ def with_gpus() -> dict[str, Any]:
     return clique("a", podSpec={"containers": [container]})
 
 
-def told(said: Said) -> list[str]:
+def warnings_of(said: Said) -> list[str]:
     """The warnings in an answer."""
     return list(said.headers.getall("Warning", ()))  # type: ignore[attr-defined]
 
@@ -177,8 +177,8 @@ async def test_warnings_come_in_a_header_whatever_becomes_of_the_object(tmp_path
         denied = await user.ask("POST", SETS, a_set({**once, "spec": {**once["spec"], "minAvailable": 2}}))
 
     assert [allowed.code, denied.code] == [201, 422]
-    assert told(allowed) == told(denied) != []
-    assert told(allowed)[0].startswith('299 - "')
+    assert warnings_of(allowed) == warnings_of(denied) != []
+    assert warnings_of(allowed)[0].startswith('299 - "')
 
 
 @pytest.mark.anyio

@@ -50,7 +50,7 @@ async def test_a_pod_starts_when_its_node_has_joined_the_domain_and_not_before()
 
         await stage.turn(4)
         assert await stage.is_ready("p")
-        assert await domains.told("p", FAILED) == []
+        assert await domains.event_messages("p", FAILED) == []
         await assert_invariants(stage.client)
 
 
@@ -82,9 +82,9 @@ async def test_a_claim_that_can_never_be_prepared_is_reported_with_its_cause_at_
         await stage.create(by_hand("wrong", uid, **more), member("p", "wrong"))
         await stage.turn(3)
 
-        (told,) = await domains.told("p", FAILED)
-        assert told.startswith("Failed to prepare dynamic resources: ")
-        assert why in told
+        (message,) = await domains.event_messages("p", FAILED)
+        assert message.startswith("Failed to prepare dynamic resources: ")
+        assert why in message
         assert await domains.waiting("p") == "ContainerCreating"
 
 
@@ -95,8 +95,8 @@ async def test_a_domain_is_closed_to_other_namespaces() -> None:
         await stage.create(by_hand("theirs", uid), member("p", "theirs"))
         await stage.turn(3)
 
-        (told,) = await domains.told("p", FAILED)
-        assert "the ResourceClaim's namespace is different than the ComputeDomain's namespace" in told
+        (message,) = await domains.event_messages("p", FAILED)
+        assert "the ResourceClaim's namespace is different than the ComputeDomain's namespace" in message
 
 
 async def test_on_a_node_in_another_domain_the_pod_waits_and_the_event_has_no_cause() -> None:
@@ -105,11 +105,11 @@ async def test_on_a_node_in_another_domain_the_pod_waits_and_the_event_has_no_ca
         await domains.relabel("node-0000", DOMAIN, await domains.create(domain("other")))
         await stage.create(member("p", "d"))
         await stage.turn(40)
-        assert await domains.told("p", FAILED) == []
+        assert await domains.event_messages("p", FAILED) == []
 
         await stage.turn(20)
-        (told,) = await domains.told("p", FAILED)
-        assert told.endswith("NodePrepareResources skipped 1 ResourceClaims")
+        (message,) = await domains.event_messages("p", FAILED)
+        assert message.endswith("NodePrepareResources skipped 1 ResourceClaims")
 
         await domains.relabel("node-0000", DOMAIN, None)
         await stage.turn(20)
@@ -123,8 +123,8 @@ async def test_while_the_daemon_is_not_ready_the_pod_waits_call_after_call() -> 
         await stage.create(member("p", "d"))
         await stage.turn(110)
 
-        (told,) = await domains.told("p", FAILED)
-        assert told.endswith("NodePrepareResources skipped 1 ResourceClaims")
+        (message,) = await domains.event_messages("p", FAILED)
+        assert message.endswith("NodePrepareResources skipped 1 ResourceClaims")
         assert await domains.waiting("p") == "ContainerCreating"
         async with on(stage, "driver", options=replace(ONE, driver=DriverOptions(parts=frozenset({"daemons"})))):
             await stage.turn(20)
@@ -137,8 +137,8 @@ async def test_several_devices_for_one_claim_are_an_error() -> None:
         await stage.create(by_hand("both", uid, requests=(CHANNEL, DAEMON)), member("p", "both"))
         await stage.turn(50)
 
-        (told,) = await domains.told("p", FAILED)
-        assert told.endswith("NodePrepareResources skipped 1 ResourceClaims")
+        (message,) = await domains.event_messages("p", FAILED)
+        assert message.endswith("NodePrepareResources skipped 1 ResourceClaims")
         claim = await domains.claim_of("p")
         (prepared,) = [one for one in claim["status"]["devices"][0]["conditions"] if one["type"] == "Prepared"]
         assert (prepared["reason"], prepared["message"]) == ("PrepareSkipped", "unexpected results")
@@ -166,8 +166,8 @@ async def test_a_pod_that_is_created_after_the_teardown_finds_no_template() -> N
         await stage.create(member("p", "d"))
         await stage.turn(5)
 
-        (told,) = await domains.told("p", "FailedResourceClaimCreation")
-        assert 'resourceclaimtemplate.resource.k8s.io "d" not found' in told
+        (message,) = await domains.event_messages("p", "FailedResourceClaimCreation")
+        assert 'resourceclaimtemplate.resource.k8s.io "d" not found' in message
         assert await stage.node_of("p") == ""
 
 
@@ -250,8 +250,8 @@ async def test_without_the_driver_a_pod_waits_and_reports_it_and_starts_when_the
         await stage.create(member("p", "d"))
         await stage.turn(30)
         assert await domains.waiting("p") == "ContainerCreating"
-        (told,) = await domains.told("p", FAILED)
-        assert told.endswith("DRA driver compute-domain.nvidia.com is not registered")
+        (message,) = await domains.event_messages("p", FAILED)
+        assert message.endswith("DRA driver compute-domain.nvidia.com is not registered")
 
         async with on(stage, "driver", options=NODES):
             await stage.turn(10)

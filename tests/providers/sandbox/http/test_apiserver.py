@@ -390,9 +390,9 @@ async def test_a_watch_is_told_that_its_revision_is_forgotten(box: Sandbox, http
 
     async with http.stream(f"{MAPS}?watch=true") as events:
         await http.ask("POST", MAPS, config_map("a"))
-        told = [event async for event in events]
+        answer = [event async for event in events]
 
-    assert [("ERROR", 410, "Expired")] == [(event["type"], event["object"]["code"], event["object"]["reason"]) for event in told]
+    assert [("ERROR", 410, "Expired")] == [(event["type"], event["object"]["code"], event["object"]["reason"]) for event in answer]
 
 
 async def test_a_watch_is_cut_in_the_middle(box: Sandbox, http: Web) -> None:

@@ -1,4 +1,4 @@
-"""What is served is told in both forms of discovery and in OpenAPI, and new kinds are told of at once."""
+"""Served kinds are listed in both forms of discovery and in OpenAPI, and new kinds at once."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -48,9 +48,9 @@ def entries(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]
 
 def test_both_forms_of_discovery_tell_the_same() -> None:
     served = catalogue(widgets())
-    told = [entry for core in (True, False) for entry in entries(discovery.aggregated(served, core=core))]
+    listed = [entry for core in (True, False) for entry in entries(discovery.aggregated(served, core=core))]
 
-    for group, version, entry in told:
+    for group, version, entry in listed:
         document = discovery.resource_list(served, group, version)
         assert document is not None
         older = {resource["name"]: resource for resource in document["resources"]}[entry["resource"]]
@@ -60,7 +60,7 @@ def test_both_forms_of_discovery_tell_the_same() -> None:
             older.get("shortNames"),
             older.get("categories"),
         )
-    assert {served.kind.plural for served in served} <= {entry["resource"] for _, _, entry in told}
+    assert {served.kind.plural for served in served} <= {entry["resource"] for _, _, entry in listed}
 
 
 def test_the_core_group_and_the_others_are_told_apart() -> None:
@@ -71,7 +71,7 @@ def test_the_core_group_and_the_others_are_told_apart() -> None:
 
 
 def test_a_custom_kind_is_told_as_a_real_server_tells_it() -> None:
-    told = [entry for group, _, entry in entries(discovery.aggregated(catalogue(widgets()), core=False)) if group == "toys.example.com"]
+    document = [entry for group, _, entry in entries(discovery.aggregated(catalogue(widgets()), core=False)) if group == "toys.example.com"]
 
     assert [
         {
@@ -95,15 +95,15 @@ def test_a_custom_kind_is_told_as_a_real_server_tells_it() -> None:
                 },
             ],
         }
-    ] == told
+    ] == document
 
 
 def test_the_preferred_version_comes_first() -> None:
-    told = discovery.group(catalogue(widgets("v1beta1", preferred=False), widgets("v1")), "toys.example.com")
+    document = discovery.group(catalogue(widgets("v1beta1", preferred=False), widgets("v1")), "toys.example.com")
 
-    assert told is not None
-    assert "v1" == told["preferredVersion"]["version"]
-    assert ["v1", "v1beta1"] == [version["version"] for version in told["versions"]]
+    assert document is not None
+    assert "v1" == document["preferredVersion"]["version"]
+    assert ["v1", "v1beta1"] == [version["version"] for version in document["versions"]]
 
 
 def test_what_is_not_served_is_not_told() -> None:

@@ -260,15 +260,15 @@ async def test_a_watch_prints_each_change_as_a_line(toys: Kubectl) -> None:
     with anyio.fail_after(30):
         async with await anyio.open_process(command) as process:
             assert process.stdout is not None
-            told = ""
-            while "first" not in told:
-                told += (await process.stdout.receive()).decode()
+            output = ""
+            while "first" not in output:
+                output += (await process.stdout.receive()).decode()
             await toys("scale", "wd/first", "--replicas=4")
-            while ["first", "4"] not in [line.split() for line in told.splitlines()]:
-                told += (await process.stdout.receive()).decode()
+            while ["first", "4"] not in [line.split() for line in output.splitlines()]:
+                output += (await process.stdout.receive()).decode()
             process.terminate()
 
-    assert 1 == told.count("NAME")
+    assert 1 == output.count("NAME")
 
 
 async def test_deleting_in_the_foreground_takes_the_dependents_first(toys: Kubectl) -> None:

@@ -1,4 +1,4 @@
-"""Asking: one request to a server over HTTP, as plain as HTTP allows; a watch is read to its end."""
+"""Answers: sends the requests of a scenario to a server over plain HTTP. A watch is read to its end."""
 
 import secrets
 import ssl
@@ -10,20 +10,20 @@ import aiohttp
 import anyio
 import orjson
 
-from tests.contract.scenario import Ask, Scenario, play
+from tests.contract.scenario import Scenario, Send, play
 from tests.contract.server import Server
 
 _WITHIN = 20.0
 
 
 @asynccontextmanager
-async def asking(server: Server) -> AsyncIterator[Ask]:
-    """A way to ask that server as its administrator."""
+async def sending(server: Server) -> AsyncIterator[Send]:
+    """A function that sends requests as the administrator of the server."""
     context = ssl.create_default_context(cadata=server.ca or None)
     headers = {"Authorization": f"Bearer {server.token}", "User-Agent": "contract/1"}
     async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(ssl=context)) as session:
 
-        async def ask(method: str, path: str, body: Any, content_type: str) -> tuple[int, Any]:
+        async def send(method: str, path: str, body: Any, content_type: str) -> tuple[int, Any]:
             if method == "AWAIT":
                 return await _await(session, server.url + path)
             if method == "ENSURE":
@@ -36,7 +36,7 @@ async def asking(server: Server) -> AsyncIterator[Ask]:
                     return answer.status, [orjson.loads(line) for line in raw.splitlines()]
                 return answer.status, _with_warnings(orjson.loads(raw), answer.headers.getall("Warning", []))
 
-        yield ask
+        yield send
 
 
 def _with_warnings(body: Any, warnings: list[str]) -> Any:
@@ -44,13 +44,13 @@ def _with_warnings(body: Any, warnings: list[str]) -> Any:
 
 
 async def _ensure(session: aiohttp.ClientSession, url: str, body: Any) -> tuple[int, Any]:
-    """Make the object unless it is there."""
+    """Create the object unless it exists."""
     async with session.post(url, json=body) as answer:
         return 200 if answer.status in (201, 409) else answer.status, None
 
 
 async def _await(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
-    """Until the path is served."""
+    """Repeat the GET until it succeeds."""
     with anyio.fail_after(_WITHIN):
         while True:
             async with session.get(url) as answer:
@@ -59,14 +59,14 @@ async def _await(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
             await anyio.sleep(0.1)
 
 
-async def told(server: Server, scenario: Scenario) -> list[dict[str, Any]]:
-    """What the server says to the scenario, in a namespace that lives as long as that."""
+async def answers_of(server: Server, scenario: Scenario) -> list[dict[str, Any]]:
+    """The comparable answers of the server to a scenario, in a new namespace that is deleted afterwards."""
     namespace = f"c{secrets.token_hex(4)}"
-    async with asking(server) as ask:
+    async with sending(server) as send:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        await ask("POST", "/api/v1/namespaces", space, "application/json")
-        await ask("AWAIT", f"/api/v1/namespaces/{namespace}/serviceaccounts/default", None, "")
+        await send("POST", "/api/v1/namespaces", space, "application/json")
+        await send("AWAIT", f"/api/v1/namespaces/{namespace}/serviceaccounts/default", None, "")
         try:
-            return await play(scenario, ask, namespace)
+            return await play(scenario, send, namespace)
         finally:
-            await ask("DELETE", f"/api/v1/namespaces/{namespace}", None, "application/json")
+            await send("DELETE", f"/api/v1/namespaces/{namespace}", None, "application/json")

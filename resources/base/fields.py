@@ -1,0 +1,31 @@
+"""Fields: paths of fields of a PodCliqueSet, and functions that read bodies whose shape is not validated."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from engine.paths import get
+from engine.resource import Body
+
+TEMPLATE: Final = ("spec", "template")
+CLIQUES: Final = ("spec", "template", "cliques")
+GROUPS: Final = ("spec", "template", "podCliqueScalingGroups")
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value if it is a map, else an empty map."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def mappings(value: Any) -> list[Body]:
+    """The entries of a list; an entry that is not a map becomes an empty one. Empty if the value is no list."""
+    return [mapping(entry) for entry in value] if isinstance(value, list | tuple) else []
+
+
+def annotations_of(body: Body) -> Mapping[str, Any]:
+    """The annotations of an object; empty if they are not a map."""
+    return mapping(get(body, ("metadata", "annotations"), {}))
+
+
+def cliques_of(body: Body) -> list[Body]:
+    """The cliques of a set's template. An entry that is not a map becomes an empty one, so that indices are kept."""
+    return mappings(get(body, CLIQUES, ()))

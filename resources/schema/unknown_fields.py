@@ -1,0 +1,66 @@
+"""Unknown fields: the fields of an object that a model does not define, each with the nearest field that it does define."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final, get_args
+
+from resources.schema.issues import Path, spelled
+from resources.schema.wire import Wire
+
+SIMILARITY: Final = 0.8
+"""How alike two names must be for a suggestion, from 0 to 1: a typing error is, another word is not."""
+SHORT_SIMILARITY: Final = 0.7
+"""The same for names of at most `SHORT_NAME` characters, of which one typing error is a larger part."""
+SHORT_NAME: Final = 8
+LONGEST_NAME: Final = 64
+"""Longer names are never a typing error of a field, and comparing them takes long."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownField:
+    """A field that is not defined, and the path of the nearest field at that place, or None."""
+
+    path: Path
+    nearest: Path | None = None
+
+    def __str__(self) -> str:
+        """One line, e.g. `network.autoMnnvlEnabled is unknown and ignored; did you mean network.autoMNNVLEnabled?`."""
+        suggestion = f"; did you mean {spelled(self.nearest)}?" if self.nearest else ""
+        return f"{spelled(self.path)} is unknown and ignored{suggestion}"
+
+
+def unknown_fields(value: Any, model: type[Wire], path: Path = ()) -> Iterator[UnknownField]:
+    """The fields of an object that its model does not define, at any depth. A value of a wrong type has none."""
+    if not isinstance(value, Mapping):
+        return
+    models = models_below(model)
+    for key, below in value.items():
+        if key not in models:
+            yield UnknownField((*path, key), nearest(key, models, path))
+        elif (inner := models[key]) is not None:
+            yield from unknown_fields(below, inner, (*path, key))
+            for index, entry in enumerate(below if isinstance(below, list | tuple) else ()):
+                yield from unknown_fields(entry, inner, (*path, key, index))
+
+
+def models_below(model: type[Wire]) -> Mapping[str, type[Wire] | None]:
+    """Each field of a model by its key, with the model of its value or of the entries of its list; None if it has none."""
+    return {field.alias or name: model_in(field.annotation) for name, field in model.model_fields.items()}
+
+
+def model_in(annotation: Any) -> type[Wire] | None:
+    """The model in a type such as `Network`, `tuple[Profile, ...]` or `Annotated[tuple[Profile, ...], …]`."""
+    if isinstance(annotation, type) and issubclass(annotation, Wire):
+        return annotation
+    return next((model for model in map(model_in, get_args(annotation)) if model), None)
+
+
+def nearest(key: str, names: Mapping[str, Any], path: Path) -> Path | None:
+    """The path of the name that is most like the key, whatever its case; None if none is similar."""
+    if len(key) > LONGEST_NAME:
+        return None
+    by_lower_case = {name.lower(): name for name in names}
+    cutoff = SHORT_SIMILARITY if len(key) <= SHORT_NAME else SIMILARITY
+    matches = get_close_matches(key.lower(), by_lower_case, n=1, cutoff=cutoff)
+    return (*path, by_lower_case[matches[0]]) if matches else None

@@ -1,0 +1,84 @@
+"""The fields of the operator configuration file: their paths and defaults, and which of them have no effect in this engine."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from resources.schema.issues import Path
+from resources.schema.unknown_fields import model_in
+from resources.schema.wire import Wire
+from resources.settings import Settings
+
+ENTRY: Final = "[]"
+"""Stands for the entries of a list in the path of a field, as in `scheduler.profiles[].name`."""
+REQUIRED: Final = object()
+"""In place of the default of a field that must be given."""
+
+WITHOUT_EFFECT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "runtimeClientConnection.qps": "the rate of requests is not limited, only how many are sent at once",
+        "runtimeClientConnection.burst": "the rate of requests is not limited, only how many are sent at once",
+        "runtimeClientConnection.contentType": "requests are always JSON",
+        "runtimeClientConnection.acceptContentTypes": "answers are always JSON",
+        "leaderElection.resourceLock": "the lock is always a Lease",
+        "server.webhooks": "there are no webhooks to install in a cluster",
+        "server.healthProbes": "there are no health probes",
+        "server.metrics": "there is no metrics endpoint",
+        "debugging": "there is no profiling endpoint",
+        "controllers": "one loop plans all kinds",
+        "scheduler.profiles[].config": "no scheduler back end has options",
+    }
+)
+"""The fields, or sections, that are accepted for compatibility with Grove and have no effect, each with the reason."""
+VALUES_WITHOUT_EFFECT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {("logLevel", "error"): "error is treated as info"},
+)
+"""The same for single values of fields that otherwise have an effect."""
+
+
+def known_fields(model: type[Wire] = Settings, section: str = "") -> Iterator[tuple[str, Any]]:
+    """The path of every field that is no section, and its default as JSON; `REQUIRED` if it has none."""
+    for name, field in model.model_fields.items():
+        path, inner = f"{section}{field.alias or name}", model_in(field.annotation)
+        default = REQUIRED if field.is_required() else field.get_default()
+        if inner is None:
+            yield path, list(default) if isinstance(default, tuple) else default
+        elif isinstance(default, tuple):
+            yield path, [entry.body() for entry in default]
+            yield from known_fields(inner, f"{path}{ENTRY}.")
+        else:
+            yield from known_fields(inner, f"{path}.")
+
+
+def without_effect(config: Any) -> Iterator[tuple[Path, str]]:
+    """The path of every field of a parsed configuration file that has no effect, and the reason."""
+    for path, value in leaves(config):
+        if (reason := reason_without_effect(path, value)) is not None:
+            yield path, reason
+
+
+def reason_without_effect(path: Path, value: Any) -> str | None:
+    """Why a field has no effect with this value; None if it has one."""
+    field = generic(path)
+    reasons = (reason for section, reason in WITHOUT_EFFECT.items() if f"{field}.".startswith(f"{section}."))
+    return next(reasons, VALUES_WITHOUT_EFFECT.get((field, value)) if isinstance(value, str) else None)
+
+
+def generic(path: Path) -> str:
+    """The path as text, with `[]` for each index."""
+    return "".join(ENTRY if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
+
+
+def leaves(value: Any, model: type[Wire] | None = Settings, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The paths and values of the known fields in a parsed configuration file, except sections and nulls. An opaque object is one value."""
+    if model is None:
+        if value is not None:
+            yield path, value
+    elif isinstance(value, Mapping):
+        for name, field in model.model_fields.items():
+            key = field.alias or name
+            if key in value:
+                yield from leaves(value[key], model_in(field.annotation), (*path, key))
+    elif isinstance(value, list | tuple):
+        for index, entry in enumerate(value):
+            yield from leaves(entry, model, (*path, index))

@@ -1,0 +1,63 @@
+"""The fields of the configuration file are those of its page, and the fields without effect are found."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.settings_fields import REQUIRED, VALUES_WITHOUT_EFFECT, WITHOUT_EFFECT, known_fields, without_effect
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+ROW = re.compile(r"^\| `(?P<field>[\w.\[\]]+)` \| (?P<default>[^|]+) \| (?P<meaning>[^|]+) \| (?P<effect>[^|]+) \|$", re.MULTILINE)
+ROWS = [match.groupdict() for match in ROW.finditer(PAGE.read_text("utf-8"))]
+
+
+def written(default: Any) -> str:
+    """A default as the page writes it."""
+    if default is REQUIRED:
+        return "required"
+    return f"`{default}`" if isinstance(default, str) and default else f"`{json.dumps(default)}`"
+
+
+def has_effect(field: str) -> bool:
+    """Whether no section without effect contains the field."""
+    return not any(f"{field}.".startswith(f"{section}.") for section in WITHOUT_EFFECT)
+
+
+def test_the_page_lists_every_field_once_with_its_default() -> None:
+    assert [row["field"] for row in ROWS] == list(dict.fromkeys(row["field"] for row in ROWS))
+    assert {row["field"]: row["default"] for row in ROWS} == {field: written(default) for field, default in known_fields()}
+
+
+def test_the_page_says_which_fields_have_no_effect() -> None:
+    effects = {row["field"]: re.split(r"\W", row["effect"])[0] for row in ROWS}
+
+    assert effects == {field: "yes" if has_effect(field) else "no" for field, _ in known_fields()}
+
+
+def test_every_field_that_is_said_to_have_no_effect_exists() -> None:
+    fields = {field for field, _ in known_fields()}
+
+    assert [section for section in WITHOUT_EFFECT if not any(f"{field}.".startswith(f"{section}.") for field in fields)] == []
+    assert {field for field, _ in VALUES_WITHOUT_EFFECT} <= fields
+
+
+@pytest.mark.parametrize(
+    ("config", "paths"),
+    [
+        ({}, []),
+        ({"network": {"autoMNNVLEnabled": True}, "logLevel": "debug", "leaderElection": {"enabled": False}}, []),
+        ({"server": {"metrics": {"port": 1}, "webhooks": {}}}, [("server", "metrics", "port")]),
+        ({"leaderElection": {"resourceLock": "leases"}}, [("leaderElection", "resourceLock")]),
+        ({"debugging": {"enableProfiling": None}, "server": None}, []),
+        ({"logLevel": "error"}, [("logLevel",)]),
+        ({"scheduler": {"profiles": [{"name": "x"}, {"name": "y", "config": {"a": 1}}]}}, [("scheduler", "profiles", 1, "config")]),
+        ({"logLevel": ["error"], "server": [], "debugging": "all", "controllers": 7}, []),
+        ({"unknown": {"port": 1}}, []),
+        ("text", []),
+    ],
+)
+def test_fields_without_effect_are_found_where_they_are_set(config: Any, paths: list[tuple[str | int, ...]]) -> None:
+    assert [path for path, _ in without_effect(config)] == paths
