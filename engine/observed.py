@@ -55,6 +55,11 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def timestamp(moment: datetime) -> str:
+    """A datetime in UTC as a Kubernetes timestamp, e.g. `2026-01-01T00:00:00Z`: the inverse of `moment`."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def live(body: Body, *, source: bytes | None = None) -> Live:
     """An object of the API as a `Live`. It keeps `source`, if given, instead of the parsed body."""
     meta = body["metadata"]

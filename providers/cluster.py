@@ -60,9 +60,9 @@ class Cluster:
                 await self._delete(kind, operation)
                 return await self._create(kind, operation, uids)
             case Verb.PATCH:
-                return await self._client.patch(kind, namespace, name, _bound(operation))
+                return await self._client.patch(kind, namespace, name, _bound_patch(operation))
             case Verb.STATUS:
-                return await self._client.patch(kind, namespace, name, _bound(operation), subresource="status")
+                return await self._client.patch(kind, namespace, name, _bound_patch(operation), subresource="status")
             case Verb.RELEASE:
                 return await self._release(kind, operation)
             case Verb.DELETE:
@@ -77,7 +77,7 @@ class Cluster:
 
     async def _release(self, kind: Kind, operation: Operation) -> Mapping[str, Any] | None:
         try:
-            answer = await self._client.patch(kind, operation.id.namespace, operation.id.name, _released(operation), how="json")
+            answer = await self._client.patch(kind, operation.id.namespace, operation.id.name, _release_patch(operation), how="json")
             return _remaining(answer) if answer["metadata"].get("deletionTimestamp") else answer
         except NotFound:
             return None
@@ -111,7 +111,7 @@ class Cluster:
 
 
 class _Lists:
-    """The results of the lists of one observation."""
+    """The lists of one observation, made concurrently, and their results."""
 
     def __init__(self, client: Client, scope: Scope) -> None:
         self._client, self._scope = client, scope
@@ -152,13 +152,13 @@ def _remaining(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return answer if metadata.get("deletionTimestamp") and is_kept else None
 
 
-def _bound(operation: Operation) -> dict[str, Any]:
+def _bound_patch(operation: Operation) -> dict[str, Any]:
     """A merge patch that is refused if uid or resourceVersion differ from those that the plan saw."""
     metadata = {**operation.body.get("metadata", {}), "uid": operation.expect.uid, "resourceVersion": operation.expect.revision}
     return {**operation.body, "metadata": metadata}
 
 
-def _released(operation: Operation) -> list[dict[str, Any]]:
+def _release_patch(operation: Operation) -> list[dict[str, Any]]:
     """A JSON patch that removes our finalizers if they are at the indices that the plan saw, the last one first.
 
     Finalizers after them may change meanwhile, as the garbage collector's do during a deletion.

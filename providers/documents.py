@@ -61,13 +61,19 @@ def json_documents(text: str, source: str) -> Iterator[Document]:
     """The document of a JSON file. It is parsed a second time as YAML to learn the lines; if that fails, it has none."""
     try:
         value = json.loads(
-            text, object_pairs_hook=lambda pairs: unique_keys(pairs, source), parse_constant=lambda word: refuse_constant(word, source)
+            text,
+            object_pairs_hook=lambda pairs: unique_keys(pairs, source),
+            parse_constant=lambda word: refuse_constant(word, source),
+            parse_float=finite_number,
         )
     except json.JSONDecodeError as error:
         raise InputError(f"{source}:{error.lineno}: not JSON: {error.msg}") from None
+    except ValueError:
+        # An infinite float, or an integer with more digits than Python converts.
+        raise InputError(f"{source}: the number is too large") from None
     except RecursionError:
         value = None
-    if value is None or deeper(value, MAX_DEPTH):
+    if value is None or is_deeper(value, MAX_DEPTH):
         raise InputError(f"{source}: nested deeper than {MAX_DEPTH} levels")
     try:
         lines = next(yaml_documents(text.replace("\t", " "), source)).lines
@@ -76,10 +82,10 @@ def json_documents(text: str, source: str) -> Iterator[Document]:
     yield Document(value, source, lines)
 
 
-def deeper(value: Any, levels: int) -> bool:
+def is_deeper(value: Any, levels: int) -> bool:
     """Whether the value is nested deeper than that many levels."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels < 0 or any(deeper(below, levels - 1) for below in inner)
+    return levels < 0 or any(is_deeper(below, levels - 1) for below in inner)
 
 
 def unique_keys(pairs: list[tuple[str, Any]], source: str) -> dict[str, Any]:
@@ -90,6 +96,14 @@ def unique_keys(pairs: list[tuple[str, Any]], source: str) -> dict[str, Any]:
             raise InputError(f"{source}: the key {clipped(key, 80)} appears twice in one object")
         members[key] = value
     return members
+
+
+def finite_number(text: str) -> float:
+    """The value of a number with a fraction or an exponent. Raises `ValueError` if it is larger than any float."""
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError("the number is too large")
+    return number
 
 
 def refuse_constant(word: str, source: str) -> Any:

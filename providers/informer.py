@@ -12,18 +12,18 @@ from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 
-FIRST_PAUSE, LAST_PAUSE = 0.5, 30.0
-"""Seconds between attempts that bring nothing: none before the first repetition, then these, doubled each time, with jitter."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds between attempts without progress. The first retry is immediate; then the pause doubles up to the longest, with jitter."""
 
 STALE_AFTER = 30.0
 """Seconds of failures after which the contents of the store are no longer trusted."""
 
 ABSENT_FOR = 60.0
-"""Seconds after which the server is asked again for a kind that it did not serve."""
+"""Seconds after which a kind that was not served is listed again."""
 
 
 class Store(Protocol):
-    """What an informer fills: the objects of one list."""
+    """The objects of one list, filled by an informer."""
 
     @property
     def kind(self) -> Kind:
@@ -61,10 +61,10 @@ def _ignore(*_: Any) -> None:
 
 
 class Informer(Generic[S]):
-    """Lists, watches, and after an error resumes the watch at the last revision. Lists again after `Expired` or where there is a gap only.
+    """Lists, watches, and after an error resumes the watch at the last revision. Lists again only after `Expired` or a gap.
 
     `on_status` is called when `error` or `served` may have changed; `on_internal_error` with an exception of our own code;
-    `until_served` returns when it is worth asking again for a kind that is not served.
+    `until_served` returns when a kind that is not served should be listed again.
     """
 
     def __init__(
@@ -83,9 +83,9 @@ class Informer(Generic[S]):
         self.served = True
         self._client, self._clock = client, clock
         self._on_status, self._on_internal_error = on_status, on_internal_error
-        self._until_served = until_served or self._absence
+        self._until_served = until_served or self._sleep_while_absent
         self._revision = ""
-        """The last revision that was heard of; empty: a list is due."""
+        """The revision of the last list or event; empty: the next attempt lists."""
         self._has_listed = self._has_progressed = False
         self._error: ClusterError | None = None
         self._failing_since = 0.0
@@ -102,11 +102,11 @@ class Informer(Generic[S]):
         while True:
             started, self._has_progressed = self._clock.monotonic(), False
             error = await self._attempt()
-            if self._has_progressed or self._clock.monotonic() - started > LAST_PAUSE:
+            if self._has_progressed or self._clock.monotonic() - started > LONGEST_PAUSE:
                 pause = 0.0
             retry_after = error.retry_after if error is not None else None
             await self._clock.sleep(max(pause * random.uniform(0.8, 1.2), retry_after or 0.0))
-            pause = min(pause * 2 or FIRST_PAUSE, LAST_PAUSE)
+            pause = min(pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
 
     async def _attempt(self) -> ClusterError | None:
         """List if that is due, and watch. Returns the error that ended the watch; None if the server ended it."""
@@ -151,7 +151,7 @@ class Informer(Generic[S]):
         self._succeed(changed=was_served)
         await self._until_served()
 
-    async def _absence(self) -> None:
+    async def _sleep_while_absent(self) -> None:
         await self._clock.sleep(ABSENT_FOR * random.uniform(0.8, 1.2))
 
     def _succeed(self, *, changed: bool = False) -> None:
@@ -162,6 +162,7 @@ class Informer(Generic[S]):
             self._on_status()
 
     def _fail(self, error: ClusterError) -> None:
+        """Note the error. The first one after a success starts the time until the store is stale."""
         if self._error is None:
             self._failing_since = self._clock.monotonic()
         self._error = error

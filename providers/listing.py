@@ -50,6 +50,7 @@ async def list_lives(client: Client, target: Target) -> ListedLives:
 
 
 async def _list_any_version(client: Client, target: Target) -> ListedLives:
+    """The objects in the first version that the server serves: ours, else an older one. Raises `NotFound` if it serves none."""
     versions = (target.kind.version, *kinds.OLDER.get(target.kind, ()))
     *newer, oldest = (replace(target.kind, version=version) for version in versions)
     for kind in newer:
@@ -59,6 +60,7 @@ async def _list_any_version(client: Client, target: Target) -> ListedLives:
 
 
 async def _list(client: Client, target: Target) -> ListedLives:
+    """The objects in exactly the target's version."""
     if isinstance(client, RawListingClient):
         lives, revision = await client.lives(*target)
         is_secret = target.kind == kinds.SECRET
@@ -79,6 +81,7 @@ def typed(kind: Kind, body: dict[str, Any]) -> Live:
 
 
 async def _is_known_unserved(client: Client, kind: Kind) -> bool:
+    """Whether discovery answers that the kind is not served; false if discovery fails."""
     try:
         return not await serves(client, kind)
     except ClusterError:

@@ -24,7 +24,7 @@ REMEMBERED = 10_000
 
 
 class Deleted(NamedTuple):
-    """That the object of this uid is gone, and since which revision."""
+    """A deletion: since this revision the object of this uid does not exist, or no longer has our labels."""
 
     id: ResourceId
     uid: str
@@ -44,14 +44,17 @@ class LiveStore:
         self._deleted: OrderedDict[str, str] = OrderedDict()
         """Uid -> the revision of its deletion."""
         self._during_list: list[Live | Deleted] | None = None
-        """What answers to us reported while a list is under way; None while there is none."""
+        """The results of our own calls that arrived during a list that is under way; None: no list is."""
 
     def contains(self, id: ResourceId) -> bool:
         """Whether an object of that id would be in this list."""
         return (self.target.kind.group, self.target.kind.name) == (id.group, id.kind) and self.namespace in ("", id.namespace)
 
     async def list(self, client: Client) -> str:
-        """Replace the contents by a list, then repeat what was reported meanwhile: the list may be older. Returns its revision."""
+        """Replace the contents by a list, and return its revision.
+
+        The results of our own calls that arrived meanwhile are applied again: the list may be older.
+        """
         reported = self._during_list = []
         try:
             listed = await list_lives(client, self.target)
@@ -92,6 +95,7 @@ class LiveStore:
             self._report(Deleted(known.id, known.uid, current.revision if current is not None and is_same else NEVER_BACK))
 
     def _report(self, report: Live | Deleted) -> None:
+        """Apply the result of a call of ours; during a list, keep it to be applied again."""
         if self._during_list is not None:
             self._during_list.append(report)
         self._take(report)
@@ -103,10 +107,11 @@ class LiveStore:
             self._put(report)
 
     def _put(self, new: Live) -> None:
+        """Store the object, unless a newer version of it or its later deletion is known."""
         old, deleted_at = self.lives.get(new.id), self._deleted.get(new.uid)
         if deleted_at is not None and not _is_later(new.revision, deleted_at):
             return
-        # This holds for another uid as well: a watch that lags still reports the object that we have replaced.
+        # Also compared if the uids differ: a watch that lags still reports the object that we have replaced.
         if old is not None and not is_newer(new, old):
             return
         self._deleted.pop(new.uid, None)
@@ -114,11 +119,15 @@ class LiveStore:
         self._on_change()
 
     def _delete(self, id: ResourceId, uid: str, revision: str) -> None:
-        """An object that loses our labels is deleted as well, and comes back with them at a later revision."""
-        self._deleted.setdefault(uid, revision)
+        """Remove the object, unless what is stored is newer: it may have lost our labels and got them back at a later revision."""
+        old = self.lives.get(id)
+        if old is not None and old.uid == uid and _is_later(old.revision, revision):
+            return
+        deleted_at = self._deleted.get(uid)
+        if deleted_at is None or revision == NEVER_BACK or _is_later(revision, deleted_at):
+            self._deleted[uid] = revision
         while len(self._deleted) > REMEMBERED:
             self._deleted.popitem(last=False)
-        old = self.lives.get(id)
         if old is not None and old.uid == uid:
             del self.lives[id]
             self._on_change()

@@ -74,6 +74,7 @@ async def run_queries(client: Client, queries: Iterable[Query], apis: ServedApis
 
 
 async def _run(client: Client, query: Query, apis: ServedApis) -> QueryResult:
+    """The result of one query in the best served version. Raises `Unauthorized` only."""
     kind = best_version(query, apis)
     if apis.kinds and not apis.serves(kind):
         unknown = apis.why_unknown(kind)
@@ -98,6 +99,7 @@ def best_version(query: Query, apis: ServedApis) -> Kind:
 
 
 async def _objects(client: Client, kind: Kind, query: Query) -> Sequence[Live]:
+    """The objects of a query, Secrets masked. Raises `ClusterError`."""
     if query.name:
         bodies = [await client.get(kind, query.namespace, query.name)]
     else:
@@ -130,6 +132,7 @@ async def missing_verbs(client: Client, permissions: Iterable[Permission], names
 
 
 async def _is_allowed(client: Client, permission: Permission, verb: str, namespace: str) -> bool:
+    """Whether a SelfSubjectAccessReview allows the verb. Raises `ClusterError`."""
     kind = permission.kind
     attributes = {
         "verb": verb,

@@ -67,7 +67,7 @@ def event_name(object_name: str, token: str) -> str:
 
 
 def timestamp(moment: datetime) -> str:
-    """A time in the format of the API."""
+    """A time in UTC in the format of the API, in whole seconds, e.g. `2025-01-31T12:00:00Z`."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -25,7 +25,7 @@ MAX_BYTES = 1 << 30
 HEAD = "# A snapshot of {count} objects. Secret data is masked; of field ownership only that of the engine is kept.\n"
 
 
-def written(lives: Iterable[Live]) -> Iterator[str]:
+def snapshot_documents(lives: Iterable[Live]) -> Iterator[str]:
     """The objects as YAML documents, ordered by identity, without secret data and the field ownership of others."""
     ordered = sorted(lives, key=lambda live: live.id)
     yield HEAD.format(count=len(ordered))
@@ -122,12 +122,12 @@ def objects(documents: Iterable[Document]) -> Iterator[tuple[Live, str]]:
         items = document.value.get("items") if isinstance(document.value, dict) else None
         if isinstance(items, list):
             for index, item in enumerate(items):
-                yield typed(item, document.place(("items", str(index))))
+                yield live_at(item, document.place(("items", str(index))))
         else:
-            yield typed(document.value, document.place())
+            yield live_at(document.value, document.place())
 
 
-def typed(value: Any, place: str) -> tuple[Live, str]:
+def live_at(value: Any, place: str) -> tuple[Live, str]:
     """One object and its place. Raises `InputError` if it lacks a field that every stored object has."""
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if not isinstance(metadata, dict) or not all(isinstance(value.get(key), str) for key in ("apiVersion", "kind")):

@@ -44,7 +44,7 @@ class WatchingCluster:
         self._last: Observation | None = None
         """The last observation; None once something has changed since."""
         self._doubtful: set[ResourceId] = set()
-        """Objects to read before the next observation: a write of ours was not answered, or its answer contradicts the store."""
+        """Objects to read before the next observation, because a write of ours ended with a `DOUBTFUL` error."""
 
     @asynccontextmanager
     async def watching(self, scope: Scope) -> AsyncGenerator[None]:
@@ -75,6 +75,7 @@ class WatchingCluster:
         await self._changed.wait()
 
     def _note_change(self) -> None:
+        """Discard the last observation, and let `changed` return."""
         self._last = None
         self._changed.set()
 
@@ -85,7 +86,7 @@ class WatchingCluster:
     async def observe(self, scope: Scope) -> Observation:
         """The contents of the stores, once all have been listed; the same object as before if nothing has changed.
 
-        Raises `Unauthorized`, and `Unreachable` if no kind has been heard of for a while.
+        Raises `Unauthorized`, and `Unreachable` if no store is up to date and the server does not answer.
         """
         if self._scope is not scope:
             return await self._cluster.observe(scope)
@@ -133,7 +134,7 @@ class WatchingCluster:
     async def _read_doubtful(self) -> None:
         """Read the doubtful objects before anything is planned: an object that is not known to exist would be created again.
 
-        Raises errors after which another attempt is worth while.
+        Raises the first transient error; its object stays doubtful.
         """
         limit = anyio.CapacityLimiter(CONCURRENCY)
         errors: list[ClusterError] = []
@@ -145,7 +146,7 @@ class WatchingCluster:
                 except TRANSIENT as error:
                     errors.append(error)
                 except ClusterError:
-                    self._doubtful.discard(id)  # The server will not tell: the watch will.
+                    self._doubtful.discard(id)  # The server refuses the read: the watch will report the object.
 
         async with anyio.create_task_group() as tasks:
             for id in sorted(self._doubtful):

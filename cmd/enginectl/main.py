@@ -51,16 +51,32 @@ def app(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code. An exception is reported in one line; its traceback only with `-v`."""
     previous = signal.signal(signal.SIGTERM, _on_sigterm)
     words = sys.argv[1:] if arguments is None else list(arguments)
+    _replace_closed_streams()
     try:
         code = _run_reporting_errors(words)
-        sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output has gone. Python would fail again when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has gone.
         code = Exit.FAILED
     finally:
         signal.signal(signal.SIGTERM, previous)
+        _discard_unwritten_output()
     return code
+
+
+def _replace_closed_streams() -> None:
+    """Where the process was started without stdout or stderr, what is written there is lost."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
+
+
+def _discard_unwritten_output() -> None:
+    """Discard what stdout could not take: Python would fail again when it flushes it at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run_reporting_errors(words: Sequence[str]) -> Exit:
@@ -82,9 +98,13 @@ def _run(words: Sequence[str]) -> Exit:
     root = share_options(get_group(commands))
     try:
         with root.make_context("engine", list(words)) as context:
-            return Exit(root.invoke(context) or 0)
+            code = Exit(root.invoke(context) or 0)
     except typer.Exit as end:
-        return Exit(end.exit_code)
+        code = Exit(end.exit_code)
+    from enginectl.base import terminal
+
+    terminal.flush()
+    return code
 
 
 def _report_signal(interrupt: BaseException) -> Exit:

@@ -48,6 +48,7 @@ def read_environment(environ: Mapping[str, str], root: Path) -> Environment:
 
 
 def _content(path: Path) -> str:
+    """The content of a file, without surrounding white space. Raises `EnvironmentMissing` if it is empty or cannot be read."""
     try:
         text = path.read_text("ascii").strip()
     except (OSError, UnicodeError) as error:

@@ -67,6 +67,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _required(text: str) -> tuple[str, int]:
+    """Clique and count from `NAME:COUNT`. Raises `UsageError`."""
     name, _, count = text.rpartition(":")
     if not name or not (count.isascii() and count.isdecimal() and len(count) < 10 and int(count)):
         raise UsageError(f"--podcliques takes the name of a clique and a number above zero, as in name:1; not {text[:80]!r}")

@@ -54,6 +54,7 @@ def pod_events(environment: Environment, *, cached: bool) -> Iterator[Event]:
 
 
 def _event(event: dict[str, Any]) -> Event:
+    """The event of one line of a watch. Raises `Refused` for an `ERROR` event."""
     if event["type"] == "ERROR":
         raise Refused(event["object"].get("code", 500))
     return event["type"], event["object"]
@@ -68,6 +69,7 @@ def _connection(environment: Environment) -> HTTPSConnection:
 
 
 def _get_pods(server: HTTPSConnection, environment: Environment, query: dict[str, str]) -> HTTPResponse:
+    """The response to a GET for the pods of the gang. Raises `Refused` unless its status is 200."""
     parameters = urlencode({"labelSelector": f"{GANG}={environment.gang}", **query})
     # The token is read for every request: it may have been replaced since the last one.
     headers = {"Authorization": f"Bearer {environment.token}", "Accept": "application/json", "User-Agent": "grove-initc"}

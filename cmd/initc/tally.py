@@ -18,7 +18,7 @@ class Tally:
         self._ready: dict[str, str] = {}
         """Name of a ready pod -> its clique."""
 
-    def take(self, event: str, body: Mapping[str, Any]) -> None:
+    def apply(self, event: str, body: Mapping[str, Any]) -> None:
         """Apply one event. A `LIST` replaces everything that was known."""
         match event:
             case "LIST":

@@ -12,12 +12,12 @@ from initc.tally import Tally
 SHORTEST, LONGEST = 1.0, 30.0
 """Seconds between two attempts, before jitter takes off up to half of them: pods that wait together must not call together."""
 
-RETRIED = (Refused, OSError, HTTPException, ValueError, LookupError)
-"""Errors that may be gone at the next attempt: late permissions, replaced tokens, restarting servers, proxies with other content."""
+RETRIED = (Refused, OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError)
+"""Errors that the next attempt may not have: late permissions, replaced tokens, restarting servers, a proxy's own JSON."""
 
 
 def wait(environment: Environment, required: Mapping[str, int], report: Callable[[str], None], sleep: Callable[[float], object]) -> None:
-    """Return when enough pods are ready. `report` gets a line whenever something changes, `sleep` the seconds until the next attempt."""
+    """Return when enough pods are ready. Calls `report` with a line when something changes, `sleep` with the seconds to pause."""
     tally, failures, cached = Tally(required), 0, True
     while True:
         received = 0
@@ -36,8 +36,9 @@ def wait(environment: Environment, required: Mapping[str, int], report: Callable
 
 
 def _is_complete(tally: Tally, event: str, body: Mapping[str, Any], report: Callable[[str], None]) -> bool:
+    """Apply an event to the tally, report what is still missing if that has changed, and return whether nothing is."""
     before = tally.missing
-    tally.take(event, body)
+    tally.apply(event, body)
     missing = tally.missing
     if missing and (missing != before or event == "LIST"):
         report(f"waiting for {', '.join(f'{count} of {clique}' for clique, count in missing.items())}")

@@ -126,6 +126,7 @@ class DirectApi(Api):
         return self._current is not refused
 
     async def _open(self) -> ApiSession:
+        """Log in for the first time."""
         access, entry = await self._log_in()
         self._current = ApiSession(entry, ConnectionPool(entry, self._limits), self._clock.monotonic(), access.from_files)
         self.auth = entry.auth

@@ -1,6 +1,6 @@
 """Discovery: the kinds that a server serves. API groups whose server does not answer are reported, not raised."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,12 +10,12 @@ import msgspec
 from engine.errors import ClusterError, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind
 from engine.report.printable import clipped
-from providers.kubernetes.wire import JSON, Request, Response
+from providers.kubernetes.wire import JSON, Request, Send
 
 T = TypeVar("T")
-Send = Callable[[Request], Awaitable[Response]]
 
 AGGREGATED = ",".join([*(f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")), JSON])
+"""The Accept header for aggregated discovery; a server that does not support it answers with plain JSON."""
 NO_ANSWER = "the API service behind it does not answer"
 
 
@@ -127,6 +127,7 @@ def _served(group: str, version: str, resource: _Resource, name: str) -> ServedK
 
 
 def _stale(groups: Iterable[_Group]) -> Iterator[tuple[_Group, _Version]]:
+    """The versions whose API service does not answer: the server lists them from an old response or not at all."""
     return ((group, version) for group in groups for version in group.versions if version.freshness == "Stale")
 
 

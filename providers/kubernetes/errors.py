@@ -77,6 +77,7 @@ def _status(content: bytes) -> dict[str, Any]:
 
 
 def _code(status: Mapping[str, Any]) -> int:
+    """The HTTP status code in a Status object; 500 if it has none."""
     code = status.get("code")
     return code if isinstance(code, int) else ServerFault.code
 

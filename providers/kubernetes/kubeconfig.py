@@ -112,6 +112,7 @@ def _read(path: Path) -> Config:
 
 
 def _entries(config: Config, plural: str, path: Path) -> dict[str, Config]:
+    """Name -> entry of one of the lists of a kubeconfig (`clusters`, `users`, `contexts`), with absolute paths."""
     entries: dict[str, Config] = {}
     listed = config.get(plural) or []
     if not isinstance(listed, list):
@@ -139,6 +140,7 @@ def _with_absolute_paths(entry: Config, singular: str, folder: Path) -> Config:
 
 
 def _access_of_context(merged: Config, source: Source) -> ClusterAccess:
+    """The cluster and credentials of the chosen context, else of the current one."""
     name = source.context or merged["current-context"]
     known = ", ".join(clipped(context, 80) for context in list(merged["contexts"])[:20]) or "none"
     if not name:
@@ -146,21 +148,23 @@ def _access_of_context(merged: Config, source: Source) -> ClusterAccess:
     if name not in merged["contexts"]:
         raise InputError(f"no context {clipped(name, 80)} in the kubeconfig (known: {known})")
     context = merged["contexts"][name]
-    cluster = _checked_cluster(_part(merged, "cluster", context, name), name, source.environ)
-    user = _part(merged, "user", context, name) if context.get("user") else {}
+    cluster = _checked_cluster(_referenced(merged, "cluster", context, name), name, source.environ)
+    user = _referenced(merged, "user", context, name) if context.get("user") else {}
     from_files = any(user.get(key) for key in FILES["user"])
     return ClusterAccess(cluster, _checked_user(user, cluster, name), str(context.get("namespace") or "default"), from_files)
 
 
-def _part(merged: Config, singular: str, context: Config, name: str) -> Config:
-    entry_name = context.get(singular)
+def _referenced(merged: Config, singular: str, context: Config, name: str) -> Config:
+    """The cluster or user (`singular`) that the context refers to."""
+    entry_name = str(context.get(singular) or "")
     entry: Config | None = merged[f"{singular}s"].get(entry_name)
     if entry is None:
-        raise InputError(f"context {clipped(name, 80)}: no {singular} {clipped(str(entry_name or ''), 80)} in the kubeconfig")
+        raise InputError(f"context {clipped(name, 80)}: no {singular} {clipped(entry_name, 80)} in the kubeconfig")
     return entry
 
 
 def _checked_cluster(cluster: Config, name: str, environ: Mapping[str, str]) -> Config:
+    """The cluster of the context `name`, with its proxy. Raises `InputError` for an unusable server, proxy or file."""
     where = f"context {clipped(name, 80)}"
     server = str(cluster.get("server") or "").rstrip("/")
     if not server.startswith(("https://", "http://")) or "@" in server:
@@ -178,6 +182,7 @@ def _checked_cluster(cluster: Config, name: str, environ: Mapping[str, str]) -> 
 
 
 def _checked_user(user: Config, cluster: Config, name: str) -> Config:
+    """The user of the context `name`, with the token that its file contains now. Raises `InputError`."""
     _require_files(user, "user", f"context {clipped(name, 80)}")
     checked = {key: value for key, value in user.items() if key != "tokenFile"}
     if user.get("tokenFile"):
@@ -221,6 +226,7 @@ def _in_cluster(source: Source) -> ClusterAccess:
 
 
 def _text(path: Path) -> str:
+    """The content of an ASCII file, such as a token, without surrounding white space. Raises `InputError`."""
     try:
         return path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):

@@ -28,6 +28,7 @@ _key_folder: ContextVar[str] = ContextVar("key_folder")
 
 @asynccontextmanager
 async def _file_in_key_folder(*_: Any, **__: Any) -> AsyncGenerator[anyio.Path]:
+    """Replaces kr8s's temporary files: an empty file in the folder of the current login."""
     handle, name = tempfile.mkstemp(dir=_key_folder.get())
     with open(handle, "wb"):  # noqa: ASYNC230  an empty file, in a folder of our own
         pass

@@ -1,22 +1,22 @@
 """Paging: a list that is read in pages of one revision."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TypeVar
 
 from engine.errors import Expired
 from engine.ids import Kind
-from providers.kubernetes.wire import Page, Request, Response, collection, query
+from providers.kubernetes.wire import Page, Request, Send, collection, query
 
 T = TypeVar("T")
 
-Send = Callable[[Request], Awaitable[Response]]
 ReadPage = Callable[[bytes, Kind], Page[T]]
 
 PAGE_SIZE = "500"
+"""Objects of a page, as client-go lists them; the value of `limit`."""
 
 
 async def list_all(send: Send, read: ReadPage[T], kind: Kind, namespace: str, labels: str, fields: str) -> tuple[list[T], str]:
-    """All objects of the kind, and the revision of the list."""
+    """All objects of the kind, each as `read` returns it, and the revision of the list."""
     try:
         return await _list_in_pages(send, read, kind, namespace, labels, fields, PAGE_SIZE)
     except Expired:

@@ -11,6 +11,7 @@ CONNECT_ATTEMPTS = 3
 LONGEST_WAIT = 30.0
 """Seconds; a Retry-After that is longer is left to the caller."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""Seconds between attempts if the server does not send Retry-After: doubled each time, before jitter."""
 
 READS = frozenset({"GET", "HEAD"})
 

@@ -1,7 +1,7 @@
 """Wire: requests and responses, API paths, and decoding of response bodies."""
 
 import gc
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,6 +43,10 @@ class Response:
     content: bytes
     content_type: str = JSON
     retry_after: str = ""
+
+
+Send = Callable[[Request], Awaitable[Response]]
+"""Sends a request and returns the complete response. Raises `ClusterError`."""
 
 
 def collection(kind: Kind, namespace: str) -> str:

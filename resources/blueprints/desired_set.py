@@ -41,6 +41,7 @@ class SetInput:
     configuration: Configuration
     now: datetime
     memo: Memo
+    """The answers of earlier passes for this set."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,11 +50,12 @@ class _SetState:
 
     replicas: tuple[ReplicaState, ...]
     domains: tuple[ReplicaDomains, ...]
-    """Those of each replica."""
+    """The fabric domains of each replica, in the order of `replicas`."""
     shared: SharedObjects
     excess: tuple[PartRemoval, ...]
     """The replicas beyond `spec.replicas`."""
     has_token: bool
+    """Whether pods can watch the pods that they start after."""
 
     @property
     def releases(self) -> tuple[DomainRelease, ...]:
@@ -66,10 +68,8 @@ class _Rollout:
     """The decision about the rolling update."""
 
     turns: tuple[ReplicaTurn, ...]
-    """The turn of each replica."""
+    """The turn of each replica, by index."""
     update: status.UpdateState
-    is_outdated: bool
-    """Whether any replica has outdated objects."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,8 +107,7 @@ def _decide_rollout(given: SetInput, state: _SetState) -> _Rollout:
     last = status.last_updated_replica(given.observed.root)
     current, allowances = current_replica(stages, last), update_allowances(stages, last)
     turns = (ReplicaTurn(allowances.get(stage.index, UpdateAllowance.NOTHING), stage.index == current) for stage in stages)
-    done = not any(stage.outdated or stage.in_transition for stage in stages)
-    return _Rollout(tuple(turns), status.UpdateState(current, done), is_outdated=bool(allowances))
+    return _Rollout(tuple(turns), status.UpdateState(current, outdated=bool(allowances)))
 
 
 def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSummary:
@@ -121,7 +120,7 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
         return _SetSummary(replicas, None)
     body = status.of(given.template, len(replicas), root, [replica.summary for replica in replicas], rollout.update)
     is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
-    generation = {"observedGeneration": root.generation} if is_complete and not rollout.is_outdated else {}
+    generation = {"observedGeneration": root.generation} if is_complete and not rollout.update.outdated else {}
     return _SetSummary(replicas, {**body, **generation, **errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {})})
 
 
@@ -147,6 +146,7 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desire
 
 
 def _replica_count(given: SetInput) -> int:
+    """`spec.replicas`. Raises `GraphError` if that many replicas have more than `MAX_REPLICAS` pods."""
     count: int = given.admitted.body["spec"].get("replicas", 0)
     pods = given.template.pods
     if count * pods > MAX_REPLICAS:
@@ -180,6 +180,7 @@ def _failed_calls(given: SetInput, key: str) -> tuple[FailedCall, ...] | None:
 
 
 def _alarms(state: _SetState) -> Iterator[Alarm]:
+    """The alarms of all requested domains and all releases. A shared domain occurs once for each replica that requests it."""
     for domains in state.domains:
         yield from (domain.alarm for domain in domains.requested if domain.alarm is not None)
     for release in state.releases:

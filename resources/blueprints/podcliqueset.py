@@ -35,6 +35,7 @@ CHILDREN = (
     kinds.RESOURCE_CLAIM,
     kinds.POD,
 )
+"""The kinds of objects that every set can own; fabrics add those of their domains."""
 
 READS = {
     "PodCliqueSet": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang"}),
@@ -51,7 +52,7 @@ CONSTRAINED = ("PodCliqueSet", "PodGang")
 
 
 class PodCliqueSetBlueprint:
-    """The desired objects of a PodCliqueSet."""
+    """The blueprint of PodCliqueSets (see `engine.blueprint.Blueprint`)."""
 
     kind: Kind = kinds.PODCLIQUESET
     selector: str = labels.SELECTOR
@@ -76,7 +77,7 @@ class PodCliqueSetBlueprint:
         return READS | constrained | {fabric.kind.name: users for fabric in configuration.fabrics}
 
     def policies(self, configuration: Configuration) -> Mapping[str, Policy]:
-        """The policies, with our finalizers, of cliques, scaling groups and domains."""
+        """Kind -> policy, for the kinds that carry a finalizer of ours: cliques, scaling groups and domains."""
         return POLICIES | {fabric.kind.name: policy_of(fabric) for fabric in configuration.fabrics}
 
     def root_of(self, child: Live) -> ResourceId | None:

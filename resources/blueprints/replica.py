@@ -7,7 +7,7 @@ from datetime import datetime
 from engine.duration import spell
 from engine.failure import FailedCall
 from engine.graph import Part, part
-from engine.observed import Slice
+from engine.observed import Slice, timestamp
 from engine.plan import Wait
 from engine.resource import Stance
 from engine.verdict import Verdict
@@ -18,7 +18,7 @@ from resources.model.template import Template
 from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, view_of
 from resources.policies.availability import breached_since, ready_count
 from resources.policies.rollout import UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
-from resources.policies.termination import Termination, terminations, timestamp
+from resources.policies.termination import Termination, terminations
 from resources.ports.configuration import Configuration
 from resources.removal.obsolete import obsolete_objects
 from resources.status import errors
@@ -33,7 +33,9 @@ class Replica:
     part: Part
     summary: ReplicaSummary
     pending: tuple[Wait, ...]
+    """What is the cluster's turn: pods that are not ready or terminating, breaches, postponed updates, domains."""
     deferred: tuple[Wait, ...]
+    """Errors of an earlier run that a later pass confirms or removes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +49,7 @@ class ReplicaState:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaTurn:
-    """The part of a replica in the rolling update of its set."""
+    """What the rolling update of the set allows in one replica."""
 
     allowance: UpdateAllowance
     is_current: bool
@@ -57,7 +59,7 @@ class ReplicaTurn:
 def observe_replica(
     template: Template, index: int, lives: Slice, taken: Collection[str], configuration: Configuration, now: datetime
 ) -> ReplicaState:
-    """The state of the replica with that index. It is valid as long as its terminations. `taken` are pod names of foreign objects."""
+    """The state of the replica with that index, valid until `terminations.until`. `taken` are pod names of foreign objects."""
     view = view_of(template, index, lives, taken, configuration)
     return ReplicaState(view, stage(view), terminations(view, template.termination_delay, now))
 
@@ -77,7 +79,7 @@ def desired_replica(
 
 
 def _removals(view: View, state: ReplicaState, turn: ReplicaTurn) -> Removals:
-    """Terminations take precedence over the update."""
+    """The pods and cliques to delete. Terminations take precedence over the update."""
     due = state.terminations.value
     if due:
         return Removals(

@@ -21,25 +21,27 @@ from resources.status import topology_binding as status
 ALL = ""
 """The key of the only part of a binding."""
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")))
+"""The policy of a stored binding: its labels and annotations are not removed."""
 PROPOSED = Policy(exact=(("spec",),))
+"""The policy of a binding that a manifest proposes: its spec replaces the stored one."""
 
 
 class TopologyBindingBlueprint:
-    """The desired objects of a ClusterTopologyBinding."""
+    """The blueprint of ClusterTopologyBindings (see `engine.blueprint.Blueprint`)."""
 
     kind: Kind = kinds.TOPOLOGY_BINDING
     selector: str = labels.SELECTOR
 
     def children(self, configuration: Configuration) -> tuple[Kind, ...]:
-        """The kinds of the schedulers' topology objects. Those have no labels of ours: the live ones are among the references."""
+        """The kinds of the schedulers' topology objects. These have no labels of ours, so the live ones are among the references."""
         return tuple(dict.fromkeys(scheduler.topology for scheduler in topology_aware_schedulers(configuration).values()))
 
     def references(self, configuration: Configuration) -> tuple[Kind, ...]:
-        """The same kinds: a topology object that somebody else manages is compared as well."""
+        """The kinds of `children`: a topology object that somebody else manages is compared as well."""
         return self.children(configuration)
 
     def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
-        """The binding reports on all topology objects."""
+        """Kind -> the kinds that must be listed completely first: the binding's status reports on all topology objects."""
         return {self.kind.name: frozenset(kind.name for kind in self.children(configuration))}
 
     def policies(self, configuration: Configuration) -> Mapping[str, Policy]:
@@ -51,7 +53,7 @@ class TopologyBindingBlueprint:
         return None
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
-        """The only part."""
+        """The key of the only part."""
         return ALL
 
     def desire(self, observed: Observed, now: datetime, configuration: Configuration, memo: Memo) -> Desired:

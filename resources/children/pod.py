@@ -30,11 +30,11 @@ def render(view: View) -> Iterator[Resource]:
 
 
 def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resource]:
-    inherited = {**labels_of(view, clique), labels.PODCLIQUE: clique.name}
+    clique_labels = {**labels_of(view, clique), labels.PODCLIQUE: clique.name}
     is_gate_open = not clique.base_gang or is_scheduled(base)
     for pod in clique.assignment.kept:
         why = view.removals.pods.get(pod.name)
-        yield _replaced(pod, why) if why else _serving_pod(view, clique, pod, inherited, is_gate_open)
+        yield _replaced(pod, why) if why else _serving_pod(view, clique, pod, clique_labels, is_gate_open)
     if clique.assignment.new:
         parents = startup.parents(view, clique)
         template = _template(view, clique, _spec(view, clique, is_gate_open))
@@ -64,7 +64,7 @@ def _template(view: View, clique: CliqueView, spec: Body) -> _Template:
 
 
 def _new_pod(view: View, clique: CliqueView, new: NewPod, template: _Template, parents: Sequence[Parent]) -> Resource:
-    """The init container that waits for the parents is added after the claims: it is last, and uses none of them."""
+    """A pod to create. The init container that waits for the parents is added after the claims: it is last, and uses none of them."""
     claims = resource_claim.uses_of_pod(view, clique, new.index)
     spec = resource_claim.with_claims(template.spec, claims)
     if parents:
@@ -80,11 +80,11 @@ def _new_pod(view: View, clique: CliqueView, new: NewPod, template: _Template, p
     body["metadata"]["generateName"] = f"{clique.name}-"
     pod = _after_claims(_pod(view, clique, body, f"pod {new.index} of {clique.name} is missing"), claims)
     pod = _after_domains(pod, tuple(replica_domains.domains_of_clique(view, clique)))
-    return _after_identity(view, clique, _with_gang(view, clique, pod), parents)
+    return _after_identity(view, clique, _deferred_without_gang(view, clique, pod), parents)
 
 
 def _after_claims(pod: Resource, claims: Sequence[ClaimUse]) -> Resource:
-    """The pod after the claims that it uses; deferred while one of them cannot be created."""
+    """The pod, created after the claims that it uses; deferred while one of them cannot be created."""
     if not claims:
         return pod
     pod = replace(pod, after=pod.after.union(claim.id for claim in claims))
@@ -93,7 +93,7 @@ def _after_claims(pod: Resource, claims: Sequence[ClaimUse]) -> Resource:
 
 
 def _after_domains(pod: Resource, domains: Sequence[Domain]) -> Resource:
-    """The pod after the fabric domains that it joins; deferred while one of them accepts no pod (R31)."""
+    """The pod, created after the fabric domains that it joins; deferred while one of them accepts no pod (R31)."""
     if not domains:
         return pod
     pod = replace(pod, after=pod.after.union(domain.id for domain in domains if domain.resource is not None))
@@ -101,7 +101,7 @@ def _after_domains(pod: Resource, domains: Sequence[Domain]) -> Resource:
     return replace(pod, stance=Stance.HOLD, why=blocking.blocker, blocked=blocking.blocked) if blocking else pod
 
 
-def _with_gang(view: View, clique: CliqueView, pod: Resource) -> Resource:
+def _deferred_without_gang(view: View, clique: CliqueView, pod: Resource) -> Resource:
     """The pod; deferred while its gang cannot be created: without its gang it might be scheduled outside of the gang's topology domain."""
     blocker = view.template.topology.blocker
     if not blocker or kinds.PODGANG.id(view.namespace, clique.gang) in view.lives.objects:
@@ -110,7 +110,7 @@ def _with_gang(view: View, clique: CliqueView, pod: Resource) -> Resource:
 
 
 def _after_identity(view: View, clique: CliqueView, pod: Resource, parents: Sequence[Parent]) -> Resource:
-    """The pod after the objects that let its init container watch the parents; deferred until they are complete."""
+    """The pod, created after the objects that let its init container watch the parents; deferred while the token is missing."""
     if not parents:
         return pod
     pod = replace(pod, after=pod.after | startup.identity(view))
@@ -121,7 +121,7 @@ def _blocked(pod: Resource, why: str) -> Resource:
     return replace(pod, stance=Stance.HOLD, why=why, blocked=True)
 
 
-def _serving_pod(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[str, str], is_gate_open: bool) -> Resource:
+def _serving_pod(view: View, clique: CliqueView, pod: PodFacts, clique_labels: dict[str, str], is_gate_open: bool) -> Resource:
     """An existing pod. It keeps the hash that it was created with.
 
     An outdated pod also keeps its labels and annotations: selectors for labels of the new version must not match it.
@@ -129,9 +129,9 @@ def _serving_pod(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[
     index = {labels.POD_INDEX: str(pod.index)} if pod.index is not None else {}
     annotations = clique.clique.annotations
     if not clique.is_current(pod):
-        inherited = {**pod.live.labels, **our_labels(view, clique), labels.PODCLIQUE: clique.name}
+        clique_labels = {**pod.live.labels, **our_labels(view, clique), labels.PODCLIQUE: clique.name}
         annotations = pod.live.body["metadata"].get("annotations") or {}
-    pod_labels = {**inherited, labels.TEMPLATE_HASH: _hash(clique, pod), **index}
+    pod_labels = {**clique_labels, labels.TEMPLATE_HASH: _hash(clique, pod), **index}
     body = manifest(kinds.POD, view.namespace, pod.name, pod_labels, annotations=annotations)
     why = f"pod of {clique.name}"
     if pod.gated and is_gate_open:
@@ -142,10 +142,12 @@ def _serving_pod(view: View, clique: CliqueView, pod: PodFacts, inherited: dict[
 
 
 def _hash(clique: CliqueView, pod: PodFacts) -> str:
+    """The hash label of a serving pod: the current hash if it was created from the current template, otherwise the one it has."""
     return clique.clique.hash if clique.is_current(pod) else pod.hash or clique.hash
 
 
 def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str) -> Resource:
+    """The resource of a pod, which is created after its gang and the headless Service."""
     name = body["metadata"]["name"]
     gang = kinds.PODGANG.id(view.namespace, clique.gang)
     service = kinds.SERVICE.id(view.namespace, names.headless_service(view.root, view.index))
@@ -154,7 +156,7 @@ def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str) -> Reso
 
 
 def _replaced(pod: PodFacts, why: str) -> Resource:
-    """A pod that is not ready is deleted only in the revision that was observed: it may have become ready since."""
+    """The deletion of an outdated pod. One that is not ready is deleted only in the observed revision: it may have become ready since."""
     return replace(_deleted(pod, why), bind_revision=not pod.ready)
 
 

@@ -19,8 +19,10 @@ POLICY = Policy(
     owned=(("spec", "autoScalingConfig"), ("spec", "startsAfter")),
     finalizers=(labels.CLIQUE_FINALIZER,),
 )
+"""The policy of a clique that follows the template."""
 
 OUTDATED = Policy(finalizers=(labels.CLIQUE_FINALIZER,))
+"""The policy of an outdated clique: its spec is neither compared nor written."""
 
 
 def render(view: View) -> Iterator[Resource]:
@@ -97,7 +99,7 @@ def pod_spec_of(view: View, clique: CliqueView) -> dict[str, Any]:
 
 
 def _hash(clique: CliqueView) -> str:
-    """An outdated clique keeps its hash, an adopted one as long as one of its pods has that hash."""
+    """The hash label. An outdated clique keeps its own, an adopted one as long as one of its pods has that hash."""
     is_needed_by_pods = bool(clique.live_hash) and any(pod.hash == clique.live_hash for pod in clique.pods)
     if clique.outdated or (clique.adopted and is_needed_by_pods):
         return clique.live_hash

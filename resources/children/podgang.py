@@ -10,10 +10,10 @@ from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
 from resources.status import podgang as status
 
-WHOLE, PARTS = "topologyConstraint", "topologyConstraintGroupConfigs"
+CONSTRAINT, GROUP_CONSTRAINTS = "topologyConstraint", "topologyConstraintGroupConfigs"
 POLICY = Policy(
-    exact=(("spec", "podgroups"), ("spec", WHOLE), ("spec", PARTS)),
-    owned=(("spec", "priorityClassName"), ("spec", WHOLE), ("spec", PARTS)),
+    exact=(("spec", "podgroups"), ("spec", CONSTRAINT), ("spec", GROUP_CONSTRAINTS)),
+    owned=(("spec", "priorityClassName"), ("spec", CONSTRAINT), ("spec", GROUP_CONSTRAINTS)),
 )
 
 
@@ -28,12 +28,12 @@ def _podgang(view: View, gang: GangView) -> Resource:
     if topology.blocker and gang.live is None:
         why = f"its topology constraints are not known: {topology.blocker}"
         return Resource(gang.id, {}, why, (view.owner,), stance=Stance.HOLD, blocked=True)
-    constraints = dict(_constraints(view))
-    spec: dict[str, Any] = {"podgroups": [_pod_group(view, *group, constraints.get(group[0])) for group in gang.groups]}
-    if whole := _whole(view, gang):
-        spec[WHOLE] = whole
-    if parts := list(_parts(view)) if gang.is_base else []:
-        spec[PARTS] = parts
+    clique_constraints = dict(_clique_constraints(view))
+    spec: dict[str, Any] = {"podgroups": [_pod_group(view, *group, clique_constraints.get(group[0])) for group in gang.groups]}
+    if gang_constraint := _gang_constraint(view, gang):
+        spec[CONSTRAINT] = gang_constraint
+    if group_constraints := list(_group_constraints(view)) if gang.is_base else []:
+        spec[GROUP_CONSTRAINTS] = group_constraints
     if view.template.priority_class:
         spec["priorityClassName"] = view.template.priority_class
     body = manifest(
@@ -49,16 +49,17 @@ def _podgang(view: View, gang: GangView) -> Resource:
 
 
 def _scheduler(view: View) -> str:
+    """The scheduler of the set's pods: the first that a clique names, otherwise the default."""
     schedulers = (clique.scheduler for clique in view.template.cliques if clique.scheduler)
     return next(schedulers, view.configuration.default_scheduler)
 
 
 def _pod_group(view: View, name: str, minimum: int, clique: CliqueView | None, constraint: Constraint | None) -> dict[str, Any]:
     group = {"name": name, "minReplicas": minimum, "podReferences": _references(view, clique) if clique else []}
-    return group | {WHOLE: constraint} if constraint else group
+    return group | {CONSTRAINT: constraint} if constraint else group
 
 
-def _constraints(view: View) -> Iterator[tuple[str, Constraint | None]]:
+def _clique_constraints(view: View) -> Iterator[tuple[str, Constraint | None]]:
     """PodClique name -> topology constraint."""
     of_cliques = view.template.topology.of_cliques
     for clique in view.template.standalone if of_cliques else ():
@@ -69,29 +70,30 @@ def _constraints(view: View) -> Iterator[tuple[str, Constraint | None]]:
                 yield names.member(group.name, replica, clique.name), of_cliques.get(clique.name)
 
 
-def _whole(view: View, gang: GangView) -> Constraint | None:
+def _gang_constraint(view: View, gang: GangView) -> Constraint | None:
     """A base gang has the constraint of the set; a scaled one that of its group or, if the group has none, of the set."""
     topology = view.template.topology
     group = None if gang.is_base else next(clique.group for clique in gang.cliques)
     return topology.of_groups.get(group.group.name, topology.of_set) if group else topology.of_set
 
 
-def _parts(view: View) -> Iterator[dict[str, Any]]:
+def _group_constraints(view: View) -> Iterator[dict[str, Any]]:
     """One entry of a base gang for each replica of a scaling group with a topology constraint."""
     of_groups = view.template.topology.of_groups
     for group in view.groups:
         for replica in range(group.group.min_available) if group.group.name in of_groups else ():
             members = [names.member(group.name, replica, clique.name) for clique in group.group.cliques]
-            part = {"name": f"{group.name}-{replica}", "podGroupNames": members}
+            entry = {"name": f"{group.name}-{replica}", "podGroupNames": members}
             constraint = of_groups[group.group.name]
-            yield part | {WHOLE: constraint} if constraint else part
+            yield entry | {CONSTRAINT: constraint} if constraint else entry
 
 
 def _is_constrained(spec: Body) -> bool:
-    return WHOLE in spec or any(WHOLE in part for part in (*spec.get(PARTS, ()), *spec["podgroups"]))
+    return CONSTRAINT in spec or any(CONSTRAINT in entry for entry in (*spec.get(GROUP_CONSTRAINTS, ()), *spec["podgroups"]))
 
 
 def _references(view: View, clique: CliqueView) -> list[dict[str, str]]:
+    """The pods of a clique, sorted by name: serving and new ones. Empty while the clique is deleted."""
     if not view.keeps(clique):
         return []
     pods = [pod.name for pod in clique.assignment.kept] + [pod.name for pod in clique.assignment.new]

@@ -66,7 +66,7 @@ def render(view: View) -> Iterator[Resource]:
             yield _claim_in_view(view, _level_of_set(view.template), share, view.index)
     for group in view.groups:
         if not group.terminating:
-            yield from _for_each(view, _level_of_group(view, group), range(group.replicas))
+            yield from _claims_of_level(view, _level_of_group(view, group), range(group.replicas))
     for clique in view.cliques:
         if view.keeps(clique):
             yield from _of_clique(view, clique)
@@ -76,14 +76,15 @@ def _of_clique(view: View, clique: CliqueView) -> Iterator[Resource]:
     """One claim for each pod index in use. The claim of an index that is no longer used stays until its last pod is gone."""
     level = _level_of_clique(view, clique)
     used = {pod.index for pod in clique.assignment.kept} | {pod.index for pod in clique.assignment.new}
-    yield from _for_each(view, level, sorted(index for index in used if index is not None))
+    yield from _claims_of_level(view, level, sorted(index for index in used if index is not None))
     unused = {pod.index: pod for pod in clique.pods if pod.index is not None and pod.index not in used}
     for share in level.shares:
         for index, pod in sorted(unused.items()) if share.per_replica else ():
             yield Resource(level.id(share, index), {}, f"waits for {pod.name} to be gone", stance=Stance.HOLD)
 
 
-def _for_each(view: View, level: ClaimLevel, indices: Sequence[int]) -> Iterator[Resource]:
+def _claims_of_level(view: View, level: ClaimLevel, indices: Sequence[int]) -> Iterator[Resource]:
+    """One claim for each of these replicas, or a single one for all, for each share of the level."""
     for share in level.shares:
         for index in indices if share.per_replica else (0,):
             yield _claim_in_view(view, level, share, index)

@@ -18,7 +18,7 @@ FIRST_MOMENTS = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True)
 class BreachState:
-    """Whether a clique is below its minAvailable, with the reason and the message of its condition."""
+    """Whether a clique is below its minAvailable, with the reason and the message of its condition MinAvailableBreached."""
 
     breached: bool
     reason: str
@@ -46,7 +46,10 @@ def has_minimum_ready(clique: CliqueView) -> bool:
 
 
 def breach_state(clique: CliqueView) -> BreachState:
-    """Whether fewer than minAvailable pods are scheduled and healthy. Pods that pull images or run init containers count as healthy."""
+    """The breach state of a clique, from its pods: breached if fewer than minAvailable of them are scheduled and healthy.
+
+    A scheduled pod is healthy unless it is `failing` or `unready`; while it pulls images or runs init containers it is healthy.
+    """
     minimum, scheduled = clique.clique.min_available, scheduled_count(clique)
     if scheduled < minimum:
         return BreachState(True, "ScheduledReplicasBelowMinAvailable", f"Scheduled replicas ({scheduled}) below MinAvailable ({minimum})")
@@ -78,11 +81,13 @@ def is_sound(members: Sequence[CliqueView]) -> bool:
 
 
 def _onset(live: Live) -> datetime | None:
+    """When MinAvailableBreached became True; None if it is not True."""
     condition = find(_conditions(live), BREACHED)
     return moment(condition["lastTransitionTime"]) if condition is not None and condition.get("status") == "True" else None
 
 
 def _was_ever_scheduled(live: Live) -> bool:
+    """Whether PodCliqueScheduled is True, or was True before: it changed after the first moments of the clique."""
     condition = find(_conditions(live), SCHEDULED)
     if condition is None:
         return False

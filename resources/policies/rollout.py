@@ -39,7 +39,7 @@ class UpdateStage:
 
 
 def stage(view: View) -> UpdateStage:
-    """The stage of a replica of the set."""
+    """How far the replica of the set that `view` shows is updated."""
     return UpdateStage(
         view.index,
         outdated=any(map(needs_update, view.cliques)),
@@ -62,7 +62,10 @@ def current_replica(stages: Sequence[UpdateStage], last: int | None) -> int | No
 
 
 def update_allowances(stages: Sequence[UpdateStage], last: int | None) -> dict[int, UpdateAllowance]:
-    """The allowance of the one outdated replica that may be changed now, by its index; every other replica has none."""
+    """Replica index -> allowance, for the one outdated replica that may be changed now; every other replica may not be changed.
+
+    A replica in transition comes first: it may contain outdated units that are not ready and keep its new ones from becoming ready.
+    """
     outdated = [stage for stage in stages if stage.outdated]
     if not outdated:
         return {}
@@ -72,6 +75,7 @@ def update_allowances(stages: Sequence[UpdateStage], last: int | None) -> dict[i
 
 
 def _order(stage: UpdateStage, last: int | None) -> tuple[bool, bool, bool, bool, int]:
+    """Sort key: in transition, named by the status, without a scheduled pod, not ready, lowest index."""
     return (not stage.in_transition, stage.index != last, stage.scheduled, stage.healthy, stage.index)
 
 
@@ -91,6 +95,7 @@ def is_outdated_pod(clique: CliqueView, pod: PodFacts) -> bool:
 
 
 def _is_in_transition(clique: CliqueView) -> bool:
+    """Whether the clique or one of its pods is missing, terminating, or new and not ready."""
     if clique.live is None or clique.terminating or clique.assignment.new or clique.assignment.terminating:
         return True
     return any(not pod.ready and not is_outdated_pod(clique, pod) for pod in clique.assignment.kept)
@@ -109,7 +114,7 @@ def is_fully_ready(clique: CliqueView) -> bool:
 def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Removals:
     """The pods and cliques of this replica to delete now: all outdated units that are not ready; if there are none, one that is ready.
 
-    `is_current` says whether this replica is the one that is being updated.
+    `postponed_because` of the result says why other outdated pods stay. `is_current` says whether this replica is the one being updated.
     """
     if allowance is UpdateAllowance.NOTHING:
         return Removals(postponed_because="another replica is updated first")
@@ -121,7 +126,7 @@ def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Rem
     }
     broken = [unit for unit in _outdated_group_replicas(view) if not _is_ready(unit)]
     if pods or broken:
-        cliques = {clique.name: _why_recycled(unit) for unit in broken for clique in unit.cliques}
+        cliques = {clique.name: _why_replaced(unit) for unit in broken for clique in unit.cliques}
         return Removals(pods, cliques, updating=True, postponed_because="units that are not ready are replaced first")
     if allowance is UpdateAllowance.BROKEN:
         return Removals(updating=is_current, postponed_because="the last one replaced is not ready yet")
@@ -154,7 +159,7 @@ def _ready_units(view: View) -> Iterator[Removals]:
             continue
         ready = sum(_is_ready(_group_replica(view, unit.group, index)) for index in range(unit.group.replicas))
         if _can_spare_one(ready, unit.group.replicas, unit.group.group.min_available):
-            yield Removals(cliques={clique.name: _why_recycled(unit) for clique in unit.cliques})
+            yield Removals(cliques={clique.name: _why_replaced(unit) for clique in unit.cliques})
 
 
 def _can_be_created_again(view: View, clique: CliqueView) -> bool:
@@ -163,7 +168,7 @@ def _can_be_created_again(view: View, clique: CliqueView) -> bool:
 
 
 def _can_spare_one(ready: int, replicas: int, minimum: int) -> bool:
-    """Whether one may be deleted: the minimum is left or, if every replica belongs to the minimum, all the others are ready."""
+    """Whether one ready unit may be deleted: `minimum` ready ones remain or, if `minimum` is all of them, all the others are ready."""
     return ready - 1 >= min(minimum, replicas - 1)
 
 
@@ -187,6 +192,7 @@ def _group_replica(view: View, group: GroupView, index: int) -> GroupReplica:
 
 
 def _is_ready(unit: GroupReplica) -> bool:
+    """Whether each clique of the replica exists and has its minAvailable of ready pods, not counting terminating ones."""
     return all(
         clique.live is not None
         and not clique.terminating
@@ -195,5 +201,5 @@ def _is_ready(unit: GroupReplica) -> bool:
     )
 
 
-def _why_recycled(unit: GroupReplica) -> str:
+def _why_replaced(unit: GroupReplica) -> str:
     return f"replica {unit.index} of {unit.group.name} is replaced: the template has changed"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from engine.observed import timestamp
 from engine.verdict import Verdict, earliest
 from resources.model.view import CliqueView, GroupView, View
 from resources.policies.availability import FIRST_MOMENTS, breached_since, group_breached_since, is_sound
@@ -15,12 +16,12 @@ from resources.policies.availability import FIRST_MOMENTS, breached_since, group
 
 @dataclass(frozen=True, slots=True)
 class Termination:
-    """The deletion of some cliques together."""
+    """The deletion of a gang: all cliques of a replica of the set, or of one replica of a scaling group."""
 
     cliques: frozenset[str]
-    """Their names."""
+    """The names of their PodCliques."""
     deleted_last: str
-    """The clique that is deleted after the others: its condition is the evidence."""
+    """The PodClique that is deleted after the others: its condition is the evidence of the breach."""
     why: str
     whole: bool
     """Whether it deletes the whole replica of the set; otherwise one replica of a scaling group."""
@@ -31,38 +32,41 @@ class Breach:
     """A clique or a scaling group below its minAvailable."""
 
     name: str
-    """The name of the clique or group."""
+    """The name of the PodClique or PodCliqueScalingGroup."""
     since: datetime
+    """When the breach began; terminationDelay counts from then."""
     evidence: str
-    """The name of the clique whose condition proves the breach."""
+    """The name of the PodClique whose condition proves the breach."""
     created_at: datetime
     """When that clique was created."""
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupState:
+    """A scaling group with the breaches of its replicas."""
+
     group: GroupView
     has_minimum: bool
-    """Whether minAvailable of its replicas are sound."""
+    """Whether at least minAvailable of its replicas are complete and not breached."""
     breaches: Mapping[int, Breach]
     """The oldest breach of each breached replica, by index."""
 
 
 def terminations(view: View, delay: timedelta, now: datetime) -> Verdict[tuple[Termination, ...]]:
-    """The terminations that are due now. The verdict is valid until the next one is due."""
+    """The terminations that are due now: one of the whole replica of the set, or any number of replicas of scaling groups.
+
+    `delay` is the set's terminationDelay. The verdict is valid until the next termination is due.
+    """
     groups = [_group_state(view, group) for group in view.groups]
-    vital = [*_standalone_breaches(view), *(breach for state in groups if (breach := _group_breach(state)))]
-    if due := [breach for breach in vital if now - breach.since >= delay]:
+    of_replica = [*_standalone_breaches(view), *(breach for state in groups if (breach := _group_breach(state)))]
+    if due := [breach for breach in of_replica if now - breach.since >= delay]:
         termination = _of_replica(view, min(due, key=_age))
         return Verdict((termination,), termination.why)
-    alone = [(state.group, index, breach) for state in groups for index, breach in _recycled_alone(state).items()]
-    pending = [breach.since + delay for breach in (*vital, *(breach for *_, breach in alone)) if now - breach.since < delay]
-    return Verdict(tuple(_of_group_replica(view, *entry) for entry in alone if now - entry[-1].since >= delay), until=earliest(pending))
-
-
-def timestamp(moment: datetime) -> str:
-    """A time in the format of the API, e.g. `2026-01-01T00:00:00Z`."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    of_group_replicas = [(state.group, index, breach) for state in groups for index, breach in _separate_breaches(state).items()]
+    breaches = (*of_replica, *(breach for *_, breach in of_group_replicas))
+    next_due = earliest(breach.since + delay for breach in breaches if now - breach.since < delay)
+    separate = (_of_group_replica(view, *entry) for entry in of_group_replicas if now - entry[-1].since >= delay)
+    return Verdict(tuple(separate), until=next_due)
 
 
 def _of_replica(view: View, breach: Breach) -> Termination:
@@ -83,10 +87,10 @@ def _standalone_breaches(view: View) -> Iterator[Breach]:
 
 
 def _group_breach(state: _GroupState) -> Breach | None:
-    """The breach of a group; None while it has its minimum, and for a group that has not had it since its breached cliques were created.
+    """The breach of a group; None while it has its minimum, and if it has not had its minimum since its breached cliques were created.
 
     A replica that lacks a clique, or whose pods have not been scheduled again, is unavailable but is no evidence. The evidence is a
-    breached clique that existed before the group fell below its minimum. The breach began when both, clique and group, were breached.
+    breached clique that existed before the group fell below its minimum. The breach begins when both the clique and the group are breached.
     """
     onset = group_breached_since(state.group)
     if onset is None or state.has_minimum:
@@ -98,15 +102,15 @@ def _group_breach(state: _GroupState) -> Breach | None:
     return replace(oldest, name=state.group.name, since=max(onset, oldest.since))
 
 
-def _recycled_alone(state: _GroupState) -> Mapping[int, Breach]:
-    """The breached replicas that may be recycled without the rest of the set's replica: all of them while the group has its minimum.
+def _separate_breaches(state: _GroupState) -> Mapping[int, Breach]:
+    """The breaches for which a replica of the group is recycled alone, by its index: all of them while the group has its minimum.
 
-    Of a group below its minimum, none if the breach of the group decides, now or once its condition says so. Otherwise the group has not
-    had its minimum yet: then breached replicas are recycled as long as there are enough others.
+    A group below its minimum has none if its own breach recycles the whole replica of the set, or may do so once its condition is True.
+    Otherwise it has not had its minimum yet: breached replicas are recycled alone if at least minAvailable others are not breached.
     """
-    is_enough = state.group.replicas - len(state.breaches) >= state.group.group.min_available
-    is_undecided = group_breached_since(state.group) is not None and _group_breach(state) is None
-    return state.breaches if state.has_minimum or (is_undecided and is_enough) else {}
+    has_enough_others = state.group.replicas - len(state.breaches) >= state.group.group.min_available
+    had_no_minimum = group_breached_since(state.group) is not None and _group_breach(state) is None
+    return state.breaches if state.has_minimum or (had_no_minimum and has_enough_others) else {}
 
 
 def _group_state(view: View, group: GroupView) -> _GroupState:

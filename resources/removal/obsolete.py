@@ -1,4 +1,4 @@
-"""Obsolete objects: those of a replica that it should not have (any more): why they are deleted, and which are deleted together."""
+"""Obsolete objects: the live objects of a replica that are not desired: why they are deleted, and which are deleted together."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ class DeletionGroup:
     intended: bool = True
     """Whether a user intended the deletion; unintended ones count against the delete budget."""
     event_group: EventGroup | None = None
+    """The replica that the objects are deleted with, if the deletion is reported as one event."""
 
 
 def obsolete_objects(view: View, desired: Collection[ResourceId]) -> Iterator[Resource]:
@@ -63,6 +64,7 @@ def _deletion_group(view: View, live: Live, cliques: Mapping[str, Live]) -> Dele
 
 
 def _is_removed(view: View, clique: Live) -> bool:
+    """Whether the live clique should not exist now."""
     return not any(clique.id == candidate.id and view.keeps(candidate) for candidate in view.cliques)
 
 
@@ -82,7 +84,7 @@ def _of_clique(view: View, clique: Live) -> DeletionGroup:
 
 
 def _of_claim(view: View, claim: Live, cliques: Mapping[str, Live]) -> DeletionGroup:
-    """A claim is deleted with the clique, or with the replica of a scaling group, whose pods use it."""
+    """A claim is deleted with its clique or scaling group, with a removed replica of that group, or when no pod has its index any more."""
     owner = claim.controller
     clique = cliques.get(owner.uid) if owner else None
     if clique is not None:
@@ -96,12 +98,13 @@ def _of_claim(view: View, claim: Live, cliques: Mapping[str, Live]) -> DeletionG
 
 
 def _of_gang(view: View, gang: Live) -> DeletionGroup:
+    """A scaled gang is deleted with its replica of the scaling group: gang 0 is that of the first replica beyond minAvailable."""
     for group in view.groups:
         number = gang.id.name.removeprefix(f"{group.name}-")
         if number.isascii() and number.isdigit():
-            index = int(number) + group.group.min_available
-            is_terminating = group.live is not None and group.terminating
-            return _deleted_by_user(group.live) if is_terminating and group.live else _scaled_in(view, group, index)
+            if group.live is not None and group.terminating:
+                return _deleted_by_user(group.live)
+            return _scaled_in(view, group, int(number) + group.group.min_available)
     return DeletionGroup(f"the template has no gang {gang.id.name}", intended=False)
 
 
@@ -127,14 +130,17 @@ def _event_of_set(view: View, reason: str, done: str, failed: str) -> EventGroup
 
 
 def _deleted_by_user(live: Live) -> DeletionGroup:
+    """The objects below a clique or scaling group that is terminating and still desired."""
     return DeletionGroup(f"{live.id.kind} {live.id.name} was deleted and is created again")
 
 
 def _group(view: View, live: Live) -> GroupView | None:
+    """The scaling group that the labels of the object name; None if the replica has none of that name."""
     name = live.labels.get(labels.SCALING_GROUP)
     return next((group for group in view.groups if group.name == name), None)
 
 
 def _group_replica(live: Live) -> int | None:
+    """The index of the replica of a scaling group that the object belongs to; None without such a label."""
     index = live.labels.get(labels.GROUP_REPLICA_INDEX, "")
     return int(index) if index.isascii() and index.isdigit() else None

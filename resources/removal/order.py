@@ -1,4 +1,4 @@
-"""Order: deletes objects in an order in which no pod loses what it uses: autoscalers and pods first, everything else after the pods."""
+"""Order: the order in which objects are deleted, so that no pod loses what it uses: autoscalers and pods first, then everything else."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ def orphans_its_children(live: Live) -> bool:
 def delete_in_order(
     lives: Iterable[Live], why: str, *, intended: bool = True, last: Collection[str] = (), event_group: EventGroup | None = None
 ) -> Iterator[Resource]:
-    """One resource for each of these objects: DROP if it can be deleted now, HOLD while pods among them exist.
+    """One resource for each of these objects: DROP if it can be deleted now, HOLD while it has to wait for pods among them to be gone.
 
-    The cliques named in `last` are deleted after the other cliques, and resource claims after the cliques that share them. `event_group`
-    is recorded once, in place of an event for each clique.
+    `why` and `intended` apply to all of them. The cliques named in `last` are deleted after the other cliques, and resource claims after
+    the cliques that share them. `event_group` is recorded once, in place of an event for each clique.
     """
     batch = _batch(lives, last)
     pods = sum(live.id.kind == "Pod" for live in batch.lives)
@@ -50,13 +50,15 @@ def delete_in_order(
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Objects that are deleted together."""
+    """Objects that are deleted together, with the indices that their order needs."""
 
     lives: tuple[Live, ...]
     by_uid: Mapping[str, ResourceId]
     by_kind: Mapping[str, frozenset[ResourceId]]
     last: frozenset[ResourceId]
+    """The cliques that are deleted after all others."""
     shared_claims: frozenset[ResourceId]
+    """The claims that no clique owns: cliques share them."""
 
     def deleted_after(self, live: Live) -> frozenset[ResourceId]:
         """The objects that are deleted after this one: its owners, and those that need it to be gone first."""

@@ -1,4 +1,4 @@
-"""Teardown: what remains to be deleted of a set that is being deleted: its replicas first, then its shared objects, its finalizer last."""
+"""Teardown: the desired objects of a set that is being deleted: its replicas go first, then its shared objects, then its finalizer."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -19,7 +19,10 @@ from resources.removal.replicas import remove_part
 
 
 def teardown(observed: Observed, policy: Policy, configuration: Configuration, now: datetime, memo: Memo) -> Desired:
-    """The removal of everything that the set owns. `policy` names the finalizer that is released from the set at the end."""
+    """The removal of everything that the set owns. `policy` names the finalizer that is released from the set at the end.
+
+    With `--cascade=orphan` nothing is removed: the garbage collector releases what the set owns.
+    """
     root = observed.root
     why = f"{root.id.name} is being deleted"
     if orphans_its_children(root):
@@ -54,7 +57,8 @@ def _orphaned(root: ResourceId, why: str) -> Desired:
 
 def _root(root: ResourceId, policy: Policy, why: str, remaining: int) -> Resource:
     if remaining:
-        return Resource(root, {}, f"{why}; waits for {remaining} objects to be gone", stance=Stance.HOLD)
+        objects = "1 object" if remaining == 1 else f"{remaining} objects"
+        return Resource(root, {}, f"{why}; waits for {objects} to be gone", stance=Stance.HOLD)
     return Resource(root, {}, why, stance=Stance.DROP, policy=policy)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from engine.failure import FailedCall
 from engine.ids import ResourceId
-from engine.observed import Live
+from engine.observed import Live, timestamp
 from engine.plan import Wait
 from engine.resource import Body
 from engine.verb import Verb
@@ -52,10 +52,10 @@ CODES: Mapping[tuple[str, str], Codes] = {
 
 
 def of(parent: ResourceId, failed_calls: Sequence[FailedCall] | None, old: Body) -> Body:
-    """The field `lastErrors` of a status: `{"lastErrors": [...]}`, with None in place of an empty list, which removes the field.
+    """The field `lastErrors` of a status: `{"lastErrors": [...]}`, or `{"lastErrors": None}`, which removes the field.
 
-    `{}`, which leaves the field as it is, if it is not known whether the calls fail: `failed_calls` is None after a restart. `old` is the
-    live status: an error that it already lists keeps its time.
+    Returns `{}`, which leaves the field unchanged, while it is not known whether the calls fail: after a restart (`failed_calls` is None),
+    or while none of the calls has an error. `old` is the live status: an error that it already lists keeps its time.
     """
     if failed_calls is None:
         return {}
@@ -95,7 +95,7 @@ def _entry(codes: Codes, call: FailedCall, times: Mapping[tuple[str, str], str])
     operation, code = _operation(call.verb, codes)
     summary = f"failed to sync {call.id.kind}: [Operation: {operation}, Code: {code}]"
     text = f"{summary} message: {call.verb} {call.id}, cause: {call.error}"[:MAX_DESCRIPTION]
-    return {"code": code, "description": text, "observedAt": times.get((code, text)) or call.since.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return {"code": code, "description": text, "observedAt": times.get((code, text)) or timestamp(call.since)}
 
 
 def _operation(verb: Verb, codes: Codes) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.conditions import condition, merge
+from engine.observed import timestamp
 from engine.resource import NOW, Body
 from resources.base import labels
 from resources.model.pod_facts import PodFacts
@@ -44,13 +45,13 @@ def of(view: View, clique: CliqueView) -> Body | None:
 
 def _conditions(clique: CliqueView, old: Sequence[Mapping[str, Any]], in_progress: bool) -> Sequence[Mapping[str, Any]]:
     """The first conditions bear the time of the clique's creation: they describe the initial state, not a later change (Q16)."""
-    at = NOW if old or clique.live is None else clique.live.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = NOW if old or clique.live is None else timestamp(clique.live.created_at)
     conditions = [_scheduled(clique, at), update.unknown(BREACHED) if in_progress else _breached(clique, at)]
     return merge(old, conditions, owned=(SCHEDULED, BREACHED))
 
 
 def count_of_template(clique: CliqueView, hash: str) -> int:
-    """The number of pods created from the template with that hash, including terminating ones."""
+    """The number of the clique's pods that were created from the template with that hash, including terminating ones."""
     return sum(pod.hash == hash for pod in clique.pods)
 
 

@@ -17,12 +17,14 @@ from resources.status import podclique, podgang, scaling_group
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSummary:
-    """What one replica adds to the status of its set."""
+    """The contribution of one replica to the status of its set."""
 
     complete: bool
     """Whether all its objects exist, and none is left that must be deleted."""
     available: bool
+    """Whether its standalone cliques have their minimum of ready pods, and its groups their minimum of available replicas."""
     updated: bool
+    """Whether it is available, and all its cliques and groups are updated."""
     gangs: tuple[tuple[str, str], ...]
     """Name and phase of each gang."""
     cliques: tuple[int, int]
@@ -53,12 +55,17 @@ def summary(view: View, complete: bool) -> ReplicaSummary:
 
 @dataclass(frozen=True, slots=True)
 class UpdateState:
-    """How far an update of the set is."""
+    """How far the update of the set has proceeded."""
 
     current: int | None
-    """The index of the replica that is being updated."""
-    done: bool
-    """Whether nothing is outdated, and every replaced unit is ready again."""
+    """The index of the replica that is being updated; None if nothing is outdated, and every replaced unit is ready again."""
+    outdated: bool
+    """Whether something was created from another template, and is ours to replace: never with the update strategy OnDelete."""
+
+    @property
+    def done(self) -> bool:
+        """Whether no replica is being updated."""
+        return self.current is None
 
 
 def of(template: Template, replicas: int, root: Live, summaries: Sequence[ReplicaSummary], update: UpdateState) -> Body:
@@ -81,26 +88,33 @@ def of(template: Template, replicas: int, root: Live, summaries: Sequence[Replic
 
 
 def last_updated_replica(root: Live) -> int | None:
-    """The index of the replica that the live status names as the one being updated."""
-    entries = (root.body.get("status") or {}).get("updateProgress", {}).get("currentlyUpdating") or ()
+    """The index of the replica that the live status names as the one being updated; None if it names none."""
+    entries = ((root.body.get("status") or {}).get("updateProgress") or {}).get("currentlyUpdating") or ()
     return next((entry["replicaIndex"] for entry in entries), None)
 
 
 def _progress(
     template: Template, old: Mapping[str, Any], summaries: Sequence[ReplicaSummary], update: UpdateState
 ) -> Mapping[str, Any] | None:
-    """The progress of an update: it begins when the hash of the template changes, and ends when every replica is updated."""
+    """The progress of an update: it ends when every replica is updated.
+
+    It begins when the hash of the template changes, and again when something is outdated although it has ended: after a change of the
+    update strategy from OnDelete. The hash of another operator differs for an equal template: then it begins only if `update` is not done.
+    """
     known = old.get("updateProgress") or {}
     before = old.get("currentGenerationHash")
     is_our_hash = str(before or "").startswith(f"{HASH_VERSION}-")
-    begins = bool(before) and before != template.hash and (is_our_hash or not update.done)
-    if not begins and not known:
+    has_new_hash = bool(before) and before != template.hash and (is_our_hash or not update.done)
+    begins = has_new_hash or (bool(known.get("updateEndedAt")) and update.outdated)
+    if begins:
+        known = {}
+    elif not known:
         return None
-    ended = None if begins else known.get("updateEndedAt")
+    ended = known.get("updateEndedAt")
     if template.on_delete or (not begins and not ended and update.done):
         ended = ended or NOW
     return {
-        "updateStartedAt": NOW if begins else known.get("updateStartedAt") or NOW,
+        "updateStartedAt": known.get("updateStartedAt") or NOW,
         "updateEndedAt": ended,
         "updatedPodCliquesCount": sum(summary.cliques[0] for summary in summaries),
         "totalPodCliquesCount": sum(summary.cliques[1] for summary in summaries),
@@ -111,6 +125,7 @@ def _progress(
 
 
 def _currently_updating(known: Mapping[str, Any], index: int) -> Mapping[str, Any]:
+    """The entry of the replica with that index. It keeps its time while the same update is at the same replica."""
     same = [entry for entry in known.get("currentlyUpdating") or () if entry.get("replicaIndex") == index]
     return {"replicaIndex": index, "updateStartedAt": same[0].get("updateStartedAt") if same else NOW}
 

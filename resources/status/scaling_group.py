@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.conditions import condition, merge
+from engine.observed import timestamp
 from engine.resource import Body
 from resources.base import labels
 from resources.model.view import CliqueView, GroupView, View
@@ -11,7 +12,7 @@ from resources.policies.availability import BREACHED, has_minimum_ready, has_min
 from resources.status import errors, podclique, update
 
 TERMINATING = "GangTerminationInProgress"
-"""A condition that is written and never read."""
+"""A condition for users, as Grove has it: no decision of the engine reads it."""
 
 
 def of(view: View, group: GroupView) -> Body | None:
@@ -53,7 +54,7 @@ def _conditions(view: View, group: GroupView, old: Sequence[Mapping[str, Any]], 
     gang termination is in progress stays until the group is no longer breached.
     """
     if not old and group.live is not None:
-        breached = {**breached, "lastTransitionTime": group.live.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        breached = {**breached, "lastTransitionTime": timestamp(group.live.created_at)}
     if view.removals.recycled:
         message = (
             f"Gang termination fired at PCS-replica scope for PCS replica {view.index}; "

@@ -12,9 +12,9 @@ DRIFT = "SchedulerTopologyDrift"
 
 
 def of(root: Live, topologies: Sequence[BackendTopology]) -> Body | None:
-    """The desired status of the binding; None while this pass creates or corrects a topology: the status would be out of date at once.
+    """The desired status of the binding; None if this pass creates or corrects a topology: the status would be out of date at once.
 
-    `observedGeneration` follows only if no topology that the engine manages has failed.
+    `observedGeneration` is set unless one of the topologies has `failed`.
     """
     if any(topology.due for topology in topologies):
         return None

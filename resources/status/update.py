@@ -1,4 +1,7 @@
-"""The field `updateProgress` of cliques and scaling groups. It is written for users; no decision depends on it."""
+"""The field `updateProgress` of cliques and scaling groups.
+
+The update itself does not read it. Gang termination depends on it: while an update is in progress, MinAvailableBreached is Unknown.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +16,7 @@ Progress = dict[str, Any]
 
 
 def unknown(type: str) -> dict[str, Any]:
-    """The condition of a type that is not evaluated during an update."""
+    """The condition of that type during an update, in which it is not evaluated: its status is Unknown."""
     return condition(type, None, "UpdateInProgress", "Update is in progress")
 
 
@@ -57,6 +60,7 @@ def _selected_pods(view: View, clique: CliqueView, known: Mapping[str, Any] | No
 
 
 def _selection(before: Mapping[str, Any] | None, current: Any) -> Mapping[str, Any] | None:
+    """The selection `{"current": ..., "completed": [...]}` after `before`; unchanged if `current` is None or the same."""
     if current is None or (before and before.get("current") == current):
         return before
     completed = [*before.get("completed", ()), before["current"]] if before else []

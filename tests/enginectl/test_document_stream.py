@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from typing import Any
 
 import pytest
@@ -96,3 +97,12 @@ def test_bytes_that_are_not_utf_8_are_a_fault() -> None:
 
     assert bad.fault.startswith("not JSON")
     assert good.value == {"b": 1}
+
+
+def test_a_string_without_its_end_is_read_in_linear_time() -> None:
+    text = b'{"' + b'\\"' * 100_000 + b'\n{"a": 1}\n'
+    started = time.process_time()
+    broken, whole = read_stream(io.BytesIO(text), limit=1 << 20)
+
+    assert (broken.line, broken.fault.startswith("not JSON"), whole.value) == (1, True, {"a": 1})
+    assert time.process_time() - started < 5.0

@@ -34,7 +34,7 @@ def test_an_internal_error_is_named_and_its_traceback_shown_only_with_v(broken: 
     assert (answer.code, verbose.code) == (Exit.FAILED, Exit.FAILED)
     assert "internal error: RuntimeError: the moon fell\\x1b[2J down" in answer.out
     assert "PodCliqueSet/default/first" in answer.out + answer.err
-    assert "Traceback" in verbose.err and "\x1b" not in answer.out + answer.err
+    assert "Traceback" in verbose.err and "\x1b" not in answer.out + answer.err + verbose.out + verbose.err
     assert broken.revisions() == before
 
 

@@ -8,10 +8,12 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import anyio
 import pytest
 
 from enginectl.base.exit_codes import MEANINGS, Exit, worst
-from tests.enginectl.calling import ROOT, Engine, finished, started
+from enginectl.base.runner import run
+from tests.enginectl.calling import ROOT, CommandResult, Engine, finished, started
 
 EXAMPLE = ROOT / "examples" / "01-first-gang"
 HEAVY = {"kr8s", "deepdiff", "pydantic", "rich", "structlog", "aiohttp", "httpx", "yaml", "orjson", "uvicorn", "starlette", "cryptography"}
@@ -61,6 +63,8 @@ def test_an_option_means_the_same_before_and_after_the_command(engine: Engine) -
         (["sync", "--timeout", "0"], "--timeout 0: must be greater than zero"),
         (["render"], "render needs manifests: -f FILE"),
         (["diff", "-n", "x", "-A"], "--namespace and --all-namespaces exclude each other"),
+        (["status", "-n", "x/../y"], "--namespace x/../y: not a valid name: lowercase letters, digits and - only, at most 63"),
+        (["sandbox", "up", "--dir", str(EXAMPLE / "gang.yaml")], "gang.yaml: not a directory"),
         (["diff", "-f", "nowhere.yaml"], "nowhere.yaml: no such file or directory"),
         (["diff", "--against", "nowhere.yaml"], "--against nowhere.yaml: no such file; it takes live, empty or a snapshot"),
         (["diff", "--config", "nowhere.yaml"], "nowhere.yaml: no such file or directory"),
@@ -115,6 +119,53 @@ def test_a_reader_that_goes_away_gives_no_error_message(words: tuple[str | Path,
     assert (process.returncode, text) == (Exit.FAILED, "")
 
 
+def through_a_shell(command: str) -> CommandResult:
+    """Run `engine` with the redirections of a shell."""
+    process = subprocess.run(
+        ["sh", "-c", f'exec "{sys.executable}" -m enginectl {command}'],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "PYTHONUTF8": "1"},
+    )
+    return CommandResult(process.returncode, process.stdout, process.stderr)
+
+
+@pytest.mark.parametrize("command", ["diff -f - --against empty", "review -f -"])
+def test_a_closed_standard_input_is_a_usage_error(command: str) -> None:
+    answer = through_a_shell(f"{command} <&-")
+
+    assert (answer.code, answer.err) == (Exit.USAGE, "engine: standard input is closed\nexit 64: usage error\n")
+
+
+@pytest.mark.parametrize("command", [f"render -f {EXAMPLE}", f"render -f {EXAMPLE} -o json", f"diff -f {EXAMPLE} --against empty"])
+def test_output_that_cannot_be_written_is_an_error_in_one_line(command: str) -> None:
+    answer = through_a_shell(f"{command} >/dev/full")
+
+    assert (answer.code, answer.err) == (Exit.FAILED, "engine: standard output: no space left on device\nexit 1: failed\n")
+
+
+def test_without_standard_output_or_error_nothing_is_shown() -> None:
+    answer = through_a_shell(f"render -f {EXAMPLE} >&- 2>&-")
+
+    assert (answer.code, answer.out, answer.err) == (Exit.DONE, "", "")
+
+
+def test_a_second_signal_is_not_logged_for_every_task_that_it_ends(caplog: pytest.LogCaptureFixture) -> None:
+    async def interrupt_twice() -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    async def work(stop: anyio.CancelScope) -> Exit:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(interrupt_twice)
+        return Exit.DONE
+
+    with pytest.raises((KeyboardInterrupt, BaseExceptionGroup)):
+        run(work)
+    assert caplog.text == ""
+
+
 def test_a_terminal_without_unicode_gets_ascii() -> None:
     answer = finished("diff", "-f", EXAMPLE, "--against", "empty", PYTHONUTF8="0", PYTHONIOENCODING="ascii", LC_ALL="C")
 
@@ -154,7 +205,7 @@ def test_every_code_has_a_meaning_and_a_number_of_its_own() -> None:
     table = {code.value: meaning for code, meaning in MEANINGS.items()}
 
     assert set(Exit) == set(MEANINGS)
-    assert sorted(table) == [0, 1, 2, 3, 4, 5, 6, 7, 64, 130, 143]
+    assert sorted(table) == [0, 1, 2, 3, 5, 6, 7, 64, 130, 143]
 
 
 def test_of_several_codes_the_worst_is_chosen() -> None:
@@ -166,4 +217,4 @@ def test_of_several_codes_the_worst_is_chosen() -> None:
 def test_the_user_guide_lists_the_same_codes() -> None:
     codes = re.findall(r"^\| `(\d+)` \|", (ROOT / "docs" / "user-guide.md").read_text(), re.MULTILINE)
 
-    assert [int(code) for code in codes] == sorted(code.value for code in Exit if code is not Exit.STALE)
+    assert [int(code) for code in codes] == sorted(code.value for code in Exit)

@@ -66,7 +66,7 @@ def test_kinds_that_are_not_roots_are_noted_with_their_place(tmp_path: Path) -> 
 
     roots = load(file)
 
-    assert (names(roots), roots.notes) == (["here/a"], (f"{file}:1: Namespace is not managed by the engine and ignored",))
+    assert (names(roots), roots.notes) == (["here/a"], (f"{file}:1: Namespace is ignored: the engine takes PodCliqueSets only",))
 
 
 def test_every_fault_is_reported_with_the_line_of_its_field(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_every_fault_is_reported_with_the_line_of_its_field(tmp_path: Path) -> N
         load(file, check=lambda *_: faults)
 
     assert str(error.value).splitlines() == [
+        f"{file}:3: metadata.labels[a.b/c]: unknown field",
         f'{file}:8: spec.template.cliques[0].name: Invalid value: "a": too short',
         f"{file}:8: spec.template.cliques[0].spec.roleName: Required value",
-        f"{file}:3: metadata.labels[a.b/c]: unknown field",
     ]
 
 

@@ -86,6 +86,14 @@ def test_status_shows_the_state_of_a_workload(synced: Box, engine: Engine) -> No
     assert (missing.code, missing.err.splitlines()[0]) == (Exit.FAILED, "engine: no workload is called nobody in default")
 
 
+def test_status_does_not_say_that_a_workload_is_missing_if_workloads_cannot_be_listed(synced: Box, engine: Engine) -> None:
+    synced.deny(verb="list", resource="podcliquesets")
+    answer = engine("status", "first")
+
+    assert answer.code == Exit.INCOMPLETE
+    assert "PodCliqueSet objects could not be listed completely" in answer.err and "no workload is called" not in answer.err
+
+
 def test_status_shows_what_is_pending_and_since_when(full_box: Box, engine: Engine) -> None:
     assert engine("sync", "-f", FIRST, "--no-wait").code == Exit.DONE
 
@@ -111,6 +119,13 @@ def test_a_preview_against_a_snapshot_equals_one_against_the_cluster_and_it_has_
     assert (taken.code, taken.out) == (Exit.DONE, "")
     assert file.read_text() == printed.out and token not in printed.out
     assert engine("diff", "--against", file).out == engine("diff").out
+
+
+def test_a_snapshot_cannot_replace_a_directory(synced: Box, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = engine("snapshot", "--out", ".")
+
+    assert (answer.code, answer.err.splitlines()[-2].startswith("engine: --out .: ")) == (Exit.USAGE, True)
 
 
 def test_more_unintended_deletes_than_allowed_are_denied_until_they_are_allowed(synced: Box, engine: Engine) -> None:

@@ -79,6 +79,15 @@ def test_a_folder_of_the_user_is_left_where_it_is(tmp_path: Path) -> None:
     assert kubeconfig.exists()
 
 
+def test_a_folder_in_which_another_sandbox_runs_is_refused(engine: Engine, tmp_path: Path) -> None:
+    with up("--dir", str(tmp_path)) as (_, kubeconfig):
+        before = kubeconfig.read_bytes()
+        said = engine("sandbox", "up", "--dir", str(tmp_path))
+
+    assert (said.code, kubeconfig.read_bytes()) == (Exit.USAGE, before)
+    assert f"engine: --dir {tmp_path}: another sandbox is running there; choose another directory" in said.err
+
+
 def test_it_answers_on_the_port_that_was_asked_for(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -1,6 +1,8 @@
 """Waiting, over HTTP, on a sandbox cluster whose API server fails in the usual ways."""
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -144,6 +146,17 @@ def test_after_a_server_error_it_tries_again(cluster: Cluster, fault: InjectedFa
     waiter.end()
 
     assert len(waiter.lines()) == 1
+
+
+@pytest.mark.parametrize("answer", [[], "busy", {"items": ["busy"], "metadata": {"resourceVersion": "1"}}])
+def test_a_list_that_is_no_pod_list_is_tried_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    genuine = json.load
+    cluster.create("l-0", "x-0-l")
+    monkeypatch.setattr("initc.pods.json.load", lambda response: answer)
+    waiter = Waiter(cluster.environment, {"x-0-l": 1}, lambda: monkeypatch.setattr("initc.pods.json.load", genuine))
+
+    assert waiter.line().endswith("; retrying")
+    waiter.end()
 
 
 def test_a_server_with_an_unknown_certificate_gets_no_token(cluster: Cluster) -> None:

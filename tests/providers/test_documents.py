@@ -128,6 +128,8 @@ def test_json_is_parsed_as_json_and_its_fields_have_lines() -> None:
         ('{\n"a": }', "f.json:2: not JSON: Expecting value"),
         ('{"a": 1, "a": 2}', "f.json: the key a appears twice in one object"),
         ('{"a": NaN}', "f.json: NaN is not a JSON number"),
+        ('{"a": 1e999}', "f.json: the number is too large"),
+        ('{"a": ' + "1" * 5000 + "}", "f.json: the number is too large"),
         ("[" * 100_000, "f.json: nested deeper than 100 levels"),
         ("[" * 200 + "]" * 200, "f.json: nested deeper than 100 levels"),
     ],

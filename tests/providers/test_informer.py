@@ -10,7 +10,7 @@ import pytest
 from engine.errors import ClusterError, Expired, ServerFault, Throttled, Unreachable
 from engine.ids import Kind
 from engine.runtime.client import Listing
-from providers.informer import LAST_PAUSE, STALE_AFTER, Informer
+from providers.informer import LONGEST_PAUSE, STALE_AFTER, Informer
 from providers.sandbox.actors.body import Body, Key, uid_of
 from providers.sandbox.actors.store import Store, run_informers
 from providers.sandbox.api.verbs import Api
@@ -138,7 +138,7 @@ async def test_after_a_transient_error_the_watch_resumes_at_the_last_revision_an
         await cluster.make("b")
         await cluster.clock.advance(10)
         cluster.client.refused = None
-        await cluster.clock.advance(LAST_PAUSE)
+        await cluster.clock.advance(LONGEST_PAUSE)
 
         assert set(cluster.client.calls) == {f"watch {last}"}
         assert cluster.changes == [("a", "new"), ("b", "new")]
@@ -249,7 +249,7 @@ async def test_the_contents_are_trusted_for_a_while_after_a_failure_and_again_as
         assert isinstance(cluster.error(), Unreachable)
 
         cluster.client.refused = None
-        await cluster.clock.advance(2 * LAST_PAUSE)
+        await cluster.clock.advance(2 * LONGEST_PAUSE)
         assert cluster.error() is None
         await cluster.clock.advance(3600)
         assert cluster.error() is None

@@ -14,7 +14,7 @@ from engine.operation import Cause, Operation
 from engine.runtime.provider import Scope
 from engine.verb import Verb
 from providers.documents import read_documents
-from providers.snapshot import EMPTY, as_yaml, read, written
+from providers.snapshot import EMPTY, as_yaml, read, snapshot_documents
 from resources.base.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE, SECRET, TOPOLOGY_BINDING
 
 TEXT = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
@@ -29,7 +29,7 @@ def body(kind: str, name: str, **rest: Any) -> dict[str, Any]:
 def stored(tmp_path: Path, *bodies: dict[str, Any]) -> Path:
     """A snapshot file of these objects."""
     file = tmp_path / "snapshot.yaml"
-    file.write_text("".join(written(live(one) for one in bodies)))
+    file.write_text("".join(snapshot_documents(live(one) for one in bodies)))
     return file
 
 
@@ -65,7 +65,7 @@ def test_any_value_reads_back_unchanged_and_is_safe_to_print(value: object) -> N
     assert text.isascii() and all(line.isprintable() for line in text.split("\n"))
 
 
-def test_no_secret_data_is_written(tmp_path: Path) -> None:
+def test_no_secret_data_is_snapshot_documents(tmp_path: Path) -> None:
     last = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "hush"}}
     text = stored(tmp_path, body("Secret", "s", data={"token": "hush"}, metadata=last)).read_text()
 
@@ -83,7 +83,7 @@ def test_only_our_field_ownership_is_kept(tmp_path: Path) -> None:
 def test_equal_objects_give_equal_bytes_in_any_order(tmp_path: Path) -> None:
     pods = [live(body("Pod", name)) for name in ("b", "a", "c")]
 
-    assert "".join(written(pods)) == "".join(written(reversed(pods)))
+    assert "".join(snapshot_documents(pods)) == "".join(snapshot_documents(reversed(pods)))
 
 
 @pytest.mark.anyio

@@ -32,6 +32,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 REPLICAS = 50
 NAMESPACE = "stories"
+NOT_FOUND = (("get", 404), ("list", 404), ("watch", 404))
+"""Answers to reads that are no refusal: there is no such object, e.g. the Lease before its first holder, or no such kind."""
 CHILDREN = (kinds.POD, kinds.PODCLIQUE, kinds.PODGANG, kinds.SERVICE, kinds.ROLE, kinds.ROLE_BINDING)
 
 
@@ -53,9 +55,8 @@ class Audit:
         self.writes = Counter(
             f"{entry['verb']} {entry['objectRef']['resource']}" for entry in reported if entry["verb"] not in ("list", "get")
         )
-        # That there is no such kind is an answer like any other to the question what there is of it.
         answers = [(entry["verb"], entry["requestURI"], entry["responseStatus"]["code"]) for entry in entries]
-        self.refused = [(uri, code) for verb, uri, code in answers if code >= 400 and (verb, code) not in (("list", 404), ("watch", 404))]
+        self.refused = [(uri, code) for verb, uri, code in answers if code >= 400 and (verb, code) not in NOT_FOUND]
         return self
 
 

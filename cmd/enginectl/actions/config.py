@@ -1,4 +1,4 @@
-"""`engine config`: what is wrong with an operator configuration file, and what it means with all defaults."""
+"""`engine config`: the findings about an operator configuration file, or its settings with all defaults."""
 
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from providers.snapshot import as_yaml
 from resources.settings import Settings
 
 VERSION = 1
-"""Of the JSON document; grows when a field changes its meaning or goes."""
+"""Version of the JSON document; increased when a field is removed or changes its meaning."""
 
 
 def check_file(path: Path, format: OutputFormat) -> Exit:
-    """Write what is to be said about a file, and return 64 if it has errors. Raises `UsageError` if it cannot be read."""
+    """Write every finding about a file, and return 64 if it has errors. Raises `UsageError` if it cannot be read."""
     file = read_configuration_file(path)
     if format is OutputFormat.JSON:
         terminal.print_json(

@@ -11,7 +11,7 @@ from providers.snapshot import as_yaml
 from resources.schema.crds import crds
 
 VERSION = 1
-"""Of the JSON document; grows when a field changes its meaning or goes."""
+"""Version of the JSON document; increased when a field is removed or changes its meaning."""
 
 
 def print_crds(*, as_json: bool) -> Exit:

@@ -20,7 +20,7 @@ from resources.ports.queries import Query
 from resources.registry import BLUEPRINTS
 
 VERSION = 1
-"""Of the JSON document; grows when a field changes its meaning or goes."""
+"""Version of the JSON document; increased when a field is removed or changes its meaning."""
 
 
 async def run_checks(wiring: Wiring, format: OutputFormat) -> Exit:

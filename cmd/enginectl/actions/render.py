@@ -23,7 +23,7 @@ from providers.snapshot import as_yaml
 from resources.registry import BLUEPRINTS
 
 VERSION = 1
-"""Of the JSON document; grows when a field changes its meaning or goes."""
+"""Version of the JSON document; increased when a field is removed or changes its meaning."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """The time of rendering: a fixed one, so that equal input gives equal bytes."""
 

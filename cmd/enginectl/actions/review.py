@@ -1,19 +1,15 @@
 """`engine review`: answers a stream of AdmissionReviews, each as soon as it is read."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import anyio
 
 from engine.report.json import one_line
 from engine.report.printable import printable
 from enginectl.base import terminal
-from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit, worst
-from enginectl.base.files import STDIN
+from enginectl.base.files import STDIN, open_stream
 from enginectl.base.options import OutputFormat
 from enginectl.base.runner import run
 from enginectl.input.document_stream import StreamDocument, read_stream
@@ -35,25 +31,11 @@ def review_file(wiring: Wiring, file: Path, against: str, format: OutputFormat) 
         return code
     protected, codes = protection(wiring.settings), {Exit.DONE}
     source = "<stdin>" if file == STDIN else printable(str(file))
-    with opened(file) as stream:
+    with open_stream(file) as stream:
         for document in read_stream(stream, limit=MAX_BYTES):
             place = f"{source}:{document.line}"
             codes.add(answer_one(document, place, format, lambda request: admit(request, wiring.configuration, references, protected)))
     return worst(codes)
-
-
-@contextmanager
-def opened(file: Path) -> Iterator[BinaryIO]:
-    """The file, or standard input for `-`, for reading piece by piece. Raises `UsageError` if it cannot be opened."""
-    if file == STDIN:
-        yield sys.stdin.buffer
-        return
-    try:
-        stream = file.open("rb")
-    except OSError as error:
-        raise UsageError(f"{printable(str(file))}: {(error.strerror or 'cannot be read').lower()}") from None
-    with stream:
-        yield stream
 
 
 def load_references(wiring: Wiring, against: str) -> tuple[Exit, KnownReferences]:
@@ -95,4 +77,4 @@ def answer_one(document: StreamDocument, place: str, format: OutputFormat, judge
 def write(answer: Any) -> None:
     """Write one answer and flush: the sender may wait for it before it sends the next review."""
     terminal.print_text(f"{one_line(answer)}\n")
-    sys.stdout.flush()
+    terminal.flush()

@@ -11,7 +11,7 @@ from enginectl.base.exit_codes import Exit
 from enginectl.wiring.cluster import LIVE, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import scope_of, select
-from providers.snapshot import written
+from providers.snapshot import snapshot_documents
 
 
 async def take_snapshot(wiring: Wiring, out: Path | None) -> Exit:
@@ -20,7 +20,7 @@ async def take_snapshot(wiring: Wiring, out: Path | None) -> Exit:
         selection = select(wiring, default=namespaces)
         observation = await provider.observe(scope_of(wiring.configuration, selection))
     objects = {live.id: live for live in (*observation.roots, *observation.children, *observation.references)}.values()
-    documents = written(objects)
+    documents = snapshot_documents(objects)
     if out is None:
         for document in documents:
             terminal.print_text(document)
@@ -33,7 +33,7 @@ async def take_snapshot(wiring: Wiring, out: Path | None) -> Exit:
 
 def write(out: Path, documents: Iterable[str]) -> None:
     """Write the file atomically, readable by its owner only. Raises `UsageError` if it cannot be written."""
-    draft = out.with_name(f".{out.name}.{os.getpid()}")
+    draft = out.parent / f".{out.name}.{os.getpid()}"
     try:
         try:
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:

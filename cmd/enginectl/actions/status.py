@@ -16,11 +16,14 @@ from resources.reports.binding_summary import binding_summary
 from resources.reports.summary import summary
 
 VERSION = 2
-"""Of the JSON document; grows when a field changes its meaning or goes."""
+"""Version of the JSON document; increased when a field is removed or changes its meaning."""
 
 
 async def show_status(wiring: Wiring, name: str, format: OutputFormat) -> Exit:
-    """Plan once, write the state of every root (or of those called `name`), and return the exit code."""
+    """Plan once, write the state of every root (or of those called `name`), and return the exit code.
+
+    1 if there is no root called `name`; 5 if something could not be listed.
+    """
     async with open_baseline(wiring, LIVE) as (provider, namespaces):
         selection = select(wiring, default=namespaces)
         result = await plan_with_notes(engine_of(wiring, provider, selection))
@@ -51,7 +54,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat) -> Exit:
             terminal.print_lines([*separator, *binding_lines(bindings, result.now, verbose=verbose)])
     terminal.incomplete(incomplete)
     has_errors = report_errors((plan for _, plan in roots), verbose=wiring.options.verbose)
-    if name and not roots:
+    if name and not roots and not any(kind.name in incomplete for kind in selection.roots):
         place = f"in {printable(selection.namespaces[0])}" if selection.namespaces else "in any namespace"
         terminal.error(f"no workload is called {printable(name)} {place}")
         return Exit.FAILED

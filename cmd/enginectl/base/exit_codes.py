@@ -5,13 +5,12 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """The exit code of a command."""
+    """The exit code of a command. 4 is not used."""
 
     DONE = 0
     FAILED = 1
     CHANGES = 2
     DENIED = 3
-    STALE = 4
     INCOMPLETE = 5
     NOT_LEADER = 6
     PREFLIGHT = 7
@@ -33,7 +32,6 @@ MEANINGS: dict[Exit, str] = {
     Exit.FAILED: "failed",
     Exit.CHANGES: "there are changes",
     Exit.DENIED: "denied by policy or guard",
-    Exit.STALE: "the plan is stale",
     Exit.INCOMPLETE: "not everything could be listed",
     Exit.NOT_LEADER: "another holder has the lease",
     Exit.PREFLIGHT: "preflight failed",
@@ -42,7 +40,7 @@ MEANINGS: dict[Exit, str] = {
     Exit.TERMINATED: "terminated",
 }
 
-WORST_FIRST = (Exit.PREFLIGHT, Exit.FAILED, Exit.DENIED, Exit.STALE, Exit.NOT_LEADER, Exit.INCOMPLETE, Exit.CHANGES, Exit.DONE)
+WORST_FIRST = (Exit.PREFLIGHT, Exit.FAILED, Exit.DENIED, Exit.NOT_LEADER, Exit.INCOMPLETE, Exit.CHANGES, Exit.DONE)
 
 
 def worst(codes: Iterable[Exit]) -> Exit:

@@ -5,10 +5,11 @@ from importlib import import_module
 from engine.errors import InputError
 
 OWN = ("engine", "enginectl", "providers", "resources")
+"""Our packages: one of them that cannot be imported is a defect, not a missing extra."""
 
 
 def require_sandbox() -> None:
-    """Raises `InputError` if the libraries of the extra `sandbox` are not installed."""
+    """Raise `InputError` if the libraries of the extra `sandbox` are not installed."""
     try:
         import_module("providers.sandbox.process")
     except ModuleNotFoundError as error:

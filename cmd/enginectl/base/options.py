@@ -26,6 +26,13 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
+class ObjectFormat(StrEnum):
+    """How objects are written."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The values of the options that every command takes."""
@@ -42,7 +49,7 @@ class Options:
 
 Files = Annotated[
     list[Path] | None,
-    typer.Option("--filename", "-f", metavar="FILE|DIR", help="Manifests, as if they were applied; - for standard input. Repeatable."),
+    typer.Option("--filename", "-f", metavar="FILE|DIR", help="Manifests; - for standard input. Repeatable."),
 ]
 Format = Annotated[OutputFormat, typer.Option("--output", "-o", help="Text for people, or one JSON document.")]
 
@@ -66,7 +73,7 @@ def share_options(root: TyperGroup) -> TyperGroup:
     names = {option.name for option in fields(Options)}
     shared = [param for param in root.params if param.name in names]
     for param in shared:
-        param.callback = store
+        param.callback = keep_value
     for command in subcommands(root):
         own = {param.name for param in command.params}
         command.params = [*command.params, *(param for param in shared if param.name not in own)]
@@ -89,8 +96,8 @@ def without_arguments(names: set[str], callback: Any) -> Any:
     return callback and (lambda **values: callback(**{name: value for name, value in values.items() if name not in names}))
 
 
-def store(ctx: Any, param: Any, value: Any) -> Any:
-    """Keep an option's value. A default does not replace a value given further left on the command line."""
+def keep_value(ctx: Any, param: Any, value: Any) -> Any:
+    """Callback of an option: keeps its value in the context. A default does not replace a value given further left on the command line."""
     if value not in (None, "", False, param.get_default(ctx)):
         ctx.meta.setdefault(KEY, {})[param.name] = value
     return value
@@ -103,3 +110,4 @@ def options(ctx: typer.Context) -> Options:
 
 
 TYPES: dict[str, Any] = {"kubeconfig": Path, "config": Path, "log_format": LogFormat}
+"""Name of an option -> the type that its value is converted to. Other values stay as they are."""

@@ -10,6 +10,7 @@ from types import FrameType
 import anyio
 
 from engine.errors import EngineError, LeaseLost, LeaseTaken
+from engine.report.printable import printable
 from enginectl.base import terminal
 from enginectl.base.errors import MissingRequirement, UsageError
 from enginectl.base.exit_codes import MEANINGS, Exit, SignalReceived, meaning, worst
@@ -44,6 +45,8 @@ async def _run(work: Work) -> Exit:
         """The first signal cancels the work in order; the second ends the process at once."""
         received.append(SIGNALS[signal.Signals(number)])
         if len(received) > 1:
+            # Every task ends with this exception, and asyncio would log each one with its traceback.
+            loop.set_exception_handler(lambda loop, context: None)
             raise SignalReceived(received[0])
         loop.call_soon_threadsafe(stop.cancel)
 
@@ -92,11 +95,12 @@ def report_failure(error: BaseException, *, verbose: bool) -> Exit:
 
 
 def report_internal_error(error: BaseException, *, verbose: bool, about: str = "") -> None:
-    """Write a defect of the engine as one line with its type and text; with `verbose` its traceback follows."""
+    """Write a defect of the engine as one line with its type and text; with `verbose` its traceback follows, made printable."""
     subject = f" ({about})" if about else ""
     terminal.error(f"internal error{subject}: {type(error).__name__}: {error}{'' if verbose else ' (-v shows the traceback)'}")
     if verbose:
-        sys.stderr.writelines(format_exception(error))
+        lines = "".join(format_exception(error)).splitlines()
+        sys.stderr.writelines(f"{printable(line)}\n" for line in lines)
 
 
 def code_of(error: BaseException) -> Exit:

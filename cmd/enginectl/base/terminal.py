@@ -2,9 +2,11 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TextIO
 
+from engine.errors import EngineError
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
 
@@ -34,20 +36,39 @@ def print_line(line: Line | str = "") -> None:
 
 def print_lines(lines: Iterable[Line | str]) -> None:
     """Write lines of the result to stdout."""
-    sys.stdout.writelines(formatted(line, sys.stdout) for line in lines)
-    sys.stdout.flush()
+    for line in lines:
+        print_text(formatted(line, sys.stdout))
+    flush()
 
 
 def print_json(document: Any) -> None:
     """Write one JSON document to stdout."""
     from engine.report.json import printed
 
-    sys.stdout.write(f"{printed(document)}\n")
+    print_text(f"{printed(document)}\n")
 
 
 def print_text(text: str) -> None:
     """Write text to stdout as it is: it must be safe for a terminal already, such as YAML that escapes all but ASCII."""
-    sys.stdout.write(text)
+    with _writing():
+        sys.stdout.write(text)
+
+
+def flush() -> None:
+    """Write to stdout what is still in its buffer."""
+    with _writing():
+        sys.stdout.flush()
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Raises `EngineError` if stdout cannot be written, e.g. because its disk is full; `BrokenPipeError` passes."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise EngineError(f"standard output: {(error.strerror or 'cannot be written').lower()}") from None
 
 
 def notice(line: Line | str) -> None:

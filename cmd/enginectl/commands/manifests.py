@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import OutputFormat
+from enginectl.base.options import ObjectFormat
 
 manifests = typer.Typer(name="manifests", help="Print what must be installed in a cluster first.", no_args_is_help=True)
 
@@ -18,15 +18,13 @@ def group() -> None:
 
 @manifests.command()
 def crds(
-    format: Annotated[
-        OutputFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.", show_default=False)
-    ] = OutputFormat.TEXT,
+    format: Annotated[ObjectFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.")] = ObjectFormat.YAML,
     folder: Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="Write each definition to a YAML file in DIR.")] = None,
 ) -> Exit:
     """Print the CustomResourceDefinitions of our kinds, for `kubectl apply --server-side -f -`."""
     from enginectl.actions.crds import print_crds, write_crds
     from enginectl.base.errors import UsageError
 
-    if folder and format is OutputFormat.JSON:
+    if folder and format is ObjectFormat.JSON:
         raise UsageError("--dir writes YAML files; leave out -o json")
-    return write_crds(folder) if folder else print_crds(as_json=format is OutputFormat.JSON)
+    return write_crds(folder) if folder else print_crds(as_json=format is ObjectFormat.JSON)

@@ -1,25 +1,17 @@
 """`engine render`: the desired objects, without a cluster."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Files, options
-
-
-class RenderFormat(StrEnum):
-    """How objects are written."""
-
-    YAML = "yaml"
-    JSON = "json"
+from enginectl.base.options import Files, ObjectFormat, options
 
 
 def render(
     ctx: typer.Context,
     files: Files = None,
-    format: Annotated[RenderFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.")] = RenderFormat.YAML,
+    format: Annotated[ObjectFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.")] = ObjectFormat.YAML,
 ) -> Exit:
     """Print the desired objects of manifests.
 
@@ -32,4 +24,4 @@ def render(
 
     if not files:
         raise UsageError("render needs manifests: -f FILE")
-    return render_files(wire(options(ctx)), files, as_json=format is RenderFormat.JSON)
+    return render_files(wire(options(ctx)), files, as_json=format is ObjectFormat.JSON)

@@ -1,7 +1,6 @@
 """`engine sandbox`: a Kubernetes API in memory, and the actors that simulate the rest of a cluster."""
 
 import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,11 +88,11 @@ def actors(
     names = _actors(with_, "--with")
     if not names:
         raise UsageError("--with names no actor")
-    given = options(ctx)
+    chosen = options(ctx)
 
     async def work(stop: CancelScope) -> Exit:
         with stop:
-            await _run_actors(names, nodes, str(given.kubeconfig or ""), given.context)
+            await _run_actors(names, nodes, str(chosen.kubeconfig or ""), chosen.context)
         return Exit.DONE
 
     return run(work)
@@ -113,10 +112,12 @@ def _actors(text: str, option: str) -> tuple[str, ...]:
 
 @contextmanager
 def _directory(given: Path | None) -> Iterator[Path]:
-    """The given directory, created if it is missing, or a temporary one. Raises `InputError`."""
+    """The given directory, created if it is missing and ours alone while the block runs, or a temporary one. Raises `UsageError`."""
+    import os
+    from fcntl import LOCK_EX, LOCK_NB, flock
     from tempfile import TemporaryDirectory
 
-    from engine.errors import InputError
+    from enginectl.base.errors import UsageError
 
     if given is None:
         with TemporaryDirectory(prefix="engine-sandbox-") as temporary:
@@ -124,9 +125,21 @@ def _directory(given: Path | None) -> Iterator[Path]:
         return
     try:
         given.mkdir(parents=True, exist_ok=True)
+        folder = os.open(given, os.O_RDONLY)
+    except FileExistsError:
+        raise UsageError(f"--dir {given}: not a directory") from None
     except OSError as error:
-        raise InputError(f"--dir {given}: {error.strerror}") from error
-    yield given.resolve()
+        raise UsageError(f"--dir {given}: {(error.strerror or 'cannot be used').lower()}") from None
+    try:
+        # The lock ends with the process, however that ends, and leaves no file.
+        flock(folder, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        os.close(folder)
+        raise UsageError(f"--dir {given}: another sandbox is running there; choose another directory") from None
+    try:
+        yield given.resolve()
+    finally:
+        os.close(folder)
 
 
 async def _serve(directory: Path, port: int, actors: tuple[str, ...], nodes: int, webhooks: Any) -> None:
@@ -144,7 +157,7 @@ async def _serve(directory: Path, port: int, actors: tuple[str, ...], nodes: int
         async with cluster(SystemClock(), directory, port=port, actors=actors, options=actor_options, webhooks=webhooks) as box:
             terminal.notice(f"the sandbox serves at {box.url}; Ctrl-C ends it")
             terminal.print_text(f"export KUBECONFIG={shlex.quote(str(box.kubeconfig))}\n")
-            sys.stdout.flush()
+            terminal.flush()
             await anyio.sleep_forever()
     except OSError as error:
         raise InputError(f"the sandbox cannot start on port {port} with its files in {directory}: {error.strerror}") from error

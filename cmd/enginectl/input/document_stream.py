@@ -17,8 +17,11 @@ from engine.errors import InputError
 from providers.documents import read_documents
 
 BEGINNINGS = (b"{", b"---")
-TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]')
-"""Brackets, and strings: brackets inside a string do not count."""
+TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]')
+"""Brackets, and strings: brackets inside a string do not count. A string without its closing quote reaches to the end of the line.
+
+The quantifier is possessive and the closing quote optional: otherwise a line of n escaped quotes takes n² steps.
+"""
 PLACED = re.compile(r":([0-9]+): (.*)", re.DOTALL)
 """An error message that begins with a line number."""
 
@@ -102,6 +105,7 @@ def _object_on_one_line(line: bytes) -> Any:
 
 
 def _read(draft: _Draft) -> Iterator[StreamDocument]:
+    """The documents in the lines of a draft; a fault if they hold nothing."""
     text = b"".join(draft.lines)
     documents = [_json(draft.line, text)] if draft.is_json else list(_yaml(draft.line, text))
     if not documents and any(line.strip() and not line.startswith((b"#", b"---")) for line in draft.lines):

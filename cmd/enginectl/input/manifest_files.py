@@ -30,6 +30,10 @@ class Manifest:
         """`file:line` of a field of the object, or of its nearest parent that has a line."""
         return printable(self.document.place((*self.base, *map(str, path))))
 
+    def line(self, *path: str | int) -> int:
+        """The line of a field of the object, or of its nearest parent that has a line."""
+        return self.document.line((*self.base, *map(str, path)))
+
     @property
     def group_kind(self) -> tuple[str, str]:
         """Group and kind of the object."""

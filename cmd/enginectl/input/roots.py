@@ -69,6 +69,7 @@ def select_roots(manifests: Iterable[Manifest], kinds: Sequence[Kind], check: Ch
     Raises `InputError` with a line for every fault.
     """
     handled = {(kind.group, kind.name): kind for kind in kinds}
+    taken = " and ".join(f"{kind.name}s" for kind in kinds)
     pairs: list[tuple[Manifest, Kind]] = []
     notes: list[str] = []
     for manifest in manifests:
@@ -76,12 +77,17 @@ def select_roots(manifests: Iterable[Manifest], kinds: Sequence[Kind], check: Ch
         if kind:
             pairs.append((manifest, kind))
         else:
-            notes.append(f"{manifest.place()}: {clipped(str(manifest.body['kind']), 80)} is not managed by the engine and ignored")
+            notes.append(f"{manifest.place()}: {clipped(str(manifest.body['kind']), 80)} is ignored: the engine takes {taken} only")
     bodies = tuple(with_namespace(manifest, kind, namespace, forced) for manifest, kind in pairs)
     selected = tuple(manifest for manifest, _ in pairs)
     refuse_duplicates(zip(selected, bodies, strict=True))
-    refuse([f"{manifest.place(*issue.path)}: {issue}" for manifest, kind in pairs for issue in check(kind, manifest.body)])
+    refuse([fault for manifest, kind in pairs for fault in faults_by_line(manifest, check(kind, manifest.body))])
     return Roots(bodies, selected, tuple(notes))
+
+
+def faults_by_line(manifest: Manifest, issues: Iterable[Issue]) -> list[str]:
+    """What is wrong with a manifest, each with its place, from the first line to the last."""
+    return [f"{manifest.place(*issue.path)}: {issue}" for issue in sorted(issues, key=lambda issue: manifest.line(*issue.path))]
 
 
 def with_namespace(manifest: Manifest, kind: Kind, namespace: str, forced: bool) -> Body:

@@ -21,7 +21,7 @@ from resources.reports.explanation import DesiredBy, Explanation
 from resources.reports.provenance import Sources
 
 VERSION = 2
-"""Of the JSON document; grows when a field changes its meaning or goes."""
+"""Version of the JSON document; increased when a field is removed or changes its meaning."""
 MAX_LISTED = 12
 """Fields and diagnoses that are listed; -v and -o json have them all."""
 MAX_TEXT = 400

@@ -22,6 +22,8 @@ FRAME = 0.1
 """Seconds between two drawings of the tree."""
 MAX_ROOTS = 12
 """Roots shown at a time, those that are not finished first."""
+MAX_PENDING = 12
+"""Groups of pending objects shown at a time."""
 
 
 @contextmanager
@@ -74,8 +76,8 @@ def lease_text(holder: str) -> str:
 
 
 def pending_texts(plans: Sequence[Plan]) -> Iterator[str]:
-    """What is pending; similar objects share a text."""
-    for group in waits_alike([wait for plan in plans for wait in plan.pending])[:MAX_ROOTS]:
+    """What is pending; similar objects share a text. At most `MAX_PENDING` texts."""
+    for group in waits_alike([wait for plan in plans for wait in plan.pending])[:MAX_PENDING]:
         yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), 120)}"
 
 

@@ -11,6 +11,7 @@ from engine.report.printable import clipped, printable
 from engine.report.text import text
 from engine.result import Outcome, Result
 from engine.runtime.session import Ending, SyncReport
+from enginectl.output.progress import counted
 
 MAX_FAILURES = 20
 """Failures that are listed; of the others the number is given."""
@@ -29,9 +30,8 @@ def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterato
     if sync.error:
         yield Line(f"stopped: {clipped(str(sync.error), MAX_ERROR)}", "bad")
     if sync.interrupted:
-        yield Line(
-            f"Interrupted: {len(sync.not_started)} operations of the last plan were not started; run the command again to continue.", "bad"
-        )
+        unstarted = counted(len(sync.not_started), "operation") if sync.not_started else "no operation"
+        yield Line(f"Interrupted: {unstarted} of the last plan left; run the command again to continue.", "bad")
     elif sync.timed_out:
         yield Line("Not settled in time; this is left:", "bad")
     # After an interruption the last plan also holds operations that were applied: only a new pass can say what is left.

@@ -1,6 +1,7 @@
 """Configuration: the options of the command line and the operator configuration, combined."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from resources import settings
 from resources.ports.configuration import WAITER_IMAGE, Configuration, pinned
 from resources.ports.scheduler import Scheduler
 
+NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 WAITER_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 DEFAULT_NAMESPACE = "default"
 """The namespace of a manifest that names none when there is no cluster, and of the lease when no configuration names one."""
@@ -54,6 +56,8 @@ def wire(options: Options) -> Wiring:
     """The wiring for these options. Raises `UsageError`, and `InputError` if the configuration file cannot be used."""
     if options.namespace and options.all_namespaces:
         raise UsageError("--namespace and --all-namespaces exclude each other")
+    if options.namespace and not NAMESPACE.fullmatch(options.namespace):
+        raise UsageError(f"--namespace {options.namespace}: not a valid name: lowercase letters, digits and - only, at most 63")
     chosen = read_settings(options.config) if options.config else settings.Settings()
     return Wiring(options, chosen, configuration_of(chosen), SystemClock())
 

@@ -1,4 +1,4 @@
-"""ConfigurationFile: the operator configuration file, with everything that is wrong with it and where."""
+"""ConfigurationFile: the operator configuration file, its settings, and its errors and warnings with their lines."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationFile:
-    """What a file contains, and everything that is to be said about it, in the order of its lines."""
+    """The settings of a file, and the findings about it, in the order of its lines."""
 
     settings: Settings | None
     """None if there are errors."""
@@ -83,7 +83,7 @@ def read_configuration_file(path: Path) -> ConfigurationFile:
 
 
 def limited(findings: Iterable[Finding], source: str) -> tuple[Finding, ...]:
-    """The findings in the order of their lines, at most `MAX_FINDINGS`, and one that says so if there are more."""
+    """The findings in the order of their lines, at most `MAX_FINDINGS`; if there are more, another one says so."""
     first = list(islice(findings, MAX_FINDINGS + 1))
     more = (Finding(source, None, "", f"there are more than {MAX_FINDINGS} of these; the others are not listed"),)
     by_line = sorted(first[:MAX_FINDINGS], key=lambda finding: finding.line or 0)

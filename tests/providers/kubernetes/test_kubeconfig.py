@@ -95,6 +95,7 @@ def test_without_a_current_context_none_is_guessed(tmp_path: Path) -> None:
     ("part", "expected"),
     [
         ({"contexts": [context("one", cluster="x")]}, "context one: no cluster x in the kubeconfig"),
+        ({"contexts": [{"name": "one", "context": {"cluster": ["x"]}}]}, "context one: no cluster ['x'] in the kubeconfig"),
         ({"contexts": [context("one", user="x")]}, "context one: no user x in the kubeconfig"),
         ({"clusters": [{"name": "c", "cluster": {}}]}, "context one: its cluster needs a server"),
         ({"clusters": [{"name": "c", "cluster": {"server": "10.0.0.1"}}]}, "context one: its cluster needs a server"),
@@ -171,7 +172,7 @@ def pod(account: Path, host: str = "10.96.0.1") -> dict[str, str]:
     return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": "443"}
 
 
-def test_in_a_pod_its_service_account_is_used_and_its_namespace_is_the_deerror_of(tmp_path: Path) -> None:
+def test_in_a_pod_its_service_account_is_used_and_its_namespace_is_the_default(tmp_path: Path) -> None:
     account = tmp_path / "account"
 
     result = access(environ=pod(account), account=account)
@@ -180,7 +181,7 @@ def test_in_a_pod_its_service_account_is_used_and_its_namespace_is_the_deerror_o
     assert (result.user, result.namespace, result.from_files) == ({"token": "of-the-pod"}, "grove-system", True)
 
 
-def test_a_cluster_of_ipv6_addresses_is_result_from_its_pods(tmp_path: Path) -> None:
+def test_a_cluster_of_ipv6_addresses_is_reached_from_its_pods(tmp_path: Path) -> None:
     account = tmp_path / "account"
 
     assert access(environ=pod(account, "fd00::1"), account=account).cluster["server"] == "https://[fd00::1]:443"

@@ -1,6 +1,7 @@
 """The status of a PodCliqueSet, field by field; and that no unchanged status is written."""
 
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -126,6 +127,38 @@ def test_with_on_delete_an_update_ends_when_it_begins() -> None:
 
     progress = set_status(toy)["updateProgress"]
     assert progress["updateStartedAt"] == progress["updateEndedAt"] == toy.stamp()
+
+
+def test_a_change_in_the_middle_of_an_update_starts_all_its_times_anew() -> None:
+    toy = up(podcliqueset("demo", clique("a"), replicas=2))
+    for version in ("second", "third"):
+        edit(toy, ROOT, template={"cliques": [clique("a", labels={"now": version})]})
+        progress = set_status(toy)["updateProgress"]
+        assert progress["updateStartedAt"] == toy.stamp()
+        assert progress["currentlyUpdating"] == [{"replicaIndex": 0, "updateStartedAt": toy.stamp()}]
+        for plan in toy.plans():
+            toy.apply(plan.operations)
+        toy.now += timedelta(minutes=1)
+
+
+def test_what_on_delete_left_outdated_is_an_update_once_the_strategy_changes() -> None:
+    manifest = podcliqueset("demo", clique("a"), replicas=2)
+    manifest["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    toy = up(manifest)
+    edit(toy, ROOT, template={"cliques": [clique("a", labels={"now": "other"})]})
+    toy.settle()
+    assert live_status(toy, kinds.PODCLIQUESET, "demo")["updateProgress"]["updateEndedAt"]
+
+    toy.now += timedelta(minutes=1)
+    edit(toy, ROOT, updateStrategy={"type": "RollingRecreate"})
+    progress, started = set_status(toy)["updateProgress"], toy.stamp()
+    assert (progress["updateStartedAt"], progress["updateEndedAt"]) == (started, None)
+    assert progress["currentlyUpdating"] == [{"replicaIndex": 0, "updateStartedAt": started}]
+
+    toy.settle()
+    progress = live_status(toy, kinds.PODCLIQUESET, "demo")["updateProgress"]
+    assert (progress["updateStartedAt"], progress["updatedPodCliquesCount"]) == (started, 2)
+    assert progress["updateEndedAt"] > started
 
 
 def test_foreign_conditions_stay() -> None:

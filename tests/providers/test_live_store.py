@@ -1,0 +1,41 @@
+"""LiveStore: a version replaces an older one only, whatever reports it first."""
+
+from typing import Any
+
+from engine.observed import live
+from providers.live_store import LiveStore
+from providers.scoping import Target
+from resources.base.kinds import SERVICE
+
+
+def service(revision: int) -> dict[str, Any]:
+    """A Service with our labels."""
+    metadata = {"name": "s", "namespace": "default", "uid": "1", "resourceVersion": str(revision), "labels": {"a": "b"}}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
+
+
+def test_a_late_event_that_it_lost_our_labels_does_not_remove_an_object_that_has_them_again() -> None:
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store.apply("ADDED", service(5))
+    store.correct(None, live(service(12)))
+    store.apply("DELETED", service(10))
+
+    assert [service.revision for service in store.lives.values()] == ["12"]
+
+
+def test_an_object_that_is_deleted_after_its_last_change_is_removed() -> None:
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store.apply("ADDED", service(5))
+    store.apply("DELETED", service(6))
+    store.correct(None, live(service(5)))
+
+    assert store.lives == {}
+
+
+def test_of_several_deletions_of_an_object_the_last_one_counts() -> None:
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store.apply("DELETED", service(5))
+    store.apply("DELETED", service(9))
+    store.correct(None, live(service(7)))
+
+    assert store.lives == {}
