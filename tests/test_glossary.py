@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.test_layout import ROOT, SOURCES, Source, files
+from tests.test_layout import PRODUCT, ROOT, SOURCES, Source, files
 
 PAGE = ROOT / "docs" / "glossary.md"
 ROW = re.compile(r"^\| (?P<term>[^|]+) \| `(?P<path>[\w.]+)` \| (?P<meaning>[^|]+) \|$", re.MULTILINE)
@@ -68,6 +68,9 @@ RETIRED_NAMES = {
     "spare_the_collector": "tune_gc",
 }
 
+# Names of variables and arguments that do not say what they hold; the product has none.
+EMPTY_NAMES = frozenset({"there", "told", "said", "found", "one", "mine", "around"})
+
 # Words and phrases that stand nowhere, in no file: neither in prose, nor in messages, nor in names.
 RETIRED_WORDS = (
     r"sightings?",
@@ -109,6 +112,15 @@ def retired_names(source: Source) -> Iterator[str]:
             yield f"{source.path}:{line}: {name} (now: {new})"
 
 
+def empty_names(source: Source) -> Iterator[str]:
+    """The places of a file where a variable or an argument has an empty name."""
+    for node in source.nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in EMPTY_NAMES:
+            yield f"{source.path}:{node.lineno}: {node.id}"
+        elif isinstance(node, ast.arg) and node.arg in EMPTY_NAMES:
+            yield f"{source.path}:{node.lineno}: {node.arg}"
+
+
 def defined(path: str) -> bool:
     """Whether a dotted path names something at the top of a module of ours."""
     module, _, name = path.rpartition(".")
@@ -136,6 +148,10 @@ def test_no_retired_name_is_left() -> None:
     assert [place for source in SOURCES for place in retired_names(source)] == []
 
 
+def test_variables_are_named_after_what_they_hold() -> None:
+    assert [place for source in PRODUCT for place in empty_names(source)] == []
+
+
 def test_no_retired_word_is_left() -> None:
     here = ROOT / "tests" / "test_glossary.py"
     texts = {path: path.read_text("utf-8") for path in files() if path != here}
@@ -147,6 +163,10 @@ def test_a_retired_name_is_seen() -> None:
     text = "class Seat: ...\ndef f(told):\n    return told.witness, g(prompt=1), _Scene()"
 
     assert len(list(retired_names(Source("engine/plan.py", text)))) == 6
+
+
+def test_an_empty_name_is_seen() -> None:
+    assert len(list(empty_names(Source("engine/plan.py", "def f(there):\n    one = there\n    return [found for found in one]")))) == 3
 
 
 @pytest.mark.parametrize("text", ["the sighting before it", "Make it so, until settled", "2 pods are of an old template"])
