@@ -24,7 +24,7 @@ import orjson
 from engine.runtime.clock import SystemClock
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
-from providers.kubernetes.connection_pool import Limits
+from providers.kubernetes.connection_pool import RequestLimits
 from providers.kubernetes.kubeconfig import Source
 from resources.base.kinds import POD
 
@@ -130,7 +130,7 @@ async def client_for(url: str, folder: Path) -> AsyncIterator[KubernetesClient]:
         "current-context": "c",
     }
     (folder / "kubeconfig").write_bytes(orjson.dumps(config))
-    async with connected(Source(str(folder / "kubeconfig")), SystemClock(), limits=Limits(in_flight=IN_FLIGHT)) as client:
+    async with connected(Source(str(folder / "kubeconfig")), SystemClock(), limits=RequestLimits(in_flight=IN_FLIGHT)) as client:
         yield client
 
 

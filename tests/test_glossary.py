@@ -71,6 +71,9 @@ RETIRED_NAMES = {
 # Names of variables and arguments that do not say what they hold; the product has none.
 EMPTY_NAMES = frozenset({"there", "told", "said", "found", "one", "mine", "around"})
 
+# Programs of their own: what they call things is not confused with the product's words.
+APART = ("cmd/initc/", "providers/sandbox/")
+
 # Words and phrases that stand nowhere, in no file: neither in prose, nor in messages, nor in names.
 RETIRED_WORDS = (
     r"sightings?",
@@ -150,6 +153,16 @@ def test_no_retired_name_is_left() -> None:
 
 def test_variables_are_named_after_what_they_hold() -> None:
     assert [place for source in PRODUCT for place in empty_names(source)] == []
+
+
+def test_no_two_classes_have_one_name() -> None:
+    places: dict[str, list[str]] = {}
+    for source in PRODUCT:
+        classes = (node.name for node in ast.parse(source.text).body if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+        for name in classes if not source.path.startswith(APART) else ():
+            places.setdefault(name, []).append(source.path)
+
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
 def test_no_retired_word_is_left() -> None:

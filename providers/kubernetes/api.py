@@ -20,13 +20,13 @@ from kr8s._api import Api
 
 from engine.errors import ClusterError, InputError, Unauthorized
 from engine.runtime.clock import Clock
-from providers.kubernetes.connection_pool import ConnectionPool, Limits, Stream
+from providers.kubernetes.connection_pool import ConnectionPool, RequestLimits, Stream
 from providers.kubernetes.discovery import ServedKind, discover
 from providers.kubernetes.kubeconfig import ClusterAccess, Source, cluster_access
 from providers.kubernetes.login import Login, login
 from providers.kubernetes.retries import delay
 from providers.kubernetes.single_flight import SingleFlight
-from providers.kubernetes.wire import JSON, Request, Response, encoded
+from providers.kubernetes.wire import JSON, HttpRequest, Response, encoded
 
 T = TypeVar("T")
 Gate = AbstractAsyncContextManager[Any]
@@ -53,7 +53,7 @@ class DirectApi(Api):
     Requests that were never sent are repeated; reads are repeated after 429, 5xx and broken connections as well (`retries`).
     """
 
-    def __init__(self, source: Source, clock: Clock, limits: Limits) -> None:
+    def __init__(self, source: Source, clock: Clock, limits: RequestLimits) -> None:
         super().__init__(bypass_factory=True)
         self._source = source
         self._clock = clock
@@ -81,15 +81,15 @@ class DirectApi(Api):
         if session:
             await session.pool.aclose()
 
-    async def send(self, request: Request) -> Response:
+    async def send(self, request: HttpRequest) -> Response:
         """The complete response to a request. Raises the server's error, and `Unreachable`."""
         return await self._with_retries(request, self._slots, lambda session: session.pool.send(session.login, request))
 
-    async def stream(self, request: Request) -> Stream:
+    async def stream(self, request: HttpRequest) -> Stream:
         """The response to a request as a stream; the caller closes it. Raises the server's error, and `Unreachable`."""
         return await self._with_retries(request, nullcontext(), lambda session: session.pool.open(session.login, request))
 
-    async def _with_retries(self, request: Request, gate: Gate, attempt: Callable[[ApiSession], Awaitable[T]]) -> T:
+    async def _with_retries(self, request: HttpRequest, gate: Gate, attempt: Callable[[ApiSession], Awaitable[T]]) -> T:
         """The outcome of the last attempt. The gate is free during pauses, so that other requests can pass."""
         failures, refreshed = 0, False
         while True:
@@ -174,7 +174,7 @@ class DirectApi(Api):
         else:
             yield _as_httpx(await self._response(request, raise_for_status))
 
-    async def _response(self, request: Request, raise_for_status: bool) -> Response:
+    async def _response(self, request: HttpRequest, raise_for_status: bool) -> Response:
         try:
             return await self.send(request)
         except ClusterError as error:
@@ -198,10 +198,10 @@ def _request(
     json: Any = None,
     headers: Mapping[str, str] | None = None,
     timeout: float | None = None,
-) -> Request:
+) -> HttpRequest:
     lower = {key.lower(): value for key, value in (headers or {}).items()}
     body = content.encode() if isinstance(content, str) else content
-    return Request(
+    return HttpRequest(
         method,
         f"{path}?{urlencode(params)}" if params else path,
         encoded(json) if body is None and json is not None else body,

@@ -17,8 +17,8 @@ from providers.kubernetes.paging import list_all
 from providers.kubernetes.wire import (
     JSON,
     METADATA_ONLY,
+    HttpRequest,
     Metadata,
-    Request,
     collection,
     decoded,
     encoded,
@@ -95,7 +95,7 @@ class KubernetesClient:
             labelSelector=labels,
             fieldSelector=fields,
         )
-        stream = await self._api.stream(Request("GET", collection(kind, namespace) + parameters))
+        stream = await self._api.stream(HttpRequest("GET", collection(kind, namespace) + parameters))
         async with aclosing(stream), aclosing(stream.chunks()) as chunks, aclosing(lines(chunks)) as events:
             if on_open is not None:
                 on_open()
@@ -184,7 +184,7 @@ class KubernetesClient:
     async def _send(
         self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON, accept: str = JSON
     ) -> dict[str, Any]:
-        return decoded((await self._api.send(Request(method, path, body, content_type, accept))).content)
+        return decoded((await self._api.send(HttpRequest(method, path, body, content_type, accept))).content)
 
 
 def _live(kind: Kind, metadata: Metadata, content: bytes) -> Live:

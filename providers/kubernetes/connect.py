@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from engine.runtime.clock import Clock
 from providers.kubernetes.api import DirectApi
 from providers.kubernetes.client import KubernetesClient
-from providers.kubernetes.connection_pool import DEFAULT_LIMITS, Limits
+from providers.kubernetes.connection_pool import DEFAULT_REQUEST_LIMITS, RequestLimits
 from providers.kubernetes.kubeconfig import Source
 
 
 @asynccontextmanager
 async def connected(
-    source: Source, clock: Clock, *, limits: Limits = DEFAULT_LIMITS, field_manager: str = "engine"
+    source: Source, clock: Clock, *, limits: RequestLimits = DEFAULT_REQUEST_LIMITS, field_manager: str = "engine"
 ) -> AsyncGenerator[KubernetesClient]:
     """A client for the cluster of that source, closed at the end of the block.
 

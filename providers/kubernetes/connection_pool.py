@@ -10,7 +10,7 @@ from yarl import URL
 
 from providers.kubernetes.errors import error_of_response, translated
 from providers.kubernetes.login import Login
-from providers.kubernetes.wire import JSON, Request, Response
+from providers.kubernetes.wire import JSON, HttpRequest, Response
 
 USER_AGENT = "engine"
 KEEP_ALIVE = 60.0
@@ -20,8 +20,8 @@ READ_BUFFER = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits for requests. Times are in seconds."""
+class RequestLimits:
+    """RequestLimits for requests. Times are in seconds."""
 
     in_flight: int = 32
     """Concurrent requests; streams are not counted."""
@@ -34,13 +34,13 @@ class Limits:
     """Whether to request compressed responses: good for slow connections, expensive for the server."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_REQUEST_LIMITS = RequestLimits()
 
 
 class ConnectionPool:
     """One aiohttp session. A retired pool closes when its last request has ended."""
 
-    def __init__(self, login: Login, limits: Limits) -> None:
+    def __init__(self, login: Login, limits: RequestLimits) -> None:
         self._server = login.server
         self._server_name = login.server_name
         self._connect = limits.connect
@@ -59,7 +59,7 @@ class ConnectionPool:
         # aiohttp repeats PUT and DELETE when a connection breaks; the repetition would get a Conflict or NotFound caused by the first.
         self._http._retry_connection = False
 
-    async def send(self, login: Login, request: Request) -> Response:
+    async def send(self, login: Login, request: HttpRequest) -> Response:
         """The complete response to a request. Raises the server's error, and `Unreachable`."""
         timeout = self._request_timeout
         if request.timeout is not None:
@@ -74,7 +74,7 @@ class ConnectionPool:
             raise error_of_response(response, login.token)
         return response
 
-    async def open(self, login: Login, request: Request) -> "Stream":
+    async def open(self, login: Login, request: HttpRequest) -> "Stream":
         """The response to a request as a stream; the caller closes it. Raises the server's error, and `Unreachable`."""
         self._in_progress += 1
         try:
@@ -89,7 +89,7 @@ class ConnectionPool:
         await self._end_request()
         raise error_of_response(response, login.token)
 
-    async def _request(self, login: Login, request: Request, limit: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _request(self, login: Login, request: HttpRequest, limit: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         headers = [*login.headers, ("Accept", request.accept)]
         if request.body is not None:
             headers.append(("Content-Type", request.content_type))

@@ -10,7 +10,7 @@ import msgspec
 from engine.errors import ClusterError, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind
 from engine.report.printable import clipped
-from providers.kubernetes.wire import JSON, Request, Send
+from providers.kubernetes.wire import JSON, HttpRequest, Send
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ async def discover(send: Send) -> Discovery:
     served: list[ServedKind] = []
     incomplete: dict[str, str] = {}
     for root in ("/api", "/apis"):
-        content = (await send(Request("GET", root, accept=AGGREGATED))).content
+        content = (await send(HttpRequest("GET", root, accept=AGGREGATED))).content
         groups = _read(_aggregated, content)
         if groups.kind == "APIGroupDiscoveryList":
             served.extend(_of_groups(groups.items))
@@ -171,7 +171,7 @@ async def _discover_each(send: Send, root: str, content: bytes) -> tuple[list[Se
 
     async def read(group: str, version: str) -> None:
         try:
-            response = await send(Request("GET", f"{root}/{_group_version(group, version)}"))
+            response = await send(HttpRequest("GET", f"{root}/{_group_version(group, version)}"))
             kinds[group, version] = list(_of_legacy(group, version, _read(_legacy_resources, response.content).resources))
         except (Unreachable, Unauthorized):
             raise

@@ -5,11 +5,11 @@ from typing import TypeVar
 
 from engine.errors import Expired
 from engine.ids import Kind
-from providers.kubernetes.wire import Page, Request, Send, collection, query
+from providers.kubernetes.wire import HttpRequest, ListPage, Send, collection, query
 
 T = TypeVar("T")
 
-ReadPage = Callable[[bytes, Kind], Page[T]]
+ReadPage = Callable[[bytes, Kind], ListPage[T]]
 
 PAGE_SIZE = "500"
 """Objects of a page, as client-go lists them; the value of `limit`."""
@@ -31,7 +31,7 @@ async def _list_in_pages(
     path, token = collection(kind, namespace), ""
     while True:
         parameters = query(labelSelector=labels, fieldSelector=fields, limit=limit, continue_=token)
-        page = read((await send(Request("GET", path + parameters))).content, kind)
+        page = read((await send(HttpRequest("GET", path + parameters))).content, kind)
         items.extend(page.items)
         token = page.continue_token
         if not token:

@@ -22,7 +22,7 @@ METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """One HTTP request, without the server and the credentials."""
 
     method: str
@@ -45,7 +45,7 @@ class Response:
     retry_after: str = ""
 
 
-Send = Callable[[Request], Awaitable[Response]]
+Send = Callable[[HttpRequest], Awaitable[Response]]
 """Sends a request and returns the complete response. Raises `ClusterError`."""
 
 
@@ -144,7 +144,7 @@ _item = msgspec.json.Decoder(_Item)
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class ListPage(Generic[T]):
     """One page of a list."""
 
     items: list[T]
@@ -154,7 +154,7 @@ class Page(Generic[T]):
     """The token for the next page; empty on the last one."""
 
 
-def objects(content: bytes, kind: Kind) -> Page[dict[str, Any]]:
+def objects(content: bytes, kind: Kind) -> ListPage[dict[str, Any]]:
     """A page with its objects parsed. Servers leave out `apiVersion` and `kind` of items of built-in kinds; they are added here."""
     with gc_paused():
         page = decoded(content)
@@ -163,10 +163,10 @@ def objects(content: bytes, kind: Kind) -> Page[dict[str, Any]]:
         item.setdefault("apiVersion", kind.api_version)
         item.setdefault("kind", kind.name)
     meta = page.get("metadata") or {}
-    return Page(items, meta.get("resourceVersion", ""), meta.get("continue", ""))
+    return ListPage(items, meta.get("resourceVersion", ""), meta.get("continue", ""))
 
 
-def raw_objects(content: bytes, kind: Kind) -> Page[tuple[Metadata, bytes]]:
+def raw_objects(content: bytes, kind: Kind) -> ListPage[tuple[Metadata, bytes]]:
     """A page with each object as its bytes and its metadata; nothing else is parsed."""
     header = b'{"apiVersion":"%s","kind":"%s",' % (kind.api_version.encode(), kind.name.encode())
     try:
@@ -175,7 +175,7 @@ def raw_objects(content: bytes, kind: Kind) -> Page[tuple[Metadata, bytes]]:
             items = [_raw_object(bytes(raw), header) for raw in page.items or ()]
     except msgspec.MsgspecError:
         raise ServerFault(f"the server did not answer with a list of {kind.plural}") from None
-    return Page(items, page.metadata.resource_version, page.metadata.continue_)
+    return ListPage(items, page.metadata.resource_version, page.metadata.continue_)
 
 
 def _raw_object(content: bytes, header: bytes) -> tuple[Metadata, bytes]:

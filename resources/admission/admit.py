@@ -21,7 +21,7 @@ from resources.ports.scheduler import ValidatingScheduler
 from resources.schema import pod_spec_rules
 from resources.schema.issues import MAX_TEXT, ErrorType, Issue, Rejected
 from resources.schema.parse import faults, kind_issues, parse, without_repeats
-from resources.schema.podcliqueset import PodCliqueSet, Template
+from resources.schema.podcliqueset import PodCliqueSet, SetTemplate
 from resources.schema.topology import ClusterTopologyBinding
 
 NO_REFERENCES: Final = NoReferences()
@@ -55,7 +55,7 @@ class SetVersion:
     model: PodCliqueSet
 
     @property
-    def template(self) -> Template:
+    def template(self) -> SetTemplate:
         """Its `spec.template`."""
         return self.model.spec.template
 

@@ -13,7 +13,7 @@ from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
 from resources.schema.issues import ErrorType, Issue, Path, Rejected, duplicates
 from resources.schema.parse import parse
-from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, Template
+from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, SetTemplate
 
 POSITIVE: Final = "must be greater than 0"
 MINIMUM_TOO_LARGE: Final = "minAvailable must not be greater than replicas"
@@ -38,7 +38,7 @@ def parse_set(body: Body) -> PodCliqueSet:
     return cast(PodCliqueSet, parse(PODCLIQUESET, body, strict=False))
 
 
-def issues(template: Template, configuration: Configuration) -> Iterator[Issue]:
+def issues(template: SetTemplate, configuration: Configuration) -> Iterator[Issue]:
     """The issues of a template that has the right shape and its defaults."""
     if not template.cliques:
         yield Issue(CLIQUES, ErrorType.REQUIRED, "at least one PodClique must be defined")
@@ -66,7 +66,7 @@ def _replica_issues(path: Path, replicas: int, minimum: int) -> Iterator[Issue]:
         yield Issue((*path, "minAvailable"), ErrorType.INVALID, MINIMUM_TOO_LARGE, minimum)
 
 
-def _groups(template: Template) -> Iterator[Issue]:
+def _groups(template: SetTemplate) -> Iterator[Issue]:
     groups = template.pod_clique_scaling_groups
     known = frozenset(clique.name for clique in template.cliques)
     for number, group in enumerate(groups):

@@ -11,7 +11,7 @@ from resources.schema.autoscaling import AutoScaling
 from resources.schema.formats import subdomain_faults, variable_faults
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
 from resources.schema.meta import ObjectMeta
-from resources.schema.podcliqueset import CREATE_RULES, CliqueTemplate, PodCliqueSet, ScalingGroupConfig, Template
+from resources.schema.podcliqueset import CREATE_RULES, CliqueTemplate, PodCliqueSet, ScalingGroupConfig, SetTemplate
 from resources.schema.topology import TopologyConstraint
 
 NAME: Final[Path] = ("metadata", "name")
@@ -38,7 +38,7 @@ def issues(body: PodCliqueSet, configuration: Configuration) -> Iterator[Issue]:
         yield Issue((*TEMPLATE, "terminationDelay"), ErrorType.INVALID, message, template.termination_delay)
 
 
-def new_set_issues(template: Template) -> Iterator[Issue]:
+def new_set_issues(template: SetTemplate) -> Iterator[Issue]:
     """The issues of a new set alone: deprecated and forbidden fields, which a set that was admitted with them may keep."""
     yield from _pack_domain(TEMPLATE, template.topology_constraint)
     for number, clique in enumerate(template.cliques):
@@ -51,7 +51,7 @@ def new_set_issues(template: Template) -> Iterator[Issue]:
         yield from _pack_domain((*GROUPS, number), group.topology_constraint)
 
 
-def warnings(template: Template) -> Iterator[str]:
+def warnings(template: SetTemplate) -> Iterator[str]:
     """Warnings about settings that are admitted but have no effect (Q6)."""
     for clique in template.cliques:
         if clique.spec.pod_spec.get("restartPolicy") not in (None, "", "Always"):
@@ -120,7 +120,7 @@ def _min_replicas(scaling: AutoScaling, replicas: int) -> int:
     return replicas if scaling.min_replicas is None else scaling.min_replicas
 
 
-def _member_scaling(template: Template) -> Iterator[Issue]:
+def _member_scaling(template: SetTemplate) -> Iterator[Issue]:
     """A clique in a scaling group must not have an autoscaler of its own."""
     scaled = frozenset(clique.name for clique in template.cliques if clique.spec.auto_scaling_config is not None)
     for path, name in computable_rules.members(template.pod_clique_scaling_groups):
@@ -129,7 +129,7 @@ def _member_scaling(template: Template) -> Iterator[Issue]:
             yield Issue(path, ErrorType.INVALID, message, name)
 
 
-def _lengths(metadata: ObjectMeta, template: Template) -> Iterator[Issue]:
+def _lengths(metadata: ObjectMeta, template: SetTemplate) -> Iterator[Issue]:
     """The combined names must fit a hostname; reported at each name that could be shortened."""
     root, length = metadata.name or metadata.generate_name or "", metadata_rules.name_length(metadata)
     grouped = {name for _, name in computable_rules.members(template.pod_clique_scaling_groups)}

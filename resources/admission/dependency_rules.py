@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from resources.base.fields import CLIQUES
 from resources.model.template import EXPLICIT
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
-from resources.schema.podcliqueset import CliqueTemplate, Template
+from resources.schema.podcliqueset import CliqueTemplate, SetTemplate
 
 Dependencies = Mapping[str, Sequence[str]]
 """Clique -> the cliques that it starts after."""
 
 
-def issues(template: Template) -> Iterator[Issue]:
+def issues(template: SetTemplate) -> Iterator[Issue]:
     """The issues of `startsAfter`, if the start-up type is Explicit."""
     if template.clique_startup_type != EXPLICIT:
         return

@@ -6,7 +6,7 @@ from typing import Final
 from engine.paths import get
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
-from resources.schema.podcliqueset import Template
+from resources.schema.podcliqueset import SetTemplate
 from resources.schema.sharing import CliqueFilter, Filter, GroupResourceSharing, ResourceClaimTemplate, ResourceSharing, SetResourceSharing
 
 BY_CLIQUE: Final = "childCliqueNames"
@@ -17,7 +17,7 @@ KnownNames = Mapping[str, Collection[str]]
 """Field of a filter -> the names that it may contain."""
 
 
-def issues(template: Template) -> Iterator[Issue]:
+def issues(template: SetTemplate) -> Iterator[Issue]:
     """The issues of `resourceClaimTemplates` and of `resourceSharing` of the set, its groups and its cliques."""
     own = frozenset(entry.name for entry in template.resource_claim_templates)
     cliques = frozenset(clique.name for clique in template.cliques)

@@ -8,7 +8,7 @@ from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.base.kinds import TOPOLOGY_BINDING
 from resources.ports.references import References
 from resources.schema.issues import ErrorType, Issue, Path, spelled
-from resources.schema.podcliqueset import Template
+from resources.schema.podcliqueset import SetTemplate
 from resources.schema.topology import TopologyConstraint
 
 SET, GROUP, CLIQUE = "PodCliqueSet", "PodCliqueScalingGroup", "PodClique"
@@ -59,7 +59,7 @@ class Holder:
         return {side: (path, domain) for side, (path, domain) in sides.items() if domain}
 
 
-def holders(template: Template) -> Iterator[Holder]:
+def holders(template: SetTemplate) -> Iterator[Holder]:
     """The set, its groups and its cliques, in this order."""
     yield Holder((*TEMPLATE, "topologyConstraint"), SET, "", template.topology_constraint)
     groups: dict[str, list[str]] = {}
@@ -72,7 +72,7 @@ def holders(template: Template) -> Iterator[Holder]:
         yield Holder(path, CLIQUE, clique.name, clique.topology_constraint, tuple(groups.get(clique.name, ())))
 
 
-def issues(template: Template, references: References, *, enabled: bool) -> Iterator[Issue]:
+def issues(template: SetTemplate, references: References, *, enabled: bool) -> Iterator[Issue]:
     """The issues of the constraints of a new set: first of the binding's name, then of the domains, then of the hierarchy."""
     constrained = _constrained(template)
     if not enabled:
@@ -93,7 +93,7 @@ def issues(template: Template, references: References, *, enabled: bool) -> Iter
         yield Issue((*naming.path, "topologyName"), ErrorType.INVALID, message, naming.topology)
 
 
-def warnings(template: Template, references: References, *, enabled: bool) -> Iterator[str]:
+def warnings(template: SetTemplate, references: References, *, enabled: bool) -> Iterator[str]:
     """Warnings about the constraints of a new set: rules that could not be checked, and redundant preferences."""
     constrained = _constrained(template)
     naming = _naming(constrained)
@@ -112,7 +112,7 @@ def warnings(template: Template, references: References, *, enabled: bool) -> It
                 yield f"{spelled(preferred)} is coarser than {spelled(required)} and is redundant"
 
 
-def _constrained(template: Template) -> tuple[Holder, ...]:
+def _constrained(template: SetTemplate) -> tuple[Holder, ...]:
     return tuple(holder for holder in holders(template) if holder.constraint is not None)
 
 

@@ -9,7 +9,7 @@ from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.model.template import ANY_ORDER
 from resources.ports.references import References
 from resources.schema.issues import ErrorType, Issue, Path
-from resources.schema.podcliqueset import CliqueTemplate, ScalingGroupConfig, Template
+from resources.schema.podcliqueset import CliqueTemplate, ScalingGroupConfig, SetTemplate
 
 IMMUTABLE: Final = "field is immutable"
 
@@ -17,7 +17,7 @@ Fields = Iterable[tuple[Path, Any, Any]]
 """Fields to compare: the path, the old value, the new value."""
 
 
-def issues(old: Template, new: Template, references: References, *, topology: bool) -> Iterator[Issue]:
+def issues(old: SetTemplate, new: SetTemplate, references: References, *, topology: bool) -> Iterator[Issue]:
     """The forbidden changes from `old` to `new`. Cliques and groups are matched by name."""
     yield from _cliques(old, new)
     yield from _groups(old.pod_clique_scaling_groups, new.pod_clique_scaling_groups)
@@ -31,7 +31,7 @@ def issues(old: Template, new: Template, references: References, *, topology: bo
     yield from _topology(old, new, references, enabled=topology)
 
 
-def warnings(old: Template, new: Template, references: References, *, topology: bool) -> Iterator[str]:
+def warnings(old: SetTemplate, new: SetTemplate, references: References, *, topology: bool) -> Iterator[str]:
     """Warnings about deprecated fields, and about topology rules that could not be checked."""
     for holder in topology_rules.holders(new):
         if _is_deprecated(holder):
@@ -46,7 +46,7 @@ def _immutable(fields: Fields) -> Iterator[Issue]:
             yield Issue(path, ErrorType.INVALID, IMMUTABLE, new)
 
 
-def _cliques(old: Template, new: Template) -> Iterator[Issue]:
+def _cliques(old: SetTemplate, new: SetTemplate) -> Iterator[Issue]:
     if len(old.cliques) != len(new.cliques):
         yield Issue(CLIQUES, ErrorType.FORBIDDEN, "not allowed to change clique composition")
     before = {clique.name: (index, clique) for index, clique in enumerate(old.cliques)}
@@ -97,7 +97,7 @@ def _groups(old: Sequence[ScalingGroupConfig], new: Sequence[ScalingGroupConfig]
             yield Issue((*path, "name"), ErrorType.FORBIDDEN, message)
 
 
-def _topology(old: Template, new: Template, references: References, *, enabled: bool) -> Iterator[Issue]:
+def _topology(old: SetTemplate, new: SetTemplate, references: References, *, enabled: bool) -> Iterator[Issue]:
     pairs = tuple(_pairs(old, new))
     changed = [issue for old_holder, new_holder in pairs for issue in _constraint_issues(old_holder, new_holder)]
     yield from changed
@@ -105,7 +105,7 @@ def _topology(old: Template, new: Template, references: References, *, enabled: 
         yield from topology_rules.issues(new, references, enabled=True)
 
 
-def _pairs(old: Template, new: Template) -> Iterator[tuple[Holder, Holder]]:
+def _pairs(old: SetTemplate, new: SetTemplate) -> Iterator[tuple[Holder, Holder]]:
     """The set, each group and each clique that both versions have: its old and its new holder."""
     before = {(holder.kind, holder.name): holder for holder in topology_rules.holders(old)}
     return ((before[key], holder) for holder in topology_rules.holders(new) if (key := (holder.kind, holder.name)) in before)

@@ -6,7 +6,7 @@ from typing import Final
 from engine.ids import Kind
 from resources.base import kinds
 from resources.install.permissions import Permission
-from resources.ports.checks import Check, Level, Outcome, judged, unknown
+from resources.ports.checks import Check, CheckResult, Severity, judged, unknown
 from resources.ports.fabric import Fabric
 from resources.ports.inspection import InspectingFabric, Installation
 
@@ -36,23 +36,23 @@ def checks(installation: Installation, rights: Rights, fabrics: Iterable[Fabric]
 
 
 def failed(results: Iterable[Check]) -> bool:
-    """Whether a hard requirement is not met (`Level.HARD`). A check that could not be judged does not count."""
-    return any(check.level is Level.HARD and check.outcome is Outcome.BAD for check in results)
+    """Whether a hard requirement is not met (`Severity.HARD`). A check that could not be judged does not count."""
+    return any(check.level is Severity.HARD and check.outcome is CheckResult.BAD for check in results)
 
 
 def _server_version(installation: Installation) -> Check:
     version = installation.apis.version.get("gitVersion")
     if not isinstance(version, str) or not version:
-        return unknown(Level.INFO, "server version", installation.apis.error or "the server does not report it")
+        return unknown(Severity.INFO, "server version", installation.apis.error or "the server does not report it")
     platform = next((name for mark, name in PLATFORMS if mark in version), "")
-    return Check(Level.INFO, "server version", Outcome.GOOD, f"{version} ({platform})" if platform else version)
+    return Check(Severity.INFO, "server version", CheckResult.GOOD, f"{version} ({platform})" if platform else version)
 
 
 def _own_crds(installation: Installation) -> Iterator[Check]:
     for kind in kinds.OURS:
         subject = f"CRD {kind.plural}.{kind.group}"
         # An older installation has no bindings, and workloads run without them.
-        level = Level.WARNING if kind == kinds.TOPOLOGY_BINDING else Level.HARD
+        level = Severity.WARNING if kind == kinds.TOPOLOGY_BINDING else Severity.HARD
         if why := installation.apis.why_unknown(kind):
             yield unknown(level, subject, why)
         else:
@@ -65,13 +65,13 @@ def _permissions(rights: Rights) -> Iterator[Check]:
     for permission, denied in sorted(rights.items(), key=lambda item: (item[0].kind.group, item[0].resource)):
         subject = f"permissions on {_resource(permission)}"
         if isinstance(denied, str):
-            yield unknown(Level.WARNING, subject, denied)
+            yield unknown(Severity.WARNING, subject, denied)
         elif denied:
-            yield Check(Level.WARNING, subject, Outcome.BAD, f"may not {', '.join(denied)}", "grant these verbs with a role")
+            yield Check(Severity.WARNING, subject, CheckResult.BAD, f"may not {', '.join(denied)}", "grant these verbs with a role")
     granted = [permission for permission, denied in rights.items() if denied == ()]
     if granted:
         count = sum(len(permission.verbs) for permission in granted)
-        yield Check(Level.INFO, "permissions", Outcome.GOOD, f"{count} verbs on {len(granted)} resources are allowed")
+        yield Check(Severity.INFO, "permissions", CheckResult.GOOD, f"{count} verbs on {len(granted)} resources are allowed")
 
 
 def _resource(permission: Permission) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Level(StrEnum):
+class Severity(StrEnum):
     """How serious it is if a requirement is not met."""
 
     HARD = "hard"
@@ -15,7 +15,7 @@ class Level(StrEnum):
     """For information only."""
 
 
-class Outcome(StrEnum):
+class CheckResult(StrEnum):
     """The result of a check."""
 
     GOOD = "ok"
@@ -28,21 +28,21 @@ class Outcome(StrEnum):
 class Check:
     """One check."""
 
-    level: Level
+    level: Severity
     subject: str
     """What is checked, e.g. `server version`."""
-    outcome: Outcome
+    outcome: CheckResult
     finding: str
     """What was found, in one sentence."""
     remedy: str = ""
     """What to do if the outcome is not good; empty if there is nothing to do."""
 
 
-def judged(level: Level, subject: str, fault: str, finding: str, remedy: str = "") -> Check:
+def judged(level: Severity, subject: str, fault: str, finding: str, remedy: str = "") -> Check:
     """A check that is bad and says `fault` if that is not empty; otherwise it is good and says `finding`."""
-    return Check(level, subject, Outcome.BAD, fault, remedy) if fault else Check(level, subject, Outcome.GOOD, finding)
+    return Check(level, subject, CheckResult.BAD, fault, remedy) if fault else Check(level, subject, CheckResult.GOOD, finding)
 
 
-def unknown(level: Level, subject: str, why: str, remedy: str = "") -> Check:
+def unknown(level: Severity, subject: str, why: str, remedy: str = "") -> Check:
     """A check with the outcome `UNKNOWN`; `why` says why it could not be judged."""
-    return Check(level, subject, Outcome.UNKNOWN, f"cannot be judged: {why}", remedy)
+    return Check(level, subject, CheckResult.UNKNOWN, f"cannot be judged: {why}", remedy)

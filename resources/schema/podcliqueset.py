@@ -109,7 +109,7 @@ class ScalingGroupConfig(Wire):
     """The topology constraint of the pods of one replica."""
 
 
-class Template(Wire):
+class SetTemplate(Wire):
     """The template of each replica."""
 
     cliques: Seq[CliqueTemplate] = Field(json_schema_extra=BY_NAME)
@@ -139,7 +139,7 @@ class PodCliqueSetSpec(Wire):
     """The number of replicas of the whole workload."""
     update_strategy: UpdateStrategy | None = None
     """How pods are updated when their template changes; by default RollingRecreate."""
-    template: Template
+    template: SetTemplate
     """The template of each replica."""
 
 

@@ -71,7 +71,7 @@ class TopologyConstraint(Wire):
         return self
 
 
-class Level(Wire):
+class TopologyLevel(Wire):
     """One level of the topology."""
 
     domain: Domain
@@ -92,7 +92,7 @@ class SchedulerTopology(Wire):
 class ClusterTopologyBindingSpec(Wire):
     """The levels of a cluster's topology."""
 
-    levels: Annotated[Seq[Level], Field(min_length=1)]
+    levels: Annotated[Seq[TopologyLevel], Field(min_length=1)]
     """The levels, from the broadest to the narrowest."""
     scheduler_topology_bindings: Seq[SchedulerTopology] = ()
     """Topology objects that are managed by somebody else; for every other scheduler back end the operator manages one."""

@@ -18,7 +18,7 @@ from providers.sandbox.installation.installation import installation, slice_of
 from resources.base import kinds
 from resources.install.permissions import permissions
 from resources.install.preflight import checks
-from resources.ports.checks import Outcome
+from resources.ports.checks import CheckResult
 from resources.ports.configuration import Configuration
 from resources.ports.inspection import Diagnosis, Installation
 from resources.registry import BLUEPRINTS
@@ -129,6 +129,6 @@ async def test_a_real_server_s_words_are_understood(control_plane: ControlPlane)
         "ResourceSlices of compute-domain.nvidia.com",
         "permissions",
     ]
-    assert {what: judged[what].outcome for what in good} == dict.fromkeys(good, Outcome.GOOD)
+    assert {what: judged[what].outcome for what in good} == dict.fromkeys(good, CheckResult.GOOD)
     assert not any(what.startswith("permissions on") for what in judged)
-    assert not any(check.outcome is Outcome.UNKNOWN for check in judged.values())
+    assert not any(check.outcome is CheckResult.UNKNOWN for check in judged.values())

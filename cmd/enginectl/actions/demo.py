@@ -33,7 +33,7 @@ Action = Callable[[], Awaitable[Exit]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DemoStep:
     """A heading, the command that is shown, and the actions that do the same."""
 
     heading: str
@@ -56,7 +56,7 @@ async def run_demo(wiring: Wiring, nodes: int) -> Exit:
                 return await check_nothing_left(inside, client) if code is Exit.DONE else code
 
 
-async def run_steps(steps: Iterable[Step]) -> Exit:
+async def run_steps(steps: Iterable[DemoStep]) -> Exit:
     """Run the steps in order. Returns the exit code of the first action that fails."""
     for number, step in enumerate(steps, 1):
         terminal.print_line()
@@ -69,7 +69,7 @@ async def run_steps(steps: Iterable[Step]) -> Exit:
     return Exit.DONE
 
 
-def steps(wiring: Wiring, client: Client) -> tuple[Step, ...]:
+def steps(wiring: Wiring, client: Client) -> tuple[DemoStep, ...]:
     """The steps of the demo."""
     roots = load_roots(wiring, [PACKAGED if PACKAGED.exists() else EXAMPLE])
 
@@ -83,21 +83,21 @@ def steps(wiring: Wiring, client: Client) -> tuple[Step, ...]:
         return await show_status(wiring, NAME, OutputFormat.TEXT)
 
     return (
-        Step("A leader and two workers in a file: the plan.", "engine diff -f examples/01-first-gang", (lambda: diff(roots),)),
-        Step("Apply the plan until every set is settled.", "engine sync -f examples/01-first-gang", (lambda: sync(roots),)),
-        Step("All three pods have started together, as a gang.", f"engine status {NAME}", (status,)),
-        Step(
+        DemoStep("A leader and two workers in a file: the plan.", "engine diff -f examples/01-first-gang", (lambda: diff(roots),)),
+        DemoStep("Apply the plan until every set is settled.", "engine sync -f examples/01-first-gang", (lambda: sync(roots),)),
+        DemoStep("All three pods have started together, as a gang.", f"engine status {NAME}", (status,)),
+        DemoStep(
             "Scale to three gangs: the plan first, then the cluster.",
             f"kubectl scale pcs {NAME} --replicas 3; engine diff; engine sync",
             (lambda: scale(client, 3), diff, sync),
         ),
-        Step(
+        DemoStep(
             "Scale back to one. The deletes are intended, because the number of replicas is smaller: no guard denies them.",
             f"kubectl scale pcs {NAME} --replicas 1; engine diff; engine sync",
             (lambda: scale(client, 1), diff, sync),
         ),
-        Step("Sync again: everything is in sync, nothing is written.", "engine sync", (sync,)),
-        Step(
+        DemoStep("Sync again: everything is in sync, nothing is written.", "engine sync", (sync,)),
+        DemoStep(
             "Delete the set: its objects are removed in order.",
             f"kubectl delete pcs {NAME} --wait=false; engine sync",
             (lambda: delete(client), sync),

@@ -14,7 +14,7 @@ from providers.queries import missing_verbs, run_queries, served_apis
 from resources.base import kinds
 from resources.install.permissions import permissions
 from resources.install.preflight import Rights, checks, failed
-from resources.ports.checks import Check, Level, Outcome
+from resources.ports.checks import Check, CheckResult, Severity
 from resources.ports.inspection import InspectingFabric, Installation
 from resources.ports.queries import Query
 from resources.registry import BLUEPRINTS
@@ -58,5 +58,5 @@ def exit_code(results: Sequence[Check]) -> Exit:
     """7 if a hard requirement is not met, 5 if one could not be judged."""
     if failed(results):
         return Exit.PREFLIGHT
-    unknown = any(check.level is Level.HARD and check.outcome is Outcome.UNKNOWN for check in results)
+    unknown = any(check.level is Severity.HARD and check.outcome is CheckResult.UNKNOWN for check in results)
     return Exit.INCOMPLETE if unknown else Exit.DONE

@@ -6,10 +6,10 @@ from typing import Any
 from engine.report.line import Line
 from engine.report.printable import clipped
 from enginectl.output.tables import aligned, column_widths
-from resources.ports.checks import Check, Outcome
+from resources.ports.checks import Check, CheckResult
 
 HEADERS = ("LEVEL", "RESULT", "CHECK", "FOUND")
-TONES = {Outcome.GOOD: "", Outcome.BAD: "bad", Outcome.UNKNOWN: "later"}
+TONES = {CheckResult.GOOD: "", CheckResult.BAD: "bad", CheckResult.UNKNOWN: "later"}
 MAX_CELL = 120
 """Characters of a cell; a finding and a remedy may have three times as many."""
 
@@ -24,7 +24,7 @@ def check_lines(checks: Sequence[Check]) -> Iterator[Line]:
     yield Line(aligned(HEADERS, widths), "head")
     for check, row in zip(checks, rows, strict=True):
         yield Line(aligned(row, widths), TONES[check.outcome])
-        if check.remedy and check.outcome is not Outcome.GOOD:
+        if check.remedy and check.outcome is not CheckResult.GOOD:
             yield Line(f"{indent}do: {clipped(check.remedy, MAX_CELL * 3)}", "faint")
 
 
@@ -35,5 +35,5 @@ def check_entry(check: Check) -> dict[str, Any]:
         "result": str(check.outcome),
         "check": check.subject,
         "found": check.finding,
-        "remedy": check.remedy if check.outcome is not Outcome.GOOD else "",
+        "remedy": check.remedy if check.outcome is not CheckResult.GOOD else "",
     }

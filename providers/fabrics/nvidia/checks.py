@@ -28,7 +28,7 @@ from resources.base import kinds, labels
 from resources.base.fields import mappings
 from resources.domains.capacity import NodeCapacity
 from resources.domains.requests import RequestedDomain
-from resources.ports.checks import Check, Level, Outcome, judged, unknown
+from resources.ports.checks import Check, CheckResult, Severity, judged, unknown
 from resources.ports.inspection import Installation
 from resources.ports.queries import Query, QueryResult
 from resources.schema.formats import subdomain_faults
@@ -79,14 +79,14 @@ class Inspection:
         return self.auto or bool(self.requested) or self.installation.apis.serves(COMPUTE_DOMAIN)
 
     @property
-    def required(self) -> Level:
+    def required(self) -> Severity:
         """The level of requirements without which no domain works."""
-        return Level.HARD if self.auto else self.recommended
+        return Severity.HARD if self.auto else self.recommended
 
     @property
-    def recommended(self) -> Level:
+    def recommended(self) -> Severity:
         """The level of the other requirements."""
-        return Level.WARNING if self.needed else Level.INFO
+        return Severity.WARNING if self.needed else Severity.INFO
 
     @cached_property
     def crd(self) -> ComputeDomainCrd | None:
@@ -152,15 +152,15 @@ def _template_field(inspection: Inspection) -> Iterator[Check]:
 def _num_nodes(inspection: Inspection) -> Iterator[Check]:
     subject, crd = "ComputeDomain: numNodes", inspection.crd
     if crd is None:
-        yield _crd_unread(inspection, Level.INFO, subject)
+        yield _crd_unread(inspection, Severity.INFO, subject)
     elif not crd.has_allocation_mode:
         fault = f"{crd.summary}: with numNodes 0 pods run without NVLink between nodes, and no error is reported"
-        yield Check(inspection.recommended, subject, Outcome.BAD, fault, UPGRADE)
+        yield Check(inspection.recommended, subject, CheckResult.BAD, fault, UPGRADE)
     else:
-        yield Check(Level.INFO, subject, Outcome.GOOD, crd.summary)
+        yield Check(Severity.INFO, subject, CheckResult.GOOD, crd.summary)
 
 
-def _crd_unread(inspection: Inspection, level: Level, subject: str) -> Check:
+def _crd_unread(inspection: Inspection, level: Severity, subject: str) -> Check:
     return unknown(level, subject, inspection.result(CRD).error or "the CRD does not exist")
 
 
@@ -190,7 +190,7 @@ def _slices(inspection: Inspection) -> Iterator[Check]:
     yield _exists(inspection.recommended, f"ResourceSlices of {DRIVER}", result, finding, remedy)
 
 
-def _exists(level: Level, subject: str, result: QueryResult, finding: str, remedy: str) -> Check:
+def _exists(level: Severity, subject: str, result: QueryResult, finding: str, remedy: str) -> Check:
     """A check that objects exist. It is good if `finding`, which describes them, is not empty."""
     if not result.known:
         return unknown(level, subject, result.error)
@@ -212,15 +212,15 @@ def _controller(inspection: Inspection) -> Iterator[Check]:
 def _release(inspection: Inspection) -> Iterator[Check]:
     cliques = inspection.result(CLIQUES_CRD)
     if not cliques.known:
-        yield unknown(Level.INFO, "ComputeDomainCliques", cliques.error)
+        yield unknown(Severity.INFO, "ComputeDomainCliques", cliques.error)
     else:
         finding = (
             "served: the driver is 25.12 or later" if cliques.objects else "not served: the driver is older than 25.12, or not installed"
         )
-        yield Check(Level.INFO, "ComputeDomainCliques", Outcome.GOOD, finding)
+        yield Check(Severity.INFO, "ComputeDomainCliques", CheckResult.GOOD, finding)
     images = sorted({str(container.get("image")) for live in inspection.controllers for container in _containers(live.body)})
     if images:
-        yield Check(Level.INFO, "image of the DRA driver", Outcome.GOOD, some(images))
+        yield Check(Severity.INFO, "image of the DRA driver", CheckResult.GOOD, some(images))
 
 
 def _domain_names(inspection: Inspection) -> Iterator[Check]:

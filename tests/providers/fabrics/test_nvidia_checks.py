@@ -13,7 +13,7 @@ from providers.fabrics.nvidia import checks as nvidia
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, FINALIZER, NAMED
 from resources.base import kinds
-from resources.ports.checks import Check, Level, Outcome
+from resources.ports.checks import Check, CheckResult, Severity
 from resources.ports.inspection import Installation
 from resources.ports.queries import Query, QueryResult, QueryResults, ServedApis
 from tests.builders import clique, podcliqueset
@@ -76,8 +76,8 @@ def found(judged: Installation, *, auto: bool = True) -> dict[str, Check]:
 def test_a_sound_installation_passes_every_check() -> None:
     checks = found(site())
 
-    assert {check.outcome for check in checks.values()} == {Outcome.GOOD}
-    assert [what for what, check in checks.items() if check.level is Level.HARD] == [CRD, SCHEMA, API]
+    assert {check.outcome for check in checks.values()} == {CheckResult.GOOD}
+    assert [what for what, check in checks.items() if check.level is Severity.HARD] == [CRD, SCHEMA, API]
     assert checks[NUMBER].finding == "numNodes optional, default 0; allocationMode known: driver 0.4 or later"
     assert checks[SLICES].finding == "2 nodes have channel-0"
     assert checks["image of the DRA driver"].finding == "example/driver:v0.4.0"
@@ -88,99 +88,99 @@ NEITHER = replace(COMPUTE_DOMAIN, version="v1alpha1")
 TERMINATING = domain("left", deletionTimestamp="2026-01-01T01:00:00Z", finalizers=[FINALIZER])
 KAI = {"image": "ghcr.io/nvidia/kai-scheduler/scheduler:v1"}
 BAD = [
-    (CRD, site({nvidia.CRD: ()}, offer(kinds.RESOURCE_CLAIM_TEMPLATE)), Level.HARD, "is not installed"),
-    (CRD, site({nvidia.CRD: [definition(served="v1alpha1")]}, offer(NEITHER)), Level.HARD, "serves v1alpha1, not v1beta1"),
-    (CRD, site({nvidia.CRD: [definition(ok=False)]}, offer(OLD)), Level.HARD, "exists and is not established yet"),
-    (SCHEMA, site({nvidia.CRD: [definition(name=False)]}), Level.HARD, "is not in the schema of the CRD"),
+    (CRD, site({nvidia.CRD: ()}, offer(kinds.RESOURCE_CLAIM_TEMPLATE)), Severity.HARD, "is not installed"),
+    (CRD, site({nvidia.CRD: [definition(served="v1alpha1")]}, offer(NEITHER)), Severity.HARD, "serves v1alpha1, not v1beta1"),
+    (CRD, site({nvidia.CRD: [definition(ok=False)]}, offer(OLD)), Severity.HARD, "exists and is not established yet"),
+    (SCHEMA, site({nvidia.CRD: [definition(name=False)]}), Severity.HARD, "is not in the schema of the CRD"),
     (
         NUMBER,
         site({nvidia.CRD: [definition(number="required", mode=False)]}),
-        Level.WARNING,
+        Severity.WARNING,
         "with numNodes 0 pods run without NVLink",
     ),
-    (API, site(offered=offer(COMPUTE_DOMAIN)), Level.HARD, "is not served"),
-    (CLASS, site({nvidia.CLASS: ()}), Level.WARNING, "not found"),
-    (SLICES, site({nvidia.SLICES: ()}), Level.WARNING, "not found"),
-    (SLICES, site({nvidia.SLICES: [inventory("n1", "daemon-0")]}), Level.WARNING, "not found"),
-    ("controller of the DRA driver", site({nvidia.DEPLOYMENTS: ()}), Level.WARNING, "not found"),
+    (API, site(offered=offer(COMPUTE_DOMAIN)), Severity.HARD, "is not served"),
+    (CLASS, site({nvidia.CLASS: ()}), Severity.WARNING, "not found"),
+    (SLICES, site({nvidia.SLICES: ()}), Severity.WARNING, "not found"),
+    (SLICES, site({nvidia.SLICES: [inventory("n1", "daemon-0")]}), Severity.WARNING, "not found"),
+    ("controller of the DRA driver", site({nvidia.DEPLOYMENTS: ()}), Severity.WARNING, "not found"),
     (
         "controller of the DRA driver",
         site({nvidia.DEPLOYMENTS: [deployment("old", ready=0, nvidia_dra_driver_gpu_component="controller")]}),
-        Level.WARNING,
+        Severity.WARNING,
         "Deployment system/old: 0 of 1 ready",
     ),
     (
         "names of requested domains",
         site(sets=(demo(name="x" * 62),)),
-        Level.WARNING,
+        Severity.WARNING,
         "is longer than 63 characters: a label",
     ),
-    ("names of requested domains", site(sets=(demo(name="X"),)), Level.WARNING, "X-0: "),
+    ("names of requested domains", site(sets=(demo(name="X"),)), Severity.WARNING, "X-0: "),
     (
         "names of the domains' claim templates",
         site({nvidia.TEMPLATES: [template(uid="")]}),
-        Level.WARNING,
+        Severity.WARNING,
         "used by ResourceClaimTemplates that do not belong to these domains: default/demo-0",
     ),
-    ("names of the domains' claim templates", site({nvidia.TEMPLATES: [template(uid="other")]}), Level.WARNING, "default/demo-0"),
+    ("names of the domains' claim templates", site({nvidia.TEMPLATES: [template(uid="other")]}), Severity.WARNING, "default/demo-0"),
     (
         "node labels of deleted domains",
         site({nvidia.DOMAIN_NODES: [node("n1", "uid-demo-0"), node("n2", "dead")]}),
-        Level.WARNING,
+        Severity.WARNING,
         "nodes that are labelled for a domain that does not exist: n2",
     ),
     (
         "domains with the engine's finalizer",
         site({nvidia.DOMAINS: [TERMINATING]}),
-        Level.WARNING,
+        Severity.WARNING,
         "being deleted, and only the engine's finalizer is left: default/left",
     ),
-    ("domains without a workload", site(sets=()), Level.WARNING, "created for workloads that no longer exist: default/demo-0"),
+    ("domains without a workload", site(sets=()), Severity.WARNING, "created for workloads that no longer exist: default/demo-0"),
     (
         "KAI scheduler",
         site({nvidia.DEPLOYMENTS: [CONTROLLER, deployment("kai", KAI)]}),
-        Level.WARNING,
+        Severity.WARNING,
         "runs without --feature-gates=DynamicResourceAllocation=true",
     ),
     (
         "KAI binder",
         site({nvidia.DEPLOYMENTS: [CONTROLLER, deployment("kai", {"image": "kai-scheduler/binder@sha256:0", "args": ["--x"]})]}),
-        Level.WARNING,
+        Severity.WARNING,
         "runs without",
     ),
     (
         "KAI scheduler",
         site({nvidia.DEPLOYMENTS: [CONTROLLER, deployment("kai", {"image": "registry.example:5000/kai-scheduler/scheduler:v1"})]}),
-        Level.WARNING,
+        Severity.WARNING,
         "runs without",
     ),
     (
         "nodes for requested domains",
         site(sets=(demo(2, 2),)),
-        Level.WARNING,
+        Severity.WARNING,
         "default/demo: its pods in ComputeDomains need 4 nodes, one for each pod: 2 of 2 are available",
     ),
     (
         "domains in one NVLink clique",
         site(sets=(demo(3),)),
-        Level.WARNING,
+        Severity.WARNING,
         "3 domains for 2 NVLink cliques: some domains will share",
     ),
 ]
 
 
 @pytest.mark.parametrize(("subject", "installation", "level", "finding"), BAD, ids=[f"{row[0]}: {row[3]}"[:70] for row in BAD])
-def test_a_failed_check_says_what_is_wrong_and_what_to_do(subject: str, installation: Installation, level: Level, finding: str) -> None:
+def test_a_failed_check_says_what_is_wrong_and_what_to_do(subject: str, installation: Installation, level: Severity, finding: str) -> None:
     check = found(installation)[subject]
 
-    assert (check.level, check.outcome) == (level, Outcome.BAD)
+    assert (check.level, check.outcome) == (level, CheckResult.BAD)
     assert finding in check.finding and check.remedy
 
 
 def test_an_unlabelled_template_conflicts_with_a_domain_that_does_not_exist_yet() -> None:
     check = found(site({nvidia.DOMAINS: (), nvidia.TEMPLATES: [template(uid="")]}))["names of the domains' claim templates"]
 
-    assert check.outcome is Outcome.BAD and check.finding.endswith("default/demo-0")
+    assert check.outcome is CheckResult.BAD and check.finding.endswith("default/demo-0")
 
 
 def test_a_domain_whose_spec_names_its_template_does_not_conflict_with_a_template_of_the_domains_name() -> None:
@@ -188,12 +188,12 @@ def test_a_domain_whose_spec_names_its_template_does_not_conflict_with_a_templat
     renamed = live({**body, "spec": {**body["spec"], "channel": {"resourceClaimTemplate": {"name": "own"}}}})
     installation = site({nvidia.DOMAINS: [renamed], nvidia.TEMPLATES: [template(uid=""), template("own")]})
 
-    assert found(installation)["names of the domains' claim templates"].outcome is Outcome.GOOD
+    assert found(installation)["names of the domains' claim templates"].outcome is CheckResult.GOOD
 
 
 @pytest.mark.parametrize("args", [[f"--feature-gates={nvidia.GATE}"], ["--feature-gates", f"A=b,{nvidia.GATE}"]])
 def test_kai_with_the_feature_gate_is_good(args: list[str]) -> None:
-    assert found(site({nvidia.DEPLOYMENTS: [deployment("kai", {**KAI, "args": args})]}))["KAI scheduler"].outcome is Outcome.GOOD
+    assert found(site({nvidia.DEPLOYMENTS: [deployment("kai", {**KAI, "args": args})]}))["KAI scheduler"].outcome is CheckResult.GOOD
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_kai_with_the_feature_gate_is_good(args: list[str]) -> None:
 def test_the_crd_identifies_the_release_of_the_driver(crd: Live, finding: str) -> None:
     check = found(site({nvidia.CRD: [crd]}))[NUMBER]
 
-    assert (check.level, check.outcome, check.finding) == (Level.INFO, Outcome.GOOD, finding)
+    assert (check.level, check.outcome, check.finding) == (Severity.INFO, CheckResult.GOOD, finding)
 
 
 def test_a_driver_older_than_cliques_is_reported() -> None:
@@ -238,18 +238,18 @@ UNSEEN = [
 def test_a_check_whose_objects_could_not_be_read_is_unknown(question: Query, what: str) -> None:
     check = found(site({question: "pods is forbidden"}))[what]
 
-    assert check.outcome is Outcome.UNKNOWN and check.finding.startswith("cannot be judged: ")
+    assert check.outcome is CheckResult.UNKNOWN and check.finding.startswith("cannot be judged: ")
 
 
 def test_domains_without_a_workload_are_unknown_where_sets_could_not_be_listed() -> None:
-    assert found(site(sets=None))["domains without a workload"].outcome is Outcome.UNKNOWN
+    assert found(site(sets=None))["domains without a workload"].outcome is CheckResult.UNKNOWN
 
 
 def test_an_api_group_without_an_answer_is_unknown_and_not_missing() -> None:
     silent = offer(kinds.RESOURCE_CLAIM_TEMPLATE, holes={COMPUTE_DOMAIN.api_version: "silent"})
     check = found(site({nvidia.CRD: "forbidden"}, silent))[CRD]
 
-    assert (check.level, check.outcome, check.finding) == (Level.HARD, Outcome.UNKNOWN, "cannot be judged: silent")
+    assert (check.level, check.outcome, check.finding) == (Severity.HARD, CheckResult.UNKNOWN, "cannot be judged: silent")
 
 
 def test_without_mnnvl_nothing_is_hard_and_without_a_driver_nothing_is_even_a_warning() -> None:
@@ -257,16 +257,16 @@ def test_without_mnnvl_nothing_is_hard_and_without_a_driver_nothing_is_even_a_wa
     asking = podcliqueset("named", clique("w", pod_spec=GPUS, annotations={NAMED: "rack"}))
     wanting = Installation(offer(), QueryResults(), (live(asking),))
 
-    assert {check.level for check in found(bare, auto=False).values()} == {Level.INFO}
-    assert found(wanting, auto=False)[CRD].level is Level.WARNING
-    assert found(bare)[CRD].level is Level.HARD
-    assert not any(check.level is Level.HARD for check in found(site(), auto=False).values())
+    assert {check.level for check in found(bare, auto=False).values()} == {Severity.INFO}
+    assert found(wanting, auto=False)[CRD].level is Severity.WARNING
+    assert found(bare)[CRD].level is Severity.HARD
+    assert not any(check.level is Severity.HARD for check in found(site(), auto=False).values())
 
 
 def test_without_any_results_every_check_is_unknown() -> None:
     blind = Installation(ServedApis(error="failed to discover API resources: no"), QueryResults(), None)
 
-    assert {check.outcome for check in found(blind).values()} == {Outcome.UNKNOWN}
+    assert {check.outcome for check in found(blind).values()} == {CheckResult.UNKNOWN}
 
 
 def test_nodes_used_by_other_domains_are_not_available() -> None:
@@ -290,4 +290,4 @@ def test_malformed_objects_are_checked_without_an_error(junk: Any) -> None:
 def test_an_older_device_api_suffices_for_domains_but_not_for_shared_claims() -> None:
     check = found(site(offered=offer(COMPUTE_DOMAIN, OLD)))[API]
 
-    assert (check.outcome, check.finding) == (Outcome.GOOD, "v1beta1 is served; shared claims (resourceSharing) need v1")
+    assert (check.outcome, check.finding) == (CheckResult.GOOD, "v1beta1 is served; shared claims (resourceSharing) need v1")

@@ -16,14 +16,14 @@ from aiohttp import web
 from engine.ids import Kind
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
-from providers.kubernetes.connection_pool import Limits
+from providers.kubernetes.connection_pool import RequestLimits
 from providers.kubernetes.kubeconfig import Source
 
 POD = Kind("", "v1", "Pod", "pods", status=True)
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 TOKEN = "token-of-the-test"
-SHORT_LIMITS = Limits(in_flight=64, connect=2.0, total=5.0, silence=5.0)
+SHORT_LIMITS = RequestLimits(in_flight=64, connect=2.0, total=5.0, silence=5.0)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,9 @@ def kubeconfig(folder: Path, url: str, *, user: Mapping[str, Any] | None = None,
 
 
 @asynccontextmanager
-async def client_of(config: Path, clock: InstantClock | None = None, limits: Limits = SHORT_LIMITS) -> AsyncGenerator[KubernetesClient]:
+async def client_of(
+    config: Path, clock: InstantClock | None = None, limits: RequestLimits = SHORT_LIMITS
+) -> AsyncGenerator[KubernetesClient]:
     """A client for the cluster of the kubeconfig."""
     async with connected(Source(str(config), environ={}), clock or InstantClock(), limits=limits) as client:
         yield client

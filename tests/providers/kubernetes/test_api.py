@@ -27,7 +27,7 @@ from engine.result import Outcome
 from engine.runtime.apply import ATTEMPTS, apply
 from engine.verb import Verb
 from providers.cluster import Cluster
-from providers.kubernetes.connection_pool import Limits
+from providers.kubernetes.connection_pool import RequestLimits
 from tests.providers.kubernetes.loopback import (
     POD,
     TOKEN,
@@ -85,7 +85,7 @@ async def test_a_request_that_waits_to_be_repeated_does_not_block_others(tmp_pat
 
     async with (
         serving(handler) as server,
-        client_of(kubeconfig(tmp_path, server.url), limits=Limits(in_flight=1)) as client,
+        client_of(kubeconfig(tmp_path, server.url), limits=RequestLimits(in_flight=1)) as client,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(client.get, POD, "lab", "first")
@@ -210,7 +210,7 @@ async def test_a_request_to_a_slow_server_times_out(tmp_path: Path) -> None:
         await anyio.sleep_forever()
         return web.Response()
 
-    async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url), limits=Limits(total=0.05)) as client:
+    async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url), limits=RequestLimits(total=0.05)) as client:
         with pytest.raises(Unreachable, match="does not answer in time"):
             await client.get(POD, "lab", "x")
 

@@ -16,7 +16,7 @@ from engine.ids import Kind
 from engine.observed import live
 from engine.runtime.client import Client, PatchType
 from providers.kubernetes.client import KubernetesClient
-from providers.kubernetes.connection_pool import Limits
+from providers.kubernetes.connection_pool import RequestLimits
 from tests.providers.kubernetes.loopback import Handler, client_of, json_response, kubeconfig, refused, serving
 
 pytestmark = pytest.mark.anyio
@@ -298,7 +298,7 @@ async def test_any_other_error_in_a_watch_is_raised_as_its_own_type(tmp_path: Pa
     ],
 )
 async def test_a_watch_that_breaks_or_is_silent_is_unreachable(tmp_path: Path, handler: Handler, message: str) -> None:
-    async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url), limits=Limits(silence=0.05)) as client:
+    async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url), limits=RequestLimits(silence=0.05)) as client:
         with pytest.raises(Unreachable, match=message):
             await watched(client)
 
@@ -307,7 +307,7 @@ async def test_watches_do_not_count_as_requests_in_flight(tmp_path: Path) -> Non
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return await (sending(event("ADDED", 6), then="silence") if "watch" in request.query else echo)(request)
 
-    async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url), limits=Limits(in_flight=1)) as client:
+    async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url), limits=RequestLimits(in_flight=1)) as client:
         first, second = client.watch(POD, since="5"), client.watch(NODE, since="5")
         async with aclosing(first), aclosing(second):
             await anext(first)

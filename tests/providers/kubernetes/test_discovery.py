@@ -8,7 +8,7 @@ import pytest
 from engine.errors import ClusterError, Forbidden, ServerFault, Unreachable
 from engine.ids import Kind
 from providers.kubernetes.discovery import Discovery, discover
-from providers.kubernetes.wire import Request, Response
+from providers.kubernetes.wire import HttpRequest, Response
 
 pytestmark = pytest.mark.anyio
 
@@ -22,9 +22,9 @@ class Paths:
 
     def __init__(self, answers: dict[str, Any]) -> None:
         self.answers = answers
-        self.requests: list[Request] = []
+        self.requests: list[HttpRequest] = []
 
-    async def __call__(self, request: Request) -> Response:
+    async def __call__(self, request: HttpRequest) -> Response:
         self.requests.append(request)
         answer = self.answers[request.path]
         if isinstance(answer, ClusterError):

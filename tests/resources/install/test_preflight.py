@@ -7,7 +7,7 @@ from providers.registry import fabrics
 from resources.base import kinds
 from resources.install.permissions import Permission, permissions
 from resources.install.preflight import checks, failed, required_kinds
-from resources.ports.checks import Level, Outcome
+from resources.ports.checks import CheckResult, Severity
 from resources.ports.configuration import Configuration
 from resources.ports.inspection import Installation
 from resources.ports.queries import QueryResults, ServedApis
@@ -54,8 +54,8 @@ def test_preflight_fails_without_one_of_our_kinds_unless_workloads_run_without_i
 
     needed = kind != kinds.TOPOLOGY_BINDING
     assert failed(found) is needed and not failed(checks(Installation(ALL, QueryResults(), ()), {}, ()))
-    (bad,) = [check for check in found if check.outcome is Outcome.BAD]
-    assert (bad.subject, bad.level) == (f"CRD {kind.plural}.{kind.group}", Level.HARD if needed else Level.WARNING)
+    (bad,) = [check for check in found if check.outcome is CheckResult.BAD]
+    assert (bad.subject, bad.level) == (f"CRD {kind.plural}.{kind.group}", Severity.HARD if needed else Severity.WARNING)
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ def test_preflight_fails_without_one_of_our_kinds_unless_workloads_run_without_i
 def test_the_version_of_the_server_names_its_platform(version: str, finding: str) -> None:
     first, *_ = checks(Installation(ServedApis(version={"gitVersion": version}), QueryResults(), ()), {}, ())
 
-    assert (first.subject, first.level, first.finding) == ("server version", Level.INFO, finding)
+    assert (first.subject, first.level, first.finding) == ("server version", Severity.INFO, finding)
 
 
 @pytest.mark.parametrize("version", [{}, {"gitVersion": ""}, {"gitVersion": 7}, {"gitVersion": None}])
 def test_a_server_without_a_version_cannot_be_judged(version: dict[str, object]) -> None:
     first, *_ = checks(Installation(ServedApis(version=version), QueryResults(), ()), {}, ())
 
-    assert first.outcome is Outcome.UNKNOWN
+    assert first.outcome is CheckResult.UNKNOWN
 
 
 def test_denied_permissions_are_listed_by_kind_and_the_others_are_counted() -> None:
@@ -82,7 +82,7 @@ def test_denied_permissions_are_listed_by_kind_and_the_others_are_counted() -> N
     }
 
     assert found["permissions"].finding == "2 verbs on 1 resources are allowed"
-    assert (found["permissions on nodes"].outcome, found["permissions on nodes"].finding) == (Outcome.BAD, "may not list")
+    assert (found["permissions on nodes"].outcome, found["permissions on nodes"].finding) == (CheckResult.BAD, "may not list")
     assert found["permissions on leases.coordination.k8s.io"].finding == "cannot be judged: not you"
 
 
