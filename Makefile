@@ -44,9 +44,10 @@ check: $(dev) ## check style, types and architecture, as the continuous integrat
 	$(bin)/mypy
 	$(bin)/python -m pytest -q tests/test_layout.py
 
-e2e: $(dev) ## run the contract and the stories on a real API server (from KUBEBUILDER_ASSETS, or built with Go)
+e2e: $(dev) ## run the contract and the stories on a real API server and real schedulers (brought, or built with Go)
 	@assets=$$(tests/controlplane/build) || { status=$$?; [ $$status -eq 69 ] && echo "e2e: skipped: there is no real API server here" && exit 0; exit $$status; }; \
-	KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m pytest -rs -m e2e $(ARGS)
+	schedulers=$$(tests/controlplane/schedulers/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need real schedulers"; }; \
+	KUBEBUILDER_ASSETS="$$assets" SCHEDULERS_ASSETS="$$schedulers" $(bin)/python -m pytest -rs -m e2e $(ARGS)
 
 bench: $(runtime) ## run every benchmark; prints one JSON line per figure
 	@for file in benchmarks/[a-z]*.py; do $(bin)/python -m benchmarks.$$(basename $$file .py) || exit 1; done

@@ -1,16 +1,16 @@
 """Blueprint: the objects that one kind of root should have; Desired: its answer."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from engine.graph import Graph
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.plan import Alarm, Wait
-from engine.resource import Policy
+from engine.resource import Body, Policy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +73,34 @@ class Blueprint(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NestedRoot:
+    """A root that another root consists of."""
+
+    body: Body
+    """Its manifest."""
+    holds: Mapping[str, str] = field(default_factory=dict)
+    """Which of its parts must not be created yet, and why (`Observed.holds`)."""
+
+
+@runtime_checkable
+class ComposingBlueprint(Protocol):
+    """A `Blueprint` whose roots consist of roots of other kinds, besides objects."""
+
+    def nested_roots(self, observed: Observed, configuration: Any, memo: Memo) -> tuple[NestedRoot, ...]:
+        """The roots that this root consists of; the same objects as before if nothing has changed."""
+        ...
+
+
+@runtime_checkable
+class LookingBlueprint(Protocol):
+    """A `Blueprint` whose roots name objects of kinds that are not listed, because there are too many of them or they are secret."""
+
+    def lookups(self, id: ResourceId, body: Body, configuration: Any) -> tuple[ResourceId, ...]:
+        """The objects that a root of this body names. The body is not validated."""
+        ...
+
+
 def root_of(blueprints: Sequence[Blueprint], child: Live) -> ResourceId | None:
     """The root, of any kind, that the labels of the child name."""
     return next((root for blueprint in blueprints if (root := blueprint.root_of(child))), None)
@@ -81,4 +109,23 @@ def root_of(blueprints: Sequence[Blueprint], child: Live) -> ResourceId | None:
 def incomplete_kinds(blueprint: Blueprint, incomplete: Iterable[str], configuration: Any) -> frozenset[str]:
     """Of the kinds that could not be listed completely, those that roots of this kind depend on."""
     kinds = (blueprint.kind, *blueprint.children(configuration), *blueprint.references(configuration))
-    return frozenset(incomplete).intersection(kind.name for kind in kinds)
+    return frozenset(incomplete).intersection(kind.key for kind in kinds)
+
+
+def relevant_incomplete(
+    blueprints: Iterable[Blueprint], incomplete: Mapping[str, str], unserved: Collection[str], present: Collection[str], configuration: Any
+) -> dict[str, str]:
+    """Of the kinds that could not be listed completely, those that matter, with the reasons. `present` are the names of the kinds of roots
+    that exist or are proposed.
+
+    A kind does not matter if only roots depend on it that do not exist, and whose objects have no finalizers of ours.
+    """
+
+    def matters(blueprint: Blueprint) -> bool:
+        kind = blueprint.kind
+        if kind.key in unserved:
+            return False
+        return kind.name in present or kind.key in incomplete or bool(blueprint.policies(configuration))
+
+    relevant = frozenset().union(*(incomplete_kinds(each, incomplete, configuration) for each in blueprints if matters(each)))
+    return {kind: why for kind, why in incomplete.items() if kind in relevant}

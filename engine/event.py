@@ -10,6 +10,7 @@ class RootWarning:
     """Something that is wrong with a stored root: a mistake of its user, an alarm, or an internal error of the engine."""
 
     root: ResourceId
+    """The root, or the object of it that an alarm is about."""
     uid: str
     generation: int
     text: str

@@ -20,8 +20,8 @@ class Part:
     resources: Mapping[ResourceId, Resource]
     needs: frozenset[ResourceId]
     """Resources of other parts that must be created before resources of this part."""
-    in_references: tuple[ResourceId, ...] = ()
-    """Resources whose live object is among the references and not in the slice: shared ones, and those without our labels."""
+    found_elsewhere: tuple[ResourceId, ...] = ()
+    """Resources whose live object is not in the slice: shared ones, those without our labels, and those of nested roots."""
 
 
 def part(key: str, resources: Iterable[Resource]) -> Part:
@@ -38,12 +38,12 @@ def part(key: str, resources: Iterable[Resource]) -> Part:
     inner_edges = {id: [need for need in needs if need in by_id] for id, needs in edges.items()}
     order = _sorted(inner_edges)
     outer_needs = frozenset(need for needs in edges.values() for need in needs if need not in by_id)
-    return Part(key, {id: by_id[id] for id in order}, outer_needs, tuple(id for id in order if _is_in_references(by_id[id])))
+    return Part(key, {id: by_id[id] for id in order}, outer_needs, tuple(id for id in order if _is_elsewhere(by_id[id])))
 
 
-def _is_in_references(resource: Resource) -> bool:
-    """Whether the live object is looked up among the references: it has no controller, or none of our labels."""
-    return resource.policy.shared or resource.policy.unlabelled
+def _is_elsewhere(resource: Resource) -> bool:
+    """Whether the live object is not in the slice: it has no controller, none of our labels, or belongs to a nested root."""
+    return resource.policy.shared or resource.policy.unlabelled or resource.policy.nested
 
 
 def edges_of(resource: Resource) -> frozenset[ResourceId]:

@@ -15,6 +15,13 @@ class Kind:
     namespaced: bool = True
     status: bool = False
     """Whether it has a status subresource: then the status is written by a separate call."""
+    ambiguous: bool = False
+    """Whether another kind that the engine works with has the same name: two schedulers have a PodGroup."""
+
+    @property
+    def key(self) -> str:
+        """The key of the kind in maps and sets of kinds: its name or, if another kind has the same name, `name.group`."""
+        return f"{self.name}.{self.group}" if self.ambiguous else self.name
 
     @property
     def api_version(self) -> str:
@@ -33,6 +40,10 @@ class ResourceId(NamedTuple):
     kind: str
     namespace: str
     name: str
+
+    def keys(self) -> frozenset[str]:
+        """What `Kind.key` of its kind may be."""
+        return frozenset((self.kind, f"{self.kind}.{self.group}"))
 
     def __str__(self) -> str:
         """`Kind/namespace/name`, without the namespace for cluster-scoped kinds."""

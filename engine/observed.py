@@ -137,6 +137,14 @@ class Observed:
     """Kinds that the cluster does not serve: no object of them exists or can be created."""
     failed_calls: tuple[FailedCall, ...] | None = None
     """The calls on this root that failed when they were last made; None if this process has made none yet."""
+    proposer: Live | None = None
+    """The root that proposes this one, as a part of itself; None for a root that a user has made."""
+    holds: Mapping[str, str] = field(default_factory=dict)
+    """For a nested root: which of its parts must not be created yet, and why; its blueprint knows their names."""
+    looked_up: Mapping[ResourceId, Live | None] = field(default_factory=dict)
+    """Objects that the root names and that were read one by one; None: it does not exist. Absent: it is not known."""
+    nested: Mapping[ResourceId, "Observed"] = field(default_factory=dict)
+    """The roots that this root controls, as they are observed, without proposals."""
 
     def slice(self, key: str) -> Slice:
         """The slice of that key; empty if there is none."""
@@ -145,6 +153,14 @@ class Observed:
     def find(self, id: ResourceId) -> Live | None:
         """The root's object of that identity, in whichever slice."""
         return next((live for slice in self.slices.values() if (live := slice.objects.get(id))), None)
+
+    def elsewhere(self, id: ResourceId) -> Live | None:
+        """The object of that identity among the references, the objects that were looked up, and the nested roots with theirs."""
+        if (live := self.references.objects.get(id)) is not None:
+            return live
+        if (live := self.looked_up.get(id)) is not None:
+            return live
+        return next((live for inner in self.nested.values() if (live := inner.root if inner.root.id == id else inner.find(id))), None)
 
     def lives(self) -> Iterator[Live]:
         """The root, its objects and the foreign ones."""

@@ -38,6 +38,8 @@ class Alarm:
     text: str
     blocking: bool = False
     """Whether it stays until a user acts: then waiting is of no use."""
+    about: ResourceId | None = None
+    """The object of the root that it is about, if that exists; None: the root."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +61,8 @@ class Plan:
     alarms: tuple[Alarm, ...] = ()
     wake_at: datetime | None = None
     """When time alone changes this plan."""
+    parent: ResourceId | None = None
+    """The root that this root is a part of; None for a root that a user has made."""
     error: Exception | None = None
     """Why no plan could be computed: a defect of the engine, not of what the user asked for. With an error there are no operations."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from engine.blueprint import Desired
-from engine.diff import Difference, Rules, compare, compare_status, touches
+from engine.diff import Difference, Rules, compare, compare_status, covers, touches
 from engine.graph import Part, edges_of
 from engine.ids import ResourceId
 from engine.memo import Memo
@@ -24,7 +24,7 @@ UNINTENDED = "its owner no longer needs it"
 REMOVES = (Verb.DELETE, Verb.RELEASE)
 """The verbs of operations that come before all others, dependents first."""
 
-WRITES = (Verb.CREATE, Verb.REPLACE, Verb.PATCH)
+WRITES = (Verb.CREATE, Verb.REPLACE, Verb.PATCH, Verb.SCALE)
 """The verbs of operations that operations on dependents come after."""
 
 
@@ -48,12 +48,12 @@ class PartContext:
     reads: Mapping[str, frozenset[str]]
     absent: Cause
     """Why an object or a field that does not exist is missing."""
-    references: Mapping[ResourceId, Live]
-    """The live objects of the part that are among the references."""
+    elsewhere: Mapping[ResourceId, Live]
+    """The live objects of the part that are among the references or belong to nested roots, and the root that proposes this one."""
 
     def find(self, id: ResourceId) -> Live | None:
-        """The root, an object of the slice, or one among the references."""
-        return self.root if id == self.root.id else self.slice.objects.get(id) or self.references.get(id)
+        """The root, an object of the slice, or one that is elsewhere."""
+        return self.root if id == self.root.id else self.slice.objects.get(id) or self.elsewhere.get(id)
 
     def create_cause(self) -> Cause:
         """Why an object of this part is missing: the desired state has changed, or somebody has deleted it."""
@@ -61,11 +61,12 @@ class PartContext:
             return Cause.INTENT
         return self.absent
 
-    def unlisted(self, kind: str) -> str | None:
-        """A kind that could not be listed completely and without which objects of this kind cannot be judged."""
+    def unlisted(self, id: ResourceId) -> str | None:
+        """A kind that could not be listed completely and without which objects of this one's kind cannot be judged."""
         if not self.incomplete:
             return None
-        return min(self.incomplete & ({kind} | self.reads.get(kind, frozenset())), default=None)
+        keys = id.keys()
+        return min(self.incomplete & keys.union(*(self.reads.get(key, frozenset()) for key in keys)), default=None)
 
 
 def _has_new_generation(live: Live) -> bool:
@@ -102,10 +103,15 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
 def _absent_cause(observed: Observed) -> Cause:
     """Why an object or field is missing: DRIFT (somebody removed it) if the root's current generation has been applied, else INTENT."""
     root = observed.root
-    if observed.proposal is not None or not root.uid:
+    if not root.uid or (observed.proposal is not None and (observed.proposer is None or not _is_applied(observed.proposal, root))):
         return Cause.INTENT
     status = root.body.get("status") or {}
     return Cause.DRIFT if status.get("observedGeneration") == root.generation else Cause.INTENT
+
+
+def _is_applied(proposal: Body, root: Live) -> bool:
+    """Whether the root already has the proposed spec."""
+    return covers(proposal.get("spec"), root.body.get("spec"))
 
 
 def _obsolete_parts(desired: Desired, observed: Observed, memo: Memo) -> Iterable[Part]:
@@ -118,12 +124,12 @@ def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]
     """The plan of a part, from the memo if nothing that it depends on has changed (`reads` is the same in all passes)."""
     objects = observed.slice(part.key)
     root = observed.root
-    in_references = {id: live for id in part.in_references if (live := observed.references.objects.get(id)) is not None}
+    elsewhere = {id: live for id in part.found_elsewhere if (live := observed.elsewhere(id)) is not None}
+    if observed.proposer is not None:
+        elsewhere[observed.proposer.id] = observed.proposer
     root_fact = root if root.id in part.resources else root.uid
-    context = PartContext(
-        root, objects, observed.foreign, observed.mislabelled, observed.incomplete, reads, absent, references=in_references
-    )
-    facts = (part, objects, root_fact, observed.foreign, observed.mislabelled, observed.incomplete, absent, tuple(in_references.values()))
+    context = PartContext(root, objects, observed.foreign, observed.mislabelled, observed.incomplete, reads, absent, elsewhere)
+    facts = (part, objects, root_fact, observed.foreign, observed.mislabelled, observed.incomplete, absent, tuple(elsewhere.values()))
     return memo.recall(("part", part.key), facts, lambda: _part_plan(part, context))
 
 
@@ -170,11 +176,13 @@ def _actions_on(resource: Resource, live: Live | None, context: PartContext) -> 
     kind = resource.id.kind
     if resource.stance is Stance.HOLD:
         return (Wait(resource.id, resource.why, blocked=resource.blocked),)
-    if kind in context.incomplete:
+    if resource.scale is not None:
+        return _scale(resource, live, context)
+    if not context.incomplete.isdisjoint(resource.id.keys()):
         return (Wait(resource.id, f"{kind} objects could not be listed completely", blocked=True),)
     if live is None:
         return (_create(resource, context),) if resource.stance is Stance.WANT else ()
-    unlisted = context.unlisted(kind)
+    unlisted = context.unlisted(resource.id)
     if resource.stance is Stance.DROP:
         if unlisted:
             return (Wait(resource.id, f"is deleted once {unlisted} objects can be listed completely", blocked=True),)
@@ -232,6 +240,19 @@ def _update(resource: Resource, live: Live, context: PartContext) -> Sequence[Op
         if status_difference.changes:
             return (_patch(Verb.STATUS, resource, live, status_difference, "its status is out of date"),)
     return ()
+
+
+def _scale(resource: Resource, live: Live | None, context: PartContext) -> Sequence[Operation]:
+    """Set the number of replicas of an existing object; what does not exist yet is created with it."""
+    if live is None or live.deleting_since is not None:
+        return ()
+    replicas = (live.body.get("spec") or {}).get("replicas")
+    if replicas == resource.scale:
+        return ()
+    change = Change(("spec", "replicas"), replicas, resource.scale, context.absent)
+    body = {"spec": {"replicas": resource.scale}}
+    expect = Expect(live.uid, live.revision)
+    return (Operation(Verb.SCALE, live.id, resource.why, change.cause, body, changes=(change,), expect=expect, controller=live.controller),)
 
 
 def _compare_finalizers(resource: Resource, body: Body, difference: Difference, context: PartContext) -> None:

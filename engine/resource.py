@@ -52,6 +52,8 @@ class Policy:
     """Several roots use it: each adds and removes its own owner reference only, and the last one deletes the object."""
     unlabelled: bool = False
     """It has none of our labels: it is found among the references, by its owner alone."""
+    nested: bool = False
+    """It is a root that this root controls, or an object of such a root."""
     finalizers: tuple[str, ...] = ()
     """Our finalizers: set on create, released by us when the object is deleted."""
     release_last: bool = False
@@ -102,6 +104,8 @@ class Resource:
     """For HOLD: whether somebody else has to act before it can be created or changed; otherwise a later pass does it."""
     bind_revision: bool = False
     """For DROP: the delete is only valid for the observed revision; if the object has changed since, it is planned anew."""
+    scale: int | None = None
+    """The number of replicas of an object that belongs to somebody else: set through its scale subresource, once the object exists."""
 
 
 class Now:

@@ -32,7 +32,7 @@ def tick(blueprint: Blueprint, observed: Observed, now: datetime, configuration:
         desired = blueprint.desire(relevant, now, configuration, part_memo)
         result = plan(desired, relevant, blueprint.reads(configuration), part_memo)
         part_memo.forget_unused()
-        return result
+        return replace(result, parent=observed.proposer.id) if observed.proposer is not None else result
 
     return memo.recall_until("plan", (observed, configuration), now, make, lambda result: result.wake_at)
 

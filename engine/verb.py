@@ -8,6 +8,8 @@ class Verb(StrEnum):
 
     CREATE = "create"
     PATCH = "patch"
+    SCALE = "scale"
+    """Patch the number of replicas in its scale subresource."""
     REPLACE = "replace"
     """Delete it and create it anew."""
     RELEASE = "release"

@@ -16,6 +16,7 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Observation, Scope
 from engine.verb import Verb
+from providers.key_pair import with_key_pair
 from providers.listing import is_older, list_lives, serves
 from providers.recorder import Recorder
 from providers.scoping import Target, observation, targets
@@ -61,6 +62,9 @@ class Cluster:
                 return await self._create(kind, operation, uids)
             case Verb.PATCH:
                 return await self._client.patch(kind, namespace, name, _bound_patch(operation))
+            case Verb.SCALE:
+                await self._client.patch(kind, namespace, name, _bound_patch(operation), subresource="scale")
+                return await self._client.get(kind, namespace, name)
             case Verb.STATUS:
                 return await self._client.patch(kind, namespace, name, _bound_patch(operation), subresource="status")
             case Verb.RELEASE:
@@ -69,7 +73,7 @@ class Cluster:
                 return await self._delete(kind, operation)
 
     async def _create(self, kind: Kind, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any]:
-        body = operation.body
+        body = with_key_pair(operation.body)
         if operation.owners:
             references = [owner_reference(owner, uids) for owner in operation.owners]
             body = {**body, "metadata": {**body["metadata"], "ownerReferences": references}}
@@ -124,13 +128,13 @@ class _Lists:
         try:
             listed = await list_lives(self._client, target)
         except NotFound:
-            self.unserved.add(target.kind.name)
+            self.unserved.add(target.kind.key)
         except ClusterError as error:
-            self.errors[target.kind.name] = error
+            self.errors[target.kind.key] = error
         else:
             self.results.append((target.kind, listed.lives))
             if is_older(listed.kind, self._scope):
-                self.unserved.add(target.kind.name)
+                self.unserved.add(target.kind.key)
 
     def observation(self) -> Observation:
         """All results together. Raises `Unauthorized`, and `Unreachable` if no list was answered."""

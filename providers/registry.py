@@ -6,12 +6,16 @@ from typing import cast
 
 from engine.errors import InputError
 from providers.fabrics.nvidia import fabric as nvidia
+from providers.schedulers.kai import KaiScheduler
 from providers.schedulers.kube import KubeScheduler
+from providers.schedulers.lpx import LpxScheduler
+from providers.schedulers.volcano import VolcanoScheduler
 from resources.ports.fabric import Fabric
 from resources.ports.scheduler import Scheduler
 from resources.settings import Settings
 
-SCHEDULERS: Mapping[str, Scheduler] = {scheduler.name: scheduler for scheduler in (KubeScheduler(),)}
+BACK_ENDS: tuple[Scheduler, ...] = (KubeScheduler(), KaiScheduler(), VolcanoScheduler(), LpxScheduler())
+SCHEDULERS: Mapping[str, Scheduler] = {scheduler.name: scheduler for scheduler in BACK_ENDS}
 
 FABRICS: tuple[Callable[[Settings], Fabric], ...] = (nvidia.configured,)
 """The functions that make our fabrics from the settings."""

@@ -1,6 +1,7 @@
 """Scoping: the lists that cover a scope, and which of the listed objects are roots, children and references."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from engine.ids import Kind
@@ -54,9 +55,15 @@ def children_among(lives: Iterable[Live], scope: Scope) -> tuple[Live, ...]:
 
 
 def is_labelled(live: Live, selector: str) -> bool:
-    """Whether the selector, which consists of equalities, selects the object."""
-    return _required_labels(selector).items() <= live.labels.items()
+    """Whether the selector, `key=value` or `key in (value,…)`, selects the object; an empty one selects everything."""
+    key, values = _requirement(selector)
+    return not key or live.labels.get(key) in values
 
 
-def _required_labels(selector: str) -> Mapping[str, str]:
-    return dict(part.split("=", 1) for part in selector.replace("==", "=").split(",") if "=" in part)
+@lru_cache(maxsize=16)
+def _requirement(selector: str) -> tuple[str, frozenset[str]]:
+    """The key and the values of a selector."""
+    key, separator, values = selector.partition(" in ")
+    if not separator:
+        key, _, values = selector.partition("=")
+    return key, frozenset(value.strip() for value in values.strip("()").split(","))

@@ -1,7 +1,7 @@
 """Snapshot: the objects of a cluster as a stream of YAML documents without secret data. The output of `kubectl get -o yaml` is one too."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,22 @@ from providers.scoping import children_among, is_of
 
 MAX_BYTES = 1 << 30
 """The largest snapshot that is read: one of a hundred thousand pods is smaller."""
+RECORD = ("engine.grove.io/v1", "Snapshot")
+"""API version and kind of the document that says which kinds the cluster did not serve. It is no object of the cluster."""
 HEAD = "# A snapshot of {count} objects. Secret data is masked; of field ownership only that of the engine is kept.\n"
 
 
-def snapshot_documents(lives: Iterable[Live]) -> Iterator[str]:
-    """The objects as YAML documents, ordered by identity, without secret data and the field ownership of others."""
+def snapshot_documents(lives: Iterable[Live], unserved: Collection[str] = ()) -> Iterator[str]:
+    """The objects as YAML documents, ordered by identity, without secret data and the field ownership of others.
+
+    `unserved` are the keys of the kinds that the cluster does not serve; if there are any, the first document names them.
+    """
     ordered = sorted(lives, key=lambda live: live.id)
     yield HEAD.format(count=len(ordered))
+    if unserved:
+        api_version, kind = RECORD
+        record = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "snapshot", "uid": ""}, "unserved": sorted(unserved)}
+        yield f"---\n{as_yaml(record)}"
     for item in ordered:
         yield f"---\n{as_yaml(scrubbed(item.body))}"
 
@@ -77,6 +86,10 @@ class Snapshot:
     """The objects of a file as a read-only `Provider`."""
 
     lives: Sequence[Live] = ()
+    recorded_at: str = field(default="", kw_only=True)
+    """The file."""
+    unserved: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Keys of the kinds that the cluster did not serve, as far as the file says so."""
 
     async def observe(self, scope: Scope) -> Observation:
         """What listing the cluster returned when the snapshot was taken, as far as the file contains it."""
@@ -85,6 +98,7 @@ class Snapshot:
             tuple(live for live in selected if is_of(live, scope.roots)),
             children_among(selected, scope),
             references=tuple(live for live in selected if is_of(live, scope.references)),
+            unserved=self.unserved.intersection(kind.key for kind in (*scope.roots, *scope.children, *scope.references)),
         )
 
     async def get(self, id: ResourceId) -> Live | None:
@@ -99,8 +113,8 @@ class Snapshot:
         """Drop the event."""
 
     async def serves(self, kind: Kind) -> bool:
-        """True for every kind: the file does not say what the cluster serves."""
-        return True
+        """Whether the file does not say that the cluster did not serve the kind."""
+        return kind.key not in self.unserved
 
 
 EMPTY = Snapshot()
@@ -113,7 +127,23 @@ def read(path: Path) -> Snapshot:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{printable(str(path))}: {(error.strerror or 'cannot be read').lower()}") from None
-    return Snapshot(tuple(unique(objects(read_documents(data, printable(str(path)), limit=MAX_BYTES)))))
+    lives = tuple(unique(objects(read_documents(data, printable(str(path)), limit=MAX_BYTES))))
+    records = [live for live in lives if is_record(live)]
+    return Snapshot(
+        tuple(live for live in lives if not is_record(live)), recorded_at=str(path), unserved=frozenset(unserved_kinds(records))
+    )
+
+
+def is_record(live: Live) -> bool:
+    """Whether it is the document of a snapshot that is no object of the cluster."""
+    return (live.body["apiVersion"], live.id.kind) == RECORD
+
+
+def unserved_kinds(records: Iterable[Live]) -> Iterator[str]:
+    """The keys of the kinds that the records name as not served. Entries that are no text are ignored."""
+    for record in records:
+        names = record.body.get("unserved")
+        yield from (name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 def objects(documents: Iterable[Document]) -> Iterator[tuple[Live, str]]:

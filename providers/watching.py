@@ -93,7 +93,7 @@ class WatchingCluster:
         await self._read_doubtful()
         for informer in self._informers:
             await informer.synced.wait()
-        errors = {informer.store.target.kind.name: error for informer in self._informers if (error := informer.error) is not None}
+        errors = {informer.store.target.kind.key: error for informer in self._informers if (error := informer.error) is not None}
         raise_if_nothing_observed(errors.values(), anything=any(informer.served and informer.error is None for informer in self._informers))
         if self._last is None or errors or self._last.incomplete:
             self._changed = anyio.Event()
@@ -102,8 +102,8 @@ class WatchingCluster:
 
     def _observation(self, scope: Scope, incomplete: Mapping[str, str]) -> Observation:
         stores = [informer.store for informer in self._informers]
-        unserved = {informer.store.target.kind.name for informer in self._informers if not informer.served}
-        older = {store.target.kind.name for store in stores if is_older(store.kind, scope)}
+        unserved = {informer.store.target.kind.key for informer in self._informers if not informer.served}
+        older = {store.target.kind.key for store in stores if is_older(store.kind, scope)}
         return observation(scope, ((store.target.kind, store.lives.values()) for store in stores), incomplete, unserved | older)
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:

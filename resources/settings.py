@@ -7,6 +7,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, Validat
 
 from engine import duration
 from resources.base.fields import mapping, mappings
+from resources.ports.dynamo import SSH_SECRET
 from resources.schema.issues import Issue, Rejected, duplicates
 from resources.schema.rejection import rejection
 from resources.schema.unknown_fields import UnknownField, unknown_fields
@@ -196,11 +197,23 @@ class Network(Section):
     """How long the deletion of a fabric domain waits for terminating pods and claims that use it."""
 
 
+GANG_SCHEDULING: Final = "gangScheduling"
+"""The only option of a back end that Grove defines: of `default-scheduler`, true or false. It has no effect, in Grove neither."""
+
+
 class Profile(Section):
     """A scheduler back end; its `config` is kept unchanged."""
 
     name: Literal["default-scheduler", "kai-scheduler", "volcano", "lpx-scheduler"]
     config: Opaque = {}
+
+    @field_validator("config")
+    @classmethod
+    def _known_options(cls, value: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
+        option = value.get(GANG_SCHEDULING)
+        if info.data.get("name") == "default-scheduler" and not isinstance(option, bool | None):
+            raise broken("must be true or false", "FieldValueInvalid", (GANG_SCHEDULING,), value=option)
+        return value
 
 
 class InitContainer(Section):
@@ -237,6 +250,37 @@ class Schedulers(Section):
         return value
 
 
+class MpiRun(Section):
+    """The SSH key pairs of TensorRT-LLM services on several nodes."""
+
+    secret_name: str = SSH_SECRET
+    """The name of the Secret in the namespace of a graph; `{component}` stands for `<graph>-<service>` in lower case."""
+    create_ssh_secret: bool = False
+    """Whether the Secret is created if it is missing. Otherwise the pods of the service wait for it."""
+
+
+class GraphIngress(Section):
+    """Ingresses of frontends."""
+
+    controller_class_name: str = ""
+    """The class of Ingresses whose service names none; with a class every frontend without Ingress settings has an Ingress."""
+    host_suffix: str = "local"
+    """What follows the host, after a dot, unless the service has its own suffix."""
+
+
+class Dynamo(Section):
+    """DynamoGraphDeployments."""
+
+    mpi_run: MpiRun = MpiRun()
+    termination_delay: Duration = "15m"
+    """`terminationDelay` of the PodCliqueSet of a graph; 0s: that of Grove."""
+    ingress: GraphIngress = GraphIngress()
+    nats_address: str = ""
+    etcd_address: str = ""
+    model_express_url: str = Field(default="", alias="modelExpressURL")
+    prometheus_endpoint: str = ""
+
+
 class Settings(Section):
     """The whole file."""
 
@@ -254,6 +298,7 @@ class Settings(Section):
     network: Network = Network()
     scheduler: Schedulers = Schedulers()
     init_container: InitContainer = InitContainer()
+    dynamo: Dynamo = Dynamo()
 
 
 def read(config: Any) -> tuple[Settings, tuple[UnknownField, ...]]:

@@ -26,7 +26,7 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = MappingProxyType(
         "server.metrics": "there is no metrics endpoint",
         "debugging": "there is no profiling endpoint",
         "controllers": "one loop plans all kinds",
-        "scheduler.profiles[].config": "no scheduler back end has options",
+        "scheduler.profiles[].config": "no scheduler back end has options with an effect",
     }
 )
 """The fields, or sections, that are accepted for compatibility with Grove and have no effect, each with the reason."""

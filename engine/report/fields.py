@@ -13,7 +13,7 @@ from engine.report.printable import clipped
 from engine.resource import NOW
 from engine.verb import Verb
 
-EXPLAINED = frozenset({Verb.PATCH, Verb.REPLACE, Verb.STATUS})
+EXPLAINED = frozenset({Verb.PATCH, Verb.SCALE, Verb.REPLACE, Verb.STATUS})
 """The verbs whose operations change fields of an existing object."""
 WIDTH = 96
 """The maximum length of one side of a change in text; JSON has the whole value."""

@@ -48,6 +48,7 @@ def root_entry(root: RootReport) -> dict[str, Any]:
     """The entry of one root in `roots`."""
     return {
         "root": identity(root.root),
+        "parent": identity(root.parent) if root.parent else None,
         "operations": [step_entry(step) for step in root.steps],
         "later": [wait_entry(wait) for wait in root.later],
         "blocked": [wait_entry(wait) for wait in root.blocked],

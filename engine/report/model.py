@@ -1,7 +1,7 @@
 """The model behind every report format: the plans of a pass, the operations grouped by part, the most severe first."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -13,7 +13,9 @@ from engine.verb import Verb
 PartOf = Callable[[ResourceId, ResourceId], str]
 """The part of a root (for example a replica) that a child belongs to; empty for the root as a whole."""
 
-SEVERITY = {verb: rank for rank, verb in enumerate((Verb.DELETE, Verb.REPLACE, Verb.RELEASE, Verb.PATCH, Verb.CREATE, Verb.STATUS))}
+SEVERITY = {
+    verb: rank for rank, verb in enumerate((Verb.DELETE, Verb.REPLACE, Verb.RELEASE, Verb.SCALE, Verb.PATCH, Verb.CREATE, Verb.STATUS))
+}
 """The rank of each verb; the most severe has the lowest."""
 
 
@@ -40,6 +42,8 @@ class RootReport:
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     wake_at: datetime | None
+    parent: ResourceId | None = None
+    """The root that this root is a part of."""
     error: str = ""
     """The internal error that kept this root from being planned, as a sentence; empty if there is none."""
 
@@ -77,17 +81,17 @@ class Report:
     @property
     def later(self) -> int:
         """The number of objects that are deferred to a later pass."""
-        return sum(len(root.later) for root in self.roots)
+        return distinct(root.later for root in self.roots)
 
     @property
     def blocked(self) -> int:
         """The number of objects that are deferred until somebody else acts."""
-        return sum(len(root.blocked) for root in self.roots)
+        return distinct(root.blocked for root in self.roots)
 
     @property
     def pending(self) -> int:
         """The number of objects that the cluster has still to act on."""
-        return sum(len(root.pending) for root in self.roots)
+        return distinct(root.pending for root in self.roots)
 
     @property
     def denied(self) -> bool:
@@ -100,20 +104,31 @@ class Report:
         return any(root.problems or root.error for root in self.roots)
 
 
+def distinct(waits: Iterable[Iterable[Wait]]) -> int:
+    """The number of objects that are waited for. A root and the root that it is a part of may wait for the same object."""
+    return len({wait.id for each in waits for wait in each})
+
+
 def compose(
     plans: Iterable[Plan], part_of: PartOf, *, objections: tuple[Objection, ...] = (), incomplete: Mapping[str, str] | None = None
 ) -> Report:
     """The report of these plans: roots, and the operations within a root, are sorted with the most severe first."""
-    roots = [root_report(plan, part_of) for plan in plans]
-    return Report(tuple(sorted(roots, key=root_order)), objections, dict(sorted((incomplete or {}).items())))
+    listed = list(plans)
+    new = {plan.root for plan in listed if is_new(plan)}
+    roots = [root_report(plan, part_of, is_new=plan.root in new and plan.parent not in new) for plan in listed]
+    return Report(tuple(in_order(roots)), objections, dict(sorted((incomplete or {}).items())))
 
 
 NEW_ROOT = "it does not exist yet: names that are derived from its uid are shown with its namespace and name instead"
 
 
-def root_report(plan: Plan, part_of: PartOf) -> RootReport:
-    """The report of one plan: its operations are sorted for a reader, not for execution."""
-    is_new = any(operation.verb is Verb.CREATE and operation.id == plan.root for operation in plan.operations)
+def is_new(plan: Plan) -> bool:
+    """Whether the plan creates its root."""
+    return any(operation.verb is Verb.CREATE and operation.id == plan.root for operation in plan.operations)
+
+
+def root_report(plan: Plan, part_of: PartOf, *, is_new: bool = False) -> RootReport:
+    """The report of one plan: its operations are sorted for a reader, not for execution. `is_new`: it has the note `NEW_ROOT`."""
     steps = [Step(operation, "" if operation.id == plan.root else part_of(plan.root, operation.id)) for operation in plan.operations]
     return RootReport(
         plan.root,
@@ -125,6 +140,7 @@ def root_report(plan: Plan, part_of: PartOf) -> RootReport:
         plan.problems,
         (*plan.notes, NEW_ROOT) if is_new else plan.notes,
         plan.wake_at,
+        plan.parent,
         error_text(plan.error) if plan.error else "",
     )
 
@@ -158,6 +174,20 @@ def by_part(steps: Iterable[Step]) -> tuple[Step, ...]:
             ),
         )
     )
+
+
+def in_order(roots: Iterable[RootReport]) -> Iterator[RootReport]:
+    """The roots, the most severe first; a nested root follows the root that it is a part of."""
+    ordered = sorted(roots, key=root_order)
+    names = {root.root for root in ordered}
+    nested: dict[ResourceId, list[RootReport]] = {}
+    for root in ordered:
+        if root.parent in names:
+            nested.setdefault(root.parent, []).append(root)
+    for root in ordered:
+        if root.parent not in names:
+            yield root
+            yield from nested.get(root.root, ())
 
 
 def root_order(root: RootReport) -> tuple[object, ...]:

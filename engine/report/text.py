@@ -17,6 +17,7 @@ from engine.verb import Verb
 MARKS: Mapping[str, str] = {
     Verb.CREATE: "+",
     Verb.PATCH: "~",
+    Verb.SCALE: "~",
     Verb.STATUS: "~",
     Verb.DELETE: "-",
     Verb.REPLACE: "±",
@@ -34,7 +35,7 @@ FIELDS = 12
 REASON = 200
 """Maximum number of characters shown of a reason."""
 PROBLEM = 400
-"""Maximum number of characters shown of a problem."""
+"""Maximum number of characters shown of a problem, and of the reason why an object is blocked: it ends with what to do."""
 NAME = 44
 """Maximum width of the column of names."""
 
@@ -71,7 +72,8 @@ def refusals(report: Report) -> Iterator[Line]:
 
 def root_lines(root: RootReport, verbose: bool) -> Iterator[Line]:
     """One root: objections, problems and notes, then operations, then what is deferred or pending."""
-    yield Line(printable(str(root.root)), "head")
+    part = f" (part of {root.parent})" if root.parent else ""
+    yield Line(printable(f"{root.root}{part}"), "head")
     for objection in root.objections:
         yield Line(f"  denied by {objection.rule}: {printable(objection.message)}", "bad")
     if root.error:
@@ -131,8 +133,9 @@ def wait_lines(root: ResourceId, waits: Sequence[Wait], verbose: bool, word: str
     groups: list[tuple[Wait, ...]] = [(wait,) for wait in waits] if verbose else waits_alike(waits)
     names = [group_name(root, [wait.id for wait in group]) for group in groups]
     width = column_width(names)
+    limit = PROBLEM if word == "blocked" else REASON
     for group, name in zip(groups, names, strict=True):
-        why = clipped(spread(wait.why for wait in group), REASON)
+        why = clipped(spread(wait.why for wait in group), limit)
         until = min((wait.until for wait in group if wait.until), default=None)
         end = f" (until {until:%Y-%m-%dT%H:%M:%SZ})" if until else ""
         yield Line(f"  {MARKS[word]} {word:<8} {name:<{width}}  {why}{end}", tone)
@@ -174,6 +177,7 @@ def summary(report: Report) -> Line:
 VERB_PHRASES: Mapping[Verb, str] = {
     Verb.CREATE: "create",
     Verb.PATCH: "patch",
+    Verb.SCALE: "scale",
     Verb.REPLACE: "replace",
     Verb.RELEASE: "release",
     Verb.DELETE: "delete",

@@ -6,7 +6,7 @@ import anyio
 
 from engine.errors import ClusterError
 from engine.event import Event, RootWarning
-from engine.observed import Live, World
+from engine.observed import Observed, World
 from engine.plan import Plan
 from engine.report.model import error_text
 from engine.result import Result
@@ -34,20 +34,27 @@ def no_events(warnings: Sequence[RootWarning], results: Sequence[Result]) -> tup
 def new_warnings(world: World, plans: Sequence[Plan], memory: Memory) -> list[RootWarning]:
     """The warnings that the last pass did not have, sorted; a warning is new again when its root was edited and still has it.
 
-    Roots that are only proposed by a manifest have none: the user who proposes them sees the plan.
+    Roots that are only proposed by a user's manifest have none: the user sees the plan.
     """
-    roots = {observed.root.id: observed.root for observed in world.roots if observed.root.uid and observed.proposal is None}
+    roots = {observed.root.id: observed for observed in world.roots if observed.root.uid and not _is_shown(observed)}
     warnings = frozenset(warning for plan in plans if plan.root in roots for warning in _warnings(roots[plan.root], plan))
     new, memory.warnings = sorted(warnings - memory.warnings), warnings
     return new
 
 
-def _warnings(root: Live, plan: Plan) -> Iterator[RootWarning]:
+def _is_shown(observed: Observed) -> bool:
+    """Whether a user proposes the root, and so sees its plan."""
+    return observed.proposal is not None and observed.proposer is None
+
+
+def _warnings(observed: Observed, plan: Plan) -> Iterator[RootWarning]:
     """The problems, the alarms and the internal error of a plan."""
+    root = observed.root
     for problem in plan.problems:
         yield RootWarning(root.id, root.uid, root.generation, problem)
     for alarm in plan.alarms:
-        yield RootWarning(root.id, root.uid, root.generation, alarm.text, alarm.reason)
+        about = (observed.find(alarm.about) if alarm.about is not None else None) or root
+        yield RootWarning(about.id, about.uid, root.generation, alarm.text, alarm.reason)
     if plan.error is not None:
         yield RootWarning(root.id, root.uid, root.generation, error_text(plan.error), INTERNAL_ERROR)
 

@@ -8,6 +8,7 @@ from engine.observed import World
 from engine.runtime.debounce import Debounce
 from engine.runtime.failed_calls import FailedCalls
 from engine.runtime.foreign import ForeignObjects
+from engine.runtime.lookups import Lookups
 from engine.runtime.rejections import Rejections
 
 
@@ -24,6 +25,7 @@ class Memory:
     debounce: Debounce = field(default_factory=Debounce)
     rejections: Rejections = field(default_factory=Rejections)
     foreign: ForeignObjects = field(default_factory=ForeignObjects)
+    lookups: Lookups = field(default_factory=Lookups)
     failed_calls: FailedCalls = field(default_factory=FailedCalls)
     warnings: frozenset[RootWarning] = frozenset()
     """The warnings of the last pass; each has been recorded as an event."""

@@ -8,11 +8,12 @@ from typing import Any
 
 import anyio.to_thread
 
-from engine.blueprint import Blueprint, incomplete_kinds
+from engine.blueprint import Blueprint, incomplete_kinds, relevant_incomplete
+from engine.composition import compose
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.observed import Observed, World
-from engine.operation import Operation
+from engine.operation import Operation, Unknown
 from engine.plan import Plan
 from engine.proposal import propose
 from engine.resource import Body
@@ -83,6 +84,8 @@ async def observe_and_plan(engine: Engine, memory: Memory, manifests: Sequence[B
     began = engine.clock.monotonic()
     observation = await engine.provider.observe(engine.scope)
     await memory.foreign.refresh(engine.provider)
+    memory.lookups.want(engine.blueprints, observation.roots, manifests, engine.configuration)
+    await memory.lookups.refresh(engine.provider, engine.clock.monotonic())
     now = engine.clock.now()
 
     def plan() -> Pass:
@@ -99,7 +102,7 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, manifests: S
         engine.blueprints,
         observation.roots,
         observation.children,
-        observation.incomplete,
+        _incomplete(engine, observation, manifests),
         memory.world,
         references=observation.references,
         unserved=observation.unserved,
@@ -108,9 +111,18 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, manifests: S
     unchanged = frozenset(observed.root.id for observed in memory.world.roots if _is_unchanged(observed, previous.get(observed.root.id)))
     memory.foreign.forget_listed(memory.world)
     proposed = propose(memory.world, manifests, engine.scope.references)
-    world = with_foreign(proposed, engine.blueprints, memory.foreign.known)
+    world = memory.lookups.added_to(with_foreign(proposed, engine.blueprints, memory.foreign.known), memory.memo)
+    world = compose(world, engine.blueprints, engine.configuration, memory.memo)
     planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, engine.limits)
     return Pass(now, 0.0, world, planned, unchanged)
+
+
+def _incomplete(engine: Engine, observation: Observation, manifests: Sequence[Body]) -> dict[str, str]:
+    """The kinds that could not be listed completely and that matter for the roots that exist or are proposed."""
+    if not observation.incomplete:
+        return {}
+    present = {root.id.kind for root in observation.roots} | {str(manifest["kind"]) for manifest in manifests}
+    return relevant_incomplete(engine.blueprints, observation.incomplete, observation.unserved, present, engine.configuration)
 
 
 def _is_unchanged(observed: Observed, previous: Observed | None) -> bool:
@@ -127,8 +139,9 @@ def choose(current: Pass, memory: Memory, at: float) -> tuple[Plan, ...]:
     """The plans with the operations to execute now; `at` is a time of a monotonic clock. Plans without any are left out.
 
     Left out are plans that a guard objects to, operations that are suspended (`Rejections`), and statuses that still change (`Debounce`).
-    A root that does not exist yet is created alone: its children need its uid. When a guard objects to the pass as a whole, only plans
-    without a root are executed: they finish deletions that somebody else has started.
+    A root that does not exist yet is created alone: its children need its uid, as it needs that of the root it is a part of.
+    When a guard objects to the pass as a whole, only plans without a root are executed: they finish deletions that somebody else
+    has started.
     """
     plans = current.planned.plans
     if current.planned.objections:
@@ -154,9 +167,12 @@ def _statuses(plans: Iterable[Plan]) -> list[Operation]:
 
 
 def _creation_first(plan: Plan) -> Plan:
-    """Only the creation of the root, if the plan contains it."""
+    """Only the creation of the root, if the plan contains it; nothing while the root that it is nested in does not exist."""
     creation = tuple(operation for operation in plan.operations if operation.verb is Verb.CREATE and operation.id == plan.root)
-    return replace(plan, operations=creation) if creation else plan
+    if not creation:
+        return plan
+    needs_owner = any(isinstance(owner.uid, Unknown) for operation in creation for owner in operation.owners)
+    return replace(plan, operations=() if needs_owner else creation)
 
 
 def _is_final(plan: Plan, current: Pass) -> bool:

@@ -72,6 +72,16 @@ class Provider(Protocol):
 
 
 @runtime_checkable
+class RecordedProvider(Protocol):
+    """A `Provider` over a record of a cluster: an object that it does not contain may exist all the same."""
+
+    @property
+    def recorded_at(self) -> str:
+        """Where the record is; empty if there is none, as for an empty cluster."""
+        ...
+
+
+@runtime_checkable
 class WatchingProvider(Protocol):
     """An optional capability of a `Provider`: it watches the scope, so that `observe` makes no call and changes are noticed."""
 

@@ -18,7 +18,7 @@ MAX_REVERTED = 5
 SOON = 60.0
 """Seconds within which the same change must be made again to count. Over days, users may well revert it again and again."""
 
-CHANGES = frozenset({Verb.PATCH, Verb.STATUS})
+CHANGES = frozenset({Verb.PATCH, Verb.SCALE, Verb.STATUS})
 """Verbs whose operations somebody can revert: they change fields of an object that stays."""
 
 

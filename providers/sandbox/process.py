@@ -1,7 +1,7 @@
 """Process: a sandbox cluster, API server and actors, that runs while a block runs."""
 
 import secrets
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 
+from engine.ids import Kind
 from engine.runtime.clock import Clock
 from providers.sandbox.actors.nodes import node_names
 from providers.sandbox.actors.options import ActorOptions
@@ -23,9 +24,10 @@ from providers.sandbox.http.backend import Backend
 from providers.sandbox.http.faults import FaultInjector
 from providers.sandbox.http.server import listening
 from providers.sandbox.http.tls import LOOPBACK, loopback_identity
+from providers.sandbox.installation.addons import addon_objects
 from providers.sandbox.installation.installation import controller, installation
 from providers.sandbox.registry import ACTORS, run_actors
-from resources.base.kinds import CRD, DEPLOYMENT
+from resources.base.kinds import CRD, DEPLOYMENT, GROVE_GROUP, SCHEDULER_GROUP
 from resources.schema.crds import crds
 
 ADMINISTRATOR = "sandbox-admin"
@@ -33,6 +35,7 @@ OPERATOR = "operator"
 """The kubeconfig context for the engine, if managed objects are protected from other users."""
 ACCOUNT = "system:serviceaccount:default:grove-operator"
 """The user of that context, unless the configuration names one."""
+GROVE_GROUPS = frozenset({GROVE_GROUP, SCHEDULER_GROUP})
 DEFAULT_OPTIONS = ActorOptions()
 
 
@@ -81,13 +84,16 @@ async def sandbox(
     actors: Collection[str] = tuple(ACTORS),
     options: ActorOptions = DEFAULT_OPTIONS,
     definitions: Collection[Mapping[str, Any]] | None = None,
+    addons: Collection[str] = (),
+    grove: bool = True,
     webhooks: Webhooks | None = None,
 ) -> AsyncIterator[Sandbox]:
     """A cluster on a loopback port, with its kubeconfig in `folder`, until the block ends.
 
     It serves our own kinds, and the DRA driver for ComputeDomains is installed (it does nothing without its actor); or, with
-    `definitions`, it serves the kinds of those instead and the driver is not installed. With `webhooks`, our webhooks admit every write.
-    Raises `OSError` if the port is taken.
+    `definitions`, it serves the kinds of those instead and the driver is not installed. Without `grove`, Grove's own kinds are not among
+    those that it serves. `addons` are installed as well: see `ADDONS`. With `webhooks`, our webhooks admit every write.
+    Raises `OSError` if the port is taken, `KeyError` for an unknown add-on.
     """
     backend = Backend(Api(clock), clock)
     logins = {kubeconfig.CONTEXT: _login(backend, ADMINISTRATOR)}
@@ -99,10 +105,11 @@ async def sandbox(
         install(backend.api, replace(webhooks, protection=protection))
     identity = loopback_identity()
     if definitions is None:
-        _define(backend.api, _ours())
-        _install(backend.api, options)
+        _define(backend.api, [each for each in _ours() if grove or each["spec"]["group"] not in GROVE_GROUPS])
+        _install_driver(backend.api, options)
     else:
         _define(backend.api, definitions)
+    _install(backend.api, addon_objects(addons))
     complete = replace(options, certificate_authority=identity.authority.decode())
     async with listening(backend, identity.context(), port=port) as bound_port, _running(backend, actors, complete):
         url, path = f"https://{LOOPBACK}:{bound_port}", folder / "kubeconfig"
@@ -146,9 +153,13 @@ def _define(api: Api, definitions: Collection[Mapping[str, Any]]) -> None:
         api.create(Request(kind, manager="sandbox"), definition)
 
 
-def _install(api: Api, options: ActorOptions) -> None:
+def _install_driver(api: Api, options: ActorOptions) -> None:
     """The driver, the ResourceSlices of the nodes to come, and its controller's Deployment, which the driver actor reports as available."""
     namespace = options.driver.namespace
-    for kind, body in (*installation(namespace, node_names(options)), (DEPLOYMENT, controller(namespace))):
+    _install(api, (*installation(namespace, node_names(options)), (DEPLOYMENT, controller(namespace))))
+
+
+def _install(api: Api, objects: Iterable[tuple[Kind, Mapping[str, Any]]]) -> None:
+    for kind, body in objects:
         served = api.catalogue.find(kind.group, kind.version, kind.plural)
         api.create(Request(served, body["metadata"].get("namespace", ""), manager="sandbox"), body)

@@ -7,7 +7,7 @@ import anyio
 
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from providers.sandbox.actors import autoscaler, claims, garbage, kubelet, namespace, scheduler, token
+from providers.sandbox.actors import autoscaler, claims, deployments, garbage, kubelet, lws, namespace, scheduler, token
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.driver import process as driver
 
@@ -22,6 +22,8 @@ ACTORS: Final[Mapping[str, Actor]] = {
     "autoscaler": autoscaler.run,
     "claims": claims.run,
     "driver": driver.run,
+    "lws": lws.run,
+    "deployments": deployments.run,
 }
 """The actors by the names that users choose them by."""
 

@@ -9,12 +9,12 @@ from engine.ids import Kind
 from engine.paths import get
 from engine.report.printable import clipped
 from engine.resource import Body
-from resources.admission import binding_rules, create_rules, json_rules, managed_rules, topology_rules, update_rules
+from resources.admission import binding_rules, create_rules, graph_decision, json_rules, managed_rules, topology_rules, update_rules
 from resources.admission.computable_rules import parse_set
 from resources.admission.defaults import defaulted
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Decision, Request
-from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING
 from resources.ports.configuration import Configuration
 from resources.ports.references import NoReferences, References
 from resources.ports.scheduler import ValidatingScheduler
@@ -166,8 +166,19 @@ def _decide_binding(request: Request, configuration: Configuration, _: Reference
     return Decision(tuple(binding_rules.issues(binding, configuration)), unknown, body=request.body)
 
 
+def _decide_graph(request: Request, configuration: Configuration, _: References) -> Decision:
+    """The decision on a DynamoGraphDeployment. Objects that it refers to, for example queues, may be created later: none is looked up."""
+    if request.act is Act.DELETE or _is_terminating(request.old):
+        return Decision(body=request.body)
+    if malformed := _shape_issues(DYNAMO_GRAPH, request.body):
+        return Decision(malformed, body=request.body)
+    decision = graph_decision.decide(request, configuration, lambda planned: _decide_set(planned, configuration, NO_REFERENCES))
+    return replace(decision, warnings=(*_unknown_fields(DYNAMO_GRAPH, request.body), *decision.warnings))
+
+
 BY_KIND: Final[Mapping[tuple[str, str], Decide]] = {
     (PODCLIQUESET.group, PODCLIQUESET.name): _decide_set,
     (TOPOLOGY_BINDING.group, TOPOLOGY_BINDING.name): _decide_binding,
+    (DYNAMO_GRAPH.group, DYNAMO_GRAPH.name): _decide_graph,
 }
 """The decision function by group and kind. Any other kind may be a managed object: `managed_rules` decides."""

@@ -36,7 +36,7 @@ def admitted_set(observed: Observed, configuration: Configuration, listed: tuple
     A new set must pass all admission rules, because there may be no webhook that has applied them.
     """
     is_new = _is_new(observed)
-    facts = (observed.root, observed.proposal, configuration, observed.references if is_new else None)
+    facts = (observed.root, observed.proposal, configuration, *((observed.references, listed) if is_new else ()))
     return memo.recall("admitted_set", facts, lambda: _new(observed, configuration, listed) if is_new else _known(observed, configuration))
 
 
@@ -52,7 +52,7 @@ def _is_new(observed: Observed) -> bool:
 def _new(observed: Observed, configuration: Configuration, listed: tuple[str, ...]) -> AdmittedSet:
     lives = observed.references.objects.values()
     # For a set that is only proposed, a kind without any object may not have been listed at all: it does not count as known.
-    known = listed if observed.root.uid else {live.id.kind for live in lives}
+    known = listed if observed.root.uid else {key for live in lives for key in live.id.keys()}
     references = known_references(lives, (kind for kind in known if kind not in observed.incomplete))
     decision = admit(Request(Act.CREATE, observed.root.id, _desired_body(observed)), configuration, references)
     return _with_fingerprint(decision.body or {}, tuple(map(str, decision.issues)), is_new=True)

@@ -179,7 +179,7 @@ def _with_defaults(value: Any, defaults: Mapping[str, Any]) -> Any:
     """A map with defaults for entries that are absent or null, or empty strings whose default is a string."""
     if not isinstance(value, Mapping):
         return value
-    absent = {key: (None, "") if isinstance(default, str) else (None,) for key, default in defaults.items()}
+    absent = {key: (None, "") if isinstance(default, str) and default else (None,) for key, default in defaults.items()}
     return _with(value, {key: default for key, default in defaults.items() if value.get(key) in absent[key]})
 
 

@@ -28,10 +28,20 @@ RESOURCE_CLAIM: Final = Kind("resource.k8s.io", "v1", "ResourceClaim", "resource
 RESOURCE_CLAIM_TEMPLATE: Final = Kind("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
 DEVICE_CLASS: Final = Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)
 RESOURCE_SLICE: Final = Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False)
+PVC: Final = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", status=True)
+INGRESS: Final = Kind("networking.k8s.io", "v1", "Ingress", "ingresses", status=True)
 DEPLOYMENT: Final = Kind("apps", "v1", "Deployment", "deployments", status=True)
 DAEMON_SET: Final = Kind("apps", "v1", "DaemonSet", "daemonsets", status=True)
 LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 CRD: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, status=True)
+
+DYNAMO_GRAPH: Final = Kind("nvidia.com", "v1alpha1", "DynamoGraphDeployment", "dynamographdeployments", status=True)
+LEADER_WORKER_SET: Final = Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", status=True)
+VOLCANO_POD_GROUP: Final = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", ambiguous=True)
+VOLCANO_QUEUE: Final = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False, status=True, ambiguous=True)
+KAI_POD_GROUP: Final = Kind("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", status=True, ambiguous=True)
+KAI_QUEUE: Final = Kind("scheduling.run.ai", "v2", "Queue", "queues", namespaced=False, status=True, ambiguous=True)
+KAI_TOPOLOGY: Final = Kind("kai.scheduler", "v1alpha1", "Topology", "topologies", namespaced=False)
 
 OLDER_RESOURCE_VERSIONS: Final = ("v1beta2", "v1beta1")
 """Older versions of resource.k8s.io, the newest first, in which the fields that the engine reads are the same."""
@@ -39,7 +49,9 @@ OLDER: Final = {RESOURCE_CLAIM: OLDER_RESOURCE_VERSIONS, RESOURCE_CLAIM_TEMPLATE
 """Kind -> the versions in which it is read, but never written, on a server without v1."""
 
 OURS: Final = (PODCLIQUESET, PODCLIQUE, SCALING_GROUP, TOPOLOGY_BINDING, PODGANG)
-"""The custom resources of Grove: their CRDs are generated from `resources.schema`."""
+"""The custom resources of Grove."""
+DEFINED: Final = (*OURS, DYNAMO_GRAPH)
+"""The custom resources whose CRDs are generated from `resources.schema`."""
 
 KINDS: Final = (
     *OURS,
@@ -57,9 +69,18 @@ KINDS: Final = (
     RESOURCE_CLAIM_TEMPLATE,
     DEVICE_CLASS,
     RESOURCE_SLICE,
+    PVC,
+    INGRESS,
     DEPLOYMENT,
     DAEMON_SET,
     LEASE,
     CRD,
+    DYNAMO_GRAPH,
+    LEADER_WORKER_SET,
+    VOLCANO_POD_GROUP,
+    VOLCANO_QUEUE,
+    KAI_POD_GROUP,
+    KAI_QUEUE,
+    KAI_TOPOLOGY,
 )
 """All kinds of this module, Grove's first."""

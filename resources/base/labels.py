@@ -29,15 +29,24 @@ LONGEST_VALUE = 63
 MANAGER = "grove-operator"
 """The value of `MANAGED_BY`. It is part of Grove's API, so the engine uses the same value."""
 
+GRAPH_MANAGER = "dynamo-operator"
+"""The value of `MANAGED_BY` on the objects of graphs."""
+
 SET_FINALIZER = "grove.io/podcliqueset.grove.io"
 CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
 GROUP_FINALIZER = "grove.io/podcliquescalinggroup.grove.io"
+
+GRAPH_FINALIZER = "nvidia.com/finalizer"
 
 GATE = "grove.io/podgang-pending-creation"
 """The scheduling gate of pods whose gang must not be scheduled yet."""
 
 SELECTOR = f"{MANAGED_BY}={MANAGER}"
 """The label selector that matches every child of every set."""
+
+
+GRAPH_SELECTOR = f"{MANAGED_BY}={GRAPH_MANAGER}"
+"""The label selector that matches every object of every graph."""
 
 
 def default(root: str) -> dict[str, str]:

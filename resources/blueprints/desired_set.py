@@ -21,6 +21,7 @@ from resources.blueprints.shared_objects import SharedObjects, has_token, shared
 from resources.domains import replica_domains
 from resources.domains.release import DomainRelease
 from resources.domains.replica_domains import ReplicaDomains
+from resources.model.gang_scheduling import GangBlockers, gang_blockers
 from resources.model.part_keys import ROOT, part_key
 from resources.model.template import Template
 from resources.model.view import MAX_REPLICAS
@@ -56,6 +57,8 @@ class _SetState:
     """The replicas beyond `spec.replicas`."""
     has_token: bool
     """Whether pods can watch the pods that they start after."""
+    gang_blockers: GangBlockers
+    """Why the scheduler's objects for the gangs cannot be created now."""
 
     @property
     def releases(self) -> tuple[DomainRelease, ...]:
@@ -99,6 +102,7 @@ def _observe_replicas(given: SetInput) -> _SetState:
         shared=shared_objects(observed, template, replica_domains.shared_domains(domains), configuration, now, memo),
         excess=tuple(excess_replicas(observed, len(indices), configuration, now, memo)),
         has_token=has_token(observed, template, memo),
+        gang_blockers=gang_blockers(observed, template, configuration, memo),
     )
 
 
@@ -112,7 +116,7 @@ def _decide_rollout(given: SetInput, state: _SetState) -> _Rollout:
 
 def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSummary:
     replicas = tuple(
-        _desired_replica(given, replica, turn, state.has_token, domains)
+        _desired_replica(given, state, replica, turn, domains)
         for replica, turn, domains in zip(state.replicas, rollout.turns, state.domains, strict=True)
     )
     root = given.observed.root
@@ -140,7 +144,7 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desire
             *(wait for replica in summary.replicas for wait in replica.deferred),
         ),
         notes=given.template.topology.notes,
-        alarms=tuple(dict.fromkeys(_alarms(state))),
+        alarms=tuple(dict.fromkeys((*_alarms(state), *(alarm for replica in summary.replicas for alarm in replica.alarms)))),
         wake_at=earliest((*(replica.terminations.until for replica in state.replicas), *(release.until for release in state.releases))),
     )
 
@@ -164,10 +168,10 @@ def _observe_replica(given: SetInput, index: int, taken: frozenset[str]) -> Repl
     return given.memo.recall_until(("state", index), facts, given.now, make, lambda state: state.terminations.until)
 
 
-def _desired_replica(given: SetInput, state: ReplicaState, turn: ReplicaTurn, has_token: bool, domains: ReplicaDomains) -> Replica:
-    failed_calls = _failed_calls(given, str(state.stage.index))
-    facts = (state, turn, has_token, domains, failed_calls)
-    return given.memo.recall(("replica", state.stage.index), facts, lambda: desired_replica(*facts))
+def _desired_replica(given: SetInput, state: _SetState, replica: ReplicaState, turn: ReplicaTurn, domains: ReplicaDomains) -> Replica:
+    failed_calls = _failed_calls(given, str(replica.stage.index))
+    facts = (replica, turn, state.has_token, domains, state.gang_blockers, given.observed.holds, failed_calls)
+    return given.memo.recall(("replica", replica.stage.index), facts, lambda: desired_replica(*facts))
 
 
 def _failed_calls(given: SetInput, key: str) -> tuple[FailedCall, ...] | None:

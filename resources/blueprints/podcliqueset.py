@@ -1,6 +1,6 @@
 """PodCliqueSet: the blueprint of the root kind: replicas that consist of cliques and scaling groups of cliques."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from engine.blueprint import Desired
@@ -15,10 +15,12 @@ from resources.base import kinds, labels
 from resources.blueprints.desired_set import SetInput, desired_set
 from resources.blueprints.root import KNOWN
 from resources.model.domain import policy_of
+from resources.model.gang_scheduling import gang_kinds
 from resources.model.part_keys import SET, part_key
 from resources.model.template import Template, read, referenced_ids
 from resources.model.template_references import template_references
 from resources.ports.configuration import Configuration
+from resources.ports.scheduler import ReferringScheduler
 from resources.removal.order import POLICIES
 from resources.removal.teardown import teardown
 
@@ -35,7 +37,7 @@ CHILDREN = (
     kinds.RESOURCE_CLAIM,
     kinds.POD,
 )
-"""The kinds of objects that every set can own; fabrics add those of their domains."""
+"""The kinds of objects that every set can own; fabrics add those of their domains, scheduler back ends those for gangs."""
 
 READS = {
     "PodCliqueSet": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang"}),
@@ -48,7 +50,9 @@ READS = {
 }
 """Kind -> the kinds of live objects from which objects of that kind are computed."""
 CONSTRAINED = ("PodCliqueSet", "PodGang")
-"""The kinds that are also computed from a ClusterTopologyBinding, if topology constraints are enabled."""
+"""The kinds that are also computed from a ClusterTopologyBinding, if topology constraints are enabled; so are those for gangs."""
+GANG_READS = frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang"})
+"""The kinds from which a scheduler's objects for gangs are computed."""
 
 
 class PodCliqueSetBlueprint:
@@ -58,23 +62,28 @@ class PodCliqueSetBlueprint:
     selector: str = labels.SELECTOR
 
     def children(self, configuration: Configuration) -> tuple[Kind, ...]:
-        """The kinds of objects that a set owns, including the domains of fabrics."""
-        return (*CHILDREN, *(fabric.kind for fabric in configuration.fabrics))
+        """The kinds of objects that a set owns, including the domains of fabrics and the schedulers' objects for gangs."""
+        return (*CHILDREN, *gang_kinds(configuration), *(fabric.kind for fabric in configuration.fabrics))
 
     def references(self, configuration: Configuration) -> tuple[Kind, ...]:
         """The kinds of objects that a set refers to.
 
-        These are ResourceClaimTemplates; with fabrics, domains and claims of other sets; with topology constraints, topology bindings.
+        These are ResourceClaimTemplates; with fabrics, domains and claims of other sets; with topology constraints, topology bindings;
+        with scheduler back ends, what their admission rules read, e.g. queues.
         """
         domains = (*(fabric.kind for fabric in configuration.fabrics), kinds.RESOURCE_CLAIM) if configuration.fabrics else ()
         bindings = (kinds.TOPOLOGY_BINDING,) if configuration.topology else ()
-        return (kinds.RESOURCE_CLAIM_TEMPLATE, *domains, *bindings)
+        return (kinds.RESOURCE_CLAIM_TEMPLATE, *domains, *bindings, *_scheduler_references(configuration))
 
     def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
         """Kind -> the kinds that must be listed completely before objects of that kind are changed."""
         users = frozenset({"Pod", "PodClique", "ResourceClaim"})
-        constrained = {kind: READS[kind] | {kinds.TOPOLOGY_BINDING.name} for kind in CONSTRAINED} if configuration.topology else {}
-        return READS | constrained | {fabric.kind.name: users for fabric in configuration.fabrics}
+        gangs = {kind.key: GANG_READS for kind in gang_kinds(configuration)}
+        tables = READS | gangs
+        constrained = (
+            {kind: tables[kind] | {kinds.TOPOLOGY_BINDING.key} for kind in (*CONSTRAINED, *gangs)} if configuration.topology else {}
+        )
+        return tables | constrained | {fabric.kind.key: users for fabric in configuration.fabrics}
 
     def policies(self, configuration: Configuration) -> Mapping[str, Policy]:
         """Kind -> policy, for the kinds that carry a finalizer of ours: cliques, scaling groups and domains."""
@@ -82,7 +91,7 @@ class PodCliqueSetBlueprint:
 
     def root_of(self, child: Live) -> ResourceId | None:
         """The set that the labels of the child name; None if they name none."""
-        name = child.labels.get(labels.PART_OF)
+        name = child.labels.get(labels.PART_OF) if child.labels.get(labels.MANAGED_BY) != labels.GRAPH_MANAGER else None
         return self.kind.id(child.id.namespace, name) if name else None
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
@@ -94,7 +103,7 @@ class PodCliqueSetBlueprint:
         root = observed.root
         if root.deleting_since is not None:
             return teardown(observed, KNOWN, configuration, now, memo)
-        admitted = admitted_set(observed, configuration, tuple(kind.name for kind in self.references(configuration)), memo)
+        admitted = admitted_set(observed, configuration, self._listed(observed, configuration), memo)
         if admitted.problems:
             return Desired(graph(()), problems=admitted.problems)
         template = _template(observed, admitted, configuration, memo)
@@ -102,6 +111,18 @@ class PodCliqueSetBlueprint:
             return desired_set(SetInput(observed, admitted, template, configuration, now, memo))
         except GraphError as error:
             return Desired(graph(()), problems=(str(error),))
+
+    def _listed(self, observed: Observed, configuration: Configuration) -> tuple[str, ...]:
+        """The kinds that the observation lists. Those that only back ends read are unknown where they are not served."""
+        unserved = observed.unserved.intersection(kind.key for kind in _scheduler_references(configuration))
+        return tuple(kind.key for kind in self.references(configuration) if kind.key not in unserved)
+
+
+def _scheduler_references(configuration: Configuration) -> tuple[Kind, ...]:
+    """The kinds that the admission rules of the enabled back ends read, each once."""
+    schedulers: Iterator[object] = (scheduler for _, scheduler in sorted(configuration.schedulers.items()))
+    referring = (scheduler for scheduler in schedulers if isinstance(scheduler, ReferringScheduler))
+    return tuple(dict.fromkeys(kind for scheduler in referring for kind in scheduler.referenced_kinds))
 
 
 def _template(observed: Observed, admitted: AdmittedSet, configuration: Configuration, memo: Memo) -> Template:

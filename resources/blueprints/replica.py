@@ -1,6 +1,6 @@
 """Replica: the desired objects of one replica of a set, and its contribution to the set's status and plan."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -8,12 +8,14 @@ from engine.duration import spell
 from engine.failure import FailedCall
 from engine.graph import Part, part
 from engine.observed import Slice, timestamp
-from engine.plan import Wait
+from engine.plan import Alarm, Wait
 from engine.resource import Stance
 from engine.verdict import Verdict
 from resources.blueprints.parts import CHILD_KINDS
+from resources.children import scheduler_gang
 from resources.domains import replica_domains
 from resources.domains.replica_domains import ReplicaDomains
+from resources.model.gang_scheduling import GangBlockers
 from resources.model.template import Template
 from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, view_of
 from resources.policies.availability import breached_since, ready_count
@@ -36,6 +38,8 @@ class Replica:
     """What is the cluster's turn: pods that are not ready or terminating, breaches, postponed updates, domains."""
     deferred: tuple[Wait, ...]
     """Errors of an earlier run that a later pass confirms or removes."""
+    alarms: tuple[Alarm, ...]
+    """The gangs that cannot be expressed for the scheduler of the set."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,17 +69,30 @@ def observe_replica(
 
 
 def desired_replica(
-    state: ReplicaState, turn: ReplicaTurn, has_token: bool, domains: ReplicaDomains, failed_calls: tuple[FailedCall, ...] | None
+    state: ReplicaState,
+    turn: ReplicaTurn,
+    has_token: bool,
+    domains: ReplicaDomains,
+    gang_blockers: GangBlockers,
+    holds: Mapping[str, str],
+    failed_calls: tuple[FailedCall, ...] | None,
 ) -> Replica:
     """The desired objects of a replica. `has_token` says whether its pods can watch the pods that they start after."""
-    view = replace(state.view, has_token=has_token, domains=domains.requested, failed_calls=failed_calls)
+    view = replace(state.view, has_token=has_token, domains=domains.requested, gang_blockers=gang_blockers)
+    view = replace(view, holds=holds, failed_calls=failed_calls)
     view = replace(view, removals=_removals(view, state, turn))
     desired = [resource for kind in CHILD_KINDS for resource in kind.render(view)]
     removed = [*obsolete_objects(view, {resource.id for resource in desired}), *domains.release.resources]
     complete = not removed and all(resource.id in view.lives.objects for resource in desired if resource.stance is not Stance.DROP)
     own_domains = (domain for domain in domains.requested if not domain.request.shared)
     pending = (*replica_domains.pending(own_domains), *_pending(view, state.terminations.until))
-    return Replica(part(str(view.index), [*desired, *removed]), summary(view, complete), pending, tuple(_unconfirmed_errors(view)))
+    return Replica(
+        part(str(view.index), [*desired, *removed]),
+        summary(view, complete),
+        pending,
+        tuple(_unconfirmed_errors(view)),
+        tuple(scheduler_gang.alarms(view)),
+    )
 
 
 def _removals(view: View, state: ReplicaState, turn: ReplicaTurn) -> Removals:

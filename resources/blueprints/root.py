@@ -1,6 +1,7 @@
 """Root: the PodCliqueSet object itself. The engine sets its defaults and finalizer once; after that it writes only its status."""
 
-from engine.observed import Observed
+from engine.ids import Owner
+from engine.observed import Live, Observed
 from engine.resource import Body, Policy, Resource
 from resources.admission.admitted_set import AdmittedSet
 from resources.base import kinds, labels
@@ -22,9 +23,19 @@ def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None
         given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
         finalizers = {} if root.uid else {"finalizers": [labels.SET_FINALIZER]}
         body = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": admitted.body["spec"]}
+        if observed.proposer is not None:
+            return Resource(root.id, body, _part_of(observed.proposer), (_owner(observed.proposer),), policy=PROPOSED, status=status)
         return Resource(root.id, body, "proposed by a manifest", policy=PROPOSED, status=status)
     if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
         return Resource(root.id, frame, "managed", policy=KNOWN, status=status, urgent=begins(status))
     annotations = admitted.body["metadata"].get("annotations") or {}
     body = {**frame, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}, "spec": admitted.body["spec"]}
     return Resource(root.id, body, "new: receives its defaults and the finalizer", policy=KNOWN, status=status)
+
+
+def _part_of(proposer: Live) -> str:
+    return f"it runs the services of {proposer.id.kind} {proposer.id.name}"
+
+
+def _owner(proposer: Live) -> Owner:
+    return Owner(proposer.id, proposer.body["apiVersion"])

@@ -42,7 +42,7 @@ class TopologyBindingBlueprint:
 
     def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
         """Kind -> the kinds that must be listed completely first: the binding's status reports on all topology objects."""
-        return {self.kind.name: frozenset(kind.name for kind in self.children(configuration))}
+        return {self.kind.key: frozenset(kind.key for kind in self.children(configuration))}
 
     def policies(self, configuration: Configuration) -> Mapping[str, Policy]:
         """Empty: the garbage collector deletes what a binding owns."""

@@ -8,9 +8,10 @@ from engine.ids import Owner
 from engine.resource import Body, Resource, Stance
 from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
-from resources.children import previous_template, resource_claim
+from resources.children import previous_template, resource_claim, scheduler_gang
 from resources.children.podclique import labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
+from resources.children.scheduler_gang import SchedulerGang
 from resources.domains import replica_domains
 from resources.model import environment
 from resources.model.domain import Domain
@@ -19,27 +20,32 @@ from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, GangView, View, is_scheduled
 from resources.policies import startup
 from resources.policies.startup import Parent
+from resources.ports.scheduler import LabelsAndAnnotations
 
 
 def render(view: View) -> Iterator[Resource]:
     """The pods of a replica: serving ones, new ones for missing indices, and those to delete."""
     base = next(gang for gang in view.gangs if gang.is_base)
+    gangs = scheduler_gang.scheduler_gangs(view)
     for clique in view.cliques:
         if view.keeps(clique):
-            yield from _of_clique(view, clique, base)
+            yield from _of_clique(view, clique, base, gangs.get(clique.gang))
 
 
-def _of_clique(view: View, clique: CliqueView, base: GangView) -> Iterator[Resource]:
+def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGang | None) -> Iterator[Resource]:
+    """The pods of a clique. `gang` is the scheduler's object for the clique's gang; None if the scheduler needs none."""
+    placement = scheduler_gang.pod_metadata(view, clique, gang)
     clique_labels = {**labels_of(view, clique), labels.PODCLIQUE: clique.name}
     is_gate_open = not clique.base_gang or is_scheduled(base)
     for pod in clique.assignment.kept:
         why = view.removals.pods.get(pod.name)
-        yield _replaced(pod, why) if why else _serving_pod(view, clique, pod, clique_labels, is_gate_open)
+        yield _replaced(pod, why) if why else _serving_pod(view, clique, pod, clique_labels, placement, is_gate_open)
     if clique.assignment.new:
         parents = startup.parents(view, clique)
-        template = _template(view, clique, _spec(view, clique, is_gate_open))
+        template = _template(view, clique, placement, _spec(view, clique, is_gate_open))
         for new in clique.assignment.new:
-            yield _new_pod(view, clique, new, template, parents)
+            created = _after_scheduler_gang(_new_pod(view, clique, new, template, parents), gang)
+            yield _blocked(created, view.holds[clique.clique.name]) if clique.clique.name in view.holds else created
     for pod in clique.assignment.surplus:
         yield _deleted(pod, f"{clique.name} is scaled to {clique.replicas}")
     for pod in clique.assignment.ended:
@@ -55,12 +61,12 @@ class _Template:
     spec: Body
 
 
-def _template(view: View, clique: CliqueView, spec: Body) -> _Template:
+def _template(view: View, clique: CliqueView, placement: LabelsAndAnnotations, spec: Body) -> _Template:
     """Spec, labels and annotations of the clique's version of the template; an outdated clique has a previous one."""
     given, annotations = previous_template.metadata(view, clique) if clique.outdated else (clique.clique.labels, clique.clique.annotations)
     hash = clique.hash if clique.outdated else clique.clique.hash
     ours = {**our_labels(view, clique), labels.PODCLIQUE: clique.name, labels.TEMPLATE_HASH: hash}
-    return _Template({**given, **ours}, annotations, spec)
+    return _Template({**given, **placement.labels, **ours}, {**annotations, **placement.annotations}, spec)
 
 
 def _new_pod(view: View, clique: CliqueView, new: NewPod, template: _Template, parents: Sequence[Parent]) -> Resource:
@@ -109,6 +115,17 @@ def _deferred_without_gang(view: View, clique: CliqueView, pod: Resource) -> Res
     return _blocked(pod, f"PodGang {clique.gang} cannot be created: {blocker}")
 
 
+def _after_scheduler_gang(pod: Resource, gang: SchedulerGang | None) -> Resource:
+    """The pod, created after the scheduler's object for its gang; deferred while that object cannot be created."""
+    if gang is None:
+        return pod
+    pod = replace(pod, after=pod.after | {gang.id})
+    blocker = gang.pod_blocker
+    if blocker is None or (pod.blocked and not blocker.blocked):
+        return pod
+    return replace(pod, stance=Stance.HOLD, why=blocker.why, blocked=blocker.blocked)
+
+
 def _after_identity(view: View, clique: CliqueView, pod: Resource, parents: Sequence[Parent]) -> Resource:
     """The pod, created after the objects that let its init container watch the parents; deferred while the token is missing."""
     if not parents:
@@ -121,7 +138,9 @@ def _blocked(pod: Resource, why: str) -> Resource:
     return replace(pod, stance=Stance.HOLD, why=why, blocked=True)
 
 
-def _serving_pod(view: View, clique: CliqueView, pod: PodFacts, clique_labels: dict[str, str], is_gate_open: bool) -> Resource:
+def _serving_pod(
+    view: View, clique: CliqueView, pod: PodFacts, clique_labels: dict[str, str], placement: LabelsAndAnnotations, is_gate_open: bool
+) -> Resource:
     """An existing pod. It keeps the hash that it was created with.
 
     An outdated pod also keeps its labels and annotations: selectors for labels of the new version must not match it.
@@ -131,6 +150,8 @@ def _serving_pod(view: View, clique: CliqueView, pod: PodFacts, clique_labels: d
     if not clique.is_current(pod):
         clique_labels = {**pod.live.labels, **our_labels(view, clique), labels.PODCLIQUE: clique.name}
         annotations = pod.live.body["metadata"].get("annotations") or {}
+    if placement.annotations and scheduler_gang.is_placed_by_its_scheduler(view, pod):
+        clique_labels, annotations = {**clique_labels, **placement.labels}, {**annotations, **placement.annotations}
     pod_labels = {**clique_labels, labels.TEMPLATE_HASH: _hash(clique, pod), **index}
     body = manifest(kinds.POD, view.namespace, pod.name, pod_labels, annotations=annotations)
     why = f"pod of {clique.name}"

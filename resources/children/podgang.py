@@ -6,6 +6,7 @@ from typing import Any
 from engine.resource import Body, Policy, Resource, Stance
 from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
+from resources.model.gang_scheduling import gang_scheduler, scheduler_name
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
 from resources.status import podgang as status
@@ -28,6 +29,12 @@ def _podgang(view: View, gang: GangView) -> Resource:
     if topology.blocker and gang.live is None:
         why = f"its topology constraints are not known: {topology.blocker}"
         return Resource(gang.id, {}, why, (view.owner,), stance=Stance.HOLD, blocked=True)
+    why = f"{'base' if gang.is_base else 'scaled'} gang of replica {view.index}"
+    return Resource(gang.id, body_of(view, gang), why, (view.owner,), policy=POLICY, status=status.of(view, gang))
+
+
+def body_of(view: View, gang: GangView) -> dict[str, Any]:
+    """The manifest of a gang."""
     clique_constraints = dict(_clique_constraints(view))
     spec: dict[str, Any] = {"podgroups": [_pod_group(view, *group, clique_constraints.get(group[0])) for group in gang.groups]}
     if gang_constraint := _gang_constraint(view, gang):
@@ -36,22 +43,23 @@ def _podgang(view: View, gang: GangView) -> Resource:
         spec[GROUP_CONSTRAINTS] = group_constraints
     if view.template.priority_class:
         spec["priorityClassName"] = view.template.priority_class
-    body = manifest(
+    scheduler = gang_scheduler(view.template, view.configuration)
+    return manifest(
         kinds.PODGANG,
         view.namespace,
         gang.id.name,
-        {**view.template.gang_labels, **labels.child(view.root, "podgang"), labels.SCHEDULER_NAME: _scheduler(view)},
-        annotations={**view.template.gang_annotations, **({labels.TOPOLOGY_NAME: topology.name} if _is_constrained(spec) else {})},
+        {
+            **view.template.gang_labels,
+            **labels.child(view.root, "podgang"),
+            labels.SCHEDULER_NAME: scheduler_name(view.template, view.configuration),
+        },
+        annotations={
+            **view.template.gang_annotations,
+            **(scheduler.podgang_annotations if scheduler is not None else {}),
+            **({labels.TOPOLOGY_NAME: view.template.topology.name} if _is_constrained(spec) else {}),
+        },
         spec=spec,
     )
-    why = f"{'base' if gang.is_base else 'scaled'} gang of replica {view.index}"
-    return Resource(gang.id, body, why, (view.owner,), policy=POLICY, status=status.of(view, gang))
-
-
-def _scheduler(view: View) -> str:
-    """The scheduler of the set's pods: the first that a clique names, otherwise the default."""
-    schedulers = (clique.scheduler for clique in view.template.cliques if clique.scheduler)
-    return next(schedulers, view.configuration.default_scheduler)
 
 
 def _pod_group(view: View, name: str, minimum: int, clique: CliqueView | None, constraint: Constraint | None) -> dict[str, Any]:

@@ -29,6 +29,14 @@ class Permission:
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
 
 
+_OF_NESTED_SETS: Final = (
+    (kinds.PODCLIQUESET, (*READ, *WRITE), ""),
+    (kinds.PODCLIQUE, ("patch",), "scale"),
+    (kinds.SCALING_GROUP, ("patch",), "scale"),
+)
+"""What a graph needs for the PodCliqueSet that it consists of: the set itself, and the scale subresources of its services."""
+
+
 def permissions(blueprints: Iterable[Blueprint], configuration: Configuration, lease: str) -> tuple[Permission, ...]:
     """The permissions that the engine needs, each kind and subresource once. `lease` is the namespace of the leader election's Lease."""
     verbs_of: dict[tuple[Kind, str], dict[str, None]] = {}
@@ -43,15 +51,17 @@ def permissions(blueprints: Iterable[Blueprint], configuration: Configuration, l
 def _needed(blueprint: Blueprint, configuration: Configuration) -> Iterator[tuple[Kind, tuple[str, ...], str]]:
     """Kind, verbs and subresource for each need of a blueprint; a kind may occur several times.
 
-    Roots are read and patched, children are also deleted, references are only read. Grove's kinds have statuses and finalizers.
+    Roots are read and patched, children are also deleted, references are only read. Kinds that we define have statuses and finalizers.
     """
     yield blueprint.kind, (*READ, "create", "patch"), ""
     for kind in blueprint.children(configuration):
         yield kind, (*READ, *WRITE), ""
     for kind in blueprint.references(configuration):
         yield kind, READ, ""
+    if blueprint.kind == kinds.DYNAMO_GRAPH:
+        yield from _OF_NESTED_SETS
     for kind in (blueprint.kind, *blueprint.children(configuration)):
-        if kind in kinds.OURS:
+        if kind in kinds.DEFINED:
             yield kind, ("patch",), "status"
             # An owner reference with `blockOwnerDeletion` requires the right to set the owner's finalizers.
             yield kind, ("update",), "finalizers"

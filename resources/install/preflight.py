@@ -9,12 +9,22 @@ from resources.install.permissions import Permission
 from resources.ports.checks import Check, CheckResult, Severity, judged, unknown
 from resources.ports.fabric import Fabric
 from resources.ports.inspection import InspectingFabric, Installation
+from resources.ports.scheduler import GangScheduler, InspectingScheduler, ReferringScheduler, Scheduler, TopologyAwareScheduler
 
 Rights = Mapping[Permission, tuple[str, ...] | str]
 """Permission -> its verbs that are denied, empty if none; or, as a string, why that is not known."""
 
 PLATFORMS: Final = (("-gke-", "GKE"), ("-eks-", "EKS"), ("+k3s", "K3s"), ("+rke2", "RKE2"), ("+sandbox", "our sandbox"))
 """Part of a server's version -> the platform that it belongs to."""
+ADDONS: Final = (
+    kinds.LEADER_WORKER_SET,
+    kinds.VOLCANO_POD_GROUP,
+    kinds.VOLCANO_QUEUE,
+    kinds.KAI_POD_GROUP,
+    kinds.KAI_QUEUE,
+    kinds.KAI_TOPOLOGY,
+)
+"""Kinds without which some workloads are blocked and all others run."""
 INSTALL: Final = "engine manifests crds | kubectl apply --server-side -f -"
 
 
@@ -25,11 +35,13 @@ def required_kinds(fabrics: Iterable[Fabric]) -> Iterator[tuple[Kind, str]]:
             yield from fabric.required_kinds().items()
 
 
-def checks(installation: Installation, rights: Rights, fabrics: Iterable[Fabric]) -> Iterator[Check]:
-    """Every check, those of the engine before those of the fabrics."""
+def checks(installation: Installation, rights: Rights, fabrics: Iterable[Fabric], schedulers: Iterable[Scheduler] = ()) -> Iterator[Check]:
+    """Every check: those of the engine, then those of the scheduler back ends and of the fabrics."""
     yield _server_version(installation)
     yield from _own_crds(installation)
-    yield from _permissions(rights)
+    yield from _permissions({permission: denied for permission, denied in rights.items() if _matters(permission.kind, installation)})
+    for scheduler in schedulers:
+        yield from _of_scheduler(scheduler, installation)
     for fabric in fabrics:
         if isinstance(fabric, InspectingFabric):
             yield from fabric.checks(installation)
@@ -49,15 +61,45 @@ def _server_version(installation: Installation) -> Check:
 
 
 def _own_crds(installation: Installation) -> Iterator[Check]:
-    for kind in kinds.OURS:
+    for kind in kinds.DEFINED:
         subject = f"CRD {kind.plural}.{kind.group}"
-        # An older installation has no bindings, and workloads run without them.
-        level = Severity.WARNING if kind == kinds.TOPOLOGY_BINDING else Severity.HARD
+        # An older installation has no bindings and no graphs, and sets run without them.
+        level = Severity.WARNING if kind in (kinds.TOPOLOGY_BINDING, kinds.DYNAMO_GRAPH) else Severity.HARD
         if why := installation.apis.why_unknown(kind):
             yield unknown(level, subject, why)
         else:
             fault = "" if installation.apis.serves(kind) else f"{kind.version} is not served"
             yield judged(level, subject, fault, f"{kind.version} is served", INSTALL)
+
+
+def _matters(kind: Kind, installation: Installation) -> bool:
+    """Whether rights on the kind are of any use: not if it belongs to an add-on that the cluster is known not to have."""
+    is_addon = kind in ADDONS and not installation.apis.why_unknown(kind)
+    return not is_addon or installation.apis.serves(kind)
+
+
+def _of_scheduler(scheduler: Scheduler, installation: Installation) -> Iterator[Check]:
+    """Whether the kinds of a back end are served, and its own checks. Without them only the workloads that name it are blocked."""
+    for kind, use in _kinds_of(scheduler):
+        subject = f"CRD {kind.plural}.{kind.group} of {scheduler.name}"
+        if why := installation.apis.why_unknown(kind):
+            yield unknown(Severity.WARNING, subject, why)
+        else:
+            fault = "" if installation.apis.serves(kind) else f"{kind.version} is not served: {use}"
+            remedy = f"install {scheduler.name}, or remove its profile from the operator configuration"
+            yield judged(Severity.WARNING, subject, fault, f"{kind.version} is served", remedy)
+    if isinstance(scheduler, InspectingScheduler):
+        yield from scheduler.checks(installation)
+
+
+def _kinds_of(scheduler: object) -> Iterator[tuple[Kind, str]]:
+    """The kinds that a back end works with, each with what happens where it is not served."""
+    if isinstance(scheduler, GangScheduler):
+        yield scheduler.gang_kind, "pods with this scheduler are not created"
+    if isinstance(scheduler, ReferringScheduler):
+        yield from ((kind, "admission rules that need it are skipped") for kind in scheduler.referenced_kinds)
+    if isinstance(scheduler, TopologyAwareScheduler):
+        yield scheduler.topology, "it has no topologies"
 
 
 def _permissions(rights: Rights) -> Iterator[Check]:

@@ -83,7 +83,7 @@ class _Comparison:
         resource = self._resource()
         id, live = resource.id, self._find(resource.id.name)
         topology = BackendTopology(self.scheduler, id.name, live=live, resource=resource)
-        if self.back_end.topology.name in self.observed.unserved:
+        if self.back_end.topology.key in self.observed.unserved:
             return _blocked(topology, f"the cluster does not serve {id.kind} of {self.back_end.topology.api_version}")
         if live is not None and (live.controller is None or live.controller.uid != self.observed.root.uid):
             return self._conflict(topology, live)

@@ -30,9 +30,9 @@ class TemplateReferences:
 
     def why_missing(self, kind: Kind) -> str:
         """Why an object of that kind was not resolved."""
-        if kind.name in self.unserved:
+        if kind.key in self.unserved:
             return f"the cluster does not serve {kind.name} of {kind.api_version}"
-        if kind.name in self.incomplete:
+        if kind.key in self.incomplete:
             return f"{kind.name} objects could not be listed completely"
         return "not found" + (" in the namespaces that are observed" if kind.namespaced else "")
 

@@ -13,6 +13,7 @@ from engine.paths import get
 from resources.base import kinds, labels, names
 from resources.model import environment
 from resources.model.domain import Domain
+from resources.model.gang_scheduling import NO_BLOCKERS, GangBlockers
 from resources.model.pod_assignment import PodAssignment, assign_pods
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.model.pod_match import is_created_from
@@ -159,6 +160,10 @@ class View:
     """Whether the token Secret with which waiting pods watch other pods exists."""
     domains: tuple[Domain, ...] = ()
     """The fabric domains that pods of the replica request."""
+    gang_blockers: GangBlockers = NO_BLOCKERS
+    """Why the scheduler's objects for the gangs cannot be created now."""
+    holds: Mapping[str, str] = field(default_factory=dict)
+    """Clique of the template -> why its pods must not be created yet."""
     failed_calls: tuple[FailedCall, ...] | None = None
     """The calls for this replica that have failed and are still due; None if this process has not tried anything yet."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from engine.version import VERSION
+from resources.ports.dynamo import DynamoSettings
 from resources.ports.fabric import Fabric
 from resources.ports.scheduler import Scheduler
 
@@ -30,6 +31,8 @@ class Configuration:
     """The enabled fabrics."""
     drain_timeout: timedelta = timedelta(minutes=5)
     """How long the deletion of a domain waits for terminating pods and claims that use it."""
+    dynamo: DynamoSettings = DynamoSettings()
+    """The choices for DynamoGraphDeployments."""
 
     def scheduler(self, name: str) -> Scheduler:
         """The back end of that name; an empty name means the default. Raises `KeyError` if it is not enabled."""

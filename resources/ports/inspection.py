@@ -17,7 +17,7 @@ class Installation:
 
     apis: ServedApis
     results: QueryResults
-    """The results of the queries of all fabrics."""
+    """The results of the queries of all fabrics and scheduler back ends."""
     sets: tuple[Live, ...] | None
     """The PodCliqueSets; None if they could not be listed."""
 

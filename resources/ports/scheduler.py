@@ -1,12 +1,15 @@
 """Scheduler back ends: how pods and topologies are expressed for one particular scheduler. Pure."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from engine.ids import Kind
 from engine.observed import Live
-from engine.resource import Body, Policy
+from engine.resource import PLAIN, Body, Policy
+from resources.ports.checks import Check
+from resources.ports.inspection import Installation
+from resources.ports.queries import Query
 from resources.ports.references import References
 from resources.schema.issues import Issue
 
@@ -37,6 +40,97 @@ class ValidatingScheduler(Protocol):
 
     def warnings(self, body: Body, references: References) -> Iterator[str]:
         """Warnings about a PodCliqueSet that is admitted: rules that were skipped, settings that are probably a mistake."""
+        ...
+
+
+@runtime_checkable
+class ReferringScheduler(Protocol):
+    """A `ValidatingScheduler` whose rules read other objects."""
+
+    @property
+    def referenced_kinds(self) -> tuple[Kind, ...]:
+        """The kinds of objects that its rules look up in `References`, e.g. queues."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsAndAnnotations:
+    """The labels and annotations of one object."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SetMetadata:
+    """The metadata of a PodCliqueSet in which a back end finds what it needs besides the pod specs, e.g. the queue."""
+
+    namespace: str
+    name: str
+    of_set: LabelsAndAnnotations
+    of_cliques: Mapping[str, LabelsAndAnnotations]
+    """The metadata of the cliques of the template by their names, in the order of the template."""
+
+
+@dataclass(frozen=True, slots=True)
+class GangObject:
+    """A scheduler's own object for a PodGang."""
+
+    body: Body
+    """The manifest without owner references; empty if there is a problem."""
+    policy: Policy = PLAIN
+    """How differences of the object are treated. Fields that the scheduler or others write are neither in the body nor compared."""
+    problem: str = ""
+    """Why the PodGang cannot be expressed for this scheduler; empty if it can."""
+    provisional: bool = False
+    """Whether it must be read once after its creation, because it may have to change: no pod is created before."""
+
+
+@runtime_checkable
+class GangScheduler(Protocol):
+    """A `Scheduler` that places the pods of a PodGang together, by an object of its own for each PodGang.
+
+    The object has the name and the namespace of the PodGang, which owns it. It has the labels of the PodGang, by which the engine
+    finds it. It is created before the pods of the gang and deleted after them.
+    """
+
+    @property
+    def gang_kind(self) -> Kind:
+        """The kind of its objects, which must be namespaced. Only sets whose pods have this scheduler depend on it."""
+        ...
+
+    @property
+    def podgang_annotations(self) -> Mapping[str, str]:
+        """The annotations that every PodGang of this scheduler has."""
+        ...
+
+    @property
+    def mapping_failed(self) -> str:
+        """The reason of the Warning event if a PodGang cannot be expressed: one word in CamelCase."""
+        ...
+
+    def gang_object(self, podgang: Body, live: Live | None, metadata: SetMetadata) -> GangObject:
+        """The object for a PodGang, given the PodGang's manifest.
+
+        `live` is the object as it exists, None if it does not. Anybody may have written it, so its shape is not trusted.
+        """
+        ...
+
+    def pod_metadata(self, gang: str, podclique: str, live: Live | None, metadata: SetMetadata) -> LabelsAndAnnotations:
+        """The labels and annotations that connect a pod with its gang. `live` is the gang's object as in `gang_object`."""
+        ...
+
+
+@runtime_checkable
+class InspectingScheduler(Protocol):
+    """A `Scheduler` that knows what it needs from an installation besides its kinds. `engine preflight` runs its checks."""
+
+    def installation_queries(self) -> tuple[Query, ...]:
+        """The objects that `checks` needs to read."""
+        ...
+
+    def checks(self, installation: Installation) -> Iterator[Check]:
+        """The checks of this back end. A check that lacks data has the outcome `UNKNOWN`."""
         ...
 
 

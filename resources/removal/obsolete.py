@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.resource import EventGroup, Resource
+from engine.resource import EventGroup, Resource, Stance
 from resources.base import labels
+from resources.model.gang_scheduling import is_gang_object, is_needed_by_pods
 from resources.model.view import GroupView, View
 from resources.removal.order import POLICIES, delete_in_order, orphans_its_children
 
@@ -31,6 +32,10 @@ def obsolete_objects(view: View, desired: Collection[ResourceId]) -> Iterator[Re
     for live in view.lives.objects.values():
         is_orphaned = live.controller is not None and live.controller.uid in orphaning
         if live.id not in desired and live.id.kind not in domain_kinds and not is_orphaned:
+            if _has_gang(view, live) and is_needed_by_pods(live, view.lives, view.configuration):
+                why = f"the set has another scheduler now; pods of {live.id.name} still need it"
+                yield Resource(live.id, {}, why, stance=Stance.HOLD)
+                continue
             group = _deletion_group(view, live, cliques)
             if group is not None:
                 groups.setdefault(group, []).append(live)
@@ -42,6 +47,8 @@ def obsolete_objects(view: View, desired: Collection[ResourceId]) -> Iterator[Re
 
 def _deletion_group(view: View, live: Live, cliques: Mapping[str, Live]) -> DeletionGroup | None:
     """The deletion group of an undesired object; None if nothing in the view explains it. `cliques` are the live cliques by uid."""
+    if is_gang_object(live.id, view.configuration):
+        return _of_scheduler_gang(view, live)
     match live.id.kind:
         case "Pod":
             owner = live.controller
@@ -106,6 +113,18 @@ def _of_gang(view: View, gang: Live) -> DeletionGroup:
                 return _deleted_by_user(group.live)
             return _scaled_in(view, group, int(number) + group.group.min_available)
     return DeletionGroup(f"the template has no gang {gang.id.name}", intended=False)
+
+
+def _of_scheduler_gang(view: View, live: Live) -> DeletionGroup:
+    """The scheduler's object for a gang is deleted with the gang, or when the set has another scheduler."""
+    if _has_gang(view, live):
+        return DeletionGroup(f"the scheduler of {view.root} needs no {live.id.kind} {live.id.name}", intended=False)
+    return _of_gang(view, live)
+
+
+def _has_gang(view: View, live: Live) -> bool:
+    """Whether the replica has a gang of that name."""
+    return any(gang.id.name == live.id.name for gang in view.gangs)
 
 
 def _scaled_in(view: View, group: GroupView, index: int) -> DeletionGroup:

@@ -13,6 +13,7 @@ from engine.operation import Operation
 from engine.plan import Plan, Wait
 from engine.report.model import error_text
 from engine.resource import Stance
+from resources.reports.summary import parent_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class DesiredBy:
     why: str
     """The reason for the stance."""
     stance: Stance
+    parent: ResourceId | None = None
+    """The root that `root` is a part of; None if a user has made it. If the object is `root` itself: the root that proposes it now."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,15 +87,18 @@ def explain(
 
 
 def _owns(observed: Observed, id: ResourceId) -> bool:
-    """Whether the object is the root, one of its objects, or a shared object that has the root as an owner."""
-    if _live(observed, id) is not None:
+    """Whether the object is the root, one of its objects, a root nested in it, or a shared object that has the root as an owner."""
+    if _live(observed, id) is not None or id in observed.nested:
         return True
     shared = observed.references.objects.get(id)
     return shared is not None and bool(observed.root.uid) and any(owner.uid == observed.root.uid for owner in shared.owners)
 
 
 def _live(observed: Observed, id: ResourceId) -> Live | None:
-    return observed.root if observed.root.id == id else observed.find(id)
+    """The root or its object of that id; None if it does not exist. A root that is only proposed does not."""
+    if observed.root.id == id:
+        return observed.root if observed.root.uid else None
+    return observed.find(id)
 
 
 def _desired_by(
@@ -111,4 +117,5 @@ def _desired_by(
         resource = blueprint.desire(observed, now, configuration, Memo()).graph.resources.get(id)
         if resource is not None:
             part = "" if id == observed.root.id else blueprint.part_of(observed.root.id, id)
-            yield DesiredBy(observed.root.id, part, resource.why, resource.stance)
+            parent = plan.parent if id == observed.root.id else parent_of(observed, plan)
+            yield DesiredBy(observed.root.id, part, resource.why, resource.stance, parent)

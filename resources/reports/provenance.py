@@ -4,18 +4,21 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from engine.blueprint import Blueprint
+from engine.blueprint import Blueprint, ComposingBlueprint
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import Live
+from engine.observed import Live, Observed, live
 from engine.proposal import propose
 from engine.resource import Body, Path, Resource
 from engine.world import empty
 from resources.base import kinds, labels
+from resources.base.fields import mapping
 from resources.domains import requests
 
 MAX_WORK: Final = 20_000
-"""The largest product of the number of a root's fields and the number of its pods: beyond it the computation takes too long."""
+"""The largest product of the number of a root's fields and the cost of rendering it: beyond it the computation takes too long."""
+SERVICE_COST: Final = 25
+"""The cost of rendering a service of a graph, in pods of a set."""
 
 IDENTITY: Final = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
 """The fields that identify a root. They are not changed."""
@@ -33,7 +36,7 @@ def provenance(blueprint: Blueprint, root: Live, subject: Live | Resource, part:
     """
     manifest = _manifest(root, part)
     fields = list(_leaves(manifest))
-    if len(fields) * max(_pods(manifest), 1) > MAX_WORK:
+    if len(fields) * max(_cost(manifest), 1) > MAX_WORK:
         return {}
     key = _key(subject.id, _labels_of(subject))
     before = _rendered(blueprint, manifest, key, now, configuration)
@@ -51,8 +54,8 @@ def provenance(blueprint: Blueprint, root: Live, subject: Live | Resource, part:
 
 def _manifest(root: Live, part: str) -> Body:
     """The manifest that a user writes for this root: without its status and without metadata that the server or controllers add."""
-    live = root.body["metadata"]
-    metadata = {key: live[key] for key in ("name", "namespace", "labels", "annotations") if key in live}
+    stored = root.body["metadata"]
+    metadata = {key: stored[key] for key in ("name", "namespace", "labels", "annotations") if key in stored}
     spec = root.body.get("spec") or {}
     if part.isdecimal() and isinstance(spec.get("replicas"), int):
         spec = {**spec, "replicas": min(spec["replicas"], int(part) + 1)}
@@ -97,12 +100,22 @@ def _rendered(blueprint: Blueprint, manifest: Body, key: tuple[str, ...], now: d
     (observed,) = propose(empty(), [manifest]).roots
     try:
         desired = blueprint.desire(observed, now, configuration, Memo())
+        nested = _nested_manifests(blueprint, observed, configuration)
     except Exception:  # A manifest with one changed field may be inconsistent in any way.
         return None
     if desired.problems:
         return None
-    matches = (resource for resource in desired.graph.resources.values() if _key(resource.id, _labels_of(resource)) == key)
-    return next((dict(_leaves(resource.body)) for resource in matches), None)
+    resources = (resource for resource in desired.graph.resources.values() if resource.body)
+    bodies = [(_key(resource.id, _labels_of(resource)), resource.body) for resource in resources]
+    bodies += [(_key(live(body).id, {}), body) for body in nested]
+    return next((dict(_leaves(body)) for match, body in bodies if match == key), None)
+
+
+def _nested_manifests(blueprint: Blueprint, observed: Observed, configuration: Any) -> list[Body]:
+    """The manifests of the roots that the root consists of."""
+    if not isinstance(blueprint, ComposingBlueprint):
+        return []
+    return [nested.body for nested in blueprint.nested_roots(observed, configuration, Memo())]
 
 
 def _key(id: ResourceId, keys: Mapping[str, str]) -> tuple[str, ...]:
@@ -117,6 +130,8 @@ def _labels_of(subject: Live | Resource) -> Mapping[str, str]:
     return keys
 
 
-def _pods(manifest: Body) -> int:
-    """The number of pods of all replicas of the set in a manifest."""
+def _cost(manifest: Body) -> int:
+    """The cost of rendering the root of a manifest: of a set, the number of pods of all its replicas."""
+    if manifest["kind"] == kinds.DYNAMO_GRAPH.name:
+        return SERVICE_COST * len(mapping(manifest["spec"].get("services")))
     return requests.replicas(manifest) * requests.pods_per_replica(manifest, requests.cliques_by_name(manifest))

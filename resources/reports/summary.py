@@ -11,7 +11,7 @@ from engine.observed import Live, Observed, moment
 from engine.plan import Plan, Wait, changed
 from engine.report.model import error_text
 from resources.base import labels
-from resources.base.kinds import PODCLIQUE
+from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE
 from resources.domains.status import DomainStatus
 from resources.model.pod_facts import PodFacts, facts_of
 
@@ -62,7 +62,8 @@ class WorkloadSummary:
     id: ResourceId
     state: str
     """One of `STATES`."""
-    created_at: datetime
+    created_at: datetime | None
+    """None if it does not exist yet: the root that it is a part of is about to create it."""
     replicas: int
     """The desired number of replicas."""
     available: int
@@ -79,6 +80,8 @@ class WorkloadSummary:
     notes: tuple[str, ...]
     """Which parts of the spec have no effect, and why."""
     domains: tuple[DomainStatus, ...] = ()
+    parent: ResourceId | None = None
+    """The root that it is a part of, such as a graph."""
 
 
 def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = ()) -> WorkloadSummary:
@@ -91,7 +94,7 @@ def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = 
     return WorkloadSummary(
         observed.root.id,
         state_of(observed, plan),
-        observed.root.created_at,
+        observed.root.created_at if observed.root.uid else None,
         int((body.get("spec") or {}).get("replicas", 0)),
         int(status.get("availableReplicas", 0)),
         int(status.get("updatedReplicas", 0)),
@@ -103,7 +106,16 @@ def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = 
         problems_of(plan),
         plan.notes,
         domains,
+        parent_of(observed, plan),
     )
+
+
+def parent_of(observed: Observed, plan: Plan) -> ResourceId | None:
+    """The root that this root is a part of: the one that proposes it, else the graph that controls it; None if a user has made it."""
+    controller = observed.root.controller
+    if plan.parent is None and controller is not None and controller.kind == DYNAMO_GRAPH.name:
+        return DYNAMO_GRAPH.id(observed.root.id.namespace, controller.name)
+    return plan.parent
 
 
 def problems_of(plan: Plan) -> tuple[str, ...]:

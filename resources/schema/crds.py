@@ -1,11 +1,12 @@
-"""CRDs: the CustomResourceDefinitions of Grove's five kinds, generated from the models."""
+"""CRDs: the CustomResourceDefinitions of Grove's five kinds and of DynamoGraphDeployment, generated from the models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.ids import Kind
-from resources.base.kinds import CRD, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.base.kinds import CRD, DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.schema.dynamo import DynamoGraphDeployment
 from resources.schema.meta import ApiObject
 from resources.schema.podclique import PodClique
 from resources.schema.podcliqueset import PodCliqueSet
@@ -45,6 +46,7 @@ class Definition:
 
 AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 BREACHED: Final = Column("MinBreached", '.status.conditions[?(@.type=="MinAvailableBreached")].status', "string", wide=True)
+_READY: Final = '.status.conditions[?(@.type=="Ready")]'
 
 DEFINITIONS: Final = (
     Definition(
@@ -98,6 +100,18 @@ DEFINITIONS: Final = (
     ),
     Definition(TOPOLOGY_BINDING, ClusterTopologyBinding, "ct", (Column("Domains", ".spec.levels[*].domain", "string"), AGE)),
     Definition(PODGANG, PodGang, "pg", (Column("Phase", ".status.phase", "string"), AGE)),
+    Definition(
+        DYNAMO_GRAPH,
+        DynamoGraphDeployment,
+        "dgd",
+        (
+            Column("State", ".status.state", "string"),
+            Column("Ready", _READY + ".status", "string"),
+            Column("Backend", ".spec.backendFramework", "string", wide=True),
+            Column("Reason", _READY + ".reason", "string", wide=True),
+            AGE,
+        ),
+    ),
 )
 """Every CRD, in the order of installation."""
 
@@ -108,7 +122,7 @@ def crds() -> tuple[dict[str, Any], ...]:
 
 
 def schema(model: type[ApiObject]) -> dict[str, Any]:
-    """The structural schema of one of Grove's kinds."""
+    """The structural schema of one of these kinds."""
     raw: Mapping[str, Any] = model.model_json_schema(by_alias=True)
     return structural(raw, raw.get("$defs", {}))
 

@@ -1,4 +1,4 @@
-"""Parse: converts bodies of Grove's kinds to models, and reports what is wrong with them as issues."""
+"""Parse: converts bodies of the kinds that we define to models, and reports what is wrong with them as issues."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -6,8 +6,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from engine.ids import Kind
-from resources.base.kinds import PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema import pod_spec_rules
+from resources.schema.dynamo import DynamoGraphDeployment
 from resources.schema.issues import ErrorType, Issue, Rejected, shown
 from resources.schema.meta import ApiObject
 from resources.schema.podclique import PodClique
@@ -23,8 +24,9 @@ MODELS: Final[Mapping[Kind, type[ApiObject]]] = {
     SCALING_GROUP: PodCliqueScalingGroup,
     TOPOLOGY_BINDING: ClusterTopologyBinding,
     PODGANG: PodGang,
+    DYNAMO_GRAPH: DynamoGraphDeployment,
 }
-"""The model of each of Grove's kinds."""
+"""The model of each kind that we define."""
 
 
 def parse(kind: Kind, body: Any, *, strict: bool = True) -> ApiObject:

@@ -47,6 +47,15 @@ class _PodSpec(_Shape):
     termination_grace_period_seconds: Int64 | None = None
 
 
+class _MainContainer(_Container):
+    name: str = ""
+
+
+class _ExtraPodSpec(_PodSpec):
+    containers: Seq[_Container] = ()
+    main_container: _MainContainer | None = None
+
+
 def _shaped(value: Any) -> Any:
     """The value itself. Raises a validation error if a field that the engine reads has the wrong shape."""
     if not isinstance(value, dict):
@@ -55,5 +64,15 @@ def _shaped(value: Any) -> Any:
     return value
 
 
+def _shaped_extra(value: Any) -> Any:
+    """The same for a pod spec that may lack containers and has a main container."""
+    if not isinstance(value, dict):
+        raise PydanticCustomError("dict_type", "must be an object")
+    _ExtraPodSpec.model_validate(value)
+    return value
+
+
 PodSpec = Annotated[dict[str, Any], PlainValidator(_shaped), WithJsonSchema({PUBLISHED: "PodSpec"})]
 """A core/v1 PodSpec, never copied. `resources.schema.pod_spec_rules` validates all of it in manifests."""
+ExtraPodSpec = Annotated[dict[str, Any], PlainValidator(_shaped_extra), WithJsonSchema({PUBLISHED: "ExtraPodSpec"})]
+"""A core/v1 PodSpec without required fields and with `mainContainer`, a core/v1 Container without required fields; never copied."""

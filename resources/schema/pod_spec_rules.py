@@ -13,7 +13,7 @@ from typing import Any, Final
 from engine.canonical import canonical
 from engine.ids import Kind
 from engine.resource import Body
-from resources.base.kinds import PODCLIQUE, PODCLIQUESET
+from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET
 from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.published import definitions, properties, union
 from resources.schema.wire import QUANTITY
@@ -22,6 +22,9 @@ Schema = Mapping[str, Any]
 Check = Callable[[Any, Path], Iterable[Issue]]
 """A value and its path -> the issues of the value."""
 
+POD_SPEC: Final = "PodSpec"
+SERVICE_FIELDS: Final = {"livenessProbe": "Probe", "readinessProbe": "Probe", "extraPodSpec": "ExtraPodSpec"}
+"""The fields of a graph's service whose types Kubernetes publishes -> the type."""
 VALID: Final[tuple[Issue, ...]] = ()
 QUANTITY_PATTERN: Final = re.compile(QUANTITY)
 TIME_PATTERN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
@@ -45,7 +48,7 @@ def warning(unknown: Issue) -> str:
 
 def findings(spec: Any, path: Path = ()) -> Iterable[Issue]:
     """All issues of a pod spec, those of unknown fields included (type `UNKNOWN`)."""
-    return _check_of_type("PodSpec")(spec, path)
+    return _check_of_type(POD_SPEC)(spec, path)
 
 
 def pod_specs(kind: Kind, body: Any) -> Iterator[tuple[Path, Any]]:
@@ -57,13 +60,36 @@ def pod_specs(kind: Kind, body: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def object_findings(kind: Kind, body: Any, old: Body | None = None) -> tuple[Issue, ...]:
-    """The findings of all pod specs of an object.
+    """The findings of all pod specs of an object, and of the other parts whose types Kubernetes publishes.
 
-    A pod spec that `old` has as well is skipped: older rules may have admitted it, and it must not prevent other changes.
+    A part that `old` has as well is skipped: older rules may have admitted it, and it must not prevent other changes.
     """
-    admitted = {canonical(spec) for _, spec in pod_specs(kind, old)}
-    new = ((path, spec) for path, spec in pod_specs(kind, body) if not admitted or canonical(spec) not in admitted)
-    return tuple(finding for path, spec in new for finding in findings(spec, path))
+    admitted = {(name, canonical(part)) for _, name, part in _parts(kind, old)}
+    new = (entry for entry in _parts(kind, body) if not admitted or (entry[1], canonical(entry[2])) not in admitted)
+    return tuple(finding for path, name, part in new for finding in _check_of_type(name)(part, path))
+
+
+def _parts(kind: Kind, body: Any) -> Iterator[tuple[Path, str, Any]]:
+    """The parts of an object whose types Kubernetes publishes, each with its path and type; parts of the wrong shape are skipped."""
+    yield from ((path, POD_SPEC, spec) for path, spec in pod_specs(kind, body))
+    if kind == DYNAMO_GRAPH:
+        yield from _graph_parts(_at(body, "spec"))
+
+
+def _graph_parts(spec: Any) -> Iterator[tuple[Path, str, Any]]:
+    yield from _entries(("spec",), "EnvVar", spec, "envs")
+    services = _at(spec, "services")
+    for name, service in services.items() if isinstance(services, Mapping) else ():
+        path = ("spec", "services", name)
+        yield from _entries(path, "EnvVar", service, "envs")
+        yield from _entries((*path, "resources"), "ResourceClaim", _at(service, "resources"), "claims")
+        for field, type_ in SERVICE_FIELDS.items():
+            if (part := _at(service, field)) is not None:
+                yield (*path, field), type_, part
+
+
+def _entries(path: Path, type_: str, holder: Any, field: str) -> Iterator[tuple[Path, str, Any]]:
+    return (((*path, field, number), type_, entry) for number, entry in enumerate(_list_or_empty(_at(holder, field))))
 
 
 def _holders(kind: Kind, body: Any) -> Iterator[tuple[Path, Any]]:

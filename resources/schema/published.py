@@ -28,13 +28,23 @@ UNIONS: Final[Mapping[frozenset[str], Schema]] = {
     frozenset({"number", "string"}): AMOUNT,
 }
 """The structural schema of each union of types."""
+EXTENDED: Final[Mapping[str, tuple[str, Schema]]] = {
+    "MainContainer": ("Container", {}),
+    "ExtraPodSpec": ("PodSpec", {"mainContainer": {"$ref": "MainContainer"}}),
+}
+"""Types of our own: the type of Kubernetes without its required fields, and further fields."""
 
 
 @cache
 def definitions() -> Mapping[str, Schema]:
-    """Type name -> its schema. Types refer to one another by name; none contains itself."""
+    """Type name -> its schema, `EXTENDED` included. Types refer to one another by name; none contains itself."""
     types: Mapping[str, Schema] = orjson.loads(get_data(__package__, "pod_spec.json") or b"")["definitions"]
-    return types
+    return {**types, **{name: _extended(types[base], fields) for name, (base, fields) in EXTENDED.items()}}
+
+
+def _extended(schema: Schema, fields: Schema) -> Schema:
+    """The schema with more fields and without required ones."""
+    return {**{key: value for key, value in schema.items() if key != "required"}, "properties": {**schema["properties"], **fields}}
 
 
 def properties(schema: Schema) -> dict[str, Schema]:

@@ -39,6 +39,7 @@ BY_ERROR: Final[Mapping[str, Describe]] = {
     "string_too_short": lambda _, detail: (ErrorType.INVALID, f"must have at least {detail['min_length']} characters"),
     "string_too_long": lambda _, detail: (ErrorType.INVALID, f"must have at most {detail['max_length']} characters"),
     "too_short": lambda _, detail: (ErrorType.INVALID, f"must have at least {detail['min_length']} entries"),
+    "too_long": lambda _, detail: (ErrorType.INVALID, f"must have at most {detail['max_length']} entries"),
     "greater_than": lambda _, detail: (ErrorType.INVALID, f"must be greater than {detail['gt']}"),
     "less_than_equal": lambda _, detail: (ErrorType.INVALID, f"must be at most {detail['le']}"),
     "greater_than_equal": lambda _, detail: (ErrorType.INVALID, f"must be at least {detail['ge']}"),

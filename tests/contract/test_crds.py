@@ -12,8 +12,9 @@ import pytest
 
 from engine.ids import Kind
 from enginectl.actions.crds import yaml_stream
+from resources.admission import graph_defaults
 from resources.admission.defaults import defaulted
-from resources.base.kinds import OURS, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.base.kinds import DEFINED, DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema.crds import crds
 from resources.schema.parse import faults
 from resources.schema.wire import OPAQUE
@@ -149,6 +150,20 @@ def test_what_the_server_defaults_we_default_alike(kubectl: Kubectl) -> None:
     assert defaulted(kubectl.make(body))["spec"] == defaulted(body)["spec"]
 
 
+def test_a_graph_that_we_have_defaulted_comes_back_from_the_server_as_it_was(kubectl: Kubectl) -> None:
+    services = {
+        "A": {"multinode": {}, "replicas": "2", "extraPodSpec": {"mainContainer": {"image": "i", "resources": {"limits": {"cpu": 1}}}}}
+    }
+    body = graph_defaults.defaulted(of(DYNAMO_GRAPH, {"services": services, "pvcs": [{"name": "a"}], "envs": [{"name": "a"}]}))
+
+    live = kubectl.make({**body, "metadata": {"name": "x"}})
+
+    assert live["spec"] == body["spec"]
+    assert live["spec"]["services"]["A"]["multinode"] == {"nodeCount": 2}
+    assert graph_defaults.defaulted(live) is live
+    assert faults(DYNAMO_GRAPH, live) == ()
+
+
 def test_without_admission_neither_the_number_of_pods_nor_their_role_need_be_said(kubectl: Kubectl) -> None:
     unsaid = clique()
     del unsaid["spec"]["replicas"]
@@ -181,6 +196,7 @@ def test_without_admission_neither_the_number_of_pods_nor_their_role_need_be_sai
         ),
         ("ct", of(TOPOLOGY_BINDING, {"levels": [{"domain": "rack", "key": "example.com/rack"}]}), "NAME DOMAINS AGE", "NAME DOMAINS AGE"),
         ("pg", of(PODGANG, {"podgroups": []}), "NAME PHASE AGE", "NAME PHASE AGE"),
+        ("dgd", of(DYNAMO_GRAPH, {}), "NAME STATE READY AGE", "NAME STATE READY BACKEND REASON AGE"),
     ],
 )
 def test_a_short_name_lists_the_columns_that_people_know(kubectl: Kubectl, short: str, body: dict[str, Any], plain: str, wide: str) -> None:
@@ -236,6 +252,11 @@ def test_counters_of_a_status_are_always_there(kubectl: Kubectl) -> None:
             of(TOPOLOGY_BINDING, {"levels": [{"domain": "Rack", "key": "k"}]}),
             "spec.levels[0].domain in body should match '^[a-z][a-z0-9-]*$'",
         ),
+        (
+            of(DYNAMO_GRAPH, {"services": {f"s{number}": {} for number in range(26)}}),
+            "spec.services: Too many: 26: must have at most 25 items",
+        ),
+        (of(DYNAMO_GRAPH, {"pvcs": [{"name": "a"}, {"name": "a"}]}), 'spec.pvcs[1]: Duplicate value: {"name":"a"}'),
     ],
 )
 def test_a_mistake_is_reported_with_its_field(kubectl: Kubectl, body: dict[str, Any], message: str) -> None:
@@ -256,6 +277,10 @@ def test_a_mistake_is_reported_with_its_field(kubectl: Kubectl, body: dict[str, 
         (
             workload({**clique(), "topologyConstraint": {"packDomain": "rack", "pack": {"required": "rack"}}}),
             f"spec.template.cliques[0].topologyConstraint.pack.required: Invalid value: {NOT_BOTH}",
+        ),
+        (
+            of(DYNAMO_GRAPH, {"pvcs": [{"name": "a", "create": True}]}),
+            "When create is true, size, storageClass, and volumeAccessMode are required",
         ),
     ],
 )
@@ -279,10 +304,16 @@ def test_a_broken_rule_is_reported_with_its_message_and_field(kubectl: Kubectl, 
         workload(resourceSharing=[{"name": "r", "scope": "Everyone"}]),
         workload(clique(autoScalingConfig={"maxReplicas": 2, "metrics": [{"type": "Resource", "resource": {"name": "cpu"}}]})),
         of(PODGANG, {"podgroups": [{"name": "a", "minReplicas": 1}]}),
+        of(DYNAMO_GRAPH, {"services": {"a": {"multinode": {"nodeCount": 1}}}}),
+        of(DYNAMO_GRAPH, {"services": {"a": {"replicas": "two"}}}),
+        of(DYNAMO_GRAPH, {"services": {"a": {"extraPodSpec": {"mainContainer": {"image": 5}}}}}),
+        of(DYNAMO_GRAPH, {"services": {"a": {"livenessProbe": {"periodSeconds": "5"}}}}),
+        of(DYNAMO_GRAPH, {"envs": [{"value": "x"}]}),
+        of(DYNAMO_GRAPH, {"backendFramework": "jax"}),
     ],
 )
 def test_what_the_server_refuses_we_refuse_without_one_and_at_the_same_field(kubectl: Kubectl, body: dict[str, Any]) -> None:
-    (kind,) = (kind for kind in OURS if kind.name == body["kind"])
+    (kind,) = (kind for kind in DEFINED if kind.name == body["kind"])
 
     (fault,) = faults(kind, body)
 

@@ -24,6 +24,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -96,9 +97,13 @@ class ControlPlane:
         """The kubeconfig of one of `USERS`."""
         return self.folder / ("kubeconfig" if user == "admin" else f"{user}.kubeconfig")
 
-    def call(self, path: str, body: Any = None) -> tuple[int, bytes]:
-        """GET a path as the administrator, or POST a body to it. Returns the status code and the body; the code is 0 without an answer."""
-        request = urllib.request.Request(self.url + path, None if body is None else json.dumps(body).encode())
+    def call(self, path: str, body: Any = None, *, method: str = "") -> tuple[int, bytes]:
+        """GET a path as the administrator, or POST a body to it, or use another method. Returns the status code and the body.
+
+        The code is 0 without an answer.
+        """
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, content, method=method or None)
         request.add_header("Authorization", f"Bearer {self.token}")
         request.add_header("Content-Type", "application/json")
         try:
@@ -323,13 +328,13 @@ def wait_until_ready(plane: ControlPlane) -> None:
         time.sleep(0.1)
 
 
-def register(plane: ControlPlane, name: str) -> None:
-    """Add a node as its kubelet would; kwok keeps it ready."""
+def register(plane: ControlPlane, name: str, labels: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Add a node with 8 GPUs as its kubelet would; kwok keeps it ready."""
     room = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": "8"}
     node = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}, "annotations": {"kwok.x-k8s.io/node": "fake"}},
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}, "annotations": {"kwok.x-k8s.io/node": "fake"}},
         "status": {"capacity": room, "allocatable": room},
     }
     code, answer = plane.call("/api/v1/nodes", node)

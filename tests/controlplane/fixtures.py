@@ -1,11 +1,19 @@
-"""Real API servers as fixtures. Their tests are marked `e2e`, and skipped if KUBEBUILDER_ASSETS names no binaries."""
+"""Real API servers as fixtures. Their tests are marked `e2e`, and skipped if KUBEBUILDER_ASSETS or SCHEDULERS_ASSETS names no binaries."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
-from tests.controlplane.cluster import ControlPlane, Missing, running
+from tests.controlplane.cluster import PARTS, ControlPlane, Missing, binary, part_flags, register, running, start
+from tests.controlplane.schedulers.kai import kai
+from tests.controlplane.schedulers.lws import lws
+from tests.controlplane.schedulers.volcano import install_volcano_crds
+
+RACK = "example.com/rack"
+"""The label of the nodes of `scheduling_plane` that names their rack."""
+RACKS = {f"node-{number:04d}": f"rack-{number // 5}" for number in range(10)}
+"""Node -> rack, for the nodes of `scheduling_plane`."""
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +28,24 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     """A cluster with controllers, a scheduler and ten nodes that simulate their pods. Its audit log has the requests of the operator."""
     with started(tmp_path_factory, ["kcm", "scheduler", "kwok"], nodes=10, audit=True) as plane:
         yield plane
+
+
+@pytest.fixture(scope="session")
+def scheduling_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster like `control_plane` with the LeaderWorkerSet controller, the KAI scheduler and Volcano's kinds.
+
+    Its ten nodes have 8 GPUs each and are in two racks. Its queues are KAI's `dynamo` (below `cluster`, unlimited) and Volcano's `root` and
+    `default`; nothing schedules pods of `volcano`. A test that fills nodes deletes its pods at the end.
+    """
+    with started(tmp_path_factory, [], audit=True) as plane:
+        install_volcano_crds(plane)
+        with lws(plane), kai(plane):
+            # After the CRDs: the garbage collector looks for new kinds only every 30 seconds.
+            for part in ("kcm", "scheduler", "kwok"):
+                start(plane.folder, binary(PARTS[part]), part_flags(plane, part))
+            for node, rack in RACKS.items():
+                register(plane, node, {RACK: rack})
+            yield plane
 
 
 @contextmanager

@@ -10,10 +10,12 @@ import yaml
 from engine.runtime.client import Client
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options
+from enginectl.wiring import configuration_file
 from enginectl.wiring.cluster import lease_of
 from enginectl.wiring.configuration import wire
 from enginectl.wiring.configuration_file import MAX_BYTES, MAX_FINDINGS
 from enginectl.wiring.protection import protection
+from providers.registry import SCHEDULERS
 from resources.schema.unknown_fields import model_in
 from resources.schema.wire import Wire
 from resources.settings import Section, Settings, read
@@ -91,7 +93,8 @@ def test_fields_without_effect_are_listed_where_they_are_set(engine: Engine, fil
     ]
 
 
-def test_schedulers_without_a_back_end_are_warnings(engine: Engine, file: Path) -> None:
+def test_schedulers_without_a_back_end_are_warnings(engine: Engine, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration_file, "SCHEDULERS", {"default-scheduler": SCHEDULERS["default-scheduler"]})
     file.write_text("scheduler:\n  defaultProfileName: volcano\n  profiles:\n  - name: default-scheduler\n  - name: volcano\n")
 
     answer = engine("config", "check", file)
@@ -104,6 +107,16 @@ def test_schedulers_without_a_back_end_are_warnings(engine: Engine, file: Path) 
             f"warning: {file}:5: scheduler.profiles[1].name: there is no back end for volcano: workloads that name it are rejected",
         ],
     )
+
+
+def test_every_scheduler_that_can_be_configured_has_a_back_end(engine: Engine, file: Path) -> None:
+    names = ["default-scheduler", "kai-scheduler", "volcano", "lpx-scheduler"]
+    file.write_text(yaml.safe_dump({"scheduler": {"profiles": [{"name": name} for name in names], "defaultProfileName": "volcano"}}))
+
+    answer = engine("config", "check", file)
+
+    assert (answer.code, answer.out) == (Exit.DONE, "ok\nexit 0: done\n")
+    assert list(SCHEDULERS) == names and all(back_end.name == name for name, back_end in SCHEDULERS.items())
 
 
 def test_the_json_document_has_every_finding(engine: Engine, file: Path) -> None:

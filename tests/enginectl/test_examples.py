@@ -1,21 +1,40 @@
 """Every example does what its README says: the commands in it are run, line by line, on a cluster in memory."""
 
+import json
 import re
 import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from engine.ids import Kind
 from enginectl.base.exit_codes import Exit
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from providers.sandbox.actors.options import PARTS, DriverOptions
 from providers.sandbox.registry import ACTORS
-from resources.base.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM, SCALING_GROUP
+from resources.base.kinds import (
+    DEPLOYMENT,
+    DYNAMO_GRAPH,
+    INGRESS,
+    KAI_POD_GROUP,
+    KAI_QUEUE,
+    KAI_TOPOLOGY,
+    LEADER_WORKER_SET,
+    POD,
+    PODCLIQUESET,
+    PVC,
+    RESOURCE_CLAIM,
+    SCALING_GROUP,
+    SERVICE,
+    TOPOLOGY_BINDING,
+    VOLCANO_POD_GROUP,
+)
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, CommandResult, Engine
 from tests.enginectl.conftest import FAST, cluster
@@ -25,7 +44,13 @@ EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/README.md"
 PACKAGES = [path for path in EXAMPLES if (path / "pyproject.toml").exists()]
 """Examples of plug-ins, whose kinds no cluster here serves."""
 WORKLOADS = [path for path in EXAMPLES if path not in PACKAGES]
-KINDS: dict[str, Kind] = {"pcs": PODCLIQUESET, "pcsg": SCALING_GROUP, "computedomain": COMPUTE_DOMAIN}
+KINDS: dict[str, Kind] = {"pcs": PODCLIQUESET, "pcsg": SCALING_GROUP, "computedomain": COMPUTE_DOMAIN, "dgd": DYNAMO_GRAPH}
+ROOTS = {kind.name: kind for kind in (PODCLIQUESET, DYNAMO_GRAPH, TOPOLOGY_BINDING)}
+OF_GRAPHS = (DYNAMO_GRAPH, DEPLOYMENT, INGRESS, PVC, SERVICE)
+"""Kinds of which nothing is left when the graphs are deleted. `ADDONS` has those of schedulers and LeaderWorkerSets."""
+ADDONS = {"lws": (LEADER_WORKER_SET,), "volcano": (VOLCANO_POD_GROUP,), "kai": (KAI_POD_GROUP, KAI_TOPOLOGY)}
+CREATED_BY_OTHERS = {"07-lws-volcano": 5}
+"""Example -> the pods that other controllers create."""
 AUTO = ROOT / "examples" / "04-auto-mnnvl"
 NAMED = ROOT / "examples" / "05-annotated-domain"
 BANDWIDTH = ROOT / "examples" / "11-nvbandwidth"
@@ -34,11 +59,26 @@ LIKE_THE_SANDBOX = replace(FAST, nodes=10, driver=DriverOptions(imex_start=0.0))
 
 
 @pytest.fixture
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
-    """A cluster with as many nodes as `engine sandbox up` has."""
-    with cluster(tmp_path, ACTORS, LIKE_THE_SANDBOX) as box:
+def box(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """A cluster with as many nodes as `engine sandbox up` has, with the add-ons and the queues that the example needs."""
+    example = getattr(request.node, "callspec", None) and request.node.callspec.params.get("example")
+    with cluster(tmp_path, ACTORS, LIKE_THE_SANDBOX, addons=addons(example)) as box:
         monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        for queue in queues(example):
+            box.create(KAI_QUEUE, queue)
         yield box
+
+
+def addons(example: Path | None) -> tuple[str, ...]:
+    """The add-ons with which the README starts the sandbox."""
+    text = (example / "README.md").read_text() if example else ""
+    return tuple(name for names in re.findall(r"engine sandbox up .*--with (\S+)", text) for name in names.split(","))
+
+
+def queues(example: Path | None) -> list[dict[str, Any]]:
+    """The queues that come with an example."""
+    file = example and example / "config" / "queues.yaml"
+    return list(yaml.safe_load_all(file.read_text())) if file and file.exists() else []
 
 
 def configured(example: Path) -> tuple[str | Path, ...]:
@@ -56,12 +96,28 @@ def commands(readme: Path) -> Iterator[list[str]]:
                     yield shlex.split(command)
 
 
+def outputs(readme: Path) -> Iterator[tuple[list[str], list[str]]]:
+    """The lines of output that a README shows, each block with the last command before it."""
+    command: list[str] = []
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", readme.read_text(), re.MULTILINE | re.DOTALL):
+        if language == "text":
+            yield command, block.splitlines()
+        else:
+            command = shlex.split(re.sub(r"\s#.*| &$", "", block.splitlines()[-1]))
+
+
+def without_ages(text: str) -> list[str]:
+    """The lines of a text without ages, and without the width of columns."""
+    return [re.sub(r" +", " ", re.sub(r"\b\d+[smh]\b", "AGE", line)).strip() for line in text.splitlines()]
+
+
 def run(words: list[str], engine: Engine, box: Box | None) -> None:
     """What a shell does with these words; `box` stands for the sandbox that they might start."""
     words, searched = (words[: words.index("|")], words[words.index("|") + 1 :]) if "|" in words else (words, [])
     match words:
         case ["engine", "sandbox", "up", "--dir", _, *options]:
-            assert box is not None and all(Path(option).exists() for option in options if not option.startswith("--"))
+            files = [option for before, option in pairwise(["", *options]) if not option.startswith("--") and before != "--with"]
+            assert box is not None and all(Path(file).exists() for file in files)
         case ["export", _]:
             assert box is not None
         case ["kubectl", *rest]:
@@ -87,6 +143,10 @@ def kubectl(box: Box, words: list[str]) -> None:
             box.change(KINDS[kind], name, {"spec": {"replicas": int(number)}})
         case ["delete", kind, name, "--wait=false"]:
             box.delete(KINDS[kind], name)
+        case ["patch", kind, name, "--type", "merge", "-p", patch]:
+            box.change(KINDS[kind], name, json.loads(patch))
+        case ["apply", "-f", file]:
+            assert list(yaml.safe_load_all(Path(file).read_text()))
         case ["get" | "describe", *_]:
             pass
         case _:
@@ -101,7 +161,38 @@ def test_every_command_of_the_readme_works(example: Path, box: Box, engine: Engi
     for words in commands(example / "README.md"):
         run(words, engine, box)
 
-    assert engine("diff", "--detailed-exitcode").out == "No operations.\nexit 0: done\n"
+    settled = engine("diff", "--detailed-exitcode", *configured(example))
+    assert settled.out == "No operations.\nexit 0: done\n"
+
+
+@pytest.mark.parametrize("example", [path for path in WORKLOADS if list(outputs(path / "README.md"))], ids=lambda path: path.name)
+def test_the_output_in_the_readme_is_real(example: Path, box: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert engine("sync", "-f", example, *configured(example)).code == Exit.DONE
+
+    for command, lines in outputs(example / "README.md"):
+        real = without_ages(engine(*command[1:]).out)
+        assert [line for line in without_ages("\n".join(lines)) if line not in real] == [], real
+
+
+def test_the_quick_start_of_graphs_is_real(box: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ROOT / "docs" / "dynamo.md"
+    monkeypatch.chdir(ROOT)
+    start = page.read_text().split("\n## ")[1]
+    for line in start.split("```\n")[1].splitlines():
+        run(shlex.split(line.removesuffix(" &")), engine, box)
+    ((command, lines),) = outputs(page)
+
+    assert "\n".join(without_ages("\n".join(lines))) in "\n".join(without_ages(engine(*command[1:]).out))
+
+
+@pytest.mark.parametrize("example", WORKLOADS, ids=lambda path: path.name)
+def test_an_example_is_valid_without_a_cluster_and_without_warnings(example: Path, engine: Engine) -> None:
+    for words in (("diff", "--against", "empty"), ("render",)):
+        answer = engine(*words, "-f", example, *configured(example))
+
+        assert answer.code == Exit.DONE
+        assert "warning" not in answer.err
 
 
 @pytest.mark.parametrize("example", PACKAGES, ids=lambda path: path.name)
@@ -127,13 +218,18 @@ def test_an_example_comes_up_settles_and_leaves_nothing_behind(example: Path, bo
     up, again = engine("sync", *words), engine("sync", *words)
     pods = [body for body in box.all(POD) if body["metadata"]["namespace"] == "default"]
     for root in planned:
-        box.delete(PODCLIQUESET, root["root"]["name"])
-    down = engine("sync")
+        if not root.get("parent"):
+            box.delete(ROOTS[root["root"]["kind"]], root["root"]["name"])
+    down = engine("sync", *configured(example))
 
     assert up.code == again.code == down.code == Exit.DONE
     assert again.out == "Applied: nothing, everything is in sync.\nexit 0: done\n"
-    assert len(pods) == sum(one["object"]["kind"] == "Pod" for root in planned for one in root["operations"])
+    planned_pods = sum(one["object"]["kind"] == "Pod" for root in planned for one in root["operations"])
+    assert len(pods) == CREATED_BY_OTHERS.get(example.name, 0) + planned_pods
     assert box.revisions() == {}
+    kinds = (*OF_GRAPHS, *(kind for name in addons(example) for kind in ADDONS[name]))
+    left = [body["metadata"] for kind in kinds for body in box.all(kind)]
+    assert [each["name"] for each in left if each.get("namespace", "default") == "default" and each["name"] != "kubernetes"] == []
 
 
 def domains(box: Box) -> dict[str, str]:

@@ -96,7 +96,7 @@ def test_without_a_cluster_one_line_says_what_to_do(engine: Engine, words: list[
 
 
 def test_an_internal_error_is_one_line_and_with_v_its_traceback(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the moon fell\x1b[2J down")
 
     monkeypatch.setattr("enginectl.wiring.configuration.wire", broken)

@@ -20,6 +20,7 @@ FILES = [
     "grove.io_podcliques.yaml",
     "grove.io_podcliquescalinggroups.yaml",
     "grove.io_podcliquesets.yaml",
+    "nvidia.com_dynamographdeployments.yaml",
     "scheduler.grove.io_podgangs.yaml",
 ]
 
@@ -29,7 +30,7 @@ def manifest(*arguments: str) -> Any:
     return get_group(manifests).main(list(arguments), standalone_mode=False)
 
 
-def test_the_text_is_a_stream_of_the_five_definitions(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_is_a_stream_of_all_definitions(capsys: pytest.CaptureFixture[str]) -> None:
     assert manifest("crds") == Exit.DONE
 
     assert list(yaml.safe_load_all(capsys.readouterr().out)) == list(crds())

@@ -122,7 +122,7 @@ def test_stdout_is_one_json_document_and_notes_go_to_stderr(engine: Engine, file
     answer = engine("diff", "-f", file, "--against", "empty", "-o", "json", "--detailed-exitcode")
 
     assert (answer.code, answer.document["version"]) == (Exit.CHANGES, 2)
-    note = f"note: {file}:1: Namespace is ignored: the engine takes PodCliqueSets and ClusterTopologyBindings only"
+    note = f"note: {file}:1: Namespace is ignored: the engine takes PodCliqueSets, ClusterTopologyBindings and DynamoGraphDeployments only"
     assert answer.err == f"{note}\nexit 2: there are changes\n"
 
 

@@ -129,6 +129,14 @@ def test_it_does_without_webhooks_where_that_is_asked_for(tmp_path: Path) -> Non
     assert "terminationDelay" not in stored["spec"]["template"]
 
 
+def test_it_has_the_addons_that_are_asked_for(tmp_path: Path) -> None:
+    with up("--dir", str(tmp_path), "--with", "volcano,lws") as (_, kubeconfig), asked(kubeconfig, "/apis") as answer:
+        groups = {group["name"] for group in json.load(answer)["groups"]}
+
+    assert {"leaderworkerset.x-k8s.io", "scheduling.volcano.sh", "grove.io"} <= groups
+    assert "scheduling.run.ai" not in groups
+
+
 def test_actors_play_on_the_cluster_that_the_kubeconfig_names(tmp_path: Path) -> None:
     with up("--dir", str(tmp_path), "--without", "kubelet") as (_, kubeconfig):
         with started("sandbox", "actors", "--with", "kubelet", "--nodes", "2", "--kubeconfig", kubeconfig) as actors:
@@ -157,6 +165,7 @@ def test_a_port_that_is_in_use_is_an_error_in_one_line(engine: Engine, tmp_path:
     ("words", "message"),
     [
         (("up", "--without", "scheduler,driver,plumber"), "--without plumber: there is no such actor; there are scheduler, kubelet"),
+        (("up", "--with", "lws,slurm"), "--with slurm: there is no such add-on; there are lws, volcano, kai"),
         (("actors", "--with", "plumber"), "--with plumber: there is no such actor"),
         (("actors", "--with", " , "), "--with names no actor"),
         (("actors",), "Missing option '--with'"),

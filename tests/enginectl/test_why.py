@@ -196,7 +196,7 @@ def test_an_object_that_no_set_desires_is_called_so(synced: Box, engine: Engine)
     synced.create(kinds.SERVICE, {"apiVersion": "v1", "kind": "Service", "metadata": obsolete, "spec": {"clusterIP": "None"}})
 
     unmanaged, unused = engine("why", "service/mine"), engine("why", "service/first-0-obsolete")
-    assert (unmanaged.code, "not managed: no set owns or desires it" in unmanaged.out) == (Exit.DONE, True)
+    assert (unmanaged.code, "not managed: no workload owns or desires it" in unmanaged.out) == (Exit.DONE, True)
     assert (unused.code, "obsolete: PodCliqueSet/default/first owns it and no longer desires it" in unused.out) == (Exit.DONE, True)
     assert "due: delete" in unused.out
 
@@ -204,12 +204,12 @@ def test_an_object_that_no_set_desires_is_called_so(synced: Box, engine: Engine)
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["pod/nobody"], Exit.FAILED, "engine: Pod/default/nobody does not exist, and no set desires it"),
+        (["pod/nobody"], Exit.FAILED, "engine: Pod/default/nobody does not exist, and no workload desires it"),
         (["frob/x"], Exit.USAGE, "engine: frob: the cluster serves no such kind"),
         (["pod"], Exit.USAGE, "engine: pod: expected KIND/NAME, e.g. pod/x or computedomain/x"),
         (["pod/a/b"], Exit.USAGE, "engine: pod/a/b: expected KIND/NAME"),
         (["pod/x", "-A"], Exit.USAGE, "engine: why explains one object: name its namespace with -n"),
-        (["pod/.."], Exit.FAILED, "engine: Pod/default/.. does not exist, and no set desires it"),
+        (["pod/.."], Exit.FAILED, "engine: Pod/default/.. does not exist, and no workload desires it"),
         (["pod/\x1b[31mred"], Exit.FAILED, "engine: Pod/default/\\x1b[31mred does not exist"),
     ],
 )

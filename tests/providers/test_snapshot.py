@@ -15,7 +15,15 @@ from engine.runtime.provider import Scope
 from engine.verb import Verb
 from providers.documents import read_documents
 from providers.snapshot import EMPTY, as_yaml, read, snapshot_documents
-from resources.base.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE, SECRET, TOPOLOGY_BINDING
+from resources.base.kinds import (
+    KAI_QUEUE,
+    POD,
+    PODCLIQUESET,
+    RESOURCE_CLAIM_TEMPLATE,
+    SECRET,
+    TOPOLOGY_BINDING,
+    VOLCANO_QUEUE,
+)
 
 TEXT = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 
@@ -166,3 +174,24 @@ async def test_references_are_listed_whatever_their_labels(tmp_path: Path) -> No
 
     assert sorted(one.id.name for one in observation.references) == ["gpu", "hall"]
     assert observation.children == ()
+
+
+@pytest.mark.anyio
+async def test_it_knows_which_kinds_the_cluster_did_not_serve(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.yaml"
+    file.write_text("".join(snapshot_documents([live(body("Pod", "p"))], {KAI_QUEUE.key, "Elsewhere"})))
+    snapshot = read(file)
+
+    observation = await snapshot.observe(Scope((PODCLIQUESET,), (POD,), "", references=(KAI_QUEUE, VOLCANO_QUEUE)))
+
+    assert [one.id.name for one in snapshot.lives] == ["p"]
+    assert observation.unserved == {KAI_QUEUE.key}
+    assert [await snapshot.serves(kind) for kind in (KAI_QUEUE, VOLCANO_QUEUE)] == [False, True]
+
+
+@pytest.mark.parametrize("unserved", ["7", "[[], 7, null]", "{a: b}", "null"])
+def test_a_record_of_kinds_in_another_shape_is_ignored(tmp_path: Path, unserved: str) -> None:
+    file = tmp_path / "snapshot.yaml"
+    file.write_text(f"apiVersion: engine.grove.io/v1\nkind: Snapshot\nmetadata: {{name: s, uid: ''}}\nunserved: {unserved}\n")
+
+    assert (read(file).lives, read(file).unserved) == ((), frozenset())

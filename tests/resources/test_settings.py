@@ -190,6 +190,10 @@ def test_an_unknown_field_cannot_control_a_terminal() -> None:
             {"scheduler": {"profiles": [{"name": "volcano", "config": 1}]}},
             "scheduler.profiles[0].config: must be an object, got 1",
         ),
+        (
+            {"scheduler": {"profiles": [{"name": "default-scheduler", "config": {"gangScheduling": "yes"}}]}},
+            'scheduler.profiles[0].config.gangScheduling: Invalid value: "yes": must be true or false',
+        ),
         ([], "must be an object, got a list"),
         (None, "must be an object, got null"),
         ({"server": {"metrics": {"port": "http"}}}, 'server.metrics.port: must be an integer, got "http"'),

@@ -94,7 +94,7 @@ class Process:
         try:
             return await getattr(self._client, verb)(kind, namespace, *rest, **options)
         except ClusterError as error:
-            if verb != "get" or not isinstance(error, NotFound):  # That an object does not exist is an answer.
+            if verb in WRITES or not isinstance(error, NotFound):  # That an object or a kind does not exist is an answer.
                 self.refused.append(f"{verb} {kind.name} {name}")
             raise
 

@@ -17,6 +17,7 @@ from engine.runtime.loop import run
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import Observation, Scope
 from engine.runtime.session import SyncReport, preview, sync
+from enginectl.wiring.scope import scope_of
 from providers.registry import SCHEDULERS, fabrics
 from providers.sandbox.actors.nodes import node_names
 from providers.sandbox.actors.options import ActorOptions, DriverOptions
@@ -25,6 +26,7 @@ from providers.sandbox.api.request import Request, Selection
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
+from providers.sandbox.installation.addons import addon_objects
 from providers.sandbox.installation.installation import installation
 from providers.sandbox.registry import ACTORS, run_actors
 from providers.watching import WatchingCluster
@@ -38,17 +40,12 @@ from tests.stories.process import Process
 
 definitions = cache(crds)
 
-SETUP = Configuration(dict(SCHEDULERS), next(iter(SCHEDULERS)), fabrics=fabrics(settings.Settings()))
+DEFAULT = "default-scheduler"
+SETUP = Configuration({DEFAULT: SCHEDULERS[DEFAULT]}, DEFAULT, fabrics=fabrics(settings.Settings()))
 CHILDREN = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.children(SETUP)))
 
 
-def scope(setup: Configuration) -> Scope:
-    """What our processes look at."""
-    references = tuple(dict.fromkeys(kind for blueprint in BLUEPRINTS for kind in blueprint.references(setup)))
-    return Scope(tuple(blueprint.kind for blueprint in BLUEPRINTS), CHILDREN, BLUEPRINTS[0].selector, references=references)
-
-
-SCOPE = scope(SETUP)
+SCOPE = scope_of(SETUP)
 
 INTERVAL = 5.0
 """Seconds between two passes of `engine run` where nothing happens."""
@@ -82,10 +79,9 @@ class Stage:
         self._started = 0
 
     async def apply(self, manifest: dict[str, Any]) -> None:
-        """`kubectl apply`: creates or changes the object."""
-        await self.kubectl.patch(
-            kinds.PODCLIQUESET, manifest["metadata"]["namespace"], manifest["metadata"]["name"], manifest, how="apply", force=True
-        )
+        """`kubectl apply`: creates or changes the root."""
+        kind = next(kind for kind in SCOPE.roots if kind.name == manifest["kind"])
+        await self.kubectl.patch(kind, manifest["metadata"]["namespace"], manifest["metadata"]["name"], manifest, how="apply", force=True)
 
     async def scale(self, kind: Kind, name: str, replicas: int) -> None:
         """`kubectl scale`."""
@@ -117,7 +113,7 @@ class Stage:
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
         return Engine(
-            Eyes(ours, self.clock), self.clock, scope(self.setup), BLUEPRINTS, self.setup, limits, events_of=event_builder(self.setup)
+            Eyes(ours, self.clock), self.clock, scope_of(self.setup), BLUEPRINTS, self.setup, limits, events_of=event_builder(self.setup)
         )
 
     def _lease(self, ours: Process) -> Lease:
@@ -163,7 +159,7 @@ class Stage:
             await self.clock.advance(4 * INTERVAL)
 
     def _revisions(self) -> list[tuple[str, str]]:
-        watched = (*SCOPE.roots, *CHILDREN)
+        watched = (kind for kind in (*SCOPE.roots, *CHILDREN) if self.serves(kind))
         return [(name, body["metadata"]["resourceVersion"]) for kind in watched for name, body in self.there(kind).items()]
 
     async def until_ended(self, session: Callable[[], Awaitable[SyncReport]]) -> SyncReport:
@@ -188,6 +184,10 @@ class Stage:
         items = self.api.list(self._request(kind), Selection()).items
         return {item.body["metadata"]["name"]: dict(item.body) for item in items}
 
+    def serves(self, kind: Kind) -> bool:
+        """Whether the cluster serves the kind."""
+        return any((served.kind.group, served.kind.plural) == (kind.group, kind.plural) for served in self.api.catalogue)
+
     def _request(self, kind: Kind) -> Request:
         served = self.api.catalogue.find(kind.group, kind.version, kind.plural)
         return Request(served, "default" if kind.namespaced else "", manager="kubectl")
@@ -198,6 +198,8 @@ class Stage:
 
     async def objects(self, kind: Kind) -> list[dict[str, Any]]:
         """The objects of a kind; of those that others have too, ours alone."""
+        if not self.serves(kind):
+            return []
         ours = kind in CHILDREN and kind.group == ""
         return (await self.kubectl.list(kind, "default", labels=SCOPE.selector if ours else "")).items
 
@@ -221,14 +223,20 @@ async def stage(
     without: Iterable[str] = (),
     capacity: Mapping[str, str] | None = None,
     driver: DriverOptions = DriverOptions(),  # noqa: B008
+    addons: Iterable[str] = (),
+    grove: bool = True,
 ) -> AsyncIterator[Stage]:
-    """A cluster with its nodes up, our kinds defined and the DRA driver installed; without some of its actors (without `driver`, that
-    is down), or on smaller nodes, if a story needs that."""
+    """A cluster with its nodes up, our kinds defined (Grove's only with `grove`), the DRA driver and the add-ons installed; without some of
+    its actors (without `driver`, that is down), or on smaller nodes, if a story needs that."""
     played = ActorOptions(nodes=nodes, capacity=capacity, driver=driver) if capacity else ActorOptions(nodes=nodes, driver=driver)
     scene = Stage()
     for definition in definitions():
+        if not grove and definition["spec"]["group"].endswith(kinds.GROVE_GROUP):
+            continue
         await scene.kubectl.create(kinds.CRD, "", definition)
     for kind, body in installation(nodes=node_names(played)):
+        await scene.kubectl.create(kind, body["metadata"].get("namespace", ""), body)
+    for kind, body in addon_objects(addons):
         await scene.kubectl.create(kind, body["metadata"].get("namespace", ""), body)
     actors = [name for name in ACTORS if name not in set(without)]
     async with anyio.create_task_group() as group:

@@ -15,6 +15,7 @@ from engine.runtime.identity import identify
 from engine.runtime.lease import Lease
 from engine.runtime.passes import Engine
 from engine.runtime.session import Ending, SyncReport, sync
+from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
@@ -26,7 +27,7 @@ from resources.reports.events import event_builder
 from resources.schema.crds import crds
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
-from tests.stories.stage import SETUP, scope
+from tests.stories.stage import SETUP
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -70,7 +71,7 @@ async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Configu
     """`engine sync` as the operator, with connections and a memory of its own."""
     clock = SystemClock()
     async with connection(plane, "operator") as client:
-        where = replace(scope(setup), namespaces=(namespace,))
+        where = replace(scope_of(setup), namespaces=(namespace,))
         engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, setup, events_of=event_builder(setup))
         return await sync(engine, Lease(client, clock, namespace, "engine", identify()), patience=120)
 

@@ -16,6 +16,7 @@ from engine.runtime.lease import Lease
 from engine.runtime.logs import logger
 from engine.runtime.loop import run
 from engine.runtime.passes import Engine
+from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import KubernetesClient
 from providers.watching import WatchingCluster
 from resources.base import kinds
@@ -24,7 +25,7 @@ from resources.reports.events import event_builder
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.pods import is_ready
-from tests.stories.stage import SETUP, scope
+from tests.stories.stage import SETUP
 from tests.stories.test_control_plane import Audit, connection, define
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
@@ -37,7 +38,7 @@ async def leading(plane: ControlPlane) -> AsyncIterator[None]:
     """`engine run` as the operator, for as long as the block lasts."""
     clock, stop, log = SystemClock(), anyio.CancelScope(), io.StringIO()
     async with connection(plane, "operator") as client:
-        where = replace(scope(SETUP), namespaces=(NAMESPACE,))
+        where = replace(scope_of(SETUP), namespaces=(NAMESPACE,))
         engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, SETUP, events_of=event_builder(SETUP))
         lease = Lease(client, clock, NAMESPACE, "engine", identify())
         async with anyio.create_task_group() as tasks:

@@ -7,6 +7,8 @@ from tempfile import TemporaryDirectory
 
 import anyio
 
+from engine.errors import NotFound
+from engine.ids import Kind
 from engine.report.line import Line
 from engine.runtime.client import Client
 from enginectl.actions.preview import preview
@@ -84,7 +86,7 @@ def steps(wiring: Wiring, client: Client) -> tuple[DemoStep, ...]:
 
     return (
         DemoStep("A leader and two workers in a file: the plan.", "engine diff -f examples/01-first-gang", (lambda: diff(roots),)),
-        DemoStep("Apply the plan until every set is settled.", "engine sync -f examples/01-first-gang", (lambda: sync(roots),)),
+        DemoStep("Apply the plan until every workload is settled.", "engine sync -f examples/01-first-gang", (lambda: sync(roots),)),
         DemoStep("All three pods have started together, as a gang.", f"engine status {NAME}", (status,)),
         DemoStep(
             "Scale to three gangs: the plan first, then the cluster.",
@@ -120,9 +122,17 @@ async def delete(client: Client) -> Exit:
 async def check_nothing_left(wiring: Wiring, client: Client) -> Exit:
     """Report the objects that are left after the teardown. Returns 1 if there are any."""
     scope = scope_of(wiring.configuration)
-    counts = {kind.name: len((await client.list(kind, labels=scope.selector)).items) for kind in scope.children}
-    counts |= {kind.name: len((await client.list(kind)).items) for kind in scope.roots}
+    counts = {kind.name: await count(client, kind, scope.selector) for kind in scope.children}
+    counts |= {kind.name: await count(client, kind) for kind in scope.roots}
     left = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     terminal.print_line()
     terminal.print_line(Line(f"Left in the cluster: {left or 'nothing'}.", "bad" if left else "good"))
     return Exit.FAILED if left else Exit.DONE
+
+
+async def count(client: Client, kind: Kind, labels: str = "") -> int:
+    """How many objects of a kind carry the labels; none of a kind that is not served."""
+    try:
+        return len((await client.list(kind, labels=labels)).items)
+    except NotFound:
+        return 0

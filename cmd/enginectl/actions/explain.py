@@ -7,6 +7,7 @@ from engine.observed import World
 from engine.report.printable import printable
 from engine.runtime.client import Client
 from engine.runtime.passes import Pass
+from enginectl.actions.graphs import graph_summaries
 from enginectl.actions.preview import plan_with_notes, report_errors
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
@@ -53,7 +54,7 @@ async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFor
     if report_errors(result.planned.plans, verbose=verbose):
         return Exit.FAILED
     if not report.exists and not report.incomplete:
-        terminal.error(f"{printable(str(id))} does not exist, and no set desires it")
+        terminal.error(f"{printable(str(id))} does not exist, and no workload desires it")
         return Exit.FAILED
     return Exit.INCOMPLETE if report.incomplete else Exit.DONE
 
@@ -96,11 +97,12 @@ async def object_report(wiring: Wiring, client: Client, kind: Kind, id: Resource
             results = await run_queries(client, fabric.domain_queries(domain), apis)
             lookups |= results.results
             diagnoses += relevant(explanation, domain, fabric.diagnose(domain, results, result.now))
-    errors = {query.kind.name: lookup.error for query, lookup in lookups.items() if lookup.error}
+    errors = {query.kind.key: lookup.error for query, lookup in lookups.items() if lookup.error}
     return ObjectReport(
         explanation,
         tuple(diagnoses),
         tuple(statuses_of(wiring.configuration, id, result)),
+        next((graph for graph in graph_summaries(result, wiring.configuration) if graph.id == id), None),
         sources_of(wiring.configuration, explanation, result) if with_sources else {},
         {**result.world.incomplete, **errors},
     )
@@ -136,10 +138,13 @@ def statuses_of(configuration: Configuration, id: ResourceId, result: Pass) -> I
 
 
 def sources_of(configuration: Configuration, explanation: Explanation, result: Pass) -> Sources:
-    """Field of the object -> the fields of the first root that desires it; empty if none does, or if the object is a root."""
+    """Field of the object -> the fields of the first root that desires it; empty if none does.
+
+    The root of a nested root is the one that it is part of; a root that a user has made has none.
+    """
     roots = {observed.root.id: observed.root for observed in result.world.roots}
     for desired in explanation.desired_by:
-        if explanation.live is not None and desired.root in roots and desired.root != explanation.id:
-            blueprint = BLUEPRINTS_BY_KIND[desired.root.kind]
-            return provenance(blueprint, roots[desired.root], explanation.live, desired.part, result.now, configuration)
+        root = desired.parent if desired.root == explanation.id else desired.root
+        if explanation.live is not None and root is not None and root in roots:
+            return provenance(BLUEPRINTS_BY_KIND[root.kind], roots[root], explanation.live, desired.part, result.now, configuration)
     return {}

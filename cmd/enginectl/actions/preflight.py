@@ -17,6 +17,7 @@ from resources.install.preflight import Rights, checks, failed
 from resources.ports.checks import Check, CheckResult, Severity
 from resources.ports.inspection import InspectingFabric, Installation
 from resources.ports.queries import Query
+from resources.ports.scheduler import InspectingScheduler
 from resources.registry import BLUEPRINTS
 
 VERSION = 1
@@ -27,7 +28,10 @@ async def run_checks(wiring: Wiring, format: OutputFormat) -> Exit:
     """Run every check, write the results, and return the exit code."""
     async with connect(wiring) as (client, _):
         installation = await observe_installation(wiring, client)
-        results = tuple(checks(installation, await rights(wiring, client), wiring.configuration.fabrics))
+        configuration = wiring.configuration
+        results = tuple(
+            checks(installation, await rights(wiring, client, installation), configuration.fabrics, configuration.schedulers.values())
+        )
     if format is OutputFormat.JSON:
         terminal.print_json({"version": VERSION, "kind": "Preflight", "checks": [check_entry(check) for check in results]})
     else:
@@ -36,21 +40,24 @@ async def run_checks(wiring: Wiring, format: OutputFormat) -> Exit:
 
 
 async def observe_installation(wiring: Wiring, client: Client) -> Installation:
-    """The served APIs, the sets, and the results of the queries of all fabrics."""
+    """The served APIs, the sets, and the results of the queries of all fabrics and scheduler back ends."""
     apis = await served_apis(client)
     sets = Query(kinds.PODCLIQUESET)
-    fabrics = [fabric for fabric in wiring.configuration.fabrics if isinstance(fabric, InspectingFabric)]
-    queries = [query for fabric in fabrics for query in fabric.installation_queries()]
+    plug_ins: tuple[object, ...] = (*wiring.configuration.fabrics, *wiring.configuration.schedulers.values())
+    inspecting = [plug_in for plug_in in plug_ins if isinstance(plug_in, InspectingFabric | InspectingScheduler)]
+    queries = [query for plug_in in inspecting for query in plug_in.installation_queries()]
     results = await run_queries(client, (sets, *queries), apis)
     listed = results.of(sets)
     return Installation(apis, results, listed.objects if listed.known and listed.served else None)
 
 
-async def rights(wiring: Wiring, client: Client) -> Rights:
-    """The permissions that the engine needs, each with the verbs that it is not allowed."""
+async def rights(wiring: Wiring, client: Client, installation: Installation) -> Rights:
+    """The permissions that the engine needs, each with the verbs that it is not allowed. Without the kind of graphs none for graphs."""
     lease_namespace = wiring.settings.leader_election.resource_namespace or DEFAULT_NAMESPACE
     roots = select(wiring).roots
-    blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in roots]
+    apis, graph = installation.apis, kinds.DYNAMO_GRAPH
+    has_graphs = apis.serves(graph) or bool(apis.why_unknown(graph))
+    blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in roots and (has_graphs or blueprint.kind != graph)]
     return await missing_verbs(client, permissions(blueprints, wiring.configuration, lease_namespace), wiring.options.namespace)
 
 

@@ -1,6 +1,6 @@
 """`engine diff`: one pass, and the report of what a sync would do."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from engine.guard import Limits
 from engine.plan import Plan
@@ -46,12 +46,23 @@ async def preview(
 async def plan_with_notes(engine: Engine, manifests: tuple[Body, ...] = ()) -> Pass:
     """One pass over the cluster as if the manifests were applied. Kinds that the cluster does not serve are named on stderr."""
     result = await plan_once(engine, manifests)
-    unserved = [kind for kind in engine.scope.roots if kind.name in result.world.unserved]
-    if unserved and (note := await requirements.unserved_roots(engine.provider, unserved)):
+    if note := await missing_kinds(engine, result.world.unserved, {manifest["kind"] for manifest in manifests}):
         terminal.notice(f"note: {note}")
     if note := await requirements.missing_if_known(engine.configuration, engine.provider):
         terminal.notice(f"note: {note}")
     return result
+
+
+async def missing_kinds(engine: Engine, unserved: frozenset[str], asked: Collection[str]) -> str:
+    """What to do about root kinds that the cluster does not serve and that the user may miss; empty if there are none."""
+    if unserved.isdisjoint(kind.key for kind in engine.scope.roots):
+        return ""
+    wanted = [kind for kind in engine.scope.roots if kind.name in asked]
+    provider, optional = engine.provider, requirements.optional_roots(engine.scope.roots)
+    for note in (await requirements.unserved_roots(provider, wanted), await requirements.nothing_served(provider)):
+        if note:
+            return note
+    return await requirements.unserved_roots(provider, optional)
 
 
 def report_of(result: Pass) -> Report:

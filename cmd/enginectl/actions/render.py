@@ -1,11 +1,15 @@
 """`engine render`: the objects of manifests, as they would be created in an empty cluster."""
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from engine.composition import compose
+from engine.ids import ResourceId
 from engine.mask import masked
 from engine.memo import Memo
+from engine.observed import Observed
 from engine.operation import BoundOwner, Unknown
 from engine.proposal import propose
 from engine.report.json import with_owners
@@ -50,15 +54,29 @@ def render(wiring: Wiring, roots: Roots) -> tuple[list[dict[str, Any]], list[str
     admitted = admit_roots(wiring, roots)
     objects: list[dict[str, Any]] = []
     faults = [fault for faults in admitted.rejected.values() for fault in faults]
-    for observed in propose(empty(), admitted.roots.bodies, scope_of(wiring.configuration).references).roots:
+    world = propose(empty(), admitted.roots.bodies, scope_of(wiring.configuration).references)
+    for observed in in_order(compose(world, BLUEPRINTS, wiring.configuration, Memo()).roots):
         desired = blueprints[observed.root.id.kind].desire(observed, EPOCH, wiring.configuration, Memo())
         faults += [f"{observed.root.id}: {problem}" for problem in desired.problems]
         resources = [resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP]
         objects += [manifest(resource) for resource in resources if resource.body]
         for resource in resources:
-            if not resource.body:
+            if not resource.body and resource.scale is None:
                 terminal.notice(f"note: {printable(str(resource.id))} is left out: {printable(resource.why)}")
     return objects, faults
+
+
+def in_order(roots: Iterable[Observed]) -> Iterator[Observed]:
+    """The roots, each before those that it consists of."""
+    listed = list(roots)
+    nested: dict[ResourceId, list[Observed]] = {}
+    for observed in listed:
+        if observed.proposer is not None:
+            nested.setdefault(observed.proposer.id, []).append(observed)
+    for observed in listed:
+        if observed.proposer is None:
+            yield observed
+            yield from nested.get(observed.root.id, ())
 
 
 def manifest(resource: Resource) -> dict[str, Any]:

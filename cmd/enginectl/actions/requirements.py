@@ -1,6 +1,6 @@
 """Requirements: the kinds that a cluster must serve before the engine writes anything to it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from engine.errors import ClusterError, InputError
 from engine.ids import Kind
@@ -13,16 +13,36 @@ from resources.install.preflight import required_kinds
 from resources.ports.configuration import Configuration
 
 REQUIRED_ROOTS = tuple(kind for kind in ROOTS if kind.namespaced)
-"""The root kinds without which there is nothing to manage. The cluster may have been installed before the others existed."""
+"""The root kinds without any of which there is nothing to manage."""
 
 
-async def require(wiring: Wiring, provider: Provider, selection: Selection) -> None:
-    """Check the cluster before the lease is taken. Raises `InputError` if it does not serve our kinds, and `MissingRequirement`."""
-    if message := await unserved_roots(provider):
+async def require(wiring: Wiring, provider: Provider, selection: Selection, asked: Collection[str] = ()) -> None:
+    """Check the cluster before the lease is taken. `asked` are the kinds of the roots in the user's manifests.
+
+    Raises `InputError` if it serves none of our kinds or not those of the manifests, and `MissingRequirement`.
+    """
+    if message := await unserved_roots(provider, [kind for kind in ROOTS if kind.name in asked]) or await nothing_served(provider):
         raise InputError(message)
-    if message := await unserved_roots(provider, selection.roots):
+    if message := await unserved_roots(provider, optional_roots(selection.roots)):
         terminal.notice(f"note: {message}")
     await require_configured(wiring.configuration, provider)
+
+
+def optional_roots(roots: Iterable[Kind]) -> list[Kind]:
+    """The kinds of roots whose absence is worth a note although nobody has asked for them: those that sets refer to.
+
+    Sets and graphs are installed independently of each other: a cluster with one of them does not miss the other.
+    """
+    return [kind for kind in roots if not kind.namespaced]
+
+
+async def nothing_served(provider: Provider) -> str:
+    """What to do if the cluster serves none of the root kinds in namespaces; empty if it serves any, or if that is not known."""
+    try:
+        served = [kind for kind in REQUIRED_ROOTS if await provider.serves(kind)]
+    except ClusterError:
+        return ""  # The pass meets the same error, and reports it with more detail.
+    return "" if served else await unserved_roots(provider)
 
 
 async def unserved_roots(provider: Provider, roots: Iterable[Kind] = REQUIRED_ROOTS) -> str:

@@ -4,7 +4,11 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from engine.blueprint import LookingBlueprint, relevant_incomplete
+from engine.errors import ClusterError, Unauthorized
+from engine.observed import Live
 from engine.report.printable import printable
+from engine.runtime.provider import TRANSIENT, Provider
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
@@ -12,6 +16,8 @@ from enginectl.wiring.cluster import LIVE, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import scope_of, select
 from providers.snapshot import snapshot_documents
+from resources.ports.configuration import Configuration
+from resources.registry import BLUEPRINTS
 
 
 async def take_snapshot(wiring: Wiring, out: Path | None) -> Exit:
@@ -19,16 +25,38 @@ async def take_snapshot(wiring: Wiring, out: Path | None) -> Exit:
     async with open_baseline(wiring, LIVE) as (provider, namespaces):
         selection = select(wiring, default=namespaces)
         observation = await provider.observe(scope_of(wiring.configuration, selection))
-    objects = {live.id: live for live in (*observation.roots, *observation.children, *observation.references)}.values()
-    documents = snapshot_documents(objects)
+        named = await named_objects(provider, observation.roots, wiring.configuration)
+    objects = {live.id: live for live in (*observation.roots, *observation.children, *observation.references, *named)}.values()
+    documents = snapshot_documents(objects, observation.unserved)
     if out is None:
         for document in documents:
             terminal.print_text(document)
     else:
         write(out, documents)
-    terminal.incomplete(observation.incomplete)
+    present = {root.id.kind for root in observation.roots}
+    incomplete = relevant_incomplete(BLUEPRINTS, observation.incomplete, observation.unserved, present, wiring.configuration)
+    terminal.incomplete(incomplete)
     terminal.notice(f"{len(objects)} objects{f' in {printable(str(out))}' if out else ''}")
-    return Exit.INCOMPLETE if observation.incomplete else Exit.DONE
+    return Exit.INCOMPLETE if incomplete else Exit.DONE
+
+
+async def named_objects(provider: Provider, roots: Iterable[Live], configuration: Configuration) -> list[Live]:
+    """The objects that roots name and that are not listed, such as the claims of a graph. What must not be read is left out.
+
+    Raises transient errors.
+    """
+    looking = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS if isinstance(blueprint, LookingBlueprint)}
+    ids = {id for root in roots if root.id.kind in looking for id in looking[root.id.kind].lookups(root.id, root.body, configuration)}
+    named: list[Live] = []
+    for id in sorted(ids):
+        try:
+            live = await provider.get(id)
+        except (*TRANSIENT, Unauthorized):
+            raise
+        except ClusterError:
+            continue
+        named += [live] if live is not None else []
+    return named
 
 
 def write(out: Path, documents: Iterable[str]) -> None:

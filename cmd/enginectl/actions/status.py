@@ -1,11 +1,15 @@
-"""`engine status`: the state of workloads and topology bindings."""
+"""`engine status`: the state of graphs, workloads and topology bindings."""
+
+from collections.abc import Iterable, Iterator
 
 from engine.report.line import Line
 from engine.report.printable import printable
+from enginectl.actions.graphs import graph_summaries
 from enginectl.actions.preview import plan_with_notes, report_errors
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
+from enginectl.output.graphs import graph_entry, graph_lines
 from enginectl.output.status import binding_entry, binding_lines, workload_entry, workload_lines
 from enginectl.wiring.cluster import LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
@@ -34,12 +38,14 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat) -> Exit:
         for observed, plan in roots
         if observed.root.id.kind == PODCLIQUESET.name
     ]
+    graphs = [graph for graph in graph_summaries(result, wiring.configuration) if name in ("", graph.id.name)]
     bindings = [binding_summary(observed, plan) for observed, plan in roots if observed.root.id.kind == TOPOLOGY_BINDING.name]
     incomplete = result.world.incomplete
     if format is OutputFormat.JSON:
         terminal.print_json(
             {
                 "version": VERSION,
+                "graphs": [graph_entry(graph) for graph in graphs],
                 "workloads": [workload_entry(workload) for workload in workloads],
                 "bindings": [binding_entry(binding) for binding in bindings],
                 "incomplete": dict(incomplete),
@@ -47,11 +53,12 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat) -> Exit:
         )
     else:
         verbose = wiring.options.verbose
-        if workloads or not bindings:
-            terminal.print_lines(workload_lines(workloads, result.now, verbose=verbose))
-        if bindings:
-            separator = [Line("")] if workloads else []
-            terminal.print_lines([*separator, *binding_lines(bindings, result.now, verbose=verbose)])
+        tables = [
+            graph_lines(graphs, result.now, verbose=verbose) if graphs else None,
+            workload_lines(workloads, result.now, verbose=verbose) if workloads or not (graphs or bindings) else None,
+            binding_lines(bindings, result.now, verbose=verbose) if bindings else None,
+        ]
+        terminal.print_lines(separated(lines for lines in tables if lines is not None))
     terminal.incomplete(incomplete)
     has_errors = report_errors((plan for _, plan in roots), verbose=wiring.options.verbose)
     if name and not roots and not any(kind.name in incomplete for kind in selection.roots):
@@ -59,3 +66,11 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat) -> Exit:
         terminal.error(f"no workload is called {printable(name)} {place}")
         return Exit.FAILED
     return Exit.FAILED if has_errors else Exit.INCOMPLETE if incomplete else Exit.DONE
+
+
+def separated(tables: Iterable[Iterable[Line]]) -> Iterator[Line]:
+    """The lines of all tables, with an empty line between two of them."""
+    for index, lines in enumerate(tables):
+        if index:
+            yield Line("")
+        yield from lines

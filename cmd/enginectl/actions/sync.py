@@ -1,4 +1,4 @@
-"""`engine sync`: applies the plan, pass after pass, until every set is settled."""
+"""`engine sync`: applies the plan, pass after pass, until every workload is settled."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Whether to wait until every set is settled, and for how many seconds at most."""
+    """Whether to wait until every workload is settled, and for how many seconds at most."""
 
     wait: bool = True
     seconds: float = 300.0
@@ -53,7 +53,7 @@ async def sync(
     """
     selection = select_for(wiring, roots, default=(default_namespace(wiring),))
     async with connect(wiring) as (client, provider):
-        await requirements.require(wiring, provider, selection)
+        await requirements.require(wiring, provider, selection, roots.kinds)
         admitted = await admit_against(wiring, roots, provider, LIVE, selection)
         admitted.require_all()
         engine, lease = engine_of(wiring, provider, selection, limits), lease_of(wiring, client)

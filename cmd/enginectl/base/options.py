@@ -51,6 +51,10 @@ Files = Annotated[
     list[Path] | None,
     typer.Option("--filename", "-f", metavar="FILE|DIR", help="Manifests; - for standard input. Repeatable."),
 ]
+AllowReplace = Annotated[
+    bool,
+    typer.Option("--allow-replace", help="Delete and create anew a PodCliqueSet of a graph that cannot be changed in place."),
+]
 Format = Annotated[OutputFormat, typer.Option("--output", "-o", help="Text for people, or one JSON document.")]
 
 

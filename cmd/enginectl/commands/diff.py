@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Files, Format, OutputFormat, options
+from enginectl.base.options import AllowReplace, Files, Format, OutputFormat, options
 
 
 def diff(
@@ -13,6 +13,7 @@ def diff(
     files: Files = None,
     against: Annotated[str, typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with.")] = "live",
     format: Format = OutputFormat.TEXT,
+    allow_replace: AllowReplace = False,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what the next sync would do, and why.
@@ -25,6 +26,6 @@ def diff(
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
-    wiring = wire(options(ctx))
+    wiring = wire(options(ctx), allow_replace=allow_replace)
     roots = load_roots(wiring, files or (), against=against)
     return conclude(run_cancellable(lambda: preview(wiring, roots, against, format, detailed=detailed_exitcode)), format)

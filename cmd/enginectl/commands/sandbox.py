@@ -1,7 +1,7 @@
 """`engine sandbox`: a Kubernetes API in memory, and the actors that simulate the rest of a cluster."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,6 +31,7 @@ def up(
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any free port.")] = 0,
     nodes: Annotated[int, typer.Option(min=0, help="Simulated nodes.")] = 10,
+    with_: Annotated[str, typer.Option("--with", metavar="ADDON,…", help="What is installed besides: lws, volcano, kai.")] = "",
     without: Annotated[str, typer.Option(metavar="ACTOR,…", help="Actors that are not run.")] = "",
     admission: Annotated[
         bool, typer.Option("--admission/--no-admission", help="Whether writes pass the engine's webhooks, configured by --config.")
@@ -55,12 +56,12 @@ def up(
 
     wiring = wire(options(ctx))
     webhooks = Webhooks(wiring.configuration, protection(wiring.settings)) if admission else None
-    excluded = _actors(without, "--without")
+    excluded, addons = _actors(without, "--without"), _addons(with_)
     names = tuple(name for name in ACTORS if name not in excluded)
 
     async def work(stop: CancelScope) -> Exit:
         with stop, _directory(dir) as directory:
-            await _serve(directory, port, names, nodes, webhooks)
+            await _serve(directory, port, names, nodes, addons, webhooks)
         return Exit.DONE
 
     return run(work)
@@ -100,13 +101,25 @@ def actors(
 
 def _actors(text: str, option: str) -> tuple[str, ...]:
     """The actors of a comma-separated list. Raises `UsageError` for an unknown name."""
-    from enginectl.base.errors import UsageError
     from providers.sandbox.registry import ACTORS
+
+    return _names(text, option, "actor", ACTORS)
+
+
+def _addons(text: str) -> tuple[str, ...]:
+    """The add-ons of a comma-separated list. Raises `UsageError` for an unknown name."""
+    from providers.sandbox.installation.addons import ADDONS
+
+    return _names(text, "--with", "add-on", ADDONS)
+
+
+def _names(text: str, option: str, noun: str, known: Collection[str]) -> tuple[str, ...]:
+    from enginectl.base.errors import UsageError
 
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
-        if name not in ACTORS:
-            raise UsageError(f"{option} {name}: there is no such actor; there are {', '.join(ACTORS)}")
+        if name not in known:
+            raise UsageError(f"{option} {name}: there is no such {noun}; there are {', '.join(known)}")
     return names
 
 
@@ -142,7 +155,7 @@ def _directory(given: Path | None) -> Iterator[Path]:
         os.close(folder)
 
 
-async def _serve(directory: Path, port: int, actors: tuple[str, ...], nodes: int, webhooks: Any) -> None:
+async def _serve(directory: Path, port: int, actors: tuple[str, ...], nodes: int, addons: tuple[str, ...], webhooks: Any) -> None:
     """Run the cluster until cancelled. Raises `InputError` if it cannot start."""
     import anyio
 
@@ -154,7 +167,9 @@ async def _serve(directory: Path, port: int, actors: tuple[str, ...], nodes: int
 
     actor_options = ActorOptions(nodes=nodes)
     try:
-        async with cluster(SystemClock(), directory, port=port, actors=actors, options=actor_options, webhooks=webhooks) as box:
+        async with cluster(
+            SystemClock(), directory, port=port, actors=actors, options=actor_options, addons=addons, webhooks=webhooks
+        ) as box:
             terminal.notice(f"the sandbox serves at {box.url}; Ctrl-C ends it")
             terminal.print_text(f"export KUBECONFIG={shlex.quote(str(box.kubeconfig))}\n")
             terminal.flush()

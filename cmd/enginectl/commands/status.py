@@ -15,7 +15,7 @@ def status(
 ) -> Exit:
     """Show the state of each workload.
 
-    Replicas, gangs, pods and domains, and what is not settled, why and since when.
+    Graphs and their services; replicas, gangs, pods and domains of sets; and what is not settled, why and since when.
     """
     from enginectl.actions.status import show_status
     from enginectl.base.runner import conclude, run_cancellable

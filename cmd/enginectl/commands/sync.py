@@ -1,11 +1,11 @@
-"""`engine sync`: applies the plan until every set is settled."""
+"""`engine sync`: applies the plan until every workload is settled."""
 
 from typing import Annotated
 
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Files, Format, OutputFormat, options
+from enginectl.base.options import AllowReplace, Files, Format, OutputFormat, options
 
 
 def sync(
@@ -13,16 +13,17 @@ def sync(
     files: Files = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and write nothing.")] = False,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Wait until every set is settled, or only do what can be done now.")
+        bool, typer.Option("--wait/--no-wait", help="Wait until every workload is settled, or only do what can be done now.")
     ] = True,
     timeout: Annotated[str, typer.Option(metavar="DURATION", help="Maximum duration, e.g. 90s or 5m.")] = "5m",
     max_deletes: Annotated[
         int | None,
         typer.Option(min=0, metavar="N", help="Allowed number of unintended deletes. Default: 10, or a tenth of all objects."),
     ] = None,
+    allow_replace: AllowReplace = False,
     format: Format = OutputFormat.TEXT,
 ) -> Exit:
-    """Apply the plan until every set is settled.
+    """Apply the plan until every workload is settled.
 
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
     With -f: apply these manifests first.
@@ -40,7 +41,7 @@ def sync(
     from enginectl.wiring.configuration import wire
 
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout")), Limits(max_deletes)
-    wiring = wire(options(ctx))
+    wiring = wire(options(ctx), allow_replace=allow_replace)
     roots = load_roots(wiring, files or ())
 
     async def work(stop: anyio.CancelScope) -> Exit:

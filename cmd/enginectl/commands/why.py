@@ -11,14 +11,15 @@ from enginectl.base.options import Format, OutputFormat, options
 def why(
     ctx: typer.Context,
     object: Annotated[
-        str, typer.Argument(metavar="KIND/NAME", help="As with kubectl: pod/x, pclq/x, computedomain/x.", show_default=False)
+        str, typer.Argument(metavar="KIND/NAME", help="As with kubectl: pod/x, pclq/x, dgd/x, computedomain/x.", show_default=False)
     ],
     format: Format = OutputFormat.TEXT,
 ) -> Exit:
     """Explain the state of one object.
 
-    Which set desires it and why, and what is due, later, blocked or pending. Of a fabric domain and the pods in it also: what is wrong
-    and what to do. With -v: which of its fields is computed from which field of the set.
+    Which workload desires it and why, and what is due, later, blocked or pending. Of a graph also: its services, and what it lacks. Of a
+    fabric domain and the pods in it also: what is wrong and what to do. With -v: which of its fields is computed from which field of the
+    set or graph.
     """
     from enginectl.actions.explain import explain_object
     from enginectl.base.errors import UsageError

@@ -18,6 +18,7 @@ from enginectl.input.roots import Roots
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection
 from resources.admission.admit import admit
+from resources.admission.graph_defaults import corrected, corrections
 from resources.admission.request import Act, Request
 from resources.ports.references import KnownReferences
 from resources.schema import pod_spec_rules
@@ -66,14 +67,14 @@ def admit_roots(wiring: Wiring, roots: Roots, references: KnownReferences = NO_R
         decision = admit(request, wiring.configuration, known)
         places = {
             pod_spec_rules.warning(issue): manifest.place(*issue.path) for issue in unknown_pod_fields(KINDS[manifest.group_kind], body)
-        }
+        } | {str(correction): manifest.place(*correction.path) for correction in corrections(body)}
         for warning in decision.warnings:
             terminal.notice(f"warning: {places.get(warning) or manifest.place()}: {printable(warning)}")
         if decision.issues:
             rejected[request.id] = tuple(f"{manifest.place(*issue.path)}: {issue}" for issue in decision.issues)
         else:
             defaulted = decision.body if request.act is Act.CREATE else None
-            accepted.append((defaulted if defaulted is not None else body, manifest))
+            accepted.append((defaulted if defaulted is not None else corrected(body), manifest))
     bodies, manifests = tuple(body for body, _ in accepted), tuple(manifest for _, manifest in accepted)
     return AdmittedRoots(replace(roots, bodies=bodies, manifests=manifests), rejected)
 

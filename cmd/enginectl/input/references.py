@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+from engine.blueprint import relevant_incomplete
 from engine.runtime.provider import Provider
 from enginectl.base import terminal
 from enginectl.wiring.cluster import EMPTY, LIVE
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection, scope_of
 from resources.ports.references import KnownReferences, known_references
+from resources.registry import BLUEPRINTS
 
 NO_REFERENCES = KnownReferences()
 """Nothing has been listed: rules that look up other objects do not apply."""
@@ -22,7 +24,10 @@ async def list_references(wiring: Wiring, provider: Provider, against: str, sele
         return NO_REFERENCES
     scope = replace(scope_of(wiring.configuration, selection), children=())
     observation = await provider.observe(scope)
-    terminal.incomplete(observation.incomplete)
+    present = {root.id.kind for root in observation.roots}
+    terminal.incomplete(relevant_incomplete(BLUEPRINTS, observation.incomplete, observation.unserved, present, wiring.configuration))
     objects = (*observation.roots, *observation.references)
-    kinds = {kind.name for kind in (*scope.roots, *scope.references)} if against == LIVE else {live.id.kind for live in objects}
-    return known_references(objects, kinds - observation.incomplete.keys())
+    in_scope = [kind for kind in (*scope.roots, *scope.references) if kind.key not in observation.unserved]
+    present = {key for live in objects for key in live.id.keys()}
+    known = {kind.key for kind in in_scope if against == LIVE or kind.key in present}
+    return known_references(objects, known - observation.incomplete.keys())

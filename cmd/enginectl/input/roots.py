@@ -69,7 +69,8 @@ def select_roots(manifests: Iterable[Manifest], kinds: Sequence[Kind], check: Ch
     Raises `InputError` with a line for every fault.
     """
     handled = {(kind.group, kind.name): kind for kind in kinds}
-    taken = " and ".join(f"{kind.name}s" for kind in kinds)
+    *others, last = (f"{kind.name}s" for kind in kinds)
+    taken = f"{', '.join(others)} and {last}" if others else last
     pairs: list[tuple[Manifest, Kind]] = []
     notes: list[str] = []
     for manifest in manifests:

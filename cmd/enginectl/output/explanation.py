@@ -1,10 +1,11 @@
-"""The explanation of one object: which set desires it and why, what is not in sync, and what is wrong."""
+"""The explanation of one object: which root desires it and why, what is not in sync, and what is wrong."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import Operation
 from engine.paths import spell
@@ -14,10 +15,13 @@ from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.resource import Stance
 from enginectl.output.domains import describe, domain_entry
+from enginectl.output.graphs import graph_entry, service_lines
+from enginectl.output.status import wait_lines
 from enginectl.output.tables import age
 from resources.domains.status import DomainStatus
 from resources.ports.inspection import Diagnosis
 from resources.reports.explanation import DesiredBy, Explanation
+from resources.reports.graph_summary import GraphSummary
 from resources.reports.provenance import Sources
 
 VERSION = 2
@@ -36,6 +40,8 @@ class ObjectReport:
     diagnoses: tuple[Diagnosis, ...] = ()
     domains: tuple[DomainStatus, ...] = ()
     """If the object is a domain: its status, from the view of each set that uses it."""
+    graph: GraphSummary | None = None
+    """If the object is a graph that exists: its summary."""
     sources: Sources = field(default_factory=dict)
     """Field of the object -> the fields of its root that it is computed from."""
     incomplete: Mapping[str, str] = field(default_factory=dict)
@@ -55,7 +61,8 @@ def report_lines(report: ObjectReport, now: datetime, *, verbose: bool) -> Itera
         yield Line(f"  {existence(explanation.live, now)}")
         yield from (Line(f"  {text}") for text in desire_texts(explanation))
         yield from (Line(f"  state: {text}") for text in dict.fromkeys(map(describe, report.domains)))
-        yield from sync_lines(explanation, verbose)
+        yield from graph_lines(report.graph, now, verbose) if report.graph else ()
+        yield from sync_lines(explanation, verbose, settled=report.graph is None or report.graph.state == "settled")
     for path, sources in report.sources.items():
         rest = f" and {len(sources) - MAX_LISTED} more" if len(sources) > MAX_LISTED else ""
         listed = ", ".join(printable(spell(source)) for source in sources[:MAX_LISTED])
@@ -88,7 +95,7 @@ def finalizers_of(live: Live) -> list[str]:
 def desire_texts(explanation: Explanation) -> Iterator[str]:
     """Which roots desire the object and why; or that none does."""
     for desired in explanation.desired_by:
-        yield f"{STANCES[desired.stance]} {printable(str(desired.root))}{part_text(desired)}: {clipped(desired.why, MAX_TEXT)}"
+        yield f"{STANCES[desired.stance]} {desirer(desired, explanation.id)}: {clipped(desired.why, MAX_TEXT)}"
     for problem in explanation.problems:
         yield f"it is not known what is desired: {clipped(problem, MAX_TEXT)}"
     if explanation.desired_by or explanation.problems:
@@ -96,9 +103,17 @@ def desire_texts(explanation: Explanation) -> Iterator[str]:
     if explanation.roots:
         yield f"obsolete: {', '.join(printable(str(root)) for root in explanation.roots)} owns it and no longer desires it"
     elif explanation.orphan:
-        yield "orphaned: it has our labels, and the set that owned it no longer exists"
+        yield "orphaned: it has our labels, and its owner no longer exists"
     else:
-        yield "not managed: no set owns or desires it"
+        yield "not managed: no workload owns or desires it"
+
+
+def desirer(desired: DesiredBy, id: ResourceId) -> str:
+    """The root that desires the object, with the root that it is part of. A nested root is desired by the root that it is part of."""
+    if desired.parent is not None and desired.root == id:
+        return printable(str(desired.parent))
+    parent = f", part of {printable(str(desired.parent))}" if desired.parent else ""
+    return f"{printable(str(desired.root))}{part_text(desired)}{parent}"
 
 
 def part_text(desired: DesiredBy) -> str:
@@ -106,8 +121,17 @@ def part_text(desired: DesiredBy) -> str:
     return f" (replica {desired.part})" if desired.part.isdecimal() else ""
 
 
-def sync_lines(explanation: Explanation, verbose: bool) -> Iterator[Line]:
-    """The operations that are due now, later or blocked, and what is pending; or that the object is in sync."""
+def graph_lines(graph: GraphSummary, now: datetime, verbose: bool) -> Iterator[Line]:
+    """The state of a graph, its services, and what is not settled in it."""
+    runner = f"run by {graph.orchestrator}" if graph.orchestrator else "nothing runs it"
+    reported = f" ({clipped(graph.graph_state, MAX_TEXT)})" if graph.graph_state else ""
+    yield Line(f"  state: {graph.state}{reported}, {runner}, {graph.ready} of {len(graph.services)} services ready")
+    yield from service_lines(graph)
+    yield from wait_lines(tuple(wait for wait in graph.waits if wait.id != graph.id), now, verbose)
+
+
+def sync_lines(explanation: Explanation, verbose: bool, *, settled: bool = True) -> Iterator[Line]:
+    """The operations that are due now, later or blocked, and what is pending; or, if it is also `settled`, that the object is in sync."""
     for operation in explanation.operations:
         yield Line(f"  due: {operation.verb}, {clipped(operation.why, MAX_TEXT)} ({operation.cause})", operation.verb)
         changes = changed_fields(operation)
@@ -118,7 +142,7 @@ def sync_lines(explanation: Explanation, verbose: bool) -> Iterator[Line]:
     for word, wait in waits:
         until = f" (until {moment_text(wait.until)})" if wait.until else ""
         yield Line(f"  {word}: {clipped(wait.why, MAX_TEXT)}{until}", word)
-    if explanation.live is not None and explanation.desired_by and not (explanation.operations or waits):
+    if settled and explanation.live is not None and explanation.desired_by and not (explanation.operations or waits):
         yield Line("  in sync", "good")
 
 
@@ -134,7 +158,13 @@ def report_document(report: ObjectReport) -> dict[str, Any]:
         "deletingSince": moment_text(live.deleting_since) if live else None,
         "finalizers": finalizers_of(live) if live else [],
         "desiredBy": [
-            {"root": identity(desired.root), "part": desired.part, "stance": str(desired.stance), "why": desired.why}
+            {
+                "root": identity(desired.root),
+                "parent": identity(desired.parent) if desired.parent else None,
+                "part": desired.part,
+                "stance": str(desired.stance),
+                "why": desired.why,
+            }
             for desired in explanation.desired_by
         ],
         "roots": [identity(root) for root in explanation.roots],
@@ -144,6 +174,7 @@ def report_document(report: ObjectReport) -> dict[str, Any]:
         "pending": [wait_entry(wait) for wait in explanation.pending],
         "problems": list(explanation.problems),
         "fields": [{"path": spell(path), "from": list(map(spell, sources))} for path, sources in report.sources.items()],
+        "graph": graph_entry(report.graph) if report.graph else None,
         "domains": [domain_entry(domain) for domain in report.domains],
         "diagnoses": [diagnosis_entry(diagnosis) for diagnosis in report.diagnoses],
         "incomplete": dict(report.incomplete),

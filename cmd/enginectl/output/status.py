@@ -20,7 +20,7 @@ BINDING_HEADERS = ("TOPOLOGY BINDING", "STATE", "LEVELS", "DRIFT", "AGE")
 TONES = {"settled": "good", "faulty": "bad", "denied": "bad", "later": "later", "blocked": "blocked", "deleting": "delete"}
 MAX_GANGS = 10
 """Gangs that are listed; of the others the number is given."""
-MAX_REASON = 200
+MAX_REASON = 400
 
 
 def workload_lines(workloads: Sequence[WorkloadSummary], now: datetime, *, verbose: bool) -> Iterator[Line]:
@@ -47,12 +47,14 @@ def workload_row(workload: WorkloadSummary, now: datetime) -> tuple[str, ...]:
         str(workload.updated),
         f"{complete}/{len(workload.gangs)}",
         f"{workload.ready}/{workload.pods}",
-        age(now, workload.created_at),
+        age(now, workload.created_at) if workload.created_at else "-",
     )
 
 
 def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) -> Iterator[Line]:
-    """Its problems and notes, the gangs that are not ready, its domains, and the objects that are not settled."""
+    """The graph that it is part of, problems and notes, gangs that are not ready, domains, and the objects that are not settled."""
+    if workload.parent:
+        yield Line(f"  part of {printable(str(workload.parent))}", "faint")
     for problem in workload.problems:
         yield Line(f"  problem: {printable(problem)}", "bad")
     for note in workload.notes:
@@ -106,6 +108,7 @@ def workload_entry(workload: WorkloadSummary) -> dict[str, Any]:
     """A workload in the JSON document."""
     return {
         "root": identity(workload.id),
+        "parent": identity(workload.parent) if workload.parent else None,
         "state": workload.state,
         "createdAt": moment_text(workload.created_at),
         "replicas": workload.replicas,

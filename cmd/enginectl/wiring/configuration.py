@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from providers.kubernetes.kubeconfig import Source, cluster_access
 from providers.registry import SCHEDULERS, fabrics
 from resources import settings
 from resources.ports.configuration import WAITER_IMAGE, Configuration, pinned
+from resources.ports.dynamo import DynamoSettings
 from resources.ports.scheduler import Scheduler
 
 NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -52,14 +53,20 @@ class Wiring:
         return logger(sys.stderr, format=chosen, verbose=verbose, colour=terminal.has_colour(sys.stderr))
 
 
-def wire(options: Options) -> Wiring:
-    """The wiring for these options. Raises `UsageError`, and `InputError` if the configuration file cannot be used."""
+def wire(options: Options, *, allow_replace: bool = False) -> Wiring:
+    """The wiring for these options. `allow_replace`: see `DynamoSettings`.
+
+    Raises `UsageError`, and `InputError` if the configuration file cannot be used.
+    """
     if options.namespace and options.all_namespaces:
         raise UsageError("--namespace and --all-namespaces exclude each other")
     if options.namespace and not NAMESPACE.fullmatch(options.namespace):
         raise UsageError(f"--namespace {options.namespace}: not a valid name: lowercase letters, digits and - only, at most 63")
     chosen = read_settings(options.config) if options.config else settings.Settings()
-    return Wiring(options, chosen, configuration_of(chosen), SystemClock())
+    configuration = configuration_of(chosen)
+    if allow_replace:
+        configuration = replace(configuration, dynamo=replace(configuration.dynamo, allow_replace=True))
+    return Wiring(options, chosen, configuration, SystemClock())
 
 
 def read_settings(path: Path) -> settings.Settings:
@@ -81,6 +88,22 @@ def configuration_of(chosen: settings.Settings) -> Configuration:
         topology=chosen.topology_aware_scheduling.enabled,
         fabrics=fabrics(chosen),
         drain_timeout=timedelta(seconds=settings.seconds(chosen.network.domain_drain_timeout)),
+        dynamo=dynamo_settings(chosen.dynamo),
+    )
+
+
+def dynamo_settings(chosen: settings.Dynamo) -> DynamoSettings:
+    """The choices for DynamoGraphDeployments."""
+    return DynamoSettings(
+        ssh_secret=chosen.mpi_run.secret_name,
+        create_ssh_secret=chosen.mpi_run.create_ssh_secret,
+        termination_delay=chosen.termination_delay,
+        nats_address=chosen.nats_address,
+        etcd_address=chosen.etcd_address,
+        model_express_url=chosen.model_express_url,
+        prometheus_endpoint=chosen.prometheus_endpoint,
+        ingress_class=chosen.ingress.controller_class_name,
+        ingress_host_suffix=chosen.ingress.host_suffix,
     )
 
 

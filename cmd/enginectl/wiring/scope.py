@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from engine.blueprint import Blueprint
 from engine.ids import Kind, ResourceId
 from engine.runtime.provider import Scope
 from enginectl.wiring.configuration import Wiring
@@ -43,8 +44,16 @@ def scope_of(configuration: Configuration, selection: Selection = EVERYTHING) ->
     blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in selection.roots]
     children = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.children(configuration)))
     references = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.references(configuration)))
-    (selector,) = {blueprint.selector for blueprint in blueprints}
-    return Scope(selection.roots, children, selector, selection.namespaces, references)
+    return Scope(selection.roots, children, _selector_of_all(blueprints), selection.namespaces, references)
+
+
+def _selector_of_all(blueprints: Iterable[Blueprint]) -> str:
+    """The selector that matches the children of all these roots, whose selectors differ in the value of one label."""
+    selectors = list(dict.fromkeys(blueprint.selector for blueprint in blueprints))
+    if len(selectors) == 1:
+        return selectors[0]
+    keys, values = zip(*(selector.split("=", 1) for selector in selectors), strict=True)
+    return f"{keys[0]} in ({','.join(values)})"
 
 
 def part_of(root: ResourceId, child: ResourceId) -> str:

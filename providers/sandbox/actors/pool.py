@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from providers.sandbox.actors.body import labels_of
 from providers.sandbox.actors.pod_requirements import PODS, Amounts, PodRequirements, allocatable, mismatch
 
 DEVICES: Final = "device class "
@@ -61,6 +62,14 @@ class Pool:
     def node_of(self, uid: str) -> str:
         """The node on which that uid has a reservation; empty: none."""
         return self._reserved[uid][0] if uid in self._reserved else ""
+
+    def labels_of(self, node: str) -> Mapping[str, str]:
+        """The labels of a node; none for a node that does not exist."""
+        return labels_of(self._nodes[node]) if node in self._nodes else {}
+
+    def values_of(self, label: str) -> list[str]:
+        """The values that a label has on the nodes, in order."""
+        return sorted({value for name in self._names if (value := self.labels_of(name).get(label))})
 
     def reserve(self, uid: str, node: str, requests: Mapping[str, int]) -> None:
         """Reserve this much of a node for that uid, instead of what it had."""

@@ -1,6 +1,6 @@
 """Scheduler: places gangs as a whole or not at all, and pods of no gang one by one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import anyio
 
@@ -11,7 +11,6 @@ from engine.runtime.clock import Clock
 from providers.sandbox.actors.body import (
     Body,
     Key,
-    by_age,
     condition,
     conditions_of,
     is_deleting,
@@ -23,13 +22,17 @@ from providers.sandbox.actors.body import (
 )
 from providers.sandbox.actors.claim_fields import claims_of, uses_claims
 from providers.sandbox.actors.dynamic_resources import ClaimsNotReady, DynamicResources
-from providers.sandbox.actors.gang import SchedulingUnit, gang_pods, unit_of
+from providers.sandbox.actors.gang import PodBlock, PodStates, SchedulingUnit, unit_of
+from providers.sandbox.actors.gangs import Gangs
 from providers.sandbox.actors.options import ActorOptions
-from providers.sandbox.actors.pod_requirements import PODS, requests_of, requirements_of
+from providers.sandbox.actors.placement import NOWHERE, Selector, place, place_block, selector_of
+from providers.sandbox.actors.pod_group_status import SHORT_OF_PODS, SHORT_OF_RESOURCES, Failure, PodGroupStatuses
+from providers.sandbox.actors.pod_requirements import PODS, PodRequirements, requests_of, requirements_of
 from providers.sandbox.actors.pool import Pool, Shortage
 from providers.sandbox.actors.store import Store, run_informers
+from providers.sandbox.actors.unplaced import Unplaced
 from providers.sandbox.actors.work_queue import WorkQueue
-from resources.base.kinds import NODE, POD, PODGANG
+from resources.base.kinds import NODE, POD
 
 RETRY_DELAY = 0.1
 """Seconds after resources are freed until all units that did not fit are tried again."""
@@ -51,32 +54,35 @@ class Scheduler:
         self._pool = Pool()
         self._pods = Store(POD, self._on_pod)
         self._nodes = Store(NODE, self._on_node)
-        self._gangs = Store(PODGANG, self._on_gang)
         self._dra = DynamicResources(client, self._pool, self._retry_unschedulable, self._on_claim)
         self._pods_of_claim: dict[Key, dict[Key, None]] = {}
         """Unplaced pods by the claims that they use."""
-        self._unplaced: dict[SchedulingUnit, dict[Key, Body]] = {}
-        self._unschedulable: set[SchedulingUnit] = set()
-        self._incomplete_since: dict[SchedulingUnit, float] = {}
+        self._unplaced = Unplaced()
+        self._gangs = Gangs(self._pods, PodStates(self._is_placed, self._is_schedulable), self._on_gang, self._retry_unschedulable)
+        self._statuses = PodGroupStatuses(client, clock, self._gangs)
         self._binding_limit = anyio.CapacityLimiter(16)
 
     async def run(self) -> None:
         """Schedule until cancelled."""
         async with anyio.create_task_group() as tasks:
-            stores = (self._pods, self._nodes, self._gangs, *self._dra.stores)
+            stores = (self._pods, self._nodes, *self._gangs.stores, *self._dra.stores)
             tasks.start_soon(run_informers, self._client, self._clock, *stores)
             # Nothing is placed before it is known what is in use.
             for store in stores:
                 await store.synced.wait()
             tasks.start_soon(self._queue.run, self._process)
+            tasks.start_soon(self._statuses.run)
 
     def _on_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
         self._update_pool(old, new)
         is_unplaced = new is not None and self._is_schedulable(new)
         if old is not None and not (is_unplaced and new is not None and unit_of(new) == unit_of(old)):
-            self._forget(unit_of(old), key)
+            self._unplaced.remove(key, old)
+        for body in (old, new):
+            if body is not None:
+                self._statuses.update(unit_of(body))
         if new is not None and is_unplaced:
-            self._unplaced.setdefault(unit_of(new), {})[key] = new
+            self._unplaced.put(key, new)
             for claim in claims_of(new):
                 self._pods_of_claim.setdefault(claim, {})[key] = None
             # Status conditions that we wrote are no reason to try again; claims that have been created are.
@@ -104,18 +110,13 @@ class Scheduler:
         if new is not None and not is_finished(new) and (node := new["spec"].get("nodeName")) and self._pool.node_of(uid_of(new)) != node:
             self._pool.reserve(uid_of(new), node, _requests(new))
 
-    def _forget(self, unit: SchedulingUnit, key: Key) -> None:
-        if self._unplaced.get(unit, {}).pop(key, None) and not self._unplaced[unit]:
-            del self._unplaced[unit]
-            self._incomplete_since.pop(unit, None)
-
     def _on_node(self, key: Key, old: Body | None, new: Body | None) -> None:
         if old is None or new is None or _scheduling_fields(old) != _scheduling_fields(new):
             self._pool.set_node(key[1], new)
             self._retry_unschedulable()
 
-    def _on_gang(self, key: Key, old: Body | None, new: Body | None) -> None:
-        unit = SchedulingUnit(*key, is_single=False)
+    def _on_gang(self, unit: SchedulingUnit) -> None:
+        self._statuses.update(unit)
         if unit in self._unplaced:
             self._queue.add(unit)
 
@@ -131,47 +132,50 @@ class Scheduler:
 
     async def _process(self, unit: SchedulingUnit | None) -> float | None:
         if unit is None:
-            for unschedulable in sorted(self._unschedulable & self._unplaced.keys(), key=self._rank):
-                self._queue.add(unschedulable)
-            self._unschedulable.clear()
+            self._unplaced.retry(self._queue.add)
         elif unit in self._unplaced:
             return await (self._schedule_single(unit) if unit.is_single else self._schedule_gang(unit))
         return None
 
-    def _rank(self, unit: SchedulingUnit) -> tuple[int, tuple[str, str, str]]:
-        """By priority, then by age."""
-        return min((-(pod["spec"].get("priority") or 0), by_age(pod)) for pod in self._unplaced[unit].values())
-
     async def _schedule_single(self, unit: SchedulingUnit) -> float | None:
-        pods = [pod for pod in self._unplaced[unit].values() if self._is_schedulable(pod)]
+        pods = [pod for pod in self._unplaced.pods(unit) if self._is_schedulable(pod)]
         if reason := self._claims_not_ready(pods):
             return await self._postpone(unit, reason)
-        self._incomplete_since.pop(unit, None)
-        await self._place_each(unit, pods)
+        self._unplaced.mark_complete(unit)
+        for pod in pods:
+            await self._place_single(unit, pod)
         return None
 
     async def _schedule_gang(self, unit: SchedulingUnit) -> float | None:
-        gang = self._gangs.get(unit.namespace, unit.name)
+        gang = self._gangs.get(unit)
         if gang is None:
-            return await self._postpone(unit, f"PodGang {unit.namespace}/{unit.name} does not exist")
-        pods = gang_pods(gang, self._pods.objects, self._is_placed, self._is_schedulable)
+            return await self._postpone(unit, f"{unit} does not exist")
+        pods = self._gangs.pods_of(unit, gang)
         if pods.missing:
+            self._statuses.record(unit, Failure(SHORT_OF_PODS, pods.missing))
             return await self._postpone(unit, f"gang {unit.namespace}/{unit.name} is incomplete: {pods.missing}")
         if reason := self._claims_not_ready(pods.required):
             return await self._postpone(unit, reason)
-        self._incomplete_since.pop(unit, None)
-        if await self._place_all(unit, pods.required):
-            await self._place_each(unit, [pod for pod in pods.extra if self._is_schedulable(pod)])
+        self._unplaced.mark_complete(unit)
+        if reason := pods.refusal or self._gangs.refusal(unit, gang, pods.required):
+            await self._reject(unit, self._unplaced.pods(unit), reason)
+        elif await self._place_all(unit, pods.root, pods.required):
+            await self._place_extra(unit, gang, pods.root, pods.extra)
         return None
 
     async def _postpone(self, unit: SchedulingUnit, reason: str) -> float | None:
         """The unit is incomplete. Write the reason into its pods once that has lasted."""
-        now = self._clock.monotonic()
-        remaining = self._incomplete_since.setdefault(unit, now) + PATIENCE - now
+        remaining = PATIENCE - self._unplaced.incomplete_for(unit, self._clock.monotonic())
         if remaining > 0:
             return remaining
-        await self._write_reason(self._unplaced[unit].values(), reason)
+        await self._write_reason(self._unplaced.pods(unit), reason)
         return None
+
+    async def _reject(self, unit: SchedulingUnit, pods: Sequence[Body], reason: str) -> None:
+        """The pods cannot be placed now. Write why, and try again when something is free or admitted."""
+        self._unplaced.mark_unschedulable(unit)
+        self._statuses.record(unit, Failure(SHORT_OF_RESOURCES, reason))
+        await self._write_reason(pods, reason)
 
     def _claims_not_ready(self, pods: Iterable[Body]) -> str:
         try:
@@ -181,33 +185,44 @@ class Scheduler:
             return str(reason)
         return ""
 
-    async def _place_all(self, unit: SchedulingUnit, pods: Sequence[Body]) -> bool:
+    async def _place_all(self, unit: SchedulingUnit, root: PodBlock, pods: Sequence[Body]) -> bool:
         """Bind all of the pods, or none and write why. Returns whether they were bound."""
-        nodes = self._place(unit, pods)
+        nodes = self._reserve(unit, pods, lambda requirements: place_block(self._pool, root, requirements))
         if isinstance(nodes, str):
-            self._unschedulable.add(unit)
-            await self._write_reason(pods, nodes)
+            await self._reject(unit, pods, nodes)
             await self._dra.post_filter(pods)
             return False
+        self._statuses.record(unit, None)
         await self._bind(pods, nodes)
         return True
 
-    async def _place_each(self, unit: SchedulingUnit, pods: Sequence[Body]) -> None:
-        """Bind those of the pods that fit; write into each other one why it does not."""
-        placements = [(pod, self._place(unit, [pod])) for pod in pods]
-        nodes = {uid: node for _, placement in placements if not isinstance(placement, str) for uid, node in placement.items()}
-        if len(nodes) < len(pods):
-            self._unschedulable.add(unit)
-        await self._bind([pod for pod in pods if uid_of(pod) in nodes], nodes)
-        for pod, placement in placements:
-            if isinstance(placement, str):
-                await self._write_reason([pod], placement)
-                await self._dra.post_filter([pod])
+    async def _place_extra(self, unit: SchedulingUnit, gang: Body, root: PodBlock, pods: Iterable[Body]) -> None:
+        """Bind those of the pods beyond the minimum that fit where the others are, and that the queue admits."""
+        for pod in pods:
+            if not self._is_schedulable(pod):
+                continue
+            if reason := self._gangs.refusal(unit, gang, [pod]):
+                self._unplaced.mark_unschedulable(unit)
+                await self._write_reason([pod], reason)
+            else:
+                await self._place_single(unit, pod, selector_of(self._pool, root, uid_of(pod)))
 
-    def _place(self, unit: SchedulingUnit, pods: Sequence[Body]) -> Mapping[str, str] | str:
+    async def _place_single(self, unit: SchedulingUnit, pod: Body, selector: Selector = NOWHERE) -> None:
+        """Bind the pod to a node with these labels, or write into it why it does not fit."""
+        nodes = self._reserve(unit, [pod], lambda requirements: place(self._pool, [pod], requirements, selector))
+        if isinstance(nodes, str):
+            self._unplaced.mark_unschedulable(unit)
+            await self._write_reason([pod], nodes)
+            await self._dra.post_filter([pod])
+        else:
+            await self._bind([pod], nodes)
+
+    def _reserve(
+        self, unit: SchedulingUnit, pods: Sequence[Body], reserve: Callable[[Mapping[str, PodRequirements]], Mapping[str, str] | Shortage]
+    ) -> Mapping[str, str] | str:
         """Reserve a node for each of the pods. Returns the nodes by uid, or why there are none."""
         try:
-            nodes = self._pool.place(self._dra.with_devices([(pod, requirements_of(pod)) for pod in pods]))
+            nodes = reserve(dict(self._dra.with_devices([(pod, requirements_of(pod)) for pod in pods])))
         except ValueError as error:
             return f"invalid resources: {error}"
         except ClaimsNotReady as reason:

@@ -14,13 +14,14 @@ from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Decision
 from resources.admission.request import Request as AdmissionRequest
 from resources.admission.review import refusal
-from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING
 from resources.ports.configuration import Configuration
 
-MUTATED = frozenset({(PODCLIQUESET.group, PODCLIQUESET.name)})
+MUTATED = frozenset((kind.group, kind.name) for kind in (PODCLIQUESET, DYNAMO_GRAPH))
 VALIDATED = {
     (PODCLIQUESET.group, PODCLIQUESET.name): "pcs.validating.webhooks.grove.io",
     (TOPOLOGY_BINDING.group, TOPOLOGY_BINDING.name): "clustertopology.validating.webhooks.grove.io",
+    (DYNAMO_GRAPH.group, DYNAMO_GRAPH.name): "vdynamographdeployment.kb.io",
 }
 AUTHORIZER = "authorizer.webhooks.grove.io"
 

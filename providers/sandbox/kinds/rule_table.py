@@ -3,7 +3,18 @@
 from providers.sandbox.kinds import crds
 from providers.sandbox.kinds.autoscaler import AUTOSCALER
 from providers.sandbox.kinds.namespace import NAMESPACE
-from providers.sandbox.kinds.plain import ADMISSION_POLICY, CLAIM, CLAIM_TEMPLATE, ENDPOINT_SLICE, LEASE, NODE, PRIORITY, WEBHOOKS
+from providers.sandbox.kinds.plain import (
+    ADMISSION_POLICY,
+    CLAIM,
+    CLAIM_TEMPLATE,
+    ENDPOINT_SLICE,
+    INGRESS,
+    LEASE,
+    NODE,
+    PRIORITY,
+    VOLUME_CLAIM,
+    WEBHOOKS,
+)
 from providers.sandbox.kinds.pod import POD
 from providers.sandbox.kinds.rbac import BINDING, ROLE
 from providers.sandbox.kinds.rules import Rules
@@ -22,6 +33,7 @@ RULES: dict[tuple[str, str], Rules] = {
     ("", "LimitRange"): Rules(creates_on_put=True),
     ("", "Namespace"): NAMESPACE,
     ("", "Node"): NODE,
+    ("", "PersistentVolumeClaim"): VOLUME_CLAIM,
     ("", "Pod"): POD,
     ("", "PodTemplate"): POD_TEMPLATE,
     ("", "Secret"): SECRET,
@@ -42,6 +54,7 @@ RULES: dict[tuple[str, str], Rules] = {
     ("coordination.k8s.io", "Lease"): LEASE,
     ("discovery.k8s.io", "EndpointSlice"): ENDPOINT_SLICE,
     ("events.k8s.io", "Event"): Rules(creates_on_put=True),
+    ("networking.k8s.io", "Ingress"): INGRESS,
     ("policy", "PodDisruptionBudget"): Rules(generation=("spec",), unconditional=False),
     ("rbac.authorization.k8s.io", "ClusterRole"): ROLE,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): BINDING,

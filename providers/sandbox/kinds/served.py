@@ -101,6 +101,7 @@ batch/v1 Job jobs ns - all
 coordination.k8s.io/v1 Lease leases n
 discovery.k8s.io/v1 EndpointSlice endpointslices n
 events.k8s.io/v1 Event events n ev
+networking.k8s.io/v1 Ingress ingresses ns ing
 policy/v1 PodDisruptionBudget poddisruptionbudgets ns pdb
 rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings -
 rbac.authorization.k8s.io/v1 ClusterRole clusterroles -

@@ -1,4 +1,4 @@
-"""Workloads: Deployments, StatefulSets, Jobs and the like. They are stored and defaulted; no controller runs them."""
+"""Workloads: Deployments, StatefulSets, Jobs and the like. They are stored and defaulted; only Deployments have a controller here."""
 
 from typing import Any
 

@@ -29,17 +29,20 @@ class Validator:
     def __init__(self, schema: Schema, shape: Shape) -> None:
         self._schema = schema
         self._shape = shape
+        self._restricts_name = bool(((schema.get("properties") or {}).get("metadata") or {}).get("properties"))
         self._counted = _counted(shape)
         self.has_rules = _has_rules(schema)
         """Whether there are CEL rules."""
         self._compiled = jsonschema_rs.Draft7Validator(_draft7(schema), validate_formats=True, formats=go_time.FORMATS)
 
     def faults(self, body: Mapping[str, Any], old: Mapping[str, Any] | None = None, *, status_alone: bool = False) -> list[Cause]:
-        """The faults of the object without its metadata, or of its status alone.
+        """The faults of the object, of whose metadata a schema may restrict the name, or of its status alone.
 
         Values that are unchanged from `old` are not validated again: the schema may have become stricter since.
         """
         bare = {key: value for key, value in body.items() if key != "metadata"}
+        if self._restricts_name:
+            bare["metadata"] = {key: value for key, value in body["metadata"].items() if key == "name"}
         result: list[Cause] = []
         if not self._compiled.is_valid(bare):
             errors = self._compiled.iter_errors(bare)

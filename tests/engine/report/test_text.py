@@ -7,7 +7,7 @@ import pytest
 from engine.ids import ResourceId
 from engine.operation import Cause, Operation
 from engine.plan import Objection, Plan, Wait
-from engine.report.model import Report, compose
+from engine.report.model import NEW_ROOT, Report, compose
 from engine.report.text import ROWS, text
 from engine.resource import NOW
 from engine.verb import Verb
@@ -197,3 +197,26 @@ def test_the_time_of_writing_is_shown_as_a_mark_also_in_groups() -> None:
         "      e.g. simple-0-a",
         '      status.conditions: (absent) → [{"type":"Ready","lastTransitionTime":"(time of writing)"}]',
     ]
+
+
+def test_the_remedy_at_the_end_of_the_reason_of_a_blocked_object_is_shown() -> None:
+    why = f"the set must be replaced: {'changes ' * 30}; allow it with --allow-replace"
+
+    assert why in text_of(report_of(deferred=(Wait(ROOT, why, blocked=True),)))
+
+
+def test_a_new_nested_root_has_the_note_about_names_only_if_its_root_exists() -> None:
+    nested = ResourceId("grove.io", "PodCliqueSet", "default", "nested")
+    inner = Plan(nested, (operation(Verb.CREATE, nested),), parent=ROOT)
+    both = compose([Plan(ROOT, (operation(Verb.CREATE, ROOT),)), inner], replica_of)
+    only = compose([Plan(ROOT), inner], replica_of)
+
+    assert [NEW_ROOT in root.notes for root in both.roots] == [True, False]
+    assert [NEW_ROOT in root.notes for root in only.roots if root.root == nested] == [True]
+
+
+def test_an_object_that_a_root_and_its_nested_root_wait_for_is_counted_once() -> None:
+    waits = (Wait(pod("a"), "not ready"),)
+    report = compose([Plan(ROOT, pending=waits), Plan(ROOT._replace(name="b"), pending=(*waits, Wait(pod("b"), "not ready")))], replica_of)
+
+    assert text_of(report).endswith("No operations: 2 pending.")

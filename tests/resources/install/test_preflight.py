@@ -4,6 +4,10 @@ import pytest
 
 from engine.ids import Kind
 from providers.registry import fabrics
+from providers.schedulers.kai import KaiScheduler
+from providers.schedulers.kube import KubeScheduler
+from providers.schedulers.lpx import LpxScheduler
+from providers.schedulers.volcano import VolcanoScheduler
 from resources.base import kinds
 from resources.install.permissions import Permission, permissions
 from resources.install.preflight import checks, failed, required_kinds
@@ -11,10 +15,11 @@ from resources.ports.checks import CheckResult, Severity
 from resources.ports.configuration import Configuration
 from resources.ports.inspection import Installation
 from resources.ports.queries import QueryResults, ServedApis
+from resources.ports.scheduler import Scheduler
 from resources.registry import BLUEPRINTS
 from resources.settings import Network, Settings
 
-ALL = ServedApis(frozenset((kind.group, kind.version, kind.plural) for kind in kinds.OURS), version={"gitVersion": "v1.35.0"})
+ALL = ServedApis(frozenset((kind.group, kind.version, kind.plural) for kind in kinds.DEFINED), version={"gitVersion": "v1.35.0"})
 FABRICS = fabrics(Settings())
 
 
@@ -31,13 +36,42 @@ def test_the_permissions_follow_the_tables_by_which_the_engine_reads_and_writes(
     assert found["resourceclaimtemplates", "resource.k8s.io"].verbs == ("get", "list", "watch")
     assert found["podcliquesets/finalizers", "grove.io"].verbs == ("update",)
     assert found["podcliquesets/status", "grove.io"].verbs == ("patch",)
-    assert "delete" not in found["podcliquesets", "grove.io"].verbs
+    assert "delete" not in found["clustertopologybindings", "grove.io"].verbs
     assert "create" in found["events", ""].verbs
     assert found["leases", "coordination.k8s.io"].namespace == "there"
 
 
 def test_a_fabric_that_is_not_configured_needs_no_permission() -> None:
     assert "computedomains" not in {permission.resource for permission in permissions(BLUEPRINTS, Configuration({}, ""), "")}
+
+
+def test_a_graph_needs_the_right_to_delete_its_set_and_to_scale_what_runs_its_services() -> None:
+    configuration = Configuration({}, "")
+    sets, graphs = (
+        {(permission.resource, permission.kind.group): permission.verbs for permission in permissions(blueprints, configuration, "")}
+        for blueprints in ([blueprint for blueprint in BLUEPRINTS if blueprint.kind != kinds.DYNAMO_GRAPH], BLUEPRINTS)
+    )
+
+    assert "delete" not in sets["podcliquesets", "grove.io"]
+    assert {"create", "patch", "delete"} <= set(graphs["podcliquesets", "grove.io"])
+    assert graphs["podcliques/scale", "grove.io"] == graphs["podcliquescalinggroups/scale", "grove.io"] == ("patch",)
+    assert graphs["dynamographdeployments/status", "nvidia.com"] == ("patch",)
+    assert graphs["dynamographdeployments/finalizers", "nvidia.com"] == ("update",)
+    for name, group in (("deployments", "apps"), ("ingresses", "networking.k8s.io"), ("persistentvolumeclaims", ""), ("secrets", "")):
+        assert {"get", "create", "patch", "delete"} <= set(graphs[name, group])
+    assert graphs["queues", "scheduling.run.ai"] == ("get", "list", "watch")
+
+
+def test_rights_on_kinds_of_an_add_on_that_the_cluster_does_not_have_do_not_matter() -> None:
+    missing = {Permission(kinds.LEADER_WORKER_SET, ("create",)): ("create",), Permission(kinds.POD, ("create",)): ("create",)}
+    with_lws = ServedApis(ALL.kinds | {("leaderworkerset.x-k8s.io", "v1", "leaderworkersets")})
+    without, having = (
+        [check.subject for check in checks(Installation(apis, QueryResults(), ()), missing, ()) if check.outcome is CheckResult.BAD]
+        for apis in (ALL, with_lws)
+    )
+
+    assert without == ["permissions on pods"]
+    assert having == ["permissions on pods", "permissions on leaderworkersets.leaderworkerset.x-k8s.io"]
 
 
 def test_each_kind_and_subresource_occurs_once() -> None:
@@ -47,12 +81,12 @@ def test_each_kind_and_subresource_occurs_once() -> None:
     assert len(found) == len(set(found))
 
 
-@pytest.mark.parametrize("kind", kinds.OURS, ids=lambda kind: kind.plural)
+@pytest.mark.parametrize("kind", kinds.DEFINED, ids=lambda kind: kind.plural)
 def test_preflight_fails_without_one_of_our_kinds_unless_workloads_run_without_it(kind: Kind) -> None:
     less = ServedApis(ALL.kinds - {(kind.group, kind.version, kind.plural)})
     found = list(checks(Installation(less, QueryResults(), ()), {}, ()))
 
-    needed = kind != kinds.TOPOLOGY_BINDING
+    needed = kind not in (kinds.TOPOLOGY_BINDING, kinds.DYNAMO_GRAPH)
     assert failed(found) is needed and not failed(checks(Installation(ALL, QueryResults(), ()), {}, ()))
     (bad,) = [check for check in found if check.outcome is CheckResult.BAD]
     assert (bad.subject, bad.level) == (f"CRD {kind.plural}.{kind.group}", Severity.HARD if needed else Severity.WARNING)
@@ -73,6 +107,25 @@ def test_a_server_without_a_version_cannot_be_judged(version: dict[str, object])
     first, *_ = checks(Installation(ServedApis(version=version), QueryResults(), ()), {}, ())
 
     assert first.outcome is CheckResult.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "missing"),
+    [
+        (KubeScheduler(), []),
+        (LpxScheduler(), []),
+        (KaiScheduler(), ["podgroups.scheduling.run.ai", "topologies.kai.scheduler"]),
+        (VolcanoScheduler(), ["podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"]),
+    ],
+)
+def test_the_kinds_of_enabled_schedulers_are_checked_and_their_absence_is_a_warning(scheduler: Scheduler, missing: list[str]) -> None:
+    served = ServedApis(ALL.kinds.union((kind.group, kind.version, kind.plural) for kind in kinds.KINDS))
+    less, more = (list(checks(Installation(apis, QueryResults(), ()), {}, (), (scheduler,))) for apis in (ALL, served))
+
+    bad = [check for check in less if check.outcome is CheckResult.BAD]
+    assert [check.subject for check in bad] == [f"CRD {name} of {scheduler.name}" for name in missing]
+    assert all(check.level is Severity.WARNING for check in bad) and not failed(less)
+    assert [check.subject for check in more if check.outcome is CheckResult.BAD] == []
 
 
 def test_denied_permissions_are_listed_by_kind_and_the_others_are_counted() -> None:

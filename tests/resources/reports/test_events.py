@@ -9,8 +9,8 @@ import pytest
 
 from engine.errors import Forbidden
 from engine.event import Event, RootWarning
-from engine.ids import Kind, ResourceId
-from engine.operation import Operation
+from engine.ids import Kind, Owner, OwnerRef, ResourceId
+from engine.operation import BoundOwner, Cause, Operation
 from engine.result import Outcome, Result
 from engine.verb import Verb
 from resources.base import kinds
@@ -233,3 +233,31 @@ def test_a_pod_that_cannot_be_created_is_reported_on_its_clique() -> None:
     failed = [event for event in events if event.about == kinds.PODCLIQUE.id("default", "demo-0-a")]
     assert [event.reason for event in failed] == ["PodCreateFailed"] * 2
     assert all(event.message.startswith("Error creating pod demo-0-a-") and event.message.endswith(": not for you") for event in failed)
+
+
+def graph_call(verb: Verb, kind: Kind, outcome: Outcome, *, new: bool) -> Result:
+    """A call on an object of a graph, successful or refused."""
+    graph, id = kinds.DYNAMO_GRAPH.id("default", "demo"), kind.id("default", "demo")
+    owner = Owner(graph, kinds.DYNAMO_GRAPH.api_version)
+    controller = None if new else OwnerRef(graph.kind, graph.name, "u-graph", controller=True)
+    owners = (BoundOwner(owner, "u-graph"),) if new else ()
+    operation = Operation(verb, id, "why", Cause.INTENT, owners=owners, controller=controller, body={"metadata": {"name": "demo"}})
+    return Result(operation, outcome, error=REFUSED if outcome is Outcome.FAILED else None)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.FAILED])
+def test_the_objects_of_a_graph_have_no_events(outcome: Outcome) -> None:
+    objects = (kinds.PODCLIQUESET, kinds.SERVICE, kinds.DEPLOYMENT, kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP, kinds.SECRET)
+    calls = [graph_call(verb, kind, outcome, new=verb is Verb.CREATE) for kind in objects for verb in Verb]
+
+    assert events_of_pass((), calls) == ()
+
+
+def test_an_alarm_of_a_graph_is_a_warning_under_its_own_reason() -> None:
+    graph = kinds.DYNAMO_GRAPH.id("default", "demo")
+    warnings = (RootWarning(graph, "u", 1, "nothing can run it", "FailedToReconcileTheResources"), RootWarning(graph, "u", 1, "a fault"))
+
+    assert events_of_pass(warnings, ()) == (
+        Event(graph, "u", "FailedToReconcileTheResources", "nothing can run it", warning=True),
+        Event(graph, "u", "ValidationFailed", "a fault", warning=True),
+    )

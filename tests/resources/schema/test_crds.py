@@ -1,12 +1,13 @@
 """CRDs: names, columns, required fields, defaults and structural schemas."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from resources.base.kinds import OURS
+from resources.base.kinds import DEFINED
 from resources.schema.crds import DEFINITIONS, crds
 
 STRUCTURAL = frozenset(
@@ -24,11 +25,14 @@ def version(name: str) -> dict[str, Any]:
     return versions[0]
 
 
+INNER = {"[]": "items", "{}": "additionalProperties"}
+
+
 def schema(name: str, *path: str) -> dict[str, Any]:
-    """The schema of a field; `[]` means the items of a list."""
+    """The schema of a field; `[]` means the items of a list, `{}` the entries of a map."""
     node: dict[str, Any] = version(name)["schema"]["openAPIV3Schema"]
     for step in path:
-        node = node["items"] if step == "[]" else node["properties"][step]
+        node = node[INNER[step]] if step in INNER else node["properties"][step]
     return node
 
 
@@ -50,9 +54,9 @@ def is_quantity(node: Mapping[str, Any]) -> bool:
 NAMES = [crd["metadata"]["name"] for crd in crds()]
 
 
-def test_there_is_one_definition_for_each_of_our_kinds() -> None:
+def test_there_is_one_definition_for_each_kind_that_we_define() -> None:
     assert {(crd["spec"]["group"], crd["spec"]["names"]["kind"], crd["spec"]["scope"]) for crd in crds()} == {
-        (kind.group, kind.name, "Namespaced" if kind.namespaced else "Cluster") for kind in OURS
+        (kind.group, kind.name, "Namespaced" if kind.namespaced else "Cluster") for kind in DEFINED
     }
 
 
@@ -63,6 +67,7 @@ def test_definitions_are_in_installation_order_and_deterministic() -> None:
         "podcliquescalinggroups.grove.io",
         "clustertopologybindings.grove.io",
         "podgangs.scheduler.grove.io",
+        "dynamographdeployments.nvidia.com",
     ]
     assert repr(crds()) == repr(crds())
 
@@ -77,12 +82,16 @@ def test_every_node_is_structural(name: str) -> None:
         assert set(node.get("required", ())) <= set(node.get("properties", node.get("required", ()))), path
 
 
+PUBLISHED = re.compile(r"\.(podSpec|extraPodSpec|livenessProbe|readinessProbe)\.|\.(envs|claims)\[\]\.")
+"""Fields within types that Kubernetes publishes, which has no descriptions there."""
+
+
 def test_every_field_of_a_spec_has_a_description() -> None:
     unexplained = [
         path
         for definition in DEFINITIONS
         for path, node in nodes(schema(f"{definition.kind.plural}.{definition.kind.group}", "spec"))
-        if "description" not in node and not path.endswith("[]") and ".podSpec." not in path
+        if "description" not in node and not path.endswith("[]") and not PUBLISHED.search(path)
     ]
     assert unexplained == []
 
@@ -103,9 +112,10 @@ def test_every_field_of_a_spec_has_a_description() -> None:
         ),
         ("clustertopologybindings.grove.io", "ct", "Domains Age"),
         ("podgangs.scheduler.grove.io", "pg", "Phase Age"),
+        ("dynamographdeployments.nvidia.com", "dgd", "State Ready Backend* Reason* Age"),
     ],
 )
-def test_short_names_and_columns_are_those_of_grove(name: str, short: str, columns: str) -> None:
+def test_short_names_and_columns_are_those_of_grove_and_dynamo(name: str, short: str, columns: str) -> None:
     definition = next(crd for crd in crds() if crd["metadata"]["name"] == name)
 
     assert definition["spec"]["names"]["shortNames"] == [short]
@@ -130,7 +140,7 @@ def test_scalable_kinds_have_a_selector_path(name: str, selector: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["clustertopologybindings.grove.io", "podgangs.scheduler.grove.io"])
+@pytest.mark.parametrize("name", ["clustertopologybindings.grove.io", "podgangs.scheduler.grove.io", "dynamographdeployments.nvidia.com"])
 def test_other_kinds_have_no_scale_subresource(name: str) -> None:
     assert version(name)["subresources"] == {"status": {}}
 
@@ -165,6 +175,12 @@ def test_other_kinds_have_no_scale_subresource(name: str) -> None:
         ("podgangs.scheduler.grove.io", "spec podgroups []", "name podReferences minReplicas"),
         ("podgangs.scheduler.grove.io", "spec topologyConstraintGroupConfigs []", "name podGroupNames"),
         ("podgangs.scheduler.grove.io", "status", "phase"),
+        ("dynamographdeployments.nvidia.com", "spec pvcs []", "name"),
+        ("dynamographdeployments.nvidia.com", "spec services {} volumeMounts []", "name"),
+        ("dynamographdeployments.nvidia.com", "spec services {} modelRef", "name"),
+        ("dynamographdeployments.nvidia.com", "spec services {} resources claims []", "name"),
+        ("dynamographdeployments.nvidia.com", "spec envs []", "name"),
+        ("dynamographdeployments.nvidia.com", "status services {}", "componentKind componentName replicas updatedReplicas"),
     ],
 )
 def test_exactly_these_fields_are_required(name: str, path: str, required: str) -> None:
@@ -201,6 +217,7 @@ DEFAULTS = {
     },
     "clustertopologybindings.grove.io": {},
     "podgangs.scheduler.grove.io": {},
+    "dynamographdeployments.nvidia.com": {"$.spec.services[].multinode.nodeCount": 2},
 }
 
 
@@ -221,6 +238,33 @@ POD_SPECS = [
     ("podcliques.grove.io", ("spec", "podSpec")),
     ("podcliquesets.grove.io", ("spec", "template", "cliques", "[]", "spec", "podSpec")),
 ]
+GRAPH = "dynamographdeployments.nvidia.com"
+EXTRA = (GRAPH, ("spec", "services", "{}", "extraPodSpec"))
+
+
+def test_an_extra_pod_spec_is_a_pod_spec_without_required_fields_and_with_a_main_container() -> None:
+    extra, pod_spec = schema(*EXTRA[:1], *EXTRA[1]), schema(POD_SPECS[0][0], *POD_SPECS[0][1])
+    main, container = extra["properties"].pop("mainContainer"), pod_spec["properties"]["containers"]["items"]
+
+    assert "required" not in extra and "required" not in main
+    assert extra["properties"] == pod_spec["properties"]
+    assert main["properties"] == container["properties"]
+
+
+def test_a_graph_has_at_most_25_services_and_100_volumes_and_its_node_counts_begin_at_2() -> None:
+    spec = schema(GRAPH, "spec")["properties"]
+
+    assert spec["services"]["maxProperties"] == 25
+    assert spec["pvcs"]["maxItems"] == 100
+    assert spec["backendFramework"]["enum"] == ["sglang", "vllm", "trtllm"]
+    assert schema(GRAPH, "spec", "services", "{}", "multinode", "nodeCount")["minimum"] == 2
+
+
+def test_a_volume_claim_that_is_created_needs_a_class_a_size_and_an_access_mode() -> None:
+    (rule,) = schema(GRAPH, "spec", "pvcs", "[]")["x-kubernetes-validations"]
+
+    assert rule["message"] == "When create is true, size, storageClass, and volumeAccessMode are required"
+    assert rule["rule"] == "!has(self.create) || !self.create || (has(self.size) && has(self.storageClass) && has(self.volumeAccessMode))"
 
 
 @pytest.mark.parametrize(("name", "path"), POD_SPECS)
@@ -236,7 +280,7 @@ def test_a_pod_spec_has_the_types_of_kubernetes(name: str, path: tuple[str, ...]
     assert container["properties"]["livenessProbe"]["properties"]["tcpSocket"]["properties"]["port"]["x-kubernetes-int-or-string"] is True
 
 
-@pytest.mark.parametrize(("name", "path"), POD_SPECS)
+@pytest.mark.parametrize(("name", "path"), [*POD_SPECS, EXTRA])
 def test_every_object_in_a_pod_spec_keeps_unknown_fields(name: str, path: tuple[str, ...]) -> None:
     closed = [
         where
@@ -249,7 +293,7 @@ def test_every_object_in_a_pod_spec_keeps_unknown_fields(name: str, path: tuple[
     assert closed == []
 
 
-@pytest.mark.parametrize(("name", "path"), POD_SPECS)
+@pytest.mark.parametrize(("name", "path"), [*POD_SPECS, EXTRA])
 def test_a_pod_spec_has_no_defaults_and_no_list_keys(name: str, path: tuple[str, ...]) -> None:
     hints = {"default", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type", "x-kubernetes-patch-merge-key"}
 

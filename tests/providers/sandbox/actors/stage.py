@@ -1,6 +1,6 @@
 """A sandbox with some of its actors, on a virtual clock."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +15,15 @@ from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
+from providers.sandbox.installation.addons import addon_objects
+from providers.sandbox.process import GROVE_GROUPS
 from providers.sandbox.registry import run_actors
 from resources.base.kinds import CRD, KINDS, NAMESPACE, POD
 from resources.schema.crds import crds
 
 USUAL = ActorOptions()
 
-BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
+BY_NAME: Mapping[tuple[str, str], Kind] = {(kind.api_version, kind.name): kind for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Stage:
         """Create these in order, and return the last one."""
         made: dict[str, Any] = {}
         for body in bodies:
-            kind = BY_NAME[body["kind"]]
+            kind = BY_NAME[body["apiVersion"], body["kind"]]
             made = await self.client.create(kind, "ml" if kind.namespaced else "", body)
         return made
 
@@ -80,14 +82,20 @@ class Stage:
 
 @asynccontextmanager
 async def running(
-    *actors: str, options: ActorOptions = USUAL, client: Callable[[Api], InProcessClient] = InProcessClient
+    *actors: str,
+    options: ActorOptions = USUAL,
+    client: Callable[[Api], InProcessClient] = InProcessClient,
+    addons: Collection[str] = (),
+    grove: bool = True,
 ) -> AsyncGenerator[Stage]:
-    """A fresh cluster with namespace `ml` and our kinds, in which these actors run through such a client."""
+    """A fresh cluster with namespace `ml`, our kinds (without `grove`: not Grove's) and these add-ons, in which these actors run."""
     clock = VirtualClock()
     api = Api(clock, seed=1)
     stage = Stage(InProcessClient(api), clock, client(api), api)
-    for definition in crds():
+    for definition in [definition for definition in crds() if grove or definition["spec"]["group"] not in GROVE_GROUPS]:
         await stage.client.create(CRD, "", definition)
+    for kind, body in addon_objects(addons):
+        await stage.client.create(kind, "", body)
     await stage.client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
     async with on(stage, *actors, options=options):
         yield stage

@@ -78,7 +78,10 @@ class UnreliableClient(InProcessClient):
 
 
 def test_the_names_are_the_closed_list_that_users_know() -> None:
-    assert list(ACTORS) == ["scheduler", "kubelet", "garbage", "namespace", "token", "autoscaler", "claims", "driver"]
+    assert list(ACTORS) == [
+        *("scheduler", "kubelet", "garbage", "namespace", "token", "autoscaler", "claims", "driver"),
+        *("lws", "deployments"),
+    ]
 
 
 async def test_once_everything_is_up_no_actor_writes_and_none_sets_a_timer() -> None:

@@ -66,6 +66,14 @@ async def test_the_driver_of_domains_is_installed_even_where_nobody_plays_it(tmp
         assert 2 == len((await client.list(DEVICE_CLASS)).items)
 
 
+async def test_addons_are_installed_by_name_and_grove_may_be_left_out(tmp_path: Path) -> None:
+    async with sandbox(VirtualClock(), tmp_path, actors=(), addons=("lws", "volcano"), grove=False) as box:
+        groups = {kind.group for kind in await box.client().kinds()}
+
+    assert {"leaderworkerset.x-k8s.io", "scheduling.volcano.sh", COMPUTE_DOMAIN.group} <= groups
+    assert not groups & {"grove.io", "scheduler.grove.io", "scheduling.run.ai"}
+
+
 async def test_what_goes_wrong_in_the_block_comes_out_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="mine"):
         async with sandbox(SystemClock(), tmp_path):

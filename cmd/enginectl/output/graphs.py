@@ -1,0 +1,93 @@
+"""The state of graphs: a table with details for people, and entries of the JSON document."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from engine.report.json import identity, moment_text
+from engine.report.line import Line
+from engine.report.printable import clipped, printable
+from enginectl.output.status import TONES, wait_entries, wait_lines
+from enginectl.output.tables import age, table
+from resources.reports.graph_summary import GraphSummary, ServiceSummary
+
+HEADERS = ("NAMESPACE", "NAME", "STATE", "GRAPH STATE", "ORCHESTRATOR", "SERVICES READY", "AGE")
+MAX_NAME = 120
+
+
+def graph_lines(graphs: Sequence[GraphSummary], now: datetime, *, verbose: bool) -> Iterator[Line]:
+    """The table of graphs, and below each row what is not settled and why; with `verbose` every service as well."""
+    head, *rows = table(HEADERS, [graph_row(graph, now) for graph in graphs])
+    yield Line(head, "head")
+    for graph, row in zip(graphs, rows, strict=True):
+        yield Line(row, TONES.get(graph.state, ""))
+        for problem in graph.problems:
+            yield Line(f"  problem: {printable(problem)}", "bad")
+        for note in graph.notes:
+            yield Line(f"  note: {printable(note)}", "later")
+        if verbose:
+            yield from service_lines(graph)
+        yield from wait_lines(graph.waits, now, verbose)
+
+
+def graph_row(graph: GraphSummary, now: datetime) -> tuple[str, ...]:
+    """The cells of one graph."""
+    return (
+        printable(graph.id.namespace),
+        printable(graph.id.name),
+        graph.state,
+        clipped(graph.graph_state, MAX_NAME) or "-",
+        graph.orchestrator or "-",
+        f"{graph.ready}/{len(graph.services)}",
+        age(now, graph.created_at),
+    )
+
+
+def service_lines(graph: GraphSummary) -> Iterator[Line]:
+    """A line for each service, e.g. `service decode: 1 of 2 replicas ready, 2 nodes each, PodCliqueScalingGroup/g-0-decode`."""
+    for service in graph.services:
+        yield Line(f"  service {clipped(service.name, MAX_NAME)}: {service_text(service)}", "faint")
+
+
+def service_text(service: ServiceSummary) -> str:
+    """How many of its replicas can be used, on how many nodes each, and which object runs it."""
+    state = service.state
+    counted = "available" if state.ready_replicas is None else "ready"
+    noun = "replica" if service.replicas == 1 else "replicas"
+    nodes = f", {service.nodes} nodes each" if service.nodes > 1 else ""
+    runner = f", {state.component_kind}/{clipped(state.component_name, MAX_NAME)}" if state.component_kind else ""
+    return f"{service.usable} of {service.replicas} {noun} {counted}{nodes}{runner}"
+
+
+def graph_entry(graph: GraphSummary) -> dict[str, Any]:
+    """A graph in the JSON document."""
+    return {
+        "root": identity(graph.id),
+        "state": graph.state,
+        "graphState": graph.graph_state or None,
+        "createdAt": moment_text(graph.created_at),
+        "orchestrator": graph.orchestrator or None,
+        "services": [service_entry(service) for service in graph.services],
+        "sets": [identity(nested) for nested in graph.nested],
+        "waits": wait_entries(graph.waits),
+        "problems": list(graph.problems),
+        "notes": list(graph.notes),
+    }
+
+
+def service_entry(service: ServiceSummary) -> dict[str, Any]:
+    """A service of a graph in the JSON document. Counts that its kind of object does not have are null."""
+    state = service.state
+    return {
+        "name": service.name,
+        "nodes": service.nodes,
+        "replicas": service.replicas,
+        "componentKind": state.component_kind or None,
+        "componentName": state.component_name or None,
+        "existingReplicas": state.replicas,
+        "updatedReplicas": state.updated_replicas,
+        "readyReplicas": state.ready_replicas,
+        "availableReplicas": state.available_replicas,
+        "ready": state.is_ready,
+        "why": state.reason,
+    }

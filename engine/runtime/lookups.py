@@ -1,0 +1,112 @@
+"""Lookups: objects that roots name and that are read one by one, because their kinds are not listed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+
+from engine.blueprint import Blueprint, LookingBlueprint
+from engine.errors import ClusterError, Unauthorized
+from engine.ids import ResourceId
+from engine.memo import Memo
+from engine.observed import Live, World, live
+from engine.resource import Body
+from engine.runtime.provider import TRANSIENT, Provider, RecordedProvider
+
+_Names = tuple[ResourceId, ...]
+
+MAX_AGE, MAX_AGE_MISSING = 30.0, 1.0
+"""Seconds after which an object that exists, or that does not, is read again."""
+CONCURRENCY = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answer:
+    """What the last read returned, and when."""
+
+    live: Live | None
+    at: float
+
+
+class Lookups:
+    """The objects that roots name, as they were last read."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[ResourceId, _Names] = {}
+        """Root -> the objects that it names."""
+        self._named: dict[ResourceId, tuple[Any, _Names]] = {}
+        self._answers: dict[ResourceId, _Answer] = {}
+
+    def want(self, blueprints: Sequence[Blueprint], roots: Iterable[Live], manifests: Sequence[Body], configuration: Any) -> None:
+        """Take what the roots and the manifests name, and forget everything else."""
+        looking = {blueprint.kind.name: blueprint for blueprint in blueprints if isinstance(blueprint, LookingBlueprint)}
+        bodies: dict[ResourceId, Live | Body] = {root.id: root for root in roots if root.id.kind in looking}
+        bodies |= {id: manifest for manifest in manifests if (id := live(manifest).id).kind in looking}
+        self._named = {id: self._names(looking[id.kind], id, body, configuration) for id, body in bodies.items()}
+        self._wanted = {id: names for id, (_, names) in self._named.items()}
+        wanted = {id for ids in self._wanted.values() for id in ids}
+        self._answers = {id: answer for id, answer in self._answers.items() if id in wanted}
+
+    def _names(self, blueprint: LookingBlueprint, id: ResourceId, source: Live | Body, configuration: Any) -> tuple[Any, _Names]:
+        """The object that a root was read from, and what it names: computed once for each object."""
+        known = self._named.get(id)
+        if known is not None and known[0] is source:
+            return known
+        return source, blueprint.lookups(id, source.body if isinstance(source, Live) else source, configuration)
+
+    async def refresh(self, provider: Provider, at: float) -> None:
+        """Read what is wanted, unless it was read a short time before `at` (of a monotonic clock).
+
+        What must not be read is not known. Raises `Unauthorized` and errors that are transient.
+        """
+        wanted = {id for ids in self._wanted.values() for id in ids}
+        due = [id for id in sorted(wanted) if self._is_due(id, at)]
+        limit = anyio.CapacityLimiter(CONCURRENCY)
+        errors: list[ClusterError] = []
+
+        async def read(id: ResourceId) -> None:
+            async with limit:
+                try:
+                    self._note(id, await provider.get(id), at, recorded=isinstance(provider, RecordedProvider))
+                except (*TRANSIENT, Unauthorized) as error:
+                    errors.append(error)
+                except ClusterError:
+                    self._answers.pop(id, None)
+
+        async with anyio.create_task_group() as tasks:
+            for id in due:
+                tasks.start_soon(read, id)
+        for error in errors:
+            raise error
+
+    def _is_due(self, id: ResourceId, at: float) -> bool:
+        answer = self._answers.get(id)
+        return answer is None or at - answer.at >= (MAX_AGE_MISSING if answer.live is None else MAX_AGE)
+
+    def _note(self, id: ResourceId, current: Live | None, at: float, *, recorded: bool) -> None:
+        """Remember an answer. An object that a record does not contain may exist."""
+        old = self._answers.get(id)
+        if current is None and recorded:
+            self._answers.pop(id, None)
+        elif old is not None and old.live is not None and current is not None and old.live.revision == current.revision:
+            self._answers[id] = _Answer(old.live, at)
+        else:
+            self._answers[id] = _Answer(current, at)
+
+    def added_to(self, world: World, memo: Memo) -> World:
+        """The world with the answers at the roots that name the objects."""
+        if not self._wanted:
+            return world
+        roots = []
+        for observed in world.roots:
+            known = {id: self._answers[id].live for id in self._wanted.get(observed.root.id, ()) if id in self._answers}
+            if known:
+                facts = (observed, tuple(known), *known.values())
+                observed = memo.scope(observed.root.id).recall("lookups", facts, _adding(observed, known))
+            roots.append(observed)
+        return replace(world, roots=tuple(roots))
+
+
+def _adding(observed: Any, known: Mapping[ResourceId, Live | None]) -> Any:
+    return lambda: replace(observed, looked_up=known)

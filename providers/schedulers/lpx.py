@@ -1,0 +1,32 @@
+"""LPX: a scheduler that finds gangs by a contract of its own with the workload. It supports no topology constraints of Grove."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from engine.resource import Body
+from providers.schedulers.queues import ConstraintMessages, constraint_issues
+from resources.ports.references import References
+from resources.schema.issues import Issue
+
+UNSUPPORTED: Final = (
+    "lpx-scheduler does not support Grove topology constraints; placement topology must be expressed through the LPX workload contract"
+)
+MESSAGES: Final = ConstraintMessages(UNSUPPORTED, lambda name: UNSUPPORTED, lambda name: UNSUPPORTED)
+
+
+class LpxScheduler:
+    """The back end `lpx-scheduler`."""
+
+    name = "lpx-scheduler"
+
+    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """The pod spec with this scheduler's name."""
+        return {**spec, "schedulerName": self.name}
+
+    def issues(self, body: Body, references: References) -> Iterator[Issue]:
+        """No topology constraint at any level."""
+        return constraint_issues(body, MESSAGES)
+
+    def warnings(self, body: Body, references: References) -> Iterator[str]:
+        """None."""
+        return iter(())

@@ -1,0 +1,145 @@
+"""Graph objects: what is wrong with the pods and the PodCliqueSet that a DynamoGraphDeployment would have."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from engine.resource import Body
+from resources.admission import update_rules
+from resources.admission.computable_rules import parse_set
+from resources.admission.defaults import defaulted
+from resources.admission.graph_rules import MOST_NODES, may_use_grove, service_path
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
+from resources.dynamo.objects.component_names import instance_name, name_fault
+from resources.dynamo.objects.components import MOST_INSTANCES
+from resources.dynamo.objects.leader_worker_set import group_templates
+from resources.dynamo.objects.podcliqueset import podcliqueset
+from resources.dynamo.objects.service import service_name
+from resources.dynamo.orchestrator import KAI, queue_of
+from resources.dynamo.pods.builder import PodFault, built_pod
+from resources.ports.configuration import Configuration
+from resources.ports.dynamo import DynamoSettings
+from resources.ports.references import NoReferences
+from resources.schema.formats import value_faults
+from resources.schema.issues import ErrorType, Issue, Path, Rejected
+
+COMPONENTS: Final = Orchestrator.COMPONENTS
+GPUS: Final = ("resources", "limits", "gpu")
+"""The number of GPUs, about which there is a warning for every orchestrator."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodFindings:
+    """What building all pods of a graph shows."""
+
+    issues: tuple[Issue, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def pod_findings(graph: InferenceGraph, settings: DynamoSettings) -> PodFindings:
+    """The issues and warnings of the pods of all services and roles.
+
+    Pods are built for Grove unless the graph forbids it, else for LeaderWorkerSets and Deployments. Where Grove may be used, what is
+    wrong without Grove only is a warning, because the manifest does not say which of the two runs it. Replicas of more nodes than the rules
+    allow are not built.
+    """
+    if not _is_buildable(graph):
+        return PodFindings()
+    if not may_use_grove(graph):
+        return _built(graph, COMPONENTS, settings)
+    with_grove, without = (_built(graph, orchestrator, settings) for orchestrator in (Orchestrator.GROVE, COMPONENTS))
+    other = [issue for issue in without.issues if issue not in with_grove.issues and issue.path[3:] != GPUS]
+    return PodFindings(with_grove.issues, (*with_grove.warnings, *(f"without Grove the service cannot run: {issue}" for issue in other)))
+
+
+def _is_buildable(graph: InferenceGraph) -> bool:
+    return all(service.nodes <= MOST_NODES for service in graph.services)
+
+
+def _built(graph: InferenceGraph, orchestrator: Orchestrator, settings: DynamoSettings) -> PodFindings:
+    issues: list[Issue] = []
+    warnings: list[str] = []
+    for service in graph.services:
+        for role in service.roles:
+            try:
+                warnings += built_pod(graph, service, role, orchestrator, settings).warnings
+            except PodFault as fault:
+                issues.append(_issue(fault))
+        if orchestrator is COMPONENTS and service.is_multinode:
+            issues += _group_issues(graph, service, settings)
+    return PodFindings(tuple(dict.fromkeys(issues)), tuple(dict.fromkeys(warnings)))
+
+
+def _group_issues(graph: InferenceGraph, service: GraphService, settings: DynamoSettings) -> Iterator[Issue]:
+    """The first issue of the pods of a LeaderWorkerSet."""
+    try:
+        group_templates(graph, service, settings)
+    except PodFault as fault:
+        yield _issue(fault)
+
+
+def _issue(fault: PodFault) -> Issue:
+    return Issue(fault.path, ErrorType.MALFORMED, fault.detail)
+
+
+def count_issues(graph: InferenceGraph) -> Iterator[Issue]:
+    """The issue of a graph with more LeaderWorkerSets than are created."""
+    count = sum(service.replicas for service in graph.services if service.is_multinode)
+    if not may_use_grove(graph) and count > MOST_INSTANCES:
+        message = f"{count} replicas of services on several nodes are more than {MOST_INSTANCES}, the most without Grove"
+        yield Issue(("spec", "services"), ErrorType.INVALID, message)
+
+
+def name_issues(graph: InferenceGraph) -> Iterator[Issue]:
+    """The issues of a new graph's name and of those derived from it. Those of existing graphs cannot be changed any more."""
+    for service in graph.services:
+        multinode = service.is_multinode and not may_use_grove(graph)
+        name = instance_name(graph, service, max(service.replicas - 1, 0)) if multinode else service_name(graph, service)
+        if fault := name_fault(name):
+            yield Issue(service_path(service.name), ErrorType.INVALID, fault, service.name)
+    labels = [graph.name, *([graph.dynamo_namespace] if graph.dynamo_namespace == f"dynamo-{graph.name}" else [])]
+    for value in labels:
+        yield from (
+            Issue(("metadata", "name"), ErrorType.INVALID, f"as the value of a label: {fault}", value) for fault in value_faults(value)
+        )
+
+
+def planned_set(graph: InferenceGraph, configuration: Configuration) -> Body | None:
+    """The PodCliqueSet that the graph would have where KAI is served if it is enabled; None without Grove or without any replica.
+
+    None as well if a pod cannot be built.
+    """
+    if not may_use_grove(graph) or not _is_buildable(graph):
+        return None
+    queue = queue_of(graph) if KAI in configuration.schedulers else None
+    try:
+        planned = podcliqueset(graph, configuration.dynamo, queue)
+    except PodFault:
+        return None
+    return defaulted(planned.body) if planned else None
+
+
+def is_replaced(old: Body | None, new: Body | None) -> bool:
+    """Whether the new set cannot be made from the old one by changing it."""
+    if old is None or new is None:
+        return False
+    try:
+        before, after = parse_set(old).spec.template, parse_set(new).spec.template
+    except Rejected:
+        return False
+    return any(update_rules.issues(before, after, NoReferences(), topology=False))
+
+
+def under(path: Path, kind: str, issues: Iterable[Issue]) -> Iterator[Issue]:
+    """The issues of an object that a graph would have, as issues of the graph at that path."""
+    return (Issue(path, ErrorType.INVALID, f"its {kind} would not be valid: {issue}") for issue in issues)
+
+
+def without_repeats(issues: Iterable[Issue], reported: Sequence[Issue]) -> Iterator[Issue]:
+    """The issues whose field, or a field above or below it, has not been reported already."""
+    return (issue for issue in issues if not any(_contains(issue.path, other.path) for other in reported))
+
+
+def _contains(left: Path, right: Path) -> bool:
+    length = min(len(left), len(right))
+    return left[:length] == right[:length]

@@ -1,0 +1,200 @@
+"""Graph rules: the admission rules for one version of a DynamoGraphDeployment, besides those about its pods (`graph_objects`).
+
+The messages that Dynamo's operator has are its own, and name the field themselves.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.quantity import is_zero
+from engine.report.printable import clipped
+from engine.resource import Body
+from resources.admission import metadata_rules
+from resources.base.fields import mapping, mappings
+from resources.dynamo.model import names
+from resources.dynamo.model.framework import Framework
+from resources.dynamo.model.graph import ENABLE_GROVE, GraphService, InferenceGraph
+from resources.schema.formats import LABEL, label_faults, value_faults
+from resources.schema.issues import MAX_VALUE, ErrorType, Issue, Path, duplicates
+
+MOST_NODES: Final = 10_000
+"""The largest number of nodes of one replica. The command of its leader names all of them."""
+LONGEST_MESSAGE: Final = 800
+"""The largest number of characters of a message that names its field itself."""
+WITH_LABELS: Final = ("componentType", "subComponentType", "dynamoNamespace")
+"""The fields of a service that become values of labels."""
+CREATED: Final = ("storageClass", "size", "volumeAccessMode")
+"""The fields of a volume claim that are needed to create it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceIssue(Issue):
+    """An issue whose message names the field itself, as Dynamo's operator words it."""
+
+    @property
+    def detail(self) -> str:
+        """The message."""
+        return clipped(self.message, LONGEST_MESSAGE)
+
+    def __str__(self) -> str:
+        """The message."""
+        return self.detail
+
+
+def issues(graph: InferenceGraph) -> Iterator[Issue]:
+    """The issues of a graph that has the right shape and its defaults, on create and on update."""
+    if not graph.services:
+        yield sentence(("spec", "services"), "spec.services must have at least one service")
+    for number, claim in enumerate(graph.pvcs):
+        yield from _claim(number, claim)
+    yield from duplicates(
+        ((*("spec", "pvcs"), number, "name"), claim["name"]) for number, claim in enumerate(graph.pvcs) if claim.get("name")
+    )
+    yield from _equal_names(graph)
+    yield from _namespaces(graph)
+    for service, fault in graph.faults:
+        path = (*service_path(service), "extraPodSpec", "mainContainer")
+        yield sentence(path, f"failed to determine backend framework for service {quote(service)}: {fault}")
+    for graph_service in graph.services:
+        yield from _service(graph, graph_service)
+
+
+def may_use_grove(graph: InferenceGraph) -> bool:
+    """Whether the graph becomes a PodCliqueSet where Grove is served: always, unless its annotation forbids it."""
+    return str(graph.annotations.get(ENABLE_GROVE, "")).lower() != "false"
+
+
+def service_path(service: str) -> Path:
+    """The path of a service."""
+    return "spec", "services", service
+
+
+def service_field(service: str) -> str:
+    """The path of a service as Dynamo's operator writes it, e.g. `spec.services[decode]`."""
+    return f"spec.services[{quote(service)}]"
+
+
+def quote(name: str) -> str:
+    """A name within a message: clipped and printable."""
+    return clipped(name, MAX_VALUE)
+
+
+def sentence(path: Path, message: str) -> Issue:
+    """An issue at that path whose message names the field itself."""
+    return SentenceIssue(path, ErrorType.INVALID, message)
+
+
+def _claim(number: int, claim: Body) -> Iterator[Issue]:
+    path: Path = ("spec", "pvcs", number)
+    if not claim.get("name"):
+        yield sentence((*path, "name"), f"spec.pvcs[{number}].name is required")
+    if claim.get("create"):
+        for field in CREATED:
+            value = claim.get(field)
+            if not value or (field == "size" and is_zero(value)):
+                yield sentence((*path, field), f"spec.pvcs[{number}].{field} is required when create is true")
+
+
+def _equal_names(graph: InferenceGraph) -> Iterator[Issue]:
+    """Services whose names differ only in case: the names of their objects are in lower case."""
+    first: dict[str, str] = {}
+    for service in graph.services:
+        if service.key in first:
+            message = f"differs from the service {quote(first[service.key])} in case only, and names of objects are in lower case"
+            yield Issue(service_path(service.name), ErrorType.DUPLICATE, message, service.name)
+        first.setdefault(service.key, service.name)
+
+
+def _namespaces(graph: InferenceGraph) -> Iterator[Issue]:
+    """Services whose Dynamo namespace is not that of the first service that names one."""
+    for service in graph.services:
+        own = str(service.body.get("dynamoNamespace") or "")
+        if own and own != graph.dynamo_namespace:
+            shared = quote(graph.dynamo_namespace)
+            yield sentence(
+                (*service_path(service.name), "dynamoNamespace"),
+                f"{service_field(service.name)}.dynamoNamespace: namespace mismatch for component {quote(service.name)}: "
+                f"graph uses namespace {shared} but component specifies {quote(own)}",
+            )
+
+
+def _service(graph: InferenceGraph, service: GraphService) -> Iterator[Issue]:
+    path, field, body = service_path(service.name), service_field(service.name), service.body
+    if service.replicas < 0:
+        yield sentence((*path, "replicas"), f"{field}.replicas must be non-negative")
+    if service.nodes > MOST_NODES:
+        yield Issue((*path, "multinode", "nodeCount"), ErrorType.INVALID, f"must be at most {MOST_NODES}", service.nodes)
+    ingress = mapping(body.get("ingress"))
+    if ingress.get("enabled") and not ingress.get("host"):
+        yield sentence((*path, "ingress", "host"), f"{field}.ingress.host is required when ingress is enabled")
+    yield from _mounts(path, field, service)
+    memory = body.get("sharedMemory")
+    if memory is not None and not mapping(memory).get("disabled") and _is_absent(mapping(memory).get("size")):
+        yield sentence((*path, "sharedMemory", "size"), f"{field}.sharedMemory.size is required when disabled is false")
+    yield from _gpus(path, service)
+    yield from _names(graph, service)
+    yield from _metadata(path, body)
+
+
+def _mounts(path: Path, field: str, service: GraphService) -> Iterator[Issue]:
+    """The issues of volume mounts. A cache may do without a path where the framework has a default: vLLM."""
+    for number, mount in enumerate(mappings(service.body.get("volumeMounts"))):
+        place, where = (*path, "volumeMounts", number), f"{field}.volumeMounts[{number}]"
+        if not mount.get("name"):
+            yield sentence((*place, "name"), f"{where}: volumeMount.name is required when volumeMounts is set")
+        if mount.get("mountPoint"):
+            continue
+        if not mount.get("useAsCompilationCache"):
+            yield sentence((*place, "mountPoint"), f"{where}.mountPoint is required when useAsCompilationCache is false")
+        elif service.framework is not Framework.VLLM:
+            yield sentence(
+                (*place, "mountPoint"),
+                f"{where}: volumeMount with useAsCompilationCache=true requires an explicit mountPoint "
+                f"for backend framework {service.framework} (no default available)",
+            )
+
+
+def _gpus(path: Path, service: GraphService) -> Iterator[Issue]:
+    """The GPUs of a multinode TensorRT-LLM service: `mpirun` starts one process for each."""
+    if service.is_multinode and service.framework is Framework.TRTLLM and not service.requested_gpus:
+        message = "the number of GPUs of each node: mpirun starts one process of TensorRT-LLM for each GPU"
+        yield Issue((*path, "resources", "limits", "gpu"), ErrorType.REQUIRED, message)
+
+
+def _names(graph: InferenceGraph, service: GraphService) -> Iterator[Issue]:
+    if not re.fullmatch(LABEL, service.key):
+        message = f"names of objects contain it in lower case: {label_faults(service.key)[-1]}"
+        yield Issue(service_path(service.name), ErrorType.INVALID, message, service.name)
+    if not may_use_grove(graph) or names.fits(graph, service):
+        return
+    dgd, svc = quote(graph.name), quote(service.name)
+    limit = f"{names.LIMIT} characters"
+    rule = (
+        "For multinode services, the combined length of DGD name + service name + service name with role suffix "
+        f"(e.g., '{quote(service.key)}-ldr') must not exceed {limit}"
+        if service.is_multinode
+        else f"The combined length of DGD name + service name must not exceed {limit}"
+    )
+    yield sentence(
+        service_path(service.name),
+        f"{service_field(service.name)}: combined resource name length {names.combined_length(graph, service)} exceeds "
+        f"{names.LIMIT}-character limit required for pod naming. Consider shortening the DynamoGraphDeployment name '{dgd}' "
+        f"(length {len(graph.name)}) or service name '{svc}' (length {len(service.name)}). {rule}",
+    )
+
+
+def _metadata(path: Path, body: Body) -> Iterator[Issue]:
+    """The issues of labels and annotations that a service gives to its objects and pods."""
+    for holder in ((), ("extraPodMetadata",), ("ingress",)):
+        fields = mapping(body.get(holder[0])) if holder else body
+        yield from metadata_rules.labels(mapping(fields.get("labels")), (*path, *holder, "labels"))
+        yield from metadata_rules.annotations(mapping(fields.get("annotations")), (*path, *holder, "annotations"))
+    for field in WITH_LABELS:
+        value = str(body.get(field) or "")
+        yield from (Issue((*path, field), ErrorType.INVALID, f"as the value of a label: {fault}", value) for fault in value_faults(value))
+
+
+def _is_absent(quantity: Any) -> bool:
+    return quantity in (None, "") or is_zero(quantity)

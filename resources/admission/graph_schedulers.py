@@ -1,0 +1,55 @@
+"""Graph schedulers: the admission rules for `schedulerName` in the pods of a graph's services. A gang has one scheduler."""
+
+from collections.abc import Iterator, Mapping
+
+from resources.admission.graph_rules import may_use_grove, quote, service_path
+from resources.base.fields import mapping
+from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.objects.leader_worker_set import VOLCANO
+from resources.dynamo.orchestrator import KAI
+from resources.ports.configuration import Configuration
+from resources.schema.issues import ErrorType, Issue, Path
+
+
+def issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:
+    """The issues of the schedulers that services name."""
+    yield from _grove_issues(graph, configuration) if may_use_grove(graph) else _component_issues(graph)
+
+
+def implied_scheduler(configuration: Configuration) -> str:
+    """The scheduler of a PodCliqueSet's pods that name none: KAI where it is enabled, else the default."""
+    return KAI if KAI in configuration.schedulers else configuration.default_scheduler
+
+
+def _grove_issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:
+    """All services must have the same scheduler, which must be enabled. One that names none has the implied one."""
+    named = {service.name: name for service in graph.services if (name := _scheduler(service))}
+    schedulers = {service.name: named.get(service.name) or implied_scheduler(configuration) for service in graph.services}
+    reference = next((service for service in schedulers if service not in named), next(iter(named), ""))
+    for service, name in named.items():
+        if name != schedulers[reference]:
+            yield Issue(_path(service), ErrorType.INVALID, _difference(reference, schedulers, named), name)
+        elif name not in configuration.schedulers:
+            message = "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
+            yield Issue(_path(service), ErrorType.INVALID, message, name)
+
+
+def _difference(reference: str, schedulers: Mapping[str, str], named: Mapping[str, str]) -> str:
+    how = "has" if reference in named else "names none and has"
+    return f"must be that of the other services: {quote(reference)} {how} {quote(schedulers[reference])}, and a gang has one scheduler"
+
+
+def _component_issues(graph: InferenceGraph) -> Iterator[Issue]:
+    for service in graph.services:
+        name = _scheduler(service)
+        if service.is_multinode and name not in ("", VOLCANO):
+            message = f"must be {VOLCANO} or empty: without Grove, a service on several nodes is scheduled by {VOLCANO}"
+            yield Issue(_path(service.name), ErrorType.INVALID, message, name)
+
+
+def _scheduler(service: GraphService) -> str:
+    return str(mapping(service.body.get("extraPodSpec")).get("schedulerName") or "")
+
+
+def _path(service: str) -> Path:
+    return *service_path(service), "extraPodSpec", "schedulerName"

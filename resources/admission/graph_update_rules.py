@@ -1,0 +1,46 @@
+"""Graph update rules: what is forbidden, and what is announced, when a DynamoGraphDeployment changes."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from resources.admission.graph_rules import may_use_grove, quote, sentence
+from resources.base.fields import mapping
+from resources.dynamo.model.graph import ENABLE_GROVE, InferenceGraph
+from resources.schema.issues import Issue
+
+BACKEND: Final = ("spec", "backendFramework")
+REMEDY: Final = 'sync does it only with --allow-replace or the annotation engine.grove.io/allow-replace: "true"'
+
+
+def issues(old: InferenceGraph, new: InferenceGraph) -> Iterator[Issue]:
+    """The forbidden changes from `old` to `new`."""
+    if _is_other_backend(old, new):
+        yield sentence(BACKEND, "spec.backendFramework is immutable and cannot be changed after creation")
+
+
+def warnings(old: InferenceGraph, new: InferenceGraph, *, replaces_set: bool) -> Iterator[str]:
+    """Warnings about changes after which pods are replaced together. `replaces_set`: the PodCliqueSet must be replaced."""
+    if _is_other_backend(old, new):
+        yield "Changing spec.backendFramework may cause unexpected behavior"
+    if may_use_grove(old) != may_use_grove(new):
+        yield f"changing the annotation {ENABLE_GROVE} changes what runs the services: all of their pods are replaced"
+    elif replaces_set:
+        yield f"this change replaces the PodCliqueSet {quote(new.name)} and restarts all of its pods: {_reason(old, new)}; {REMEDY}"
+
+
+def _reason(old: InferenceGraph, new: InferenceGraph) -> str:
+    """What changed that a PodCliqueSet cannot follow."""
+    before, after = ({service.name: service for service in graph.services} for graph in (old, new))
+    added = [f"service {quote(name)} is added" for name in after if name not in before]
+    removed = [f"service {quote(name)} is removed" for name in before if name not in after]
+    both = [(before[name], after[name]) for name in after if name in before]
+    nodes = [f"{quote(a.name)} has {b.nodes} instead of {a.nodes} nodes" for a, b in both if a.nodes != b.nodes]
+    scaled = [
+        f"{quote(a.name)} is scaled {'up from' if b.replicas else 'down to'} 0" for a, b in both if bool(a.replicas) != bool(b.replicas)
+    ]
+    return ", ".join([*added, *removed, *nodes, *scaled]) or "it changes fields that a PodCliqueSet keeps as they are"
+
+
+def _is_other_backend(old: InferenceGraph, new: InferenceGraph) -> bool:
+    versions = (mapping(graph.body.get("spec")).get("backendFramework") or "" for graph in (old, new))
+    return len(set(versions)) > 1

@@ -1,0 +1,65 @@
+"""Graph warnings: what is admitted in a DynamoGraphDeployment although its author probably meant something else."""
+
+from collections.abc import Iterator
+
+from engine.resource import Body
+from resources.admission.graph_rules import may_use_grove, service_field
+from resources.base.fields import mapping
+from resources.dynamo.model.framework import Framework
+from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.model.parallelism import mismatch
+from resources.dynamo.objects.components import component_notes
+from resources.dynamo.objects.ingress import ingress_notes
+from resources.dynamo.objects.podcliqueset import set_notes
+from resources.dynamo.objects.service import service_notes
+from resources.ports.configuration import Configuration
+
+AUTOSCALING = (
+    "is deprecated and ignored. Use DynamoGraphDeploymentScalingAdapter with HPA, KEDA, or Planner for autoscaling instead. "
+    "See docs/kubernetes/autoscaling.md"
+)
+GPU_RESOURCE = "nvidia.com/gpu"
+
+
+def warnings(graph: InferenceGraph) -> Iterator[str]:
+    """Warnings about the settings of one version of a graph."""
+    for service in graph.services:
+        yield from _service(service)
+
+
+def notes(graph: InferenceGraph, configuration: Configuration) -> Iterator[str]:
+    """What becomes of a graph without issues and is not evident: shortened names, and settings that have no effect."""
+    if may_use_grove(graph):
+        yield from set_notes(graph)
+    else:
+        yield from _scaled_down(graph)
+        yield from component_notes(graph)
+    yield from ingress_notes(graph, configuration.dynamo)
+    yield from service_notes(graph)
+
+
+def _service(service: GraphService) -> Iterator[str]:
+    field, body = service_field(service.name), service.body
+    if difference := mismatch(service):
+        yield f"{field}: {difference}"
+    if service.is_multinode and service.framework is not Framework.TRTLLM and not service.gpus and not _has_gpus(service.main_container):
+        yield (
+            f"{field}.resources.limits.gpu: a service on several nodes usually has GPUs; "
+            "without their number it is not compared with the parallel sizes of the command"
+        )
+    if body.get("autoscaling") is not None:
+        yield f"{field}.autoscaling {AUTOSCALING}"
+    if body.get("scalingAdapter") is not None:
+        yield f"{field}.scalingAdapter is ignored: there are no scaling adapters; the number of replicas is {field}.replicas"
+    if body.get("globalDynamoNamespace") is not None:
+        yield f"{field}.globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"
+
+
+def _scaled_down(graph: InferenceGraph) -> Iterator[str]:
+    for service in graph.services:
+        if service.replicas == 0:
+            yield f"{service_field(service.name)}.replicas: with 0 replicas the service has no pods until it is scaled up"
+
+
+def _has_gpus(container: Body) -> bool:
+    return bool(mapping(mapping(container.get("resources")).get("limits")).get(GPU_RESOURCE))

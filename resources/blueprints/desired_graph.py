@@ -1,0 +1,255 @@
+"""Desired graph: what a valid DynamoGraphDeployment consists of: a PodCliqueSet or components, and the objects that both need."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from engine.blueprint import NestedRoot
+from engine.ids import ResourceId
+from engine.observed import Live, Observed
+from engine.plan import Wait
+from engine.resource import Policy, Resource, Stance
+from resources.admission.admit import admit
+from resources.admission.request import Act, Request
+from resources.base import kinds
+from resources.dynamo import orchestrator
+from resources.dynamo.model.graph import KAI_QUEUE, InferenceGraph, Orchestrator
+from resources.dynamo.model.names import clique_names
+from resources.dynamo.model.state import ServiceState
+from resources.dynamo.objects import pvc, ssh_secret
+from resources.dynamo.objects.components import component_notes, component_resources, component_warnings
+from resources.dynamo.objects.ingress import ingress_notes, ingresses
+from resources.dynamo.objects.obsolete_components import obsolete_components
+from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
+from resources.dynamo.objects.scaling import scale_targets
+from resources.dynamo.objects.service import frontend_services, service_notes
+from resources.dynamo.readiness_components import component_states
+from resources.dynamo.readiness_grove import service_states
+from resources.ports.configuration import Configuration
+
+ONLY = "part"
+"""The key of the only part of a graph."""
+ALLOW_REPLACE = "engine.grove.io/allow-replace"
+"""The annotation of a graph whose PodCliqueSet may be deleted and created anew."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphPlan:
+    """What should exist for a graph now."""
+
+    resources: tuple[Resource, ...] = ()
+    nested: tuple[NestedRoot, ...] = ()
+    """The PodCliqueSet; empty on the component path, and while the set must not be changed."""
+    states: tuple[ServiceState, ...] = ()
+    deferred: tuple[Wait, ...] = ()
+    notes: tuple[str, ...] = ()
+    failure: str = ""
+    """Why the graph cannot be carried out at all; empty if it can."""
+
+
+def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
+    """The plan of a valid graph. Raises `PodFault` and `GraphError` if its objects cannot be computed."""
+    choice = orchestrator.choose(graph, observed.unserved)
+    if choice.orchestrator is None:
+        return GraphPlan(_kept(observed), failure=choice.error)  # What exists stays: it may still serve.
+    runner = _on_grove if choice.orchestrator is Orchestrator.GROVE else _on_components
+    plan = runner(observed, graph, configuration)
+    if plan.failure:
+        return replace(plan, resources=_kept(observed), nested=())
+    shared = _shared_objects(observed, graph, configuration)
+    resources = (*shared, *plan.resources)
+    return replace(
+        plan,
+        resources=(*resources, *_undesired(observed, graph, configuration, {resource.id for resource in resources})),
+        states=_with_blockers(plan.states, _blockers(observed, graph, configuration)),
+        notes=(*plan.notes, *ingress_notes(graph, configuration.dynamo), *service_notes(graph)),
+    )
+
+
+def set_id(graph: InferenceGraph) -> ResourceId:
+    """The PodCliqueSet of a graph."""
+    return kinds.PODCLIQUESET.id(graph.namespace, graph.name)
+
+
+def _shared_objects(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> tuple[Resource, ...]:
+    """The objects that do not depend on the orchestrator: claims, SSH keys and Ingresses."""
+    own = {live.id for live in _own(observed)}
+    foreign = {id.name for id, live in observed.looked_up.items() if live is not None and id.kind == kinds.PVC.name and id not in own}
+    secrets = {id.name: live for id, live in observed.looked_up.items() if live is not None and id.kind == kinds.SECRET.name}
+    return (
+        *pvc.created_claims(graph, foreign),
+        *ssh_secret.created_secrets(graph, configuration.dynamo, secrets),
+        *ingresses(graph, configuration.dynamo),
+    )
+
+
+def _blockers(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> Mapping[str, str]:
+    """Service -> why its pods must not be created: a Secret or a claim that it mounts is known not to exist."""
+    known = {id for id, live in observed.looked_up.items() if live is not None}
+    unknown = {id for id in lookups(graph, configuration) if id not in observed.looked_up}
+    present = {(id.kind, id.name) for id in known | unknown}
+    claims = [name for kind, name in present if kind == kinds.PVC.name]
+    secrets = [name for kind, name in present if kind == kinds.SECRET.name]
+    return pvc.missing_claims(graph, claims) | ssh_secret.missing_secrets(graph, configuration.dynamo, secrets)
+
+
+def lookups(graph: InferenceGraph, configuration: Configuration) -> tuple[ResourceId, ...]:
+    """The Secrets and claims that the pods of a graph mount, and the KAI queue that it names."""
+    secrets = ssh_secret.needed_secrets(graph, configuration.dynamo).values()
+    claims = [name for service in graph.services for name in pvc.mounted_claims(service)]
+    claims += [str(entry["name"]) for entry in graph.pvcs if entry.get("name")]
+    queues = [orchestrator.queue_of(graph)] if orchestrator.KAI in configuration.schedulers else []
+    return (
+        *(kinds.SECRET.id(graph.namespace, name) for name in dict.fromkeys(secrets)),
+        *(kinds.PVC.id(graph.namespace, name) for name in dict.fromkeys(claims)),
+        *(kinds.KAI_QUEUE.id("", name) for name in queues),
+    )
+
+
+def _on_components(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
+    blockers = _blockers(observed, graph, configuration)
+    lives = observed.slice(ONLY)
+    return GraphPlan(
+        (*component_resources(graph, configuration.dynamo, lives, blockers), *_removed_sets(observed, "components run the graph now")),
+        states=component_states(graph, lives.objects.get),
+        notes=(*component_notes(graph), *component_warnings(graph, configuration.dynamo)),
+    )
+
+
+def _on_grove(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
+    services = tuple(frontend_services(graph, configuration.dynamo))
+    resources = (*services, *obsolete_components(graph, observed.slice(ONLY), {each.id for each in services}, "Grove runs the graph now"))
+    notes = tuple(_kai_notes(observed, graph, configuration))
+    queue = orchestrator.queue_of(graph) if _uses_kai(observed, configuration) else None
+    states = service_states(graph, observed.elsewhere)
+    id = set_id(graph)
+    if queue is not None and observed.looked_up.get(kinds.KAI_QUEUE.id("", queue), observed.root) is None:
+        why = orchestrator.queue_missing(queue)
+        failure = f"failed to determine kai-scheduler queue: kai-scheduler queue validation failed: {why}"
+        return GraphPlan(states=states, deferred=(Wait(id, why, blocked=True),), failure=failure)
+    planned = podcliqueset(graph, configuration.dynamo, queue)
+    if planned is None:
+        return GraphPlan((*resources, *_removed_sets(observed, "no service has replicas")), states=states)
+    plan = GraphPlan(resources, states=states, notes=(*planned.warnings, *notes))
+    if id in observed.foreign:
+        foreign = (
+            f"{id.kind} {id.namespace}/{id.name} already exists but is not controlled by {graph.id.kind} {graph.namespace}/{graph.name}"
+        )
+        return replace(plan, deferred=(Wait(id, foreign, blocked=observed.foreign[id].deleting_since is None),), failure=foreign)
+    return _with_set(observed, graph, configuration, planned, plan)
+
+
+def _kai_notes(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> Iterator[str]:
+    """Why KAI does not schedule the pods, although the cluster has queues or the graph names one."""
+    if orchestrator.KAI in configuration.schedulers:
+        if graph.annotations.get(KAI_QUEUE) and kinds.KAI_QUEUE.key in observed.unserved:
+            yield f"the annotation {KAI_QUEUE} has no effect: the cluster does not serve {kinds.KAI_QUEUE.group}"
+        return
+    queues = (live for live in observed.references.of(kinds.KAI_QUEUE.name) if live.id.group == kinds.KAI_QUEUE.group)
+    if graph.annotations.get(KAI_QUEUE) or any(queues):
+        yield f"pods are not scheduled by KAI: the configuration does not enable the scheduler profile {orchestrator.KAI}"
+
+
+def _uses_kai(observed: Observed, configuration: Configuration) -> bool:
+    """Whether KAI schedules the pods: it is served and enabled, or it is the default, even where it is not served."""
+    is_default = configuration.default_scheduler == orchestrator.KAI
+    return is_default or orchestrator.uses_kai(configuration.schedulers, observed.unserved)
+
+
+def _with_set(observed: Observed, graph: InferenceGraph, configuration: Configuration, planned: PlannedSet, plan: GraphPlan) -> GraphPlan:
+    """The plan with the set: proposed, or replaced if it exists and the API does not allow the change."""
+    id = set_id(graph)
+    existing = observed.nested[id].root if id in observed.nested else None
+    if existing is None:
+        return replace(plan, nested=(_proposed(observed, graph, configuration, planned),))
+    if existing.deleting_since is not None:
+        return replace(plan, deferred=(Wait(id, "is being deleted; it is created again once it is gone"),))
+    if changes := _forbidden_changes(existing, planned, configuration):
+        return _replaced(observed, graph, configuration, plan, changes)
+    scaled = tuple(_scaled(target, replicas) for target, replicas in scale_targets(graph))
+    return replace(plan, resources=(*plan.resources, *scaled), nested=(_proposed(observed, graph, configuration, planned),))
+
+
+def _proposed(observed: Observed, graph: InferenceGraph, configuration: Configuration, planned: PlannedSet) -> NestedRoot:
+    """The set, and the cliques of services whose pods must not be created yet."""
+    blockers = _blockers(observed, graph, configuration)
+    holds = {
+        clique_names(graph, service).clique(role): blockers[service.name]
+        for service in graph.services
+        if service.name in blockers
+        for role in service.roles
+    }
+    return NestedRoot(planned.body, holds)
+
+
+def _forbidden_changes(existing: Live, planned: PlannedSet, configuration: Configuration) -> tuple[str, ...]:
+    """The changes of the existing set that the API does not allow, each with its field."""
+    body = {**planned.body, "metadata": existing.body["metadata"]}
+    decision = admit(Request(Act.UPDATE, existing.id, body, existing.body), configuration)
+    return tuple(map(str, decision.issues))
+
+
+def _replaced(
+    observed: Observed, graph: InferenceGraph, configuration: Configuration, plan: GraphPlan, changes: tuple[str, ...]
+) -> GraphPlan:
+    """The plan with the set deleted, if that is allowed, so that a later pass creates it anew; otherwise blocked with the remedy."""
+    id = set_id(graph)
+    pods = sum(len(part.of(kinds.POD.name)) for part in observed.nested[id].slices.values())
+    what = f"{id.kind} {id.name} must be replaced, which restarts {'its pod' if pods == 1 else f'all its {pods} pods'}"
+    why = "; ".join(changes)
+    if configuration.dynamo.allow_replace or graph.annotations.get(ALLOW_REPLACE, "").lower() == "true":
+        return replace(plan, resources=(*plan.resources, _removed(id, f"{what}: {why}")), notes=(*plan.notes, f"{what}: {why}"))
+    remedy = f'allow it with --allow-replace or the annotation {ALLOW_REPLACE}: "true" on {graph.id.kind} {graph.name}'
+    return replace(plan, deferred=(Wait(id, f"{what}; {remedy}; because {why}", blocked=True),))
+
+
+def _scaled(target: ResourceId, replicas: int) -> Resource:
+    count = "1 replica" if replicas == 1 else f"{replicas} replicas"
+    return Resource(target, {}, f"its service asks for {count}", policy=Policy(nested=True), scale=replicas)
+
+
+def _removed(id: ResourceId, why: str) -> Resource:
+    return Resource(id, {}, why, stance=Stance.DROP, policy=Policy(nested=True))
+
+
+def _removed_sets(observed: Observed, why: str) -> Iterator[Resource]:
+    """The removal of the PodCliqueSets that the graph controls."""
+    return (_removed(id, why) for id in observed.nested)
+
+
+def _own(observed: Observed) -> tuple[Live, ...]:
+    return tuple(observed.slice(ONLY).objects.values())
+
+
+def _kept(observed: Observed) -> tuple[Resource, ...]:
+    """The graph's objects as they are, while nothing can be decided about them."""
+    return tuple(_unchanged(live, "is left as it is") for live in _own(observed))
+
+
+def _unchanged(live: Live, why: str) -> Resource:
+    body = {"apiVersion": live.body["apiVersion"], "kind": live.id.kind, "metadata": {"name": live.id.name, "namespace": live.id.namespace}}
+    return Resource(live.id, body, why, policy=Policy(create_only=True))
+
+
+def _with_blockers(states: Sequence[ServiceState], blockers: Mapping[str, str]) -> tuple[ServiceState, ...]:
+    """The states; that of a service that is held says why."""
+    return tuple(
+        replace(state, reason=f"{state.reason}: {blockers[state.service]}") if state.reason and state.service in blockers else state
+        for state in states
+    )
+
+
+def _undesired(observed: Observed, graph: InferenceGraph, configuration: Configuration, desired: set[ResourceId]) -> Iterator[Resource]:
+    """The removal of the graph's objects that it no longer needs. Claims stay until the graph is deleted: they hold data.
+
+    So do SSH keys that its pods mount: whether missing ones are created is a choice of the configuration, not their end.
+    """
+    mounted = set(ssh_secret.needed_secrets(graph, configuration.dynamo).values())
+    for live in _own(observed):
+        if live.id in desired:
+            continue
+        if live.id.kind == kinds.SECRET.name and live.id.name in mounted:
+            yield _unchanged(live, "holds the SSH keys that pods mount")
+        elif live.id.kind == kinds.PVC.name:
+            yield _unchanged(live, "is no longer in spec.pvcs; it is kept, with its data, until the graph is deleted")
+        else:
+            yield Resource(live.id, {}, "the graph no longer needs it", stance=Stance.DROP)

@@ -1,0 +1,46 @@
+"""Kubelet: how a kubelet reads `command` and `args`: `$(NAME)` is the value of a variable, `$$` a dollar sign.
+
+A reference to a variable that the container does not have stays as it is written.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_SYNTAX = re.compile(r"\$\$|\$\(([^)]*)\)")
+_AMBIGUOUS = re.compile(r"\$(?=[$(]|[^\x00-\x7f])")
+
+
+@dataclass(frozen=True, slots=True)
+class VariableReference:
+    """`$(NAME)` in a text."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"$({self.name})"
+
+
+def parts(text: str) -> Iterator[str | VariableReference]:
+    """The literal texts and the references of a text, in order. Literal texts are as the kubelet delivers them."""
+    position = 0
+    for match in _SYNTAX.finditer(text):
+        if match.start() > position:
+            yield text[position : match.start()]
+        yield "$" if match.group(1) is None else VariableReference(match.group(1))
+        position = match.end()
+    if position < len(text):
+        yield text[position:]
+
+
+def references(text: str) -> list[str]:
+    """The names of the variables that a text refers to."""
+    return [part.name for part in parts(text) if isinstance(part, VariableReference)]
+
+
+def escaped(text: str) -> str:
+    """The text as it must be written so that a kubelet delivers it unchanged.
+
+    A dollar sign is doubled before another one, a parenthesis and a character beyond ASCII, which a kubelet would split into its bytes.
+    """
+    return _AMBIGUOUS.sub("$$", text)

@@ -1,0 +1,136 @@
+"""TensorRT-LLM: the leader starts one process for each GPU of all nodes with mpirun over SSH; workers run an SSH server."""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from engine.resource import Body
+from resources.base.fields import mappings
+from resources.dynamo.backends.addresses import in_shell
+from resources.dynamo.backends.command import command_of, with_joined_arguments
+from resources.dynamo.backends.faults import PodFault
+from resources.dynamo.backends.kubelet import escaped
+from resources.dynamo.backends.port import Placement, RewrittenContainer, without_probes
+from resources.dynamo.backends.script import UnreadableScript, has_commands, read_script
+from resources.dynamo.backends.shell import SHELL, QuotedWords, quoted
+from resources.dynamo.backends.volume_names import volume_name
+from resources.dynamo.model.graph import Role
+
+PORT = 2222
+KEYS = "/ssh-pk"
+KEEP_FULL_NAMES = {"name": "OMPI_MCA_orte_keep_fqdn_hostnames", "value": "1"}
+READINESS = {"tcpSocket": {"port": PORT}, "initialDelaySeconds": 20, "periodSeconds": 20, "timeoutSeconds": 5, "failureThreshold": 10}
+NAME_TIMEOUT = 300
+"""How long the leader waits for the names of workers, in seconds."""
+EXPORTED = (
+    "CUDA_VISIBLE_DEVICES HF_DATASETS_CACHE HF_ENDPOINT HF_HOME HF_TOKEN HOME HUGGING_FACE_HUB_TOKEN LD_LIBRARY_PATH MODEL_PATH NCCL_DEBUG"
+    " NCCL_IB_DISABLE NCCL_P2P_DISABLE PATH PYTHONPATH TENSORRT_LLM_CACHE_DIR TOKENIZERS_PARALLELISM TRANSFORMERS_CACHE USER"
+).split()
+"""Variables that mpirun passes to all processes besides those of the container."""
+HOST_KEYS = ("rsa", "ecdsa", "ed25519")
+
+_CLIENT = (
+    'mkdir -p "$HOME/.ssh"',
+    f"ls -la {KEYS}/",
+    f'cp {KEYS}/private.key "$HOME/.ssh/id_rsa"',
+    f'cp {KEYS}/private.key.pub "$HOME/.ssh/id_rsa.pub"',
+    f'cp {KEYS}/private.key.pub "$HOME/.ssh/authorized_keys"',
+    'chmod 600 "$HOME/.ssh/id_rsa" "$HOME/.ssh/authorized_keys"',
+    'chmod 644 "$HOME/.ssh/id_rsa.pub" "$HOME/.ssh/authorized_keys"',
+    f"""printf 'Host *\\nIdentityFile "%s/.ssh/id_rsa"\\nStrictHostKeyChecking no\\nPort {PORT}\\n' "$HOME" """
+    '> "$HOME/.ssh/config"',
+)
+_SERVER = (
+    *(f"""ssh-keygen -t {kind} -f "$HOME/.ssh/host_keys/ssh_host_{kind}_key" -N ''""" for kind in HOST_KEYS),
+    f"{{ printf 'Port {PORT}\\n'; "
+    + "".join(f"""printf 'HostKey "%s/.ssh/host_keys/ssh_host_{kind}_key"\\n' "$HOME"; """ for kind in HOST_KEYS)
+    + """printf 'PidFile "%s/.ssh/run/sshd.pid"\\n' "$HOME"; """
+    "printf 'PermitRootLogin yes\\nPasswordAuthentication no\\nPubkeyAuthentication yes\\n'; "
+    """printf 'AuthorizedKeysFile "%s/.ssh/authorized_keys"\\n' "$HOME"; } > "$HOME/.ssh/sshd_config\"""",
+    # Only a server that runs as root needs this directory, and only root may create it.
+    '{ mkdir -p /run/sshd || [ "$(id -u)" != "0" ]; }',
+    '/usr/sbin/sshd -D -f "$HOME/.ssh/sshd_config"',
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRtLlm:
+    """MPI over SSH on port 2222. Workers keep one probe: their SSH server must answer."""
+
+    cache_variable: str = ""
+    cache_directory: str = ""
+
+    def rewritten(self, container: Body, placement: Placement) -> RewrittenContainer:
+        """The container with the key pair mounted and the leader's or the worker's line. Raises `PodFault` without a number of GPUs."""
+        if not placement.gpus:
+            path = ("spec", "services", placement.service, "resources", "limits", "gpu")
+            raise PodFault(path, "the number of GPUs of one node is required: a multinode TensorRT-LLM service starts one process for each")
+        volume = _key_volume(placement.ssh_secret)
+        mounts = [*mappings(container.get("volumeMounts")), {"name": volume["name"], "mountPath": KEYS, "readOnly": True}]
+        envs = [env for env in mappings(container.get("env")) if env.get("name") != KEEP_FULL_NAMES["name"]]
+        connected = {**container, "volumeMounts": mounts, "env": [*envs, KEEP_FULL_NAMES]}
+        if placement.role is Role.WORKER:
+            return RewrittenContainer(_server(connected), (volume,))
+        return _launcher(connected, placement, placement.gpus * placement.nodes, volume)
+
+
+def _key_volume(secret: str) -> dict[str, Any]:
+    return {"name": volume_name(secret), "secret": {"secretName": secret, "defaultMode": 0o644}}
+
+
+def _server(container: Body) -> dict[str, Any]:
+    parts = ('mkdir -p "$HOME/.ssh" "$HOME/.ssh/host_keys" "$HOME/.ssh/run"', *_CLIENT[1:], *_SERVER)
+    return {**without_probes(container), "readinessProbe": READINESS, "command": list(SHELL), "args": [" && ".join(parts)]}
+
+
+def _launcher(container: Body, placement: Placement, processes: int, volume: Body) -> RewrittenContainer:
+    container = with_joined_arguments(container)
+    command = command_of(container)
+    if not command.words or (command.is_shell and not has_commands(command.text)):
+        reason = "its command stays as it is, because its shell has no script that mpirun could start"
+        return RewrittenContainer(container, (volume,), (placement.warning(reason),))
+    launched = _launched(container)
+    workers = placement.addresses.workers(placement.nodes - 1)
+    hosts = ",".join((placement.addresses.leader(in_shell), *workers))
+    wait = [_name_wait(workers)] if placement.addresses.needs_name_wait else []
+    parts = (*_CLIENT, *wait, _mpirun(processes, hosts, (str(env.get("name", "")) for env in launched.envs), launched.text))
+    changed = {**container, "command": list(SHELL), "args": [" && ".join(parts)], "env": list(launched.envs)}
+    return RewrittenContainer(changed, (volume,))
+
+
+def _launched(container: Body) -> QuotedWords:
+    """What mpirun starts: one word for `bash -c`, with the user's command behind TensorRT-LLM's launcher.
+
+    A script that does more than start one program is started by its own shell, for the launcher starts programs.
+    """
+    command = command_of(container)
+    is_plain = command.is_shell and _is_program_call(command.text)
+    envs = mappings(container.get("env"))
+    original = QuotedWords(command.text.strip(), tuple(envs)) if is_plain else quoted(command.words, envs)
+    return quoted((f"source /opt/dynamo/venv/bin/activate && trtllm-llmapi-launch {original.text}",), original.envs)
+
+
+def _is_program_call(script: str) -> bool:
+    try:
+        return read_script(script.strip()).is_program_call and not script.rstrip().endswith("\\")
+    except UnreadableScript:
+        return False
+
+
+def _mpirun(processes: int, hosts: str, variables: Iterable[str], launched: str) -> str:
+    exports = " ".join(f"-x {escaped(shlex.quote(name))}" for name in sorted({*EXPORTED, *variables}))
+    as_root = '$([ "$(id -u)" = "0" ] && echo --allow-run-as-root)'
+    remote_shell = f'--mca plm_rsh_args "-p {PORT} -o StrictHostKeyChecking=no -i $HOME/.ssh/id_rsa"'
+    return f"mpirun {as_root} --oversubscribe -n {processes} -H {hosts} --mca pml ob1 {remote_shell} {exports} bash -c {launched}"
+
+
+def _name_wait(workers: Iterable[str]) -> str:
+    """Wait until the names of all workers can be looked up."""
+    return (
+        f"{{ deadline=$(($(date +%s) + {NAME_TIMEOUT})); for worker in {' '.join(workers)}; do"
+        ' until getent hosts "$worker" > /dev/null 2>&1; do'
+        ' if [ "$(date +%s)" -ge "$deadline" ]; then'
+        f' echo "no address for $worker after {NAME_TIMEOUT} seconds" >&2; exit 1; fi;'
+        " sleep 2; done; done; }"
+    )

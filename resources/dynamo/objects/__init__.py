@@ -1,0 +1,1 @@
+"""Objects: one renderer for each kind of object that a graph owns."""

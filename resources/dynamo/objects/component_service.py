@@ -1,0 +1,63 @@
+"""Services on the component path: one for each service of a graph, and a second one for a frontend."""
+
+from collections.abc import Iterator, Sequence
+
+from engine.resource import Body, Policy, Resource
+from resources.base import kinds, labels
+from resources.base.fields import mapping, mappings
+from resources.base.manifest import manifest
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
+from resources.dynamo.objects.component_names import name_fault, public_service_name
+from resources.dynamo.objects.holding import held
+from resources.dynamo.objects.labels import own_labels
+from resources.dynamo.objects.pod_template import ROLE, identity_labels
+from resources.dynamo.objects.service import FRONTEND, HTTP, service_name
+
+SYSTEM = 9090
+"""The port of every service but a frontend, on which Dynamo answers for health and metrics."""
+
+COMPONENT_SERVICE = "dynamo-component-service"
+"""The value of `app.kubernetes.io/component` of these Services."""
+
+POLICY = Policy(exact=(("spec", "selector"),))
+
+
+def component_services(graph: InferenceGraph, service: GraphService, template: Body) -> Iterator[Resource]:
+    """The Services of one service. `template` is the pod template of its leader or only pod, empty if it cannot be built.
+
+    A frontend has a second Service, unless another service's has its name.
+    """
+    containers = mappings(mapping(template.get("spec")).get("containers"))
+    yield _service(graph, service, service_name(graph, service), containers)
+    public = public_service_name(graph, service)
+    if service.component_type == FRONTEND and public not in service_names(graph):
+        yield _service(graph, service, public, containers)
+
+
+def service_names(graph: InferenceGraph) -> frozenset[str]:
+    """The names of the Services of all services, without the second ones."""
+    return frozenset(service_name(graph, service) for service in graph.services)
+
+
+def _service(graph: InferenceGraph, service: GraphService, name: str, containers: Sequence[Body]) -> Resource:
+    """A Service of the pods of a service; of several nodes it selects the leader, the only pod that answers requests."""
+    port_name, port = ("http", HTTP) if service.component_type == FRONTEND else ("system", SYSTEM)
+    role = {ROLE: str(Role.LEADER)} if service.is_multinode else {}
+    target: int | str = port_name if _has_port(containers, port_name) else port
+    body = manifest(
+        kinds.SERVICE,
+        graph.namespace,
+        name,
+        {**identity_labels(graph, service), labels.COMPONENT: COMPONENT_SERVICE, **own_labels(graph)},
+        spec={
+            "selector": {**identity_labels(graph, service), **role},
+            "ports": [{"name": port_name, "port": port, "targetPort": target, "protocol": "TCP"}],
+        },
+    )
+    resource = Resource(kinds.SERVICE.id(graph.namespace, name), body, f"Service of {service.name}", (graph.owner,), policy=POLICY)
+    fault = name_fault(name)
+    return held(resource, fault) if fault else resource
+
+
+def _has_port(containers: Sequence[Body], name: str) -> bool:
+    return any(port.get("name") == name for container in containers for port in mappings(container.get("ports")))

@@ -1,0 +1,159 @@
+"""Components: the objects of a graph on the component path. Multinode services become LeaderWorkerSets with Volcano PodGroups, others
+Deployments."""
+
+from collections.abc import Iterator, Mapping
+
+from engine.errors import GraphError
+from engine.observed import Slice
+from engine.paths import get
+from engine.resource import Resource
+from resources.base import kinds
+from resources.base.fields import mapping
+from resources.dynamo.model.graph import KAI_QUEUE, GraphService, InferenceGraph, Orchestrator, Role
+from resources.dynamo.model.names import instance
+from resources.dynamo.objects.component_names import instance_name, name_fault
+from resources.dynamo.objects.component_service import component_services, service_names
+from resources.dynamo.objects.deployment import deployment
+from resources.dynamo.objects.holding import held
+from resources.dynamo.objects.labels import pod_annotations
+from resources.dynamo.objects.leader_worker_set import VOLCANO, GroupTemplates, group_templates, leader_worker_set
+from resources.dynamo.objects.obsolete_components import obsolete_components
+from resources.dynamo.objects.pod_group import pod_group
+from resources.dynamo.objects.service import service_name
+from resources.dynamo.pods.builder import PodFault, built_pod
+from resources.ports.dynamo import DynamoSettings
+
+MOST_INSTANCES = 10_000
+"""The highest number of LeaderWorkerSets of one graph."""
+
+AUTOMATIC_NVLINK = "grove.io/auto-mnnvl"
+
+
+def component_resources(graph: InferenceGraph, settings: DynamoSettings, lives: Slice, blockers: Mapping[str, str]) -> list[Resource]:
+    """The objects of all services, then the removal of live ones that no service needs any more.
+
+    `lives` are the graph's objects. `blockers`: service -> why its pods must not be created yet; a workload that exists already is
+    still updated. Raises `GraphError` for more replicas of multinode services than `MOST_INSTANCES`.
+    """
+    count = sum(service.replicas for service in graph.services if service.is_multinode)
+    if count > MOST_INSTANCES:
+        raise GraphError(f"spec.services: {count} replicas of multinode services are more than {MOST_INSTANCES}")
+    desired = [
+        resource for service in graph.services for resource in _of_service(graph, service, settings, lives, blockers.get(service.name, ""))
+    ]
+    return [*desired, *obsolete_components(graph, lives, {resource.id for resource in desired})]
+
+
+def component_notes(graph: InferenceGraph) -> tuple[str, ...]:
+    """What the author of a graph should know on this path: what it asks for and does not get, and names that are shortened."""
+    return (*_graph_notes(graph), *(note for service in graph.services for note in _service_notes(graph, service)))
+
+
+def component_warnings(graph: InferenceGraph, settings: DynamoSettings) -> tuple[str, ...]:
+    """What the author of a graph should know about its pods on this path, each text once; nothing about pods that cannot be built."""
+    texts = (text for service in graph.services for role in service.roles for text in _warnings(graph, service, role, settings))
+    return tuple(dict.fromkeys(texts))
+
+
+def component_faults(graph: InferenceGraph, settings: DynamoSettings) -> tuple[PodFault, ...]:
+    """What the manifest shows to be wrong on this path, at most one fault for each service. The workloads of such a service are held."""
+    return tuple(fault for service in graph.services if (fault := _fault(graph, service, settings)) is not None)
+
+
+def _warnings(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings) -> tuple[str, ...]:
+    try:
+        return built_pod(graph, service, role, Orchestrator.COMPONENTS, settings).warnings
+    except PodFault:
+        return ()
+
+
+def _fault(graph: InferenceGraph, service: GraphService, settings: DynamoSettings) -> PodFault | None:
+    try:
+        if service.is_multinode:
+            group_templates(graph, service, settings)
+        else:
+            deployment(graph, service, settings, None)
+    except PodFault as fault:
+        return fault
+    return None
+
+
+def _of_service(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str) -> Iterator[Resource]:
+    if service.is_multinode:
+        yield from _multinode(graph, service, settings, lives, blocker)
+    else:
+        yield from _single_node(graph, service, settings, lives, blocker)
+
+
+def _multinode(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str) -> Iterator[Resource]:
+    try:
+        templates, fault = group_templates(graph, service, settings), ""
+    except PodFault as error:
+        templates, fault = None, str(error)
+    for index in range(service.replicas):
+        yield from _instance(graph, service, index, templates, lives, fault or blocker)
+    yield from component_services(graph, service, templates.leader if templates else {})
+
+
+def _instance(
+    graph: InferenceGraph, service: GraphService, index: int, templates: GroupTemplates | None, lives: Slice, blocker: str
+) -> Iterator[Resource]:
+    """The PodGroup and the LeaderWorkerSet of one replica.
+
+    A gang without its pods would wait in Volcano's queue for nothing, so both are held together, each unless it exists. Without
+    templates a live LeaderWorkerSet is held as well.
+    """
+    name = instance_name(graph, service, index)
+    id = kinds.LEADER_WORKER_SET.id(graph.namespace, name)
+    live, gang = lives.objects.get(id), pod_group(graph, service, index)
+    reason = _name_fault(graph, name) or blocker
+    is_held = bool(reason) and live is None
+    yield held(gang, reason) if is_held and gang.id not in lives.objects else gang
+    if templates is None:
+        yield held(Resource(id, {}, "", (graph.owner,)), reason)
+    else:
+        workload = leader_worker_set(graph, service, index, templates, live)
+        yield held(workload, reason) if is_held else workload
+
+
+def _name_fault(graph: InferenceGraph, name: str) -> str:
+    """Why no LeaderWorkerSet can have this name; empty if it can. It makes a headless Service of its own name."""
+    if name in service_names(graph):
+        return f"the name {name!r} is that of another service's Service; rename that service"
+    return name_fault(name)
+
+
+def _single_node(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str) -> Iterator[Resource]:
+    id = kinds.DEPLOYMENT.id(graph.namespace, service_name(graph, service))
+    live = lives.objects.get(id)
+    try:
+        workload = deployment(graph, service, settings, live)
+    except PodFault as fault:
+        workload = held(Resource(id, {}, "", (graph.owner,)), str(fault))
+    yield held(workload, blocker) if blocker and live is None else workload
+    yield from component_services(graph, service, get(workload.body, ("spec", "template"), {}))
+
+
+def _graph_notes(graph: InferenceGraph) -> Iterator[str]:
+    if _asks_for_nvlink(graph.annotations) or any(_asks_for_nvlink(pod_annotations(service)) for service in graph.services):
+        yield (
+            f"{AUTOMATIC_NVLINK}: automatic multi-node NVLink is only provided on the Grove path; "
+            "without Grove, claim a ComputeDomain in extraPodSpec.resourceClaims"
+        )
+    if graph.annotations.get(KAI_QUEUE):
+        yield f"{KAI_QUEUE}: has no effect without Grove: Volcano schedules services on several nodes"
+
+
+def _asks_for_nvlink(annotations: Mapping[str, object]) -> bool:
+    return annotations.get(AUTOMATIC_NVLINK) == "enabled"
+
+
+def _service_notes(graph: InferenceGraph, service: GraphService) -> Iterator[str]:
+    if not service.is_multinode:
+        return
+    field = f"spec.services[{service.name}]"
+    scheduler = mapping(service.body.get("extraPodSpec")).get("schedulerName")
+    if scheduler and scheduler != VOLCANO:
+        yield f"{field}.extraPodSpec.schedulerName: {scheduler} is replaced by {VOLCANO}, which schedules the gangs of LeaderWorkerSets"
+    if service.replicas > 0 and (name := instance_name(graph, service, 0)) != (full := instance(graph, service, 0)):
+        yield f"{field}: names of LeaderWorkerSets are shortened to fit pod labels: {full} becomes {name}"

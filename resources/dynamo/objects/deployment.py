@@ -1,0 +1,70 @@
+"""Deployments: one for each single-node service of a graph on the component path."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.observed import Live
+from engine.resource import Policy, Resource
+from resources.base import kinds
+from resources.base.fields import mapping
+from resources.base.manifest import manifest
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
+from resources.dynamo.objects.labels import SELECTOR, own_labels
+from resources.dynamo.objects.pod_template import (
+    STRATEGY,
+    TEMPLATE_HASH,
+    object_annotations,
+    object_labels,
+    pod_template,
+    template_hash,
+)
+from resources.dynamo.objects.server_form import server_form
+from resources.dynamo.objects.service import service_name
+from resources.ports.dynamo import DynamoSettings
+
+
+def _rolling(surge: int | str, unavailable: int | str) -> dict[str, Any]:
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
+
+
+DEFAULT_STRATEGY = _rolling("25%", "25%")
+STRATEGIES: Mapping[str, dict[str, Any]] = {
+    "RollingUpdate": DEFAULT_STRATEGY,
+    "Recreate": {"type": "Recreate"},
+    "RampedSlowRollout": _rolling(1, 0),
+    "BestEffortControlledRollout": _rolling(0, "20%"),
+}
+"""The value of the annotation `STRATEGY` of a service -> the strategy of its Deployment; any other value means the default."""
+
+_TEMPLATE_AND_STRATEGY = (("spec", "template"), ("spec", "strategy"))
+_SCALE = ("spec", "replicas")
+POLICY = Policy(exact=_TEMPLATE_AND_STRATEGY, seal=TEMPLATE_HASH, immutable=(("spec", "selector"),))
+SCALED_BY_OTHERS = Policy(exact=_TEMPLATE_AND_STRATEGY, seal=TEMPLATE_HASH, immutable=POLICY.immutable, seeded=(_SCALE,))
+"""The policy for a service without `replicas`: whoever scales the Deployment owns its number."""
+
+
+def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, live: Live | None) -> Resource:
+    """The Deployment of a single-node service. Raises `PodFault` for what the manifest shows to be wrong."""
+    name = service_name(graph, service)
+    selector = {SELECTOR: name}
+    template = pod_template(graph, service, Role.MAIN, settings)
+    template["metadata"]["labels"].update(selector)
+    own_hash = template_hash(template)
+    sent = live is not None and live.labels.get(TEMPLATE_HASH) == own_hash
+    live_template = mapping(live.body.get("spec")).get("template") if live else None
+    body = manifest(
+        kinds.DEPLOYMENT,
+        graph.namespace,
+        name,
+        {**object_labels(graph, service), TEMPLATE_HASH: own_hash, **own_labels(graph)},
+        annotations=object_annotations(service),
+        spec={
+            "replicas": service.replicas,
+            "selector": {"matchLabels": selector},
+            "strategy": STRATEGIES.get(object_annotations(service).get(STRATEGY, ""), DEFAULT_STRATEGY),
+            "template": server_form(template, live_template, sent=sent),
+        },
+    )
+    policy = SCALED_BY_OTHERS if service.body.get("replicas") is None else POLICY
+    why = f"{service.name}: {'1 replica' if service.replicas == 1 else f'{service.replicas} replicas'} on one node each"
+    return Resource(kinds.DEPLOYMENT.id(graph.namespace, name), body, why, (graph.owner,), policy=policy)

@@ -1,0 +1,85 @@
+"""Ingresses: one for each frontend that is exposed, on both paths."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from engine.resource import Body, Policy, Resource
+from resources.base import kinds
+from resources.base.fields import mapping
+from resources.base.manifest import manifest
+from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.objects.labels import own_labels
+from resources.dynamo.objects.service import FRONTEND, HTTP, frontends, service_name
+from resources.ports.dynamo import DynamoSettings
+
+POLICY: Final = Policy(owned=(("spec", "tls"),))
+"""A certificate that the service no longer names is removed from the Ingress."""
+
+
+def ingresses(graph: InferenceGraph, settings: DynamoSettings) -> Iterator[Resource]:
+    """The Ingress of each exposed frontend: enabled, by itself or by an Ingress class in the settings, and with an Ingress class."""
+    for service in frontends(graph):
+        if _is_enabled(service, settings) and _ingress_class(service, settings):
+            yield _ingress(graph, service, settings)
+
+
+def ingress_notes(graph: InferenceGraph, settings: DynamoSettings) -> tuple[str, ...]:
+    """The Ingress settings of services that have no effect, each with its field and the reason."""
+    return tuple(note for service in graph.services for note in _notes(service, settings))
+
+
+def ingress_host(graph: InferenceGraph, service: GraphService, settings: DynamoSettings) -> str:
+    """The host of a service's Ingress: prefix and host, a dot and the suffix. The host is the graph's name if the service names none."""
+    spec = _spec(service)
+    host = f"{spec.get('hostPrefix') or ''}{spec.get('host') or graph.name}"
+    suffix = str(spec.get("hostSuffix") or settings.ingress_host_suffix)
+    return f"{host}.{suffix}" if suffix else host
+
+
+def _ingress(graph: InferenceGraph, service: GraphService, settings: DynamoSettings) -> Resource:
+    name, host, ingress = service_name(graph, service), ingress_host(graph, service, settings), _spec(service)
+    backend = {"service": {"name": name, "port": {"number": HTTP}}}
+    spec: dict[str, Any] = {
+        "ingressClassName": _ingress_class(service, settings),
+        "rules": [{"host": host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}],
+    }
+    if secret := mapping(ingress.get("tls")).get("secretName"):
+        spec["tls"] = [{"hosts": [host], "secretName": secret}]
+    body = manifest(
+        kinds.INGRESS,
+        graph.namespace,
+        name,
+        {**mapping(ingress.get("labels")), **own_labels(graph)},
+        annotations=mapping(ingress.get("annotations")),
+        spec=spec,
+    )
+    id = kinds.INGRESS.id(graph.namespace, name)
+    return Resource(id, body, f"Ingress of frontend {service.name}", (graph.owner,), policy=POLICY)
+
+
+def _spec(service: GraphService) -> Body:
+    return mapping(service.body.get("ingress"))
+
+
+def _is_enabled(service: GraphService, settings: DynamoSettings) -> bool:
+    """A frontend without Ingress settings is exposed wherever the settings have an Ingress class."""
+    if service.body.get("ingress") is None:
+        return bool(settings.ingress_class)
+    return bool(_spec(service).get("enabled"))
+
+
+def _ingress_class(service: GraphService, settings: DynamoSettings) -> str:
+    return str(_spec(service).get("ingressControllerClassName") or settings.ingress_class)
+
+
+def _notes(service: GraphService, settings: DynamoSettings) -> Iterator[str]:
+    if not _spec(service).get("enabled"):
+        return
+    field = f"spec.services[{service.name}].ingress"
+    if service.component_type != FRONTEND:
+        yield f"{field}: no Ingress is created, because the component type is not {FRONTEND}"
+        return
+    if _spec(service).get("useVirtualService"):
+        yield f"{field}.useVirtualService: VirtualServices are not supported, none is created"
+    if not _ingress_class(service, settings):
+        yield f"{field}.ingressControllerClassName: no Ingress is created, because neither the service nor the configuration names a class"

@@ -1,0 +1,49 @@
+"""Labels of the objects that a graph owns, and labels and annotations of its pods."""
+
+from typing import Final
+
+from resources.base.fields import mapping
+from resources.base.labels import LONGEST_VALUE, MANAGED_BY, PART_OF
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
+from resources.dynamo.model.names import SUFFIXES, component, shortened
+
+MANAGER: Final = "dynamo-operator"
+"""The value of `app.kubernetes.io/managed-by` on objects of graphs."""
+
+SELECTOR: Final = "nvidia.com/selector"
+GRAPH_NAME: Final = "nvidia.com/dynamo-graph-deployment-name"
+NAMESPACE: Final = "nvidia.com/dynamo-namespace"
+COMPONENT_TYPE: Final = "nvidia.com/dynamo-component-type"
+SUB_COMPONENT_TYPE: Final = "nvidia.com/dynamo-sub-component-type"
+METRICS_ENABLED: Final = "nvidia.com/metrics-enabled"
+
+
+def own_labels(graph: InferenceGraph) -> dict[str, str]:
+    """The labels by which the objects of a graph are recognised. Pods never carry them: there these keys belong to Grove."""
+    return {MANAGED_BY: MANAGER, PART_OF: graph.name}
+
+
+def pod_labels(graph: InferenceGraph, service: GraphService, role: Role) -> dict[str, str]:
+    """The labels of the pods of one role: generated ones, overridden by the service's `labels`, then by `extraPodMetadata.labels`."""
+    generated = {SELECTOR: selector(graph, service, role), GRAPH_NAME: graph.name, NAMESPACE: graph.dynamo_namespace}
+    if kind := service.body.get("componentType"):
+        generated[COMPONENT_TYPE] = str(kind)
+    if kind := service.body.get("subComponentType"):
+        generated[SUB_COMPONENT_TYPE] = str(kind)
+    if graph.metrics_enabled:
+        generated[METRICS_ENABLED] = "true"
+    return {**generated, **mapping(service.body.get("labels")), **_extra(service, "labels")}
+
+
+def pod_annotations(service: GraphService) -> dict[str, str]:
+    """The annotations of the pods of a service: its `annotations`, overridden by `extraPodMetadata.annotations`."""
+    return {**mapping(service.body.get("annotations")), **_extra(service, "annotations")}
+
+
+def selector(graph: InferenceGraph, service: GraphService, role: Role) -> str:
+    """The value of the selector label: `<graph>-<service>`, with `-ldr` or `-wkr` for several nodes; the names in full if they fit."""
+    return shortened(f"{component(graph, service)}{SUFFIXES[role]}", LONGEST_VALUE)
+
+
+def _extra(service: GraphService, field: str) -> dict[str, str]:
+    return dict(mapping(mapping(service.body.get("extraPodMetadata")).get(field)))

@@ -1,0 +1,112 @@
+"""LeaderWorkerSets: one for each replica of a multinode service, with one group: a leader and its workers, gang-scheduled by Volcano."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from engine.observed import Live
+from engine.resource import Body, Policy, Resource
+from resources.base import kinds
+from resources.base.fields import mapping, mappings
+from resources.base.manifest import manifest
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
+from resources.dynamo.objects.component_names import instance_name
+from resources.dynamo.objects.labels import own_labels
+from resources.dynamo.objects.pod_template import (
+    INSTANCE,
+    TEMPLATE_HASH,
+    object_annotations,
+    object_labels,
+    pod_template,
+    template_hash,
+)
+from resources.dynamo.objects.server_form import server_form
+from resources.dynamo.pods.builder import PodFault
+from resources.ports.dynamo import DynamoSettings
+
+VOLCANO = "volcano"
+GROUP_NAME = "scheduling.k8s.io/group-name"
+"""The annotation of a pod with the name of its PodGroup."""
+
+TEMPLATES = ("leaderTemplate", "workerTemplate")
+POLICY = Policy(
+    exact=tuple(("spec", "leaderWorkerTemplate", template) for template in TEMPLATES),
+    seal=TEMPLATE_HASH,
+)
+"""All other fields are LeaderWorkerSet's defaults. It replaces its pods when the size or a template changes, so nothing is immutable."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTemplates:
+    """The pod templates of a multinode service, the same for all replicas but for the marks of each."""
+
+    leader: Body
+    worker: Body
+
+
+def group_templates(graph: InferenceGraph, service: GraphService, settings: DynamoSettings) -> GroupTemplates:
+    """The templates of a service. Raises `PodFault` for what the manifest shows to be wrong."""
+    return GroupTemplates(*(_template(graph, service, role, settings) for role in (Role.LEADER, Role.WORKER)))
+
+
+def leader_worker_set(graph: InferenceGraph, service: GraphService, index: int, templates: GroupTemplates, live: Live | None) -> Resource:
+    """The LeaderWorkerSet of one replica, created after its PodGroup."""
+    name = instance_name(graph, service, index)
+    marked = [_marked(template, index, name) for template in (templates.leader, templates.worker)]
+    own_hash = template_hash(*marked)
+    live_templates = mapping(mapping(live.body.get("spec")).get("leaderWorkerTemplate")) if live else {}
+    sent = live is not None and live.labels.get(TEMPLATE_HASH) == own_hash
+    group: dict[str, Any] = {"size": service.nodes}
+    for field, template in zip(TEMPLATES, marked, strict=True):
+        group[field] = server_form(template, live_templates.get(field), sent=sent)
+    body = manifest(
+        kinds.LEADER_WORKER_SET,
+        graph.namespace,
+        name,
+        {**object_labels(graph, service), INSTANCE: str(index), TEMPLATE_HASH: own_hash, **own_labels(graph)},
+        annotations=object_annotations(service),
+        spec={"replicas": 1, "startupPolicy": "LeaderCreated", "leaderWorkerTemplate": group},
+    )
+    return Resource(
+        kinds.LEADER_WORKER_SET.id(graph.namespace, name),
+        body,
+        f"replica {index} of {service.name}: a leader and {_workers(service)}",
+        (graph.owner,),
+        after=frozenset({kinds.VOLCANO_POD_GROUP.id(graph.namespace, name)}),
+        policy=POLICY,
+    )
+
+
+def _marked(template: Body, index: int, name: str) -> dict[str, Any]:
+    """The template with the marks of one replica: its index, and the name of its PodGroup."""
+    metadata = template["metadata"]
+    labels = {**metadata["labels"], INSTANCE: str(index)}
+    annotations = {**metadata.get("annotations", {}), GROUP_NAME: name}
+    return {**template, "metadata": {"labels": labels, "annotations": annotations}}
+
+
+def _template(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings) -> Body:
+    """The pod template of a role. Volcano schedules it whatever scheduler the service names, for only Volcano knows the PodGroup."""
+    template = pod_template(graph, service, role, settings)
+    spec = {**template["spec"], "schedulerName": VOLCANO}
+    _check(service, role, spec)
+    return {**template, "spec": spec}
+
+
+def _check(service: GraphService, role: Role, spec: dict[str, Any]) -> None:
+    """Raise `PodFault` for a pod that could not run in a LeaderWorkerSet."""
+    path = ("spec", "services", service.name)
+    container = next((container for container in mappings(spec.get("containers")) if container.get("name") == "main"), None)
+    if container is None:
+        raise PodFault((*path, "extraPodSpec"), "main container not found in pod spec")
+    if not container.get("command"):
+        raise PodFault((*path, "extraPodSpec", "mainContainer", "command"), "container Command cannot be nil for LWS pod")
+    if not container.get("args") and list(container["command"]) == ["/bin/sh", "-c"]:
+        raise PodFault((*path, "extraPodSpec", "mainContainer", "args"), "container Args cannot be empty for LWS pod")
+    limits = mapping(mapping(container.get("resources")).get("limits"))
+    if role is Role.WORKER and service.gpus is None and not any(key.endswith("/gpu") for key in limits):
+        raise PodFault((*path, "resources", "limits", "gpu"), "GPU limit is not set for LWS worker pod")
+
+
+def _workers(service: GraphService) -> str:
+    count = service.pods(Role.WORKER)
+    return "1 worker" if count == 1 else f"{count} workers"

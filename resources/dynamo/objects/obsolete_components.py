@@ -1,0 +1,52 @@
+"""Obsolete components: objects of the component path that a graph no longer needs, each LeaderWorkerSet before its PodGroup."""
+
+from collections.abc import Collection, Iterator
+
+from engine.ids import Kind, ResourceId
+from engine.observed import Live, Slice
+from engine.resource import Resource, Stance
+from resources.base import kinds, labels
+from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.objects.component_service import COMPONENT_SERVICE
+from resources.dynamo.objects.pod_template import COMPONENT, INSTANCE
+
+REMOVED: tuple[Kind, ...] = (kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP, kinds.DEPLOYMENT, kinds.SERVICE)
+"""The kinds of the component path, in the order of removal."""
+
+
+def obsolete_components(graph: InferenceGraph, lives: Slice, desired: Collection[ResourceId], why: str = "") -> Iterator[Resource]:
+    """One DROP for each live object of the component path that is not desired. `why`, if given, is the reason for all of them."""
+    obsolete = [live for kind in REMOVED for live in _of_kind(lives, kind) if live.id not in desired]
+    ids = {live.id for live in obsolete}
+    for live in obsolete:
+        gang = kinds.VOLCANO_POD_GROUP.id(live.id.namespace, live.id.name)
+        is_last = live.id.kind != kinds.LEADER_WORKER_SET.name or gang not in ids
+        after = frozenset[ResourceId]() if is_last else frozenset({gang})
+        yield Resource(live.id, {}, why or _why(graph, live), after=after, stance=Stance.DROP)
+
+
+def _of_kind(lives: Slice, kind: Kind) -> Iterator[Live]:
+    """The objects of a kind; of the Services only those of the component path."""
+    for live in lives.of(kind.name):
+        is_ours = kind != kinds.SERVICE or live.labels.get(labels.COMPONENT) == COMPONENT_SERVICE
+        if live.id.group == kind.group and is_ours:
+            yield live
+
+
+def _why(graph: InferenceGraph, live: Live) -> str:
+    name = live.labels.get(COMPONENT)
+    service = next((service for service in graph.services if service.name == name), None)
+    if service is None:
+        return f"the graph has no service {name}" if name else f"no service of the graph needs {live.id.kind} {live.id.name}"
+    return _why_of_service(service, live)
+
+
+def _why_of_service(service: GraphService, live: Live) -> str:
+    index = live.labels.get(INSTANCE)
+    if live.id.kind == kinds.SERVICE.name:
+        return f"{service.name} no longer needs this Service"
+    if live.id.kind == kinds.DEPLOYMENT.name:
+        return f"{service.name} runs on {service.nodes} nodes now"
+    if not service.is_multinode:
+        return f"{service.name} runs on one node now"
+    return f"replica {index} of {service.name} is removed: {service.name} is scaled to {service.replicas}"

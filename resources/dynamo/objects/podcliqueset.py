@@ -1,0 +1,154 @@
+"""The PodCliqueSet of a graph on the Grove path: one replica, with cliques and scaling groups for its services."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.duration import canonical, nanoseconds
+from engine.resource import Body
+from resources.base import kinds
+from resources.base.manifest import manifest
+from resources.dynamo.model.framework import Framework
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
+from resources.dynamo.model.names import SUFFIXES, clique_names
+from resources.dynamo.objects.labels import own_labels, pod_annotations, pod_labels
+from resources.dynamo.pods.builder import BuiltPod, built_pod
+from resources.ports.dynamo import DynamoSettings
+
+KAI_SCHEDULER: Final = "kai-scheduler"
+QUEUE_LABEL: Final = "kai.scheduler/queue"
+ANY_ORDER: Final = "CliqueStartupTypeAnyOrder"
+EXPLICIT: Final = "CliqueStartupTypeExplicit"
+INHERITED: Final = frozenset({"grove.io", "scheduling.grove.io", "kai.scheduler"})
+"""The prefixes of annotations that a graph hands on to its set: they ask Grove and its schedulers for something."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedSet:
+    """The PodCliqueSet that a graph should have."""
+
+    body: Body
+    """The manifest, without owner references."""
+    warnings: tuple[str, ...]
+    """What the author of the graph should know: shortened names, services that are left out, and warnings about pods."""
+
+
+def podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | None) -> PlannedSet | None:
+    """The set of a graph; None if no service has replicas.
+
+    With a KAI queue, pods that name no scheduler are scheduled by KAI in that queue; without one (None), nothing is said about KAI.
+    Raises `PodFault` if the pods of a service cannot be built, and `ValueError` if the termination delay of the settings is no duration.
+    """
+    services = scaled_up(graph)
+    if not services:
+        return None
+    pods = {(service.name, role): _pod(graph, service, role, settings) for service in services for role in service.roles}
+    cliques = [_clique(graph, service, role, pods[service.name, role].spec, queue) for service in services for role in service.roles]
+    template = {
+        "cliques": sorted(cliques, key=_name),
+        "cliqueStartupType": EXPLICIT if any(_waits_for_workers(service) for service in services) else ANY_ORDER,
+        "headlessServiceConfig": {"publishNotReadyAddresses": True},
+        **_termination_delay(settings),
+        **_scaling_groups(graph, services),
+    }
+    body = manifest(
+        kinds.PODCLIQUESET,
+        graph.namespace,
+        graph.name,
+        own_labels(graph),
+        annotations=inherited_annotations(graph),
+        spec={"replicas": 1, "template": template},
+    )
+    warnings = (*set_notes(graph), *(warning for pod in pods.values() for warning in pod.warnings))
+    return PlannedSet(body, tuple(dict.fromkeys(warnings)))
+
+
+def scaled_up(graph: InferenceGraph) -> tuple[GraphService, ...]:
+    """The services with replicas: the set has no cliques for others, because a scaling group cannot have 0 replicas."""
+    return tuple(service for service in graph.services if service.replicas > 0)
+
+
+def inherited_annotations(graph: InferenceGraph) -> dict[str, str]:
+    """The annotations of the graph that its set gets: those with a prefix in `INHERITED`, for example `grove.io/auto-mnnvl`."""
+    return {key: value for key, value in sorted(graph.annotations.items()) if key.partition("/")[0] in INHERITED and "/" in key}
+
+
+def set_notes(graph: InferenceGraph) -> tuple[str, ...]:
+    """What becomes of the services of a graph and is not evident: services that are left out, and shortened names."""
+    return (*_omissions(graph), *_shortenings(graph))
+
+
+def _omissions(graph: InferenceGraph) -> Iterator[str]:
+    for service in graph.services:
+        if service.replicas <= 0:
+            yield (
+                f"spec.services[{service.name}].replicas: with 0 replicas the service has no place in the PodCliqueSet {graph.name}; "
+                "scaling it up adds its cliques, which replaces a PodCliqueSet that exists"
+            )
+
+
+def _shortenings(graph: InferenceGraph) -> Iterator[str]:
+    for service in scaled_up(graph):
+        names = clique_names(graph, service)
+        if names.base == service.key:
+            continue
+        pairs = [(f"{service.key}{SUFFIXES[role]}", names.clique(role)) for role in service.roles]
+        if service.is_multinode:
+            pairs.insert(0, (service.key, names.base))
+        renamed = ", ".join(f"{full} becomes {short}" for full, short in pairs)
+        yield f"spec.services[{service.name}]: names in the PodCliqueSet {graph.name} are shortened to fit pod names: {renamed}"
+
+
+def _pod(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings) -> BuiltPod:
+    return built_pod(graph, service, role, Orchestrator.GROVE, settings)
+
+
+def _clique(graph: InferenceGraph, service: GraphService, role: Role, pod_spec: Body, queue: str | None) -> dict[str, Any]:
+    """The clique of one role. All pods of a replica on several nodes must run together, so `minAvailable` is all of them."""
+    names = clique_names(graph, service)
+    replicas = service.pods(role) if service.is_multinode else service.replicas
+    uses_kai = queue is not None and pod_spec.get("schedulerName") in (None, "", KAI_SCHEDULER)
+    spec: dict[str, Any] = {
+        "roleName": names.clique(role),
+        "replicas": replicas,
+        "minAvailable": replicas if service.is_multinode else 1,
+        "podSpec": {**pod_spec, "schedulerName": KAI_SCHEDULER} if uses_kai else pod_spec,
+    }
+    if role is Role.LEADER and _waits_for_workers(service):
+        spec["startsAfter"] = [names.clique(Role.WORKER)]
+    labels = pod_labels(graph, service, role)
+    if uses_kai and queue is not None:
+        labels[QUEUE_LABEL] = queue
+    annotations = pod_annotations(service)
+    return {"name": names.clique(role), "labels": labels, **({"annotations": annotations} if annotations else {}), "spec": spec}
+
+
+def _waits_for_workers(service: GraphService) -> bool:
+    """Whether the leader starts after the workers: TensorRT-LLM's connects to all of them when it starts."""
+    return service.is_multinode and service.framework is Framework.TRTLLM
+
+
+def _scaling_groups(graph: InferenceGraph, services: Sequence[GraphService]) -> dict[str, Any]:
+    """The field with the scaling groups, one for each service on several nodes; empty if there is none."""
+    groups = [_scaling_group(graph, service) for service in services if service.is_multinode]
+    return {"podCliqueScalingGroups": sorted(groups, key=_name)} if groups else {}
+
+
+def _scaling_group(graph: InferenceGraph, service: GraphService) -> dict[str, Any]:
+    names = clique_names(graph, service)
+    return {
+        "name": names.base,
+        "cliqueNames": [names.clique(role) for role in service.roles],
+        "replicas": service.replicas,
+        "minAvailable": 1,
+    }
+
+
+def _termination_delay(settings: DynamoSettings) -> dict[str, str]:
+    """The field with the termination delay, spelled as the API server returns it; empty if the settings have none above 0."""
+    delay = settings.termination_delay
+    return {"terminationDelay": canonical(delay)} if delay and nanoseconds(delay) > 0 else {}
+
+
+def _name(entry: Body) -> str:
+    return str(entry["name"])

@@ -1,0 +1,52 @@
+"""PersistentVolumeClaims: those that a graph creates, and those that its services mount and that do not exist."""
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from engine.resource import Policy, Resource
+from resources.base import kinds
+from resources.base.fields import mappings
+from resources.base.manifest import manifest
+from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.objects.labels import own_labels
+
+POLICY: Final = Policy(create_only=True)
+"""The spec of a claim cannot be changed, and its size belongs to whoever expands it."""
+
+
+def created_claims(graph: InferenceGraph, foreign: Collection[str]) -> Iterator[Resource]:
+    """The claims of `spec.pvcs` with `create: true`, except those that exist and are not the graph's own (`foreign`): these are used."""
+    for entry in graph.pvcs:
+        name = str(entry.get("name") or "")
+        if not name or entry.get("create") is not True or name in foreign:
+            continue
+        spec = {
+            "accessModes": [entry.get("volumeAccessMode")],
+            "resources": {"requests": {"storage": str(entry.get("size"))}},
+            "storageClassName": entry.get("storageClass"),
+        }
+        body = manifest(kinds.PVC, graph.namespace, name, own_labels(graph), spec=spec)
+        id = kinds.PVC.id(graph.namespace, name)
+        yield Resource(id, body, f"claim {name} of spec.pvcs", (graph.owner,), policy=POLICY)
+
+
+def missing_claims(graph: InferenceGraph, existing: Collection[str]) -> dict[str, str]:
+    """Service -> why its pods cannot start: it mounts claims that do not exist and that the graph does not create.
+
+    `existing` has the names of all claims in the graph's namespace, whoever owns them. Services without such a problem are left out.
+    """
+    available = {*existing, *(str(entry.get("name")) for entry in graph.pvcs if entry.get("create") is True)}
+    missing = {service.name: [name for name in mounted_claims(service) if name not in available] for service in graph.services}
+    return {service: _reason(names) for service, names in missing.items() if names}
+
+
+def mounted_claims(service: GraphService) -> tuple[str, ...]:
+    """The names of the claims that a service mounts, each once."""
+    names = (str(mount.get("name") or "") for mount in mappings(service.body.get("volumeMounts")))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _reason(names: list[str]) -> str:
+    if len(names) == 1:
+        return f"PersistentVolumeClaim {names[0]} does not exist, and spec.pvcs does not create it; create it, or add it there"
+    return f"PersistentVolumeClaims {', '.join(names)} do not exist, and spec.pvcs does not create them; create them, or add them there"

@@ -1,0 +1,29 @@
+"""Scaling on the Grove path: the objects whose replicas follow the replicas of services."""
+
+from collections.abc import Iterator
+
+from engine.ids import Kind, ResourceId
+from resources.base import kinds
+from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.model.names import grove_target
+
+
+def scale_targets(graph: InferenceGraph) -> Iterator[tuple[ResourceId, int]]:
+    """The object that Grove makes of each service with a number of replicas, and that number for its `spec.replicas`.
+
+    Grove takes the replicas of the template only when it creates the object. A service that names no number is left to autoscalers and
+    people; one with 0 replicas has no object. The object may not exist yet.
+    """
+    for service in graph.services:
+        if service.body.get("replicas") is not None and service.replicas > 0:
+            yield target_id(graph, service), service.replicas
+
+
+def target_id(graph: InferenceGraph, service: GraphService) -> ResourceId:
+    """The PodCliqueScalingGroup of a service on several nodes, or the PodClique of another."""
+    return target_kind(service).id(graph.namespace, grove_target(graph, service))
+
+
+def target_kind(service: GraphService) -> Kind:
+    """The kind of the object whose replicas are the replicas of a service."""
+    return kinds.SCALING_GROUP if service.is_multinode else kinds.PODCLIQUE

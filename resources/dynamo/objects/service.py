@@ -1,0 +1,77 @@
+"""Services on the Grove path: one for each frontend, by which clients reach it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from engine.resource import Policy, Resource
+from resources.base import kinds
+from resources.base.fields import mappings
+from resources.base.manifest import manifest
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
+from resources.dynamo.model.names import component, shortened
+from resources.dynamo.objects.component_names import name_fault
+from resources.dynamo.objects.holding import held
+from resources.dynamo.objects.labels import SELECTOR, own_labels, pod_labels
+from resources.dynamo.pods.builder import PodFault, built_pod
+from resources.ports.dynamo import DynamoSettings
+from resources.schema.formats import LONGEST_LABEL
+
+FRONTEND: Final = "frontend"
+HTTP: Final = 8000
+HTTP_NAME: Final = "http"
+"""The port of a frontend's Service, and its name."""
+POLICY: Final = Policy(exact=(("spec", "selector"),))
+"""The selector is compared as a whole: on the component path the Service of the same name selects by other labels."""
+
+
+def frontend_services(graph: InferenceGraph, settings: DynamoSettings) -> Iterator[Resource]:
+    """The Service of each frontend. It selects the pods of the service, of several nodes the leader's.
+
+    Where the name that results cannot be that of a Service, it is held with the reason.
+    """
+    for service in frontends(graph):
+        name = service_name(graph, service)
+        body = manifest(
+            kinds.SERVICE,
+            graph.namespace,
+            name,
+            own_labels(graph),
+            spec={
+                "selector": {SELECTOR: pod_labels(graph, service, service.roles[0])[SELECTOR]},
+                "ports": [{"name": HTTP_NAME, "port": HTTP, "targetPort": _target(graph, service, settings), "protocol": "TCP"}],
+            },
+        )
+        resource = Resource(
+            kinds.SERVICE.id(graph.namespace, name), body, f"Service of frontend {service.name}", (graph.owner,), policy=POLICY
+        )
+        fault = name_fault(name)
+        yield held(resource, fault) if fault else resource
+
+
+def frontends(graph: InferenceGraph) -> tuple[GraphService, ...]:
+    """The services of the component type `frontend`."""
+    return tuple(service for service in graph.services if service.component_type == FRONTEND)
+
+
+def service_name(graph: InferenceGraph, service: GraphService) -> str:
+    """`<graph>-<service>` in lower case, on both paths; shortened if the name of a Service cannot be that long."""
+    return shortened(component(graph, service), LONGEST_LABEL)
+
+
+def service_notes(graph: InferenceGraph) -> tuple[str, ...]:
+    """The settings of services for which no Service is created."""
+    return tuple(
+        f"spec.services[{service.name}].modelRef: no Service for the model's endpoints is created"
+        for service in graph.services
+        if service.body.get("modelRef")
+    )
+
+
+def _target(graph: InferenceGraph, service: GraphService, settings: DynamoSettings) -> int | str:
+    """The port of the container: by its name where a container has a port of that name, so that its number may be any; else by number."""
+    try:
+        spec = built_pod(graph, service, service.roles[0], Orchestrator.GROVE, settings).spec
+    except PodFault:
+        return HTTP_NAME
+    ports = [port for container in mappings(spec.get("containers")) for port in mappings(container.get("ports"))]
+    return HTTP_NAME if any(port.get("name") == HTTP_NAME for port in ports) else HTTP

@@ -1,0 +1,69 @@
+"""SSH Secrets: the key pairs with which the leader of a TensorRT-LLM service on several nodes reaches its workers."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from engine.ids import Owner
+from engine.observed import Live
+from engine.resource import Policy, Resource
+from resources.base import kinds
+from resources.base.labels import MANAGED_BY, PART_OF
+from resources.base.manifest import manifest
+from resources.dynamo.model.framework import Framework
+from resources.dynamo.model.graph import InferenceGraph
+from resources.dynamo.model.names import component
+from resources.dynamo.objects.labels import MANAGER, own_labels
+from resources.ports.dynamo import DynamoSettings
+
+KEYS: Final = ("private.key", "private.key.pub")
+"""The keys of the Secret: the private and the public key."""
+GENERATED: Final = "(generated when it is created)"
+"""Stands for content that is generated right before the call is sent, so that plans do not depend on chance."""
+
+
+def needed_secrets(graph: InferenceGraph, settings: DynamoSettings) -> dict[str, str]:
+    """Service -> the name of its Secret, for each TensorRT-LLM service on several nodes with replicas. Several may share one."""
+    return {
+        service.name: settings.ssh_secret_of(component(graph, service))
+        for service in graph.services
+        if service.is_multinode and service.framework is Framework.TRTLLM and service.replicas > 0
+    }
+
+
+def missing_secrets(graph: InferenceGraph, settings: DynamoSettings, existing: Collection[str]) -> dict[str, str]:
+    """Service -> why its pods cannot start: its Secret does not exist and is not created.
+
+    `existing` has the names of the Secrets in the graph's namespace. Empty if the settings have missing Secrets created.
+    """
+    if settings.create_ssh_secret:
+        return {}
+    return {service: _reason(name) for service, name in needed_secrets(graph, settings).items() if name not in existing}
+
+
+def created_secrets(graph: InferenceGraph, settings: DynamoSettings, live: Mapping[str, Live]) -> Iterator[Resource]:
+    """The Secrets that are created for a graph, if the settings ask for it. `live` has the Secrets of its namespace by name.
+
+    A Secret that exists and that somebody else has created is used as it is. A name without `{component}` is shared by the graphs of a
+    namespace: each adds its own owner reference, and the Secret is deleted with the last of them.
+    """
+    if not settings.create_ssh_secret:
+        return
+    is_shared = settings.ssh_secret_of("") == settings.ssh_secret
+    for name in dict.fromkeys(needed_secrets(graph, settings).values()):
+        if name in live and not _is_ours(live[name], graph, is_shared=is_shared):
+            continue
+        body = manifest(kinds.SECRET, graph.namespace, name, own_labels(graph), type="Opaque", data=dict.fromkeys(KEYS, GENERATED))
+        owner = Owner(graph.id, kinds.DYNAMO_GRAPH.api_version, controller=not is_shared)
+        policy = Policy(create_only=True, shared=is_shared)
+        yield Resource(kinds.SECRET.id(graph.namespace, name), body, "SSH key pair for TensorRT-LLM", (owner,), policy=policy)
+
+
+def _is_ours(secret: Live, graph: InferenceGraph, *, is_shared: bool) -> bool:
+    """Whether it was created for this graph or, if it is shared, for any graph."""
+    return secret.labels.get(MANAGED_BY) == MANAGER and (is_shared or secret.labels.get(PART_OF) == graph.name)
+
+
+def _reason(name: str) -> str:
+    keys = " and ".join(KEYS)
+    need = f"Secret {name} does not exist: TensorRT-LLM on several nodes needs it for the SSH key pair (keys {keys})"
+    return f"{need}; create it, or set dynamo.mpiRun.createSshSecret"

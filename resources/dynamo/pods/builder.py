@@ -1,0 +1,166 @@
+"""Builder: the pod spec of one role of a service, from its defaults, what its user set, and what its framework needs."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from engine.report.printable import printable
+from engine.resource import Body
+from resources.dynamo.backends.addresses import addresses_of
+from resources.dynamo.backends.faults import PodFault
+from resources.dynamo.backends.port import PROBES, FrameworkBackend, Placement, RewrittenContainer
+from resources.dynamo.backends.table import BACKENDS
+from resources.dynamo.model.framework import WORKERS, Framework
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role, merged_envs
+from resources.dynamo.model.names import component
+from resources.dynamo.pods.defaults import default_container, default_pod, standard_variables
+from resources.dynamo.pods.fields import Path, map_at, maps_at, text_at, words_at
+from resources.dynamo.pods.merge import merged
+from resources.dynamo.pods.order import in_order
+from resources.dynamo.pods.resources import with_resources
+from resources.dynamo.pods.volumes import ServiceVolumes, service_volumes
+from resources.ports.dynamo import DynamoSettings
+
+__all__ = ["BuiltPod", "PodFault", "built_pod"]
+
+HANDLERS = frozenset({"exec", "grpc", "httpGet", "tcpSocket"})
+_HOST_PART = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltPod:
+    """A pod spec."""
+
+    spec: dict[str, Any]
+    warnings: tuple[str, ...]
+    """What the author of the graph should know, with the service and the role."""
+
+
+def built_pod(graph: InferenceGraph, service: GraphService, role: Role, orchestrator: Orchestrator, settings: DynamoSettings) -> BuiltPod:
+    """The pod spec of one role of a service, its lists in one order.
+
+    Raises `PodFault` for what the manifest alone shows to be wrong.
+    """
+    path: Path = ("spec", "services", service.name)
+    backend = BACKENDS[service.framework]
+    volumes = service_volumes(service, backend, path)
+    container = _with_mounts(_user_container(graph, service, settings, path), volumes, path)
+    container, notes = _with_cache(container, volumes, backend, f"service {printable(service.name)}, {role}")
+    rewritten = _rewritten(container, graph, service, role, orchestrator, settings)
+    pod = _pod(service, rewritten, volumes, path)
+    _check_names(pod, rewritten.container, path)
+    return BuiltPod(in_order(pod), (*notes, *rewritten.warnings))
+
+
+def _user_container(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, path: Path) -> Body:
+    """The main container: defaults, then `mainContainer`, then the fields of the service."""
+    below = (*path, "extraPodSpec", "mainContainer")
+    user = map_at(service.body, path, "extraPodSpec", "mainContainer")
+    command, arguments, own_envs = words_at(user, below, "command"), words_at(user, below, "args"), maps_at(user, below, "env")
+    maps_at(user, below, "volumeMounts")
+    default = _replaceable(default_container(graph, service), user, below)
+    if command and not arguments:
+        default.pop("args", None)
+    container = merged(default, {field: value for field, value in user.items() if field != "env"})
+    if user.get("startupProbe"):
+        container["startupProbe"] = user["startupProbe"]
+    for probe in ("livenessProbe", "readinessProbe"):
+        if service.body.get(probe) is not None:
+            container[probe] = map_at(service.body, path, probe)
+    secret = text_at(service.body, path, "envFromSecret")
+    if secret:
+        container["envFrom"] = [*maps_at(container, below, "envFrom"), {"secretRef": {"name": secret}}]
+    container["env"] = list(merged_envs(standard_variables(settings), default["env"], own_envs, service.envs))
+    return with_resources(container, service.body, path)
+
+
+def _replaceable(default: dict[str, Any], user: Body, path: Path) -> dict[str, Any]:
+    """The defaults without the handlers of probes for which the user names another handler: a probe has one."""
+    for probe in PROBES:
+        own = map_at(user, path, probe)
+        if probe in default and (own.keys() & HANDLERS) - default[probe].keys():
+            default[probe] = {field: value for field, value in default[probe].items() if field not in HANDLERS}
+    return default
+
+
+def _with_mounts(container: Body, volumes: ServiceVolumes, path: Path) -> Body:
+    mounts = [*maps_at(container, (*path, "extraPodSpec", "mainContainer"), "volumeMounts"), *volumes.mounts]
+    return {**container, "volumeMounts": mounts} if mounts else container
+
+
+def _with_cache(container: Body, volumes: ServiceVolumes, backend: FrameworkBackend, whose: str) -> tuple[Body, tuple[str, ...]]:
+    """The container with the variable that names its compilation cache, and a warning if it named another directory."""
+    name = backend.cache_variable
+    if not name or not volumes.cache:
+        return container, ()
+    variable = {"name": name, "value": volumes.cache}
+    others = [env for env in container["env"] if env.get("name") == name and env != variable]
+    warnings = (
+        (f"{whose}: {name} is {printable(volumes.cache)}, where the compilation cache is mounted, instead of the given value",)
+        if others
+        else ()
+    )
+    return {**container, "env": list(merged_envs(container["env"], [variable]))}, warnings
+
+
+def _rewritten(
+    container: Body, graph: InferenceGraph, service: GraphService, role: Role, orchestrator: Orchestrator, settings: DynamoSettings
+) -> RewrittenContainer:
+    if not service.is_multinode:
+        return RewrittenContainer(container)
+    if not _HOST_PART.fullmatch(service.key):
+        raise PodFault(
+            ("spec", "services", service.name), "the name must consist of letters, digits, dashes and dots, as part of host names"
+        )
+    placement = Placement(
+        service=service.name,
+        role=role,
+        nodes=service.nodes,
+        addresses=addresses_of(graph, service, orchestrator),
+        gpus=service.requested_gpus,
+        ssh_secret=settings.ssh_secret_of(component(graph, service)),
+    )
+    if service.framework is Framework.NONE and service.component_type in WORKERS:
+        reason = (
+            "every node runs the same command: none of `python … -m dynamo.vllm`, `dynamo.sglang` and `dynamo.trtllm` was recognised"
+            " in it; spec.backendFramework can name the framework"
+        )
+        return RewrittenContainer(container, warnings=(placement.warning(reason),))
+    return BACKENDS[service.framework].rewritten(container, placement)
+
+
+def _pod(service: GraphService, rewritten: RewrittenContainer, volumes: ServiceVolumes, path: Path) -> dict[str, Any]:
+    """The pod spec: defaults, then `extraPodSpec`, then the main container and its volumes behind those of the user."""
+    user = {field: value for field, value in map_at(service.body, path, "extraPodSpec").items() if field != "mainContainer"}
+    below = (*path, "extraPodSpec")
+    lists = {
+        "containers": [*maps_at(user, below, "containers"), rewritten.container],
+        "volumes": [*maps_at(user, below, "volumes"), *volumes.volumes, *rewritten.volumes],
+    }
+    return {**merged(default_pod(service), user), **{field: entries for field, entries in lists.items() if entries}}
+
+
+def _check_names(pod: Body, main: Body, path: Path) -> None:
+    """Raise `PodFault` where a server would reject the pod for a name or a mount path that occurs twice."""
+    below = (*path, "extraPodSpec")
+    if name := _repeated(entry.get("name") for entry in pod["containers"]):
+        raise PodFault((*below, "containers"), f"two containers have the name {printable(name)}; that of the service is the main container")
+    if name := _repeated(entry.get("name") for entry in pod.get("volumes", ())):
+        raise PodFault(
+            (*below, "volumes"), f"two volumes have the name {printable(name)}; volumeMounts and sharedMemory of the service add volumes"
+        )
+    if mount_path := _repeated(entry.get("mountPath") for entry in main.get("volumeMounts", ())):
+        hint = "; sharedMemory.disabled leaves out the one of the service" if mount_path == "/dev/shm" else ""
+        raise PodFault((*below, "mainContainer", "volumeMounts"), f"two volumes are mounted at {printable(mount_path)}{hint}")
+
+
+def _repeated(values: Iterable[Any]) -> str:
+    """The first text that occurs a second time; empty if none does."""
+    seen: set[str] = set()
+    for value in values:
+        text = str(value or "")
+        if text and text in seen:
+            return text
+        seen.add(text)
+    return ""

@@ -1,0 +1,81 @@
+"""Defaults: what containers and pods of each component type have unless their user sets something else."""
+
+from typing import Any, Final
+
+from engine.resource import Body
+from resources.dynamo.model.framework import WORKERS
+from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.ports.dynamo import DynamoSettings
+
+MAIN: Final = "main"
+SYSTEM_PORT: Final = 9090
+HTTP_PORT: Final = 8000
+METRICS_PORT: Final = 9085
+PLANNER_ACCOUNT: Final = "planner-serviceaccount"
+GRACE_PERIOD: Final = 60
+"""Seconds that a pod has to end."""
+
+
+def default_container(graph: InferenceGraph, service: GraphService) -> dict[str, Any]:
+    """The main container of a service's component type, without an image."""
+    common = {"name": MAIN, "command": ["/bin/sh", "-c"], "env": _variables({
+        "DYN_NAMESPACE": graph.dynamo_namespace,
+        "DYN_PARENT_DGD_K8S_NAME": graph.name,
+        "DYN_PARENT_DGD_K8S_NAMESPACE": graph.namespace,
+    })}  # fmt: skip
+    own = _CONTAINERS.get("worker" if service.component_type in WORKERS else service.component_type, {})
+    return {**common, **own, "env": [*common["env"], *own.get("env", ())]}
+
+
+def default_pod(service: GraphService) -> dict[str, Any]:
+    """The pod spec of a service's component type, without containers."""
+    pod: dict[str, Any] = {"restartPolicy": "Always", "terminationGracePeriodSeconds": GRACE_PERIOD}
+    return {**pod, "serviceAccountName": PLANNER_ACCOUNT} if service.component_type == "planner" else pod
+
+
+def standard_variables(settings: DynamoSettings) -> list[Body]:
+    """The variables of every container, with the addresses that the operator has configured."""
+    values = {
+        "NATS_SERVER": settings.nats_address,
+        "ETCD_ENDPOINTS": settings.etcd_address,
+        "MODEL_EXPRESS_URL": settings.model_express_url,
+        "PROMETHEUS_ENDPOINT": settings.prometheus_endpoint,
+    }
+    return _variables({name: value for name, value in values.items() if value})
+
+
+def _variables(values: dict[str, str]) -> list[Body]:
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def _port(name: str, number: int) -> list[Body]:
+    return [{"name": name, "containerPort": number, "protocol": "TCP"}]
+
+
+def _probe(path: str, port: str, period: int, timeout: int, failures: int, delay: int = 0) -> Body:
+    times = {"periodSeconds": period, "timeoutSeconds": timeout, "failureThreshold": failures}
+    return {"httpGet": {"path": path, "port": port}, **({"initialDelaySeconds": delay} if delay else {}), **times}
+
+
+_CONTAINERS: Final[dict[str, dict[str, Any]]] = {
+    "worker": {
+        "ports": _port("system", SYSTEM_PORT),
+        "livenessProbe": _probe("/live", "system", 5, 4, 1),
+        "readinessProbe": _probe("/health", "system", 10, 4, 3),
+        "startupProbe": _probe("/live", "system", 10, 5, 720),
+        "env": _variables({"DYN_SYSTEM_PORT": str(SYSTEM_PORT), "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": '["generate"]'}),
+    },
+    "frontend": {
+        "command": ["python3"],
+        "args": ["-m", "dynamo.frontend"],
+        "ports": _port("http", HTTP_PORT),
+        "livenessProbe": _probe("/live", "http", 10, 1, 3, delay=15),
+        "readinessProbe": _probe("/health", "http", 10, 3, 3, delay=10),
+        "env": _variables({"DYNAMO_PORT": str(HTTP_PORT), "DYN_HTTP_PORT": str(HTTP_PORT)}),
+    },
+    "planner": {
+        "ports": _port("metrics", METRICS_PORT),
+        "env": _variables({"PLANNER_PROMETHEUS_PORT": str(METRICS_PORT)}),
+    },
+}
+"""Component type -> the fields that differ from the common container."""

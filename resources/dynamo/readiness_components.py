@@ -1,0 +1,104 @@
+"""Readiness on the component path: the state of each service, from its LeaderWorkerSets or its Deployment."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.resource import Body
+from resources.base import kinds
+from resources.base.fields import mapping, mappings
+from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.model.state import NOT_FOUND, ServiceState
+from resources.dynamo.objects.component_names import instance_name
+from resources.dynamo.objects.service import service_name
+
+FindLive = Callable[[ResourceId], Live | None]
+
+SETS_NOT_READY: Final = "Some LeaderWorkerSets are not ready"
+DEPLOYMENT_NOT_READY: Final = "Deployment is not ready"
+
+
+def component_states(graph: InferenceGraph, find: FindLive) -> tuple[ServiceState, ...]:
+    """The state of every service, in the order of the graph. `find` returns the live object of an identity, None if it does not exist."""
+    return tuple(
+        _of_sets(graph, service, find) if service.is_multinode else _of_deployment(graph, service, find) for service in graph.services
+    )
+
+
+def _of_sets(graph: InferenceGraph, service: GraphService, find: FindLive) -> ServiceState:
+    """The sums over the LeaderWorkerSets of all replicas. The service is ready if all of them are; with 0 replicas it is ready."""
+    ids = [kinds.LEADER_WORKER_SET.id(graph.namespace, instance_name(graph, service, index)) for index in range(service.replicas)]
+    lives = [find(id) for id in ids]
+    statuses = [mapping(live.body.get("status")) for live in lives if live is not None]
+    details = [detail for id, live in zip(ids, lives, strict=True) if (detail := _set_detail(id, live))]
+    return ServiceState(
+        service=service.name,
+        component_kind=kinds.LEADER_WORKER_SET.name,
+        component_name=instance_name(graph, service, 0),
+        replicas=sum(_count(status, "replicas") for status in statuses),
+        updated_replicas=sum(_count(status, "updatedReplicas") for status in statuses),
+        ready_replicas=sum(_count(status, "readyReplicas") for status in statuses),
+        reason=f"{SETS_NOT_READY}: {', '.join(details)}" if details else "",
+    )
+
+
+def _set_detail(id: ResourceId, live: Live | None) -> str:
+    """Why a LeaderWorkerSet is not ready; empty if its groups are ready and its condition `Available` is true."""
+    subject = f"leaderworkerset/{id.name}"
+    if live is None:
+        return f"{subject}: {NOT_FOUND}"
+    status = mapping(live.body.get("status"))
+    desired, ready = _count(mapping(live.body.get("spec")), "replicas"), _count(status, "readyReplicas")
+    if desired == 0:
+        return ""
+    if ready < desired:
+        return f"{subject}: desired={desired}, ready={ready}"
+    return _unavailable(subject, live, status)
+
+
+def _of_deployment(graph: InferenceGraph, service: GraphService, find: FindLive) -> ServiceState:
+    """The counts of the Deployment. It is ready if all its pods are updated and available."""
+    id = kinds.DEPLOYMENT.id(graph.namespace, service_name(graph, service))
+    live = find(id)
+    status = mapping(live.body.get("status")) if live else {}
+    detail = _deployment_detail(service, id, live, status)
+    return ServiceState(
+        service=service.name,
+        component_kind=id.kind,
+        component_name=id.name,
+        replicas=_count(status, "replicas"),
+        updated_replicas=_count(status, "updatedReplicas"),
+        ready_replicas=_count(status, "readyReplicas"),
+        available_replicas=_count(status, "availableReplicas"),
+        reason=f"{DEPLOYMENT_NOT_READY}: {detail}" if detail else "",
+    )
+
+
+def _deployment_detail(service: GraphService, id: ResourceId, live: Live | None, status: Body) -> str:
+    subject = f"deployment/{id.name}"
+    if service.replicas == 0:
+        return ""
+    if live is None:
+        return f"{subject}: {NOT_FOUND}"
+    spec = mapping(live.body.get("spec"))
+    desired = service.replicas if service.body.get("replicas") is not None else _count(spec, "replicas")
+    if desired == 0:
+        return ""
+    for field, word in (("updatedReplicas", "updated"), ("availableReplicas", "available")):
+        if (count := _count(status, field)) < desired:
+            return f"{subject}: desired={desired}, {word}={count}"
+    return _unavailable(subject, live, status)
+
+
+def _unavailable(subject: str, live: Live, status: Body) -> str:
+    """Why an object whose counts suffice is not ready: its status is that of an earlier generation, or it is not available."""
+    if "observedGeneration" in status and _count(status, "observedGeneration") < live.generation:
+        return f"{subject}: its latest change is not observed yet"
+    is_available = any(entry.get("type") == "Available" and entry.get("status") == "True" for entry in mappings(status.get("conditions")))
+    return "" if is_available else f"{subject}: condition Available is not True"
+
+
+def _count(fields: Body, field: str) -> int:
+    value: Any = fields.get(field)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

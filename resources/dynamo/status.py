@@ -1,0 +1,47 @@
+"""Status of a graph: its state, its condition `Ready`, and the replicas of its services."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.conditions import condition, merge
+from engine.observed import Live
+from engine.resource import Body
+from resources.base.fields import mapping
+from resources.dynamo.model.state import ServiceState
+
+READY = "Ready"
+ALL_READY = "All resources are ready"
+INVALID = "ValidationFailed"
+FAILED = "failed_to_reconcile_the_resources"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a graph cannot be carried out."""
+
+    reason: str
+    """The reason of the condition: `INVALID` or `FAILED`."""
+    message: str
+
+
+def status_of(root: Live, states: Sequence[ServiceState], failure: Failure | None) -> Body:
+    """The desired status. Services that the graph no longer has are removed from it."""
+    state, ready, reason, message = _verdict(states, failure)
+    old = mapping(root.body.get("status"))
+    known = old.get("conditions")
+    services: dict[str, Any] = dict.fromkeys(mapping(old.get("services")))
+    services.update((service.service, service.status) for service in states)
+    desired = [condition(READY, ready, reason, message, generation=root.generation)]
+    body: dict[str, Any] = {"state": state, "conditions": merge(known if isinstance(known, list) else [], desired, owned=(READY,))}
+    return {**body, "services": services} if services else body
+
+
+def _verdict(states: Sequence[ServiceState], failure: Failure | None) -> tuple[str, bool, str, str]:
+    """The state, and the status, reason and message of the condition."""
+    if failure is not None:
+        return "failed", False, failure.reason, failure.message
+    waiting = [f"{state.component_name}: {state.reason}" for state in states if not state.is_ready]
+    if waiting:
+        return "pending", False, "some_resources_are_not_ready", f"Resources not ready: {'; '.join(waiting)}"
+    return "successful", True, "all_resources_are_ready", ALL_READY

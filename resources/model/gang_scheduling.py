@@ -1,0 +1,109 @@
+"""Gang scheduling: the back end that places the pods of a set, and why its objects for gangs cannot be created now."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from engine.ids import Kind, ResourceId
+from engine.memo import Memo
+from engine.observed import Live, Observed, Slice
+from engine.paths import get
+from resources.base import kinds, labels
+from resources.model.template import Template
+from resources.ports.configuration import Configuration
+from resources.ports.scheduler import GangScheduler, LabelsAndAnnotations, SetMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Why something cannot be created now."""
+
+    why: str
+    blocked: bool = True
+    """Whether somebody else has to act first; otherwise a later pass creates it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GangBlockers:
+    """Why a back end's objects for the gangs of a set cannot be created now."""
+
+    of_all: Blocker | None = None
+    """The blocker that concerns all gangs; None if there is none."""
+    of_gangs: Mapping[ResourceId, Blocker] = field(default_factory=dict)
+    """The object of a gang -> its own blocker."""
+    set_exists: bool = True
+    """Whether the set exists: of one that is only proposed, everything is shown at once."""
+
+    def of(self, id: ResourceId) -> Blocker | None:
+        """Why that object cannot be created now; None if it can."""
+        return self.of_all or self.of_gangs.get(id)
+
+
+NO_BLOCKERS = GangBlockers()
+
+
+def scheduler_name(template: Template, configuration: Configuration) -> str:
+    """The scheduler of the set's pods: the first that a clique names, otherwise the default."""
+    return next((clique.scheduler for clique in template.cliques if clique.scheduler), configuration.default_scheduler)
+
+
+def gang_scheduler(template: Template, configuration: Configuration) -> GangScheduler | None:
+    """The back end that places the set's pods, if it has objects for gangs; otherwise None."""
+    scheduler: object = configuration.schedulers.get(scheduler_name(template, configuration))
+    return scheduler if isinstance(scheduler, GangScheduler) else None
+
+
+def gang_kinds(configuration: Configuration) -> tuple[Kind, ...]:
+    """The kinds of the objects for gangs, for all enabled back ends, each once, in the order of the back ends' names."""
+    schedulers: Iterator[object] = (scheduler for _, scheduler in sorted(configuration.schedulers.items()))
+    return tuple(dict.fromkeys(scheduler.gang_kind for scheduler in schedulers if isinstance(scheduler, GangScheduler)))
+
+
+def is_gang_object(id: ResourceId, configuration: Configuration) -> bool:
+    """Whether the object is of one of the `gang_kinds`."""
+    return any(_is_of(id, kind) for kind in gang_kinds(configuration))
+
+
+def _is_of(id: ResourceId, kind: Kind) -> bool:
+    return (kind.group, kind.name) == (id.group, id.kind)
+
+
+def is_needed_by_pods(live: Live, lives: Slice, configuration: Configuration) -> bool:
+    """Whether the object is a scheduler's object for a gang of which that scheduler places existing pods."""
+    schedulers: Iterator[tuple[str, object]] = iter(configuration.schedulers.items())
+    names = {name for name, scheduler in schedulers if isinstance(scheduler, GangScheduler) and _is_of(live.id, scheduler.gang_kind)}
+    pods = (pod for pod in lives.of(kinds.POD.name) if pod.labels.get(labels.PODGANG) == live.id.name) if names else ()
+    return any(get(pod.body, ("spec", "schedulerName")) in names for pod in pods)
+
+
+def set_metadata(template: Template) -> SetMetadata:
+    """The metadata of a set for its back end. Grove's own keys of the set are not part of it."""
+    return SetMetadata(
+        template.id.namespace,
+        template.id.name,
+        LabelsAndAnnotations(template.gang_labels, template.gang_annotations),
+        {clique.name: LabelsAndAnnotations(clique.labels, clique.annotations) for clique in template.cliques},
+    )
+
+
+def gang_blockers(observed: Observed, template: Template, configuration: Configuration, memo: Memo) -> GangBlockers:
+    """The blockers of a set's gang objects; the same object as before if nothing about them has changed."""
+    scheduler = gang_scheduler(template, configuration)
+    if scheduler is None:
+        return NO_BLOCKERS
+    kind = scheduler.gang_kind
+    exists = bool(observed.root.uid)
+    facts = (kind, kind.key in observed.unserved, kind.key in observed.incomplete, observed.foreign, exists)
+    return memo.recall("gang_blockers", facts, lambda: replace(_blockers(observed, kind), set_exists=exists))
+
+
+def _blockers(observed: Observed, kind: Kind) -> GangBlockers:
+    if kind.key in observed.unserved:
+        return GangBlockers(Blocker(f"the cluster does not serve {kind.name} of {kind.api_version}"))
+    if kind.key in observed.incomplete:
+        return GangBlockers(Blocker(f"{kind.name} objects of {kind.api_version} could not be listed completely"))
+    foreign = (live for live in observed.foreign.values() if _is_of(live.id, kind))
+    return GangBlockers(of_gangs={live.id: Blocker(_name_taken(live.id), blocked=live.deleting_since is None) for live in foreign})
+
+
+def _name_taken(id: ResourceId) -> str:
+    return f"{id.kind} {id.namespace}/{id.name} already exists but is not controlled by PodGang {id.namespace}/{id.name}"

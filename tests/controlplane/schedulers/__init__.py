@@ -1,0 +1,1 @@
+"""Real schedulers beside a real control plane: how they are built, started on it and given what they need."""

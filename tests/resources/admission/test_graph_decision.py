@@ -1,0 +1,109 @@
+"""The decision on a DynamoGraphDeployment as a whole, on any input."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resources.admission.request import Act, Request
+from resources.admission.review import answer
+from resources.base.kinds import DYNAMO_GRAPH
+from resources.schema.issues import Issue
+from tests.resources.admission.graphs import KAI, WITHOUT_GROVE, created_graph, graph, updated_graph, wide, worker
+from tests.resources.admission.mutations import JUNK, nested
+from tests.resources.admission.requests import SETUP
+from tests.resources.manifests import paths
+from tests.resources.manifests import put as placed
+
+
+def test_a_webhook_answers_with_the_field_of_each_issue_and_with_a_patch_of_the_defaults() -> None:
+    bad, good = graph({"a": worker(replicas=-1)}), graph({"a": wide(nodes="2")})
+    refused, admitted = (
+        answer("u", Request(Act.CREATE, DYNAMO_GRAPH.id("ai", "g"), body), created_graph(body))["response"] for body in (bad, good)
+    )
+
+    assert refused["status"]["details"]["causes"] == [
+        {"reason": "FieldValueInvalid", "message": "spec.services[a].replicas must be non-negative", "field": "spec.services.a.replicas"}
+    ]
+    assert admitted["patchType"] == "JSONPatch"
+
+
+def texts(issues: tuple[Issue, ...]) -> list[str]:
+    return [str(issue) for issue in issues]
+
+
+NASTY = "\x1b[2J\u202e'\"`$(x)" * 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        graph(name=NASTY),
+        graph({NASTY: wide(), NASTY.upper(): wide(replicas=-1)}),
+        graph({"a": worker(dynamoNamespace=NASTY), "b": worker(dynamoNamespace="x")}),
+        graph({"a": worker(NASTY, NASTY, framework="vllm && python -m dynamo.sglang")}),
+        graph({"a": worker(extraPodSpec={"schedulerName": NASTY})}),
+        graph({"a": worker(componentType=NASTY, labels={NASTY: NASTY})}),
+        graph({"a": worker(volumeMounts=[{"name": NASTY, "mountPoint": NASTY}])}, pvcs=[{"name": NASTY}, {"name": NASTY}]),
+        graph({"a": {NASTY: 1, "multinode": {"nodeCount": NASTY}}}),
+    ],
+)
+def test_texts_are_printable_and_short_for_any_name(body: dict[str, Any]) -> None:
+    decision = created_graph(body)
+
+    lines = [*texts(decision.issues), *decision.warnings]
+    assert all(line.isprintable() and len(line) < 2_000 for line in lines)
+    assert not decision.allowed
+
+
+@pytest.mark.parametrize(
+    "value", [nested(5_000), [0] * 500_001, 10**5_000, float("nan"), "\ud800"], ids=["deep", "large", "a number", "nan", "text"]
+)
+def test_a_graph_that_is_not_json_is_rejected_for_that_alone(value: Any) -> None:
+    assert len(created_graph(graph({"a": worker(extraPodSpec={"x": value}, replicas=-1)})).issues) == 1
+
+
+WHOLE = graph(
+    {
+        "Front": {"componentType": "frontend", "replicas": 2, "ingress": {"enabled": True, "host": "x", "ingressControllerClassName": "c"}},
+        "decode": wide(
+            "--tp",
+            "8",
+            envs=[{"name": "A", "value": "b"}],
+            volumeMounts=[{"name": "v", "useAsCompilationCache": True}],
+            sharedMemory={"size": "1Gi"},
+            livenessProbe={"periodSeconds": 5},
+            extraPodMetadata={"labels": {"a": "b"}},
+            modelRef={"name": "m"},
+            autoscaling={"minReplicas": 1},
+        ),
+        "prefill": wide("x", framework="sglang"),
+        "other": wide(framework="trtllm"),
+    },
+    pvcs=[{"name": "v", "create": True, "size": "1Gi", "storageClass": "s", "volumeAccessMode": "ReadWriteOnce"}],
+    envs=[{"name": "A", "value": "a"}],
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(st.data(), st.sampled_from([SETUP, KAI]), st.sampled_from([None, WITHOUT_GROVE]))
+def test_any_input_gets_a_decision(data: st.DataObject, setup: Any, annotations: dict[str, str] | None) -> None:
+    whole = {**WHOLE, "metadata": {**WHOLE["metadata"], **({"annotations": annotations} if annotations else {})}}
+    body = placed(whole, data.draw(st.sampled_from(paths(whole))), data.draw(JUNK))
+
+    for decision in (
+        created_graph(body, setup),
+        updated_graph(whole, body, setup),
+        updated_graph(body, whole, setup),
+        updated_graph(body, body, setup),
+    ):
+        json.dumps([texts(decision.issues), decision.warnings])
+
+
+@settings(max_examples=200, deadline=None)
+@given(JUNK)
+def test_any_value_gets_a_decision(value: Any) -> None:
+    for body in (value, graph(value), {**graph(), "spec": value}, {**graph(), "metadata": value}):
+        assert created_graph(body) == created_graph(body)

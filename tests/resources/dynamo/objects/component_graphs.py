@@ -1,0 +1,66 @@
+"""What the tests of the component path have in common: the objects of a graph, and what becomes of them on a server."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from engine.ids import ResourceId
+from engine.observed import Live, Slice, slice_of
+from engine.observed import live as observed
+from engine.resource import Body, Resource, Stance
+from resources.dynamo.model.graph import InferenceGraph
+from resources.dynamo.objects.components import component_resources
+from resources.ports.dynamo import DynamoSettings
+
+NOTHING = slice_of([])
+
+
+def resources(
+    graph: InferenceGraph, lives: Slice = NOTHING, blockers: Mapping[str, str] | None = None, **settings: Any
+) -> dict[str, Resource]:
+    """The resources of a graph by `<kind>/<name>`, in their order."""
+    made = component_resources(graph, DynamoSettings(**settings), lives, blockers or {})
+    return {f"{resource.id.kind}/{resource.id.name}": resource for resource in made}
+
+
+def dropped(made: Mapping[str, Resource]) -> dict[str, str]:
+    """`<kind>/<name>` of the objects to delete -> why."""
+    return {key: resource.why for key, resource in made.items() if resource.stance is Stance.DROP}
+
+
+def blocked(made: Mapping[str, Resource]) -> dict[str, str]:
+    """`<kind>/<name>` of the objects that wait for somebody -> for what."""
+    return {key: resource.why for key, resource in made.items() if resource.stance is Stance.HOLD and resource.blocked}
+
+
+def wanted(made: Mapping[str, Resource]) -> list[str]:
+    """`<kind>/<name>` of the objects to create or to keep in sync."""
+    return [key for key, resource in made.items() if resource.stance is Stance.WANT]
+
+
+def template_of(resource: Resource, field: str = "leaderTemplate") -> Any:
+    """A pod template of a LeaderWorkerSet, or that of a Deployment."""
+    spec = resource.body["spec"]
+    return spec["leaderWorkerTemplate"][field] if "leaderWorkerTemplate" in spec else spec["template"]
+
+
+def live_of(resource: Resource, **changes: Any) -> Live:
+    """The object that a server made of a resource; `changes` replace top-level fields."""
+    return observed({**resource.body, **changes})
+
+
+def lives_of(made: Iterable[Resource]) -> Slice:
+    """The objects that a server made of resources."""
+    return slice_of(live_of(resource) for resource in made if resource.stance is Stance.WANT)
+
+
+def finder(*lives: Live) -> Any:
+    """A function that returns the live object of an identity."""
+    by_id: dict[ResourceId, Live] = {live.id: live for live in lives}
+    return by_id.get
+
+
+def status(resource: Resource, **fields: Any) -> Live:
+    """The object of a resource with this status; `available` is the status of its condition `Available`."""
+    available = fields.pop("available", "True")
+    body: Body = {**fields, "conditions": [{"type": "Available", "status": available}]}
+    return live_of(resource, status=body)

@@ -1,0 +1,118 @@
+"""Pod templates as servers return them: a second pass finds no difference, a change shows only itself."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from engine.diff import Rules, compare, explain
+from engine.observed import Live, slice_of
+from engine.observed import live as observed
+from engine.operation import Cause, Operation
+from engine.resource import Resource
+from engine.verb import Verb
+from resources.dynamo.model.graph import InferenceGraph
+from tests.resources.dynamo.objects.component_graphs import resources
+from tests.resources.dynamo.objects.grove_graphs import graph, worker
+
+KEYS = ("Deployment/g-a", "LeaderWorkerSet/g-b-0")
+
+
+def both(image: str = "server:1", **container: Any) -> InferenceGraph:
+    """A graph with a Deployment and a LeaderWorkerSet of this container."""
+    main = {"image": image, "command": ["/bin/sh", "-c"], "args": ["serve"], "env": [{"name": "EMPTY", "value": ""}], **container}
+    services = {
+        "a": worker(replicas=1, extra_pod_spec={"mainContainer": main}),
+        "b": worker(nodes=2, extra_pod_spec={"mainContainer": main}),
+    }
+    for service in services.values():
+        service["resources"] = {"limits": {"cpu": "1000m", "memory": "2048Mi", "gpu": "4"}}
+    return graph(services)
+
+
+def templates(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pod templates of a workload."""
+    group = body["spec"].get("leaderWorkerTemplate")
+    return [group["leaderTemplate"], group["workerTemplate"]] if group else [body["spec"]["template"]]
+
+
+def stored(resource: Resource) -> dict[str, Any]:
+    """What a server makes of a workload: defaults are added, zero values are left out, and quantities are spelled its way."""
+    body: dict[str, Any] = copy.deepcopy(dict(resource.body))
+    for template in templates(body):
+        template["metadata"]["creationTimestamp"] = None
+        spec = template["spec"]
+        spec.update(dnsPolicy="ClusterFirst", securityContext={}, serviceAccount=spec["serviceAccountName"])
+        spec.setdefault("schedulerName", "default-scheduler")
+        for container in spec["containers"]:
+            container.update(terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File", imagePullPolicy="IfNotPresent")
+            limits = container["resources"]["limits"]
+            limits.update({key: value for key, value in {"cpu": "1", "memory": "2Gi"}.items() if key in limits})
+            for env in container["env"]:
+                if env.get("value") == "":
+                    del env["value"]
+    return body
+
+
+def differences(specified: InferenceGraph, *bodies: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """`<kind>/<name>` -> the paths of the fields that differ from the live objects, as a diff shows them."""
+    lives = slice_of(observed(body) for body in bodies)
+    made = resources(specified, lives)
+    return {key: _paths(made[key], lives.objects[made[key].id]) for key in KEYS}
+
+
+def _paths(resource: Resource, live: Live) -> tuple[str, ...]:
+    changes = compare(resource.body, live.body, Rules(resource.policy, Cause.DRIFT)).changes
+    operation = Operation(Verb.PATCH, resource.id, resource.why, Cause.INTENT, changes=changes)
+    return tuple(".".join(change.path) for change in explain(operation))
+
+
+def server(specified: InferenceGraph) -> list[dict[str, Any]]:
+    """The live workloads of a graph."""
+    made = resources(specified)
+    return [stored(made[key]) for key in KEYS]
+
+
+def test_a_second_pass_finds_no_difference_whatever_the_server_filled_in() -> None:
+    assert differences(both(), *server(both())) == dict.fromkeys(KEYS, ())
+
+
+def test_a_new_image_is_shown_as_the_new_image_and_not_as_removed_defaults() -> None:
+    shown = differences(both("server:2"), *server(both()))
+
+    for key in KEYS:
+        fields = {path.rpartition("containers.[main].")[2] for path in shown[key]} - {"metadata.labels.nvidia.com/dynamo-template-hash"}
+        assert fields == {"image", "imagePullPolicy", "env.[EMPTY].value"}
+
+
+def test_a_field_that_the_user_removes_is_removed() -> None:
+    before = server(both(workingDir="/srv", ports=[{"name": "x", "containerPort": 1}]))
+
+    for paths in differences(both(), *before).values():
+        assert any(path.endswith("containers.[main].workingDir") for path in paths)
+        assert any("containers.[main].ports" in path for path in paths)
+
+
+def test_a_value_that_somebody_changed_in_a_live_template_is_set_back() -> None:
+    bodies = server(both())
+    for body in bodies:
+        for template in templates(body):
+            template["spec"]["containers"][0]["image"] = "other:1"
+
+    assert all(any(path.endswith("[main].image") for path in paths) for paths in differences(both(), *bodies).values())
+
+
+@pytest.mark.parametrize("more", [{"livenessProbe": {"httpGet": {"port": "http"}, "initialDelaySeconds": 0}}, {"stdin": False}])
+def test_a_new_zero_value_is_sent_because_zero_may_not_be_the_default(more: dict[str, Any]) -> None:
+    shown = differences(both(**more), *server(both()))
+
+    assert all(any(next(iter(more)) in path for path in paths) for paths in shown.values())
+
+
+def test_a_label_that_is_called_like_a_field_with_a_default_is_removed_like_any_other() -> None:
+    def labelled(labels: dict[str, str]) -> InferenceGraph:
+        return graph(a=worker(replicas=1, labels=labels), b=worker(nodes=2, labels=labels))
+
+    shown = differences(labelled({}), *server(labelled({"protocol": "TCP"})))
+
+    assert all(any(path.endswith("emplate.metadata.labels.protocol") for path in paths) for paths in shown.values())

@@ -1,0 +1,63 @@
+"""Graphs with one service, and its pods, for tests of pods and backends."""
+
+from typing import Any
+
+from resources.base import kinds
+from resources.dynamo.model.graph import InferenceGraph, Orchestrator, Role, read_graph
+from resources.dynamo.pods.builder import BuiltPod, built_pod
+from resources.ports.dynamo import DynamoSettings
+
+Body = dict[str, Any]
+
+GROVE = Orchestrator.GROVE
+LWS = Orchestrator.COMPONENTS
+MAIN, LEADER, WORKER = Role.MAIN, Role.LEADER, Role.WORKER
+
+
+def graph_of(service: Body, name: str = "decode", graph: str = "g", **spec: Any) -> InferenceGraph:
+    """A graph in the namespace `ai` with one service."""
+    body = {"metadata": {"name": graph, "namespace": "ai"}, "spec": {"services": {name: service}, **spec}}
+    return read_graph(kinds.DYNAMO_GRAPH.id("ai", graph), body)
+
+
+def worker(*args: str, command: tuple[str, ...] | None = ("/bin/sh", "-c"), nodes: int = 2, gpu: str = "4", **fields: Any) -> Body:
+    """A worker service; `command` None leaves the default command."""
+    container: Body = {"image": "example/worker:1", **({"args": list(args)} if args else {})}
+    if command is not None:
+        container["command"] = list(command)
+    container |= fields.pop("container", {})
+    return {
+        "componentType": "worker",
+        **({"multinode": {"nodeCount": nodes}} if nodes > 1 else {}),
+        **({"resources": {"limits": {"gpu": gpu}}} if gpu else {}),
+        "extraPodSpec": {"mainContainer": container, **fields.pop("pod", {})},
+        **fields,
+    }
+
+
+def pod(graph: InferenceGraph, role: Role = MAIN, orchestrator: Orchestrator = GROVE, **settings: Any) -> BuiltPod:
+    """The pod of a role of the first service."""
+    return built_pod(graph, graph.services[0], role, orchestrator, DynamoSettings(**settings))
+
+
+def main_container(built: BuiltPod) -> Body:
+    """The container `main` of a pod."""
+    container: Body = next(container for container in built.spec["containers"] if container["name"] == "main")
+    return container
+
+
+def main_of(service: Body, role: Role = MAIN, orchestrator: Orchestrator = GROVE, name: str = "decode", **spec: Any) -> Body:
+    """The main container of one role of a service."""
+    return main_container(pod(graph_of(service, name, **spec), role, orchestrator))
+
+
+def line(container: Body) -> str:
+    """The script of a container that runs `sh -c` with one argument."""
+    assert container["command"] in (["/bin/sh", "-c"], ["sh", "-c"]), container["command"]
+    (script,) = container["args"]
+    return str(script)
+
+
+def value_of(container: Body, name: str) -> str | None:
+    """The value of a variable of a container; None without it."""
+    return next((env.get("value") for env in container["env"] if env["name"] == name), None)

@@ -1,0 +1,91 @@
+"""The status of a graph: its state, its condition, and the replicas of its services."""
+
+from typing import Any
+
+import pytest
+
+from engine.observed import live
+from engine.resource import NOW
+from resources.dynamo.model.state import ServiceState
+from resources.dynamo.status import FAILED, INVALID, Failure, status_of
+
+READY = ServiceState("Frontend", "PodClique", "g-0-frontend", 1, 1, ready_replicas=1)
+AT = "2026-01-01T00:00:00Z"
+WAITING = ServiceState(
+    "decode", "PodCliqueScalingGroup", "g-0-decode", 2, 2, available_replicas=1, reason="pcsg/g-0-decode: desired=2, available=1"
+)
+
+
+def root(**status: Any) -> Any:
+    """A stored graph."""
+    metadata = {"name": "g", "namespace": "default", "uid": "u", "resourceVersion": "1", "generation": 4}
+    return live({"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "metadata": metadata, "status": status})
+
+
+@pytest.mark.parametrize(
+    ("states", "failure", "expected"),
+    [
+        ((READY,), None, ("successful", "True", "all_resources_are_ready", "All resources are ready")),
+        (
+            (READY, WAITING),
+            None,
+            (
+                "pending",
+                "False",
+                "some_resources_are_not_ready",
+                "Resources not ready: g-0-decode: pcsg/g-0-decode: desired=2, available=1",
+            ),
+        ),
+        ((READY,), Failure(FAILED, "no queue"), ("failed", "False", "failed_to_reconcile_the_resources", "no queue")),
+        ((), Failure(INVALID, "Validation failed: x"), ("failed", "False", "ValidationFailed", "Validation failed: x")),
+    ],
+)
+def test_state_and_condition(states: tuple[ServiceState, ...], failure: Failure | None, expected: tuple[str, ...]) -> None:
+    status = status_of(root(), states, failure)
+
+    (condition,) = status["conditions"]
+    assert (status["state"], condition["status"], condition["reason"], condition["message"]) == expected
+    assert (condition["type"], condition["observedGeneration"], condition["lastTransitionTime"]) == ("Ready", 4, NOW)
+
+
+def test_services_have_their_counts_and_those_that_are_gone_are_removed() -> None:
+    status = status_of(root(services={"old": {"componentKind": "PodClique"}}), (READY, WAITING), None)
+
+    assert status["services"] == {
+        "old": None,
+        "Frontend": {
+            "componentKind": "PodClique",
+            "componentName": "g-0-frontend",
+            "replicas": 1,
+            "updatedReplicas": 1,
+            "readyReplicas": 1,
+        },
+        "decode": {
+            "componentKind": "PodCliqueScalingGroup",
+            "componentName": "g-0-decode",
+            "replicas": 2,
+            "updatedReplicas": 2,
+            "availableReplicas": 1,
+        },
+    }
+
+
+def test_a_condition_that_does_not_change_keeps_its_time_and_those_of_others_stay() -> None:
+    ours = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "all_resources_are_ready",
+        "message": "",
+        "lastTransitionTime": AT,
+    }
+    other = {"type": "Theirs", "status": "True", "reason": "x", "message": "", "lastTransitionTime": AT}
+
+    ready, theirs = status_of(root(conditions=[ours, other]), (READY,), None)["conditions"]
+
+    assert ready["lastTransitionTime"] == AT
+    assert theirs == other
+
+
+@pytest.mark.parametrize("status", [{"conditions": "text"}, {"services": ["x"]}, {"conditions": None, "services": None}])
+def test_a_status_of_any_shape_is_replaced(status: dict[str, Any]) -> None:
+    assert status_of(root(**status), (READY,), None)["state"] == "successful"
