@@ -158,15 +158,24 @@ def _is_labelled(path: Path) -> bool:
 
 
 def _remove_owned(path: Path, live: Any, owned: Fields, rules: Rules, difference: Difference) -> None:
-    """Remove what we own in a value that is no longer desired; fields of other managers stay."""
+    """Remove what we own in a value that is no longer desired; fields of other managers stay.
+
+    A map that is ours with all its fields is removed as a whole: without its fields it would remain, empty, and need another patch.
+    """
     if path in rules.policy.seeded:
         return
-    if not isinstance(live, dict) or ownership.is_atomic(owned):
+    if not isinstance(live, dict) or ownership.is_atomic(owned) or _is_removed_as_a_whole(path, live, owned, rules.policy):
         difference.add(path, live, None, Cause.INTENT)
         return
     for name in ownership.keys(owned):
         if name in live:
             _remove_owned((*path, name), live[name], ownership.below(owned, name), rules, difference)
+
+
+def _is_removed_as_a_whole(path: Path, live: Body, owned: Fields, policy: Policy) -> bool:
+    """Whether a map is ours with all its fields. Labels and annotations are listed one by one; the server removes their empty map."""
+    keeps_a_field = any(seeded[: len(path)] == path for seeded in policy.seeded)
+    return not _is_labelled(path) and not keeps_a_field and ownership.owns_all(owned, live)
 
 
 def _replace_whole(path: Path, desired: Any, live: Any, difference: Difference) -> None:

@@ -46,8 +46,11 @@ def refuse_unowned_cluster(world: World, blueprints: Sequence[Blueprint]) -> tup
     """An objection if there are children but no root: probably the wrong cluster or a missing CRD, not a request to delete everything.
 
     Children count if no observed root has the kind that their labels name. Children that are being deleted, and what they own,
-    do not count; neither does any child of a kind of root that could not be listed.
+    do not count; neither does any child of a kind of root that could not be listed. If any workload was found, of whatever kind, the
+    cluster is the right one: what a deleted graph has left behind does not keep sets from being managed.
     """
+    if any(observed.root.id.namespace for observed in world.roots):
+        return ()
     unlisted = world.incomplete.keys() & {blueprint.kind.name for blueprint in blueprints}
     root_kinds = unlisted | {observed.root.id.kind for observed in world.roots}
     children = [child for child in _not_deleted(world.orphans) if _has_no_root(root_of(blueprints, child), root_kinds)]

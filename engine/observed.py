@@ -72,7 +72,7 @@ def live(body: Body, *, source: bytes | None = None) -> Live:
         generation=meta.get("generation", 0),
         created_at=moment(meta.get("creationTimestamp") or "1970-01-01T00:00:00Z"),
         deleting_since=moment(deleting) if deleting else None,
-        owners=tuple(owner_ref(reference) for reference in meta.get("ownerReferences", ())),
+        owners=tuple(owner_ref(reference) for reference in meta.get("ownerReferences") or ()),
         labels=meta.get("labels") or {},
         source=source if source is not None else body,
     )

@@ -42,3 +42,10 @@ def keys(fields: Fields) -> tuple[str, ...]:
 def is_atomic(fields: Fields) -> bool:
     """Whether the value is owned as a whole: the server tracks no fields or entries in it."""
     return not any(name != "." for name in fields)
+
+
+def owns_all(fields: Fields, value: Any) -> bool:
+    """Whether the value is ours with everything in it: `fields` are those that we own in it."""
+    if not isinstance(value, Mapping) or is_atomic(fields):
+        return True
+    return "." in fields and all(owns(fields, key) and owns_all(below(fields, key), inner) for key, inner in value.items())

@@ -45,5 +45,7 @@ def _new_root(world: World, root: Live, manifest: Body) -> Observed:
 
 
 def proposed_root(manifest: Body) -> Live:
-    """A root that exists only as a manifest: its uid and revision are empty."""
-    return live(overlay(manifest, {"metadata": {"uid": "", "resourceVersion": ""}}))
+    """A root that exists only as a manifest: its uid and revision are empty, and times that the manifest has are ignored."""
+    metadata = manifest["metadata"]
+    times = {key: None for key in ("creationTimestamp", "deletionTimestamp") if key in metadata}
+    return live(overlay(manifest, {"metadata": {"uid": "", "resourceVersion": "", **times}}))

@@ -34,29 +34,32 @@ def no_events(warnings: Sequence[RootWarning], results: Sequence[Result]) -> tup
 def new_warnings(world: World, plans: Sequence[Plan], memory: Memory) -> list[RootWarning]:
     """The warnings that the last pass did not have, sorted; a warning is new again when its root was edited and still has it.
 
-    Roots that are only proposed by a user's manifest have none: the user sees the plan.
+    A root that does not exist yet has none: an event is about an object with a uid.
     """
-    roots = {observed.root.id: observed for observed in world.roots if observed.root.uid and not _is_shown(observed)}
+    roots = {observed.root.id: observed for observed in world.roots if observed.root.uid}
     warnings = frozenset(warning for plan in plans if plan.root in roots for warning in _warnings(roots[plan.root], plan))
     new, memory.warnings = sorted(warnings - memory.warnings), warnings
     return new
 
 
-def _is_shown(observed: Observed) -> bool:
-    """Whether a user proposes the root, and so sees its plan."""
-    return observed.proposal is not None and observed.proposer is None
-
-
 def _warnings(observed: Observed, plan: Plan) -> Iterator[RootWarning]:
-    """The problems, the alarms and the internal error of a plan."""
+    """The problems, the alarms and the internal error of a plan.
+
+    Without the problems of a manifest that a user proposes: they are mistakes in that manifest, not in the root, and the user sees them.
+    """
     root = observed.root
-    for problem in plan.problems:
+    for problem in () if _is_proposed_by_user(observed) else plan.problems:
         yield RootWarning(root.id, root.uid, root.generation, problem)
     for alarm in plan.alarms:
         about = (observed.find(alarm.about) if alarm.about is not None else None) or root
         yield RootWarning(about.id, about.uid, root.generation, alarm.text, alarm.reason)
     if plan.error is not None:
         yield RootWarning(root.id, root.uid, root.generation, error_text(plan.error), INTERNAL_ERROR)
+
+
+def _is_proposed_by_user(observed: Observed) -> bool:
+    """Whether the root is planned as a user's manifest proposes it; another root's proposal is no such manifest."""
+    return observed.proposal is not None and observed.proposer is None
 
 
 async def record_events(provider: Provider, events: Sequence[Event]) -> None:

@@ -1,7 +1,8 @@
 """Lookups: objects that roots name and that are read one by one, because their kinds are not listed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -15,6 +16,7 @@ from engine.resource import Body
 from engine.runtime.provider import TRANSIENT, Provider, RecordedProvider
 
 _Names = tuple[ResourceId, ...]
+"""The objects that one root names."""
 
 MAX_AGE, MAX_AGE_MISSING = 30.0, 1.0
 """Seconds after which an object that exists, or that does not, is read again."""
@@ -35,7 +37,8 @@ class Lookups:
     def __init__(self) -> None:
         self._wanted: dict[ResourceId, _Names] = {}
         """Root -> the objects that it names."""
-        self._named: dict[ResourceId, tuple[Any, _Names]] = {}
+        self._named: dict[ResourceId, tuple[Live | Body, _Names]] = {}
+        """Root -> the object or manifest that it was read from, and what it names."""
         self._answers: dict[ResourceId, _Answer] = {}
 
     def want(self, blueprints: Sequence[Blueprint], roots: Iterable[Live], manifests: Sequence[Body], configuration: Any) -> None:
@@ -48,7 +51,7 @@ class Lookups:
         wanted = {id for ids in self._wanted.values() for id in ids}
         self._answers = {id: answer for id, answer in self._answers.items() if id in wanted}
 
-    def _names(self, blueprint: LookingBlueprint, id: ResourceId, source: Live | Body, configuration: Any) -> tuple[Any, _Names]:
+    def _names(self, blueprint: LookingBlueprint, id: ResourceId, source: Live | Body, configuration: Any) -> tuple[Live | Body, _Names]:
         """The object that a root was read from, and what it names: computed once for each object."""
         known = self._named.get(id)
         if known is not None and known[0] is source:
@@ -103,10 +106,6 @@ class Lookups:
             known = {id: self._answers[id].live for id in self._wanted.get(observed.root.id, ()) if id in self._answers}
             if known:
                 facts = (observed, tuple(known), *known.values())
-                observed = memo.scope(observed.root.id).recall("lookups", facts, _adding(observed, known))
+                observed = memo.scope(observed.root.id).recall("lookups", facts, partial(replace, observed, looked_up=known))
             roots.append(observed)
         return replace(world, roots=tuple(roots))
-
-
-def _adding(observed: Any, known: Mapping[ResourceId, Live | None]) -> Any:
-    return lambda: replace(observed, looked_up=known)

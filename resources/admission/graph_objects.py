@@ -17,6 +17,7 @@ from resources.dynamo.objects.podcliqueset import podcliqueset
 from resources.dynamo.objects.service import service_name
 from resources.dynamo.orchestrator import KAI, queue_of
 from resources.dynamo.pods.builder import PodFault, built_pod
+from resources.model.view import MAX_REPLICAS
 from resources.ports.configuration import Configuration
 from resources.ports.dynamo import DynamoSettings
 from resources.ports.references import NoReferences
@@ -83,9 +84,14 @@ def _issue(fault: PodFault) -> Issue:
 
 
 def count_issues(graph: InferenceGraph) -> Iterator[Issue]:
-    """The issue of a graph with more LeaderWorkerSets than are created."""
+    """The issue of a graph with more pods than a PodCliqueSet may have or, without Grove, more LeaderWorkerSets than are created."""
+    if may_use_grove(graph):
+        pods = sum(service.replicas * service.nodes for service in graph.services)
+        if pods > MAX_REPLICAS and _is_buildable(graph):
+            yield Issue(("spec", "services"), ErrorType.INVALID, f"{pods} pods are more than {MAX_REPLICAS}, the most of a PodCliqueSet")
+        return
     count = sum(service.replicas for service in graph.services if service.is_multinode)
-    if not may_use_grove(graph) and count > MOST_INSTANCES:
+    if count > MOST_INSTANCES:
         message = f"{count} replicas of services on several nodes are more than {MOST_INSTANCES}, the most without Grove"
         yield Issue(("spec", "services"), ErrorType.INVALID, message)
 
@@ -97,11 +103,16 @@ def name_issues(graph: InferenceGraph) -> Iterator[Issue]:
         name = instance_name(graph, service, max(service.replicas - 1, 0)) if multinode else service_name(graph, service)
         if fault := name_fault(name):
             yield Issue(service_path(service.name), ErrorType.INVALID, fault, service.name)
+        if not may_use_grove(graph):
+            yield from _label_issues(service_path(service.name), service.name)
     labels = [graph.name, *([graph.dynamo_namespace] if graph.dynamo_namespace == f"dynamo-{graph.name}" else [])]
     for value in labels:
-        yield from (
-            Issue(("metadata", "name"), ErrorType.INVALID, f"as the value of a label: {fault}", value) for fault in value_faults(value)
-        )
+        yield from _label_issues(("metadata", "name"), value)
+
+
+def _label_issues(path: Path, value: str) -> Iterator[Issue]:
+    """The issues of a text that becomes the value of a label."""
+    return (Issue(path, ErrorType.INVALID, f"as the value of a label: {fault}", value) for fault in value_faults(value))
 
 
 def planned_set(graph: InferenceGraph, configuration: Configuration) -> Body | None:

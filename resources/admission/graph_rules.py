@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.quantity import is_zero
+from engine.quantity import amount, is_zero
 from engine.report.printable import clipped
 from engine.resource import Body
 from resources.admission import metadata_rules
 from resources.base.fields import mapping, mappings
 from resources.dynamo.model import names
 from resources.dynamo.model.framework import Framework
-from resources.dynamo.model.graph import ENABLE_GROVE, GraphService, InferenceGraph
+from resources.dynamo.model.graph import ENABLE_GROVE, GraphService, InferenceGraph, whole_amount
 from resources.schema.formats import LABEL, label_faults, value_faults
 from resources.schema.issues import MAX_VALUE, ErrorType, Issue, Path, duplicates
 
@@ -157,8 +157,12 @@ def _mounts(path: Path, field: str, service: GraphService) -> Iterator[Issue]:
 
 
 def _gpus(path: Path, service: GraphService) -> Iterator[Issue]:
-    """The GPUs of a multinode TensorRT-LLM service: `mpirun` starts one process for each."""
-    if service.is_multinode and service.framework is Framework.TRTLLM and not service.requested_gpus:
+    """The numbers of GPUs: whole, and given for a multinode TensorRT-LLM service, because `mpirun` starts one process for each."""
+    amounts = {kind: mapping(mapping(service.body.get("resources")).get(kind)).get("gpu") for kind in ("limits", "requests")}
+    broken = [kind for kind, value in amounts.items() if amount(str(value)) is not None and whole_amount(value) is None]
+    for kind in broken:
+        yield Issue((*path, "resources", kind, "gpu"), ErrorType.INVALID, "must be a whole number of GPUs", amounts[kind])
+    if service.is_multinode and service.framework is Framework.TRTLLM and not service.requested_gpus and not broken:
         message = "the number of GPUs of each node: mpirun starts one process of TensorRT-LLM for each GPU"
         yield Issue((*path, "resources", "limits", "gpu"), ErrorType.REQUIRED, message)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from resources.admission.graph_rules import may_use_grove, quote, sentence
 from resources.base.fields import mapping
-from resources.dynamo.model.graph import ENABLE_GROVE, InferenceGraph
+from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, InferenceGraph
 from resources.schema.issues import Issue
 
 BACKEND: Final = ("spec", "backendFramework")
@@ -26,6 +26,8 @@ def warnings(old: InferenceGraph, new: InferenceGraph, *, replaces_set: bool) ->
         yield f"changing the annotation {ENABLE_GROVE} changes what runs the services: all of their pods are replaced"
     elif replaces_set:
         yield f"this change replaces the PodCliqueSet {quote(new.name)} and restarts all of its pods: {_reason(old, new)}; {REMEDY}"
+    elif may_use_grove(new) and _named_queue(old) != _named_queue(new):
+        yield f"changing the annotation {KAI_QUEUE} restarts pods that KAI schedules, and PodGroups that exist keep their queue"
 
 
 def _reason(old: InferenceGraph, new: InferenceGraph) -> str:
@@ -39,6 +41,10 @@ def _reason(old: InferenceGraph, new: InferenceGraph) -> str:
         f"{quote(a.name)} is scaled {'up from' if b.replicas else 'down to'} 0" for a, b in both if bool(a.replicas) != bool(b.replicas)
     ]
     return ", ".join([*added, *removed, *nodes, *scaled]) or "it changes fields that a PodCliqueSet keeps as they are"
+
+
+def _named_queue(graph: InferenceGraph) -> str:
+    return graph.annotations.get(KAI_QUEUE, "").strip()
 
 
 def _is_other_backend(old: InferenceGraph, new: InferenceGraph) -> bool:

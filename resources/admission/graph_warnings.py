@@ -12,6 +12,7 @@ from resources.dynamo.objects.components import component_notes
 from resources.dynamo.objects.ingress import ingress_notes
 from resources.dynamo.objects.podcliqueset import set_notes
 from resources.dynamo.objects.service import service_notes
+from resources.dynamo.pods.defaults import PLANNER_ACCOUNT
 from resources.ports.configuration import Configuration
 
 AUTOSCALING = (
@@ -47,6 +48,12 @@ def _service(service: GraphService) -> Iterator[str]:
             f"{field}.resources.limits.gpu: a service on several nodes usually has GPUs; "
             "without their number it is not compared with the parallel sizes of the command"
         )
+    if service.requested_gpus and service.gpus is None and not _has_gpus(service.main_container):
+        yield (
+            f"{field}.resources.requests.gpu: pods get GPUs by resources.limits.gpu only; a request counts the processes of TensorRT-LLM"
+        )
+    if service.component_type == "planner" and not mapping(body.get("extraPodSpec")).get("serviceAccountName"):
+        yield f"{field}: planners run as the ServiceAccount {PLANNER_ACCOUNT}; neither it nor its roles are created, so it must exist"
     if body.get("autoscaling") is not None:
         yield f"{field}.autoscaling {AUTOSCALING}"
     if body.get("scalingAdapter") is not None:

@@ -71,7 +71,7 @@ def pod(podclique: str, identity: str, index: int, predecessor: str, attempt: in
     """The pod with this index. The same index after the same predecessor always gets the same name.
 
     `identity` is the uid of the set (offline: its namespace and name); `predecessor` is the uid of the pod that had the index before, or
-    empty; `attempt` counts the names that foreign pods use already.
+    empty; `attempt` counts the names that other pods have already.
     """
     source = f"{identity}/{podclique}/{index}/{predecessor}" + (f"/{attempt}" if attempt else "")
     return f"{podclique}-{token(source, POD_TOKEN_LENGTH)}"

@@ -21,6 +21,7 @@ from resources.blueprints.shared_objects import SharedObjects, has_token, shared
 from resources.domains import replica_domains
 from resources.domains.release import DomainRelease
 from resources.domains.replica_domains import ReplicaDomains
+from resources.domains.slots import slot_notes
 from resources.model.gang_scheduling import GangBlockers, gang_blockers
 from resources.model.part_keys import ROOT, part_key
 from resources.model.template import Template
@@ -143,7 +144,7 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desire
             *errors.unconfirmed([observed.root] if observed.failed_calls is None else ()),
             *(wait for replica in summary.replicas for wait in replica.deferred),
         ),
-        notes=given.template.topology.notes,
+        notes=(*given.template.topology.notes, *slot_notes(given.template, observed.references, given.configuration)),
         alarms=tuple(dict.fromkeys((*_alarms(state), *(alarm for replica in summary.replicas for alarm in replica.alarms)))),
         wake_at=earliest((*(replica.terminations.until for replica in state.replicas), *(release.until for release in state.releases))),
     )

@@ -35,7 +35,7 @@ def _podgang(view: View, gang: GangView) -> Resource:
 
 def body_of(view: View, gang: GangView) -> dict[str, Any]:
     """The manifest of a gang."""
-    clique_constraints = dict(_clique_constraints(view))
+    clique_constraints = dict(_clique_constraints(view, gang))
     spec: dict[str, Any] = {"podgroups": [_pod_group(view, *group, clique_constraints.get(group[0])) for group in gang.groups]}
     if gang_constraint := _gang_constraint(view, gang):
         spec[CONSTRAINT] = gang_constraint
@@ -67,13 +67,18 @@ def _pod_group(view: View, name: str, minimum: int, clique: CliqueView | None, c
     return group | {CONSTRAINT: constraint} if constraint else group
 
 
-def _clique_constraints(view: View) -> Iterator[tuple[str, Constraint | None]]:
-    """PodClique name -> topology constraint."""
+def _clique_constraints(view: View, gang: GangView) -> Iterator[tuple[str, Constraint | None]]:
+    """PodClique name -> topology constraint, for the pod groups of a gang. Some of a base gang's have no clique now."""
     of_cliques = view.template.topology.of_cliques
-    for clique in view.template.standalone if of_cliques else ():
+    if not of_cliques:
+        return
+    if not gang.is_base:
+        yield from ((clique.name, of_cliques.get(clique.clique.name)) for clique in gang.cliques)
+        return
+    for clique in view.template.standalone:
         yield names.podclique(view.root, view.index, clique.name), of_cliques.get(clique.name)
-    for group in view.groups if of_cliques else ():
-        for replica in range(max(group.replicas, group.group.min_available)):
+    for group in view.groups:
+        for replica in range(group.group.min_available):
             for clique in group.group.cliques:
                 yield names.member(group.name, replica, clique.name), of_cliques.get(clique.name)
 

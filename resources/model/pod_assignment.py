@@ -1,6 +1,6 @@
 """PodAssignment: which pods of a clique are kept, which are deleted, and which indices get a new pod."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from resources.base import names
@@ -48,10 +48,10 @@ def assign_pods(podclique: str, identity: str, replicas: int, hash: str, pods: S
     kept = [pod for pod in serving if pod.name not in surplus_names]
     used = {pod.index for pod in kept}
     free = (index for index in range(len(used) + replicas) if index not in used)
-    new = [_new_pod(podclique, identity, next(free), pods, taken) for _ in range(replicas - len(kept))]
+    indices = [next(free) for _ in range(replicas - len(kept))]
     return PodAssignment(
         kept=tuple(kept),
-        new=tuple(new),
+        new=tuple(_new_pods(podclique, identity, indices, pods, taken)),
         surplus=tuple(surplus),
         ended=tuple(pod for pod in pods if pod.ended and not pod.terminating),
         terminating=tuple(pod for pod in pods if pod.terminating),
@@ -65,6 +65,15 @@ def deletion_order(pod: PodFacts, hash: str) -> tuple[bool, int, bool, bool, flo
     """
     youngest_first = -pod.live.created_at.timestamp()
     return (bool(pod.node), PHASE_RANK.get(pod.phase, 0), pod.ready, pod.hash == hash, youngest_first, pod.name)
+
+
+def _new_pods(podclique: str, identity: str, indices: Iterable[int], pods: Iterable[PodFacts], taken: Collection[str]) -> Iterator[NewPod]:
+    """The pods of these indices. Of thousands of names a few would be equal: the higher index gets another one."""
+    used = {pod.name for pod in pods}.union(taken)
+    for index in indices:
+        pod = _new_pod(podclique, identity, index, pods, used)
+        used.add(pod.name)
+        yield pod
 
 
 def _new_pod(podclique: str, identity: str, index: int, pods: Iterable[PodFacts], taken: Collection[str]) -> NewPod:

@@ -132,3 +132,7 @@ class NodeExclusiveFabric(Protocol):
     def allocated_node(self, claim: Live) -> str:
         """The name of the node whose slot is allocated to a ResourceClaim; empty if none is."""
         ...
+
+    def slots_of(self, claim_spec: Body) -> int:
+        """The number of slots that a ResourceClaim with this spec takes; 0 for claims on other devices. Fields may have the wrong shape."""
+        ...

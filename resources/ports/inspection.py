@@ -70,6 +70,8 @@ class Diagnosis:
     """What to do about it; empty if there is nothing to do."""
     bad: bool = True
     """Whether something is wrong; otherwise the finding only explains a normal state."""
+    pods: tuple[ResourceId, ...] = ()
+    """All pods that the finding is about, if it is about pods."""
 
 
 @runtime_checkable

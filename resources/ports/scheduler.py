@@ -15,7 +15,7 @@ from resources.schema.issues import Issue
 
 
 class Scheduler(Protocol):
-    """One scheduler back end."""
+    """One scheduler back end. Its instances are hashable."""
 
     @property
     def name(self) -> str:

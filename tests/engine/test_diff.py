@@ -47,6 +47,45 @@ def test_a_map_that_we_set_and_dropped_keeps_the_keys_of_others() -> None:
     assert difference(body(spec={}), live, Policy(owned=(("spec", "selector"),))) == {"spec": {"selector": {"ours": None}}}
 
 
+LIMITS: dict[str, Any] = {".": {}, "f:cpu": {}, "f:inner": {".": {}, "f:gpu": {}}}
+"""The ownership of a map that we made, and of its fields."""
+
+
+def test_a_map_that_is_ours_with_all_its_fields_is_removed_by_one_change() -> None:
+    live = body(spec={"limits": {"cpu": 1, "inner": {"gpu": 2}}}, fields={"f:spec": {".": {}, "f:limits": LIMITS}})
+
+    assert difference(body(spec={}), live, Policy(owned=(("spec", "limits"),))) == {"spec": {"limits": None}}
+
+
+@pytest.mark.parametrize(
+    ("limits", "fields", "patch"),
+    [
+        ({"cpu": 1, "theirs": 2, "inner": {"gpu": 2}}, LIMITS, {"cpu": None, "inner": None}),
+        ({"cpu": 1, "inner": {"gpu": 2, "theirs": 3}}, LIMITS, {"cpu": None, "inner": {"gpu": None}}),
+        ({"cpu": 1}, {"f:cpu": {}}, {"cpu": None}),
+    ],
+    ids=["a field of others", "a field of others deeper down", "a map that others made"],
+)
+def test_a_map_that_is_ours_in_part_loses_only_that(limits: dict[str, Any], fields: dict[str, Any], patch: dict[str, Any]) -> None:
+    live = body(spec={"limits": limits}, fields={"f:spec": {".": {}, "f:limits": fields}})
+
+    assert difference(body(spec={}), live, Policy(owned=(("spec", "limits"),))) == {"spec": {"limits": patch}}
+
+
+def test_a_map_with_a_seeded_field_is_not_removed_as_a_whole() -> None:
+    live = body(spec={"limits": {"cpu": 1, "inner": {"gpu": 2}}}, fields={"f:spec": {".": {}, "f:limits": LIMITS}})
+    policy = Policy(owned=(("spec", "limits"),), seeded=(("spec", "limits", "cpu"),))
+
+    assert difference(body(spec={}), live, policy) == {"spec": {"limits": {"inner": None}}}
+
+
+def test_labels_that_we_dropped_are_listed_one_by_one() -> None:
+    live = body(labels={"a": "1", "b": "2"}, fields={"f:metadata": {"f:labels": {".": {}, "f:a": {}, "f:b": {}}}})
+    desired: dict[str, Any] = {"metadata": {"name": "one"}}
+
+    assert difference(desired, live) == {"metadata": {"labels": {"a": None, "b": None}}}
+
+
 def test_a_default_of_the_server_that_counts_as_our_field_is_left_alone() -> None:
     live = body(spec={"type": "ClusterIP"}, fields={"f:spec": {"f:type": {}}})
 

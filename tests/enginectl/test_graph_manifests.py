@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from enginectl.base.exit_codes import Exit
 from resources.base.kinds import DYNAMO_GRAPH
 from tests.enginectl.box import Box
@@ -60,3 +62,22 @@ def test_a_new_and_a_changed_graph_are_stored_with_numbers(box: Box, engine: Eng
         assert service["replicas"] == int(replicas.strip('"'))
         assert service["multinode"] == {"nodeCount": 2}
         assert service["resources"] == {"limits": {"gpu": "8"}}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "code", "message"),
+    [
+        ("ownerReferences: null", Exit.DONE, "Plan: "),
+        ("deletionTimestamp: 2020-01-01T00:00:00Z", Exit.DONE, "+ create   DynamoGraphDeployment/g"),
+        ("creationTimestamp: yesterday", Exit.FAILED, "{file}:5: metadata.creationTimestamp: Invalid value: "),
+        ("deletionTimestamp: tomorrow", Exit.FAILED, "{file}:5: metadata.deletionTimestamp: Invalid value: "),
+    ],
+)
+def test_metadata_that_a_server_sets_is_judged_or_ignored(engine: Engine, tmp_path: Path, metadata: str, code: Exit, message: str) -> None:
+    file = write(tmp_path, "1")
+    file.write_text(file.read_text().replace("  name: g\n", f"  name: g\n  {metadata}\n"))
+
+    answer = engine("diff", "--against", "empty", "-f", file)
+
+    assert (answer.code, "internal error" in answer.err) == (code, False)
+    assert message.format(file=file) in answer.out + answer.err

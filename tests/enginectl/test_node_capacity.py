@@ -54,10 +54,12 @@ async def test_without_inventory_a_cluster_has_no_capacity_and_that_of_a_snapsho
 async def test_without_access_to_the_inventory_it_is_unknown_and_without_claims_all_nodes_are_free() -> None:
     lives = (inventory("n1"),)
 
-    assert await capacity_of(NVIDIA, Incomplete(lives, {"ResourceSlice": "forbidden"}), complete=True) is None
+    assert await capacity_of(NVIDIA, Incomplete(lives, incomplete={"ResourceSlice": "forbidden"}), complete=True) is None
     assert await capacity_of(NVIDIA, Incomplete(lives, unserved=frozenset({"ResourceSlice"})), complete=True) is None
     assert await capacity_of(NVIDIA, Silent(), complete=True) is None
-    assert await capacity_of(NVIDIA, Incomplete(lives, {"ResourceClaim": "forbidden"}), complete=True) == NodeCapacity(frozenset({"n1"}))
+    assert await capacity_of(NVIDIA, Incomplete(lives, incomplete={"ResourceClaim": "forbidden"}), complete=True) == NodeCapacity(
+        frozenset({"n1"})
+    )
 
 
 async def test_a_fabric_whose_nodes_can_be_in_many_domains_has_no_capacity() -> None:

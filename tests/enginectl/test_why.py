@@ -250,3 +250,19 @@ def test_a_preview_without_a_cluster_notes_what_no_cluster_can_do(engine: Engine
 
     assert "ComputeDomains need" not in quiet.out and "a node takes one pod" not in quiet.out
     assert "note: 2 pods of clique worker must run on node n7, and a node takes one pod in a ComputeDomain" in noted.out
+
+
+def test_a_kind_that_two_groups_have_is_that_of_the_object_that_exists(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster(tmp_path, [], addons=("volcano", "kai")) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        identity = {"apiVersion": kinds.VOLCANO_POD_GROUP.api_version, "kind": "PodGroup", "metadata": {"name": "gang"}}
+        box.create(kinds.VOLCANO_POD_GROUP, {**identity, "spec": {"minMember": 1}})
+        answers = [
+            engine("why", f"{word}/gang") for word in ("podgroup", "podgroup.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh")
+        ]
+        other = engine("why", "podgroup.scheduling.run.ai/gang")
+
+    assert [answer.code for answer in answers] == [Exit.DONE] * 3
+    assert "does not exist, and no workload desires it" in other.err

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import strategies
 
@@ -114,6 +113,7 @@ def names(toy: Toy, *of: str) -> set[str]:
     return {id.name for id in toy.objects if id.kind in of}
 
 
-def reasons(plans: Iterable[Plan]) -> list[Any]:
+def reasons(plans: Iterable[Plan]) -> list[str]:
     """Every reason in the plans."""
-    return [each.why for plan in plans for each in (*plan.operations, *plan.deferred, *plan.pending)]
+    of_operations = [operation.why for plan in plans for operation in plan.operations]
+    return [*of_operations, *(wait.why for plan in plans for wait in (*plan.deferred, *plan.pending))]

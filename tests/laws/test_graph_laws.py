@@ -12,7 +12,7 @@ from resources.base import kinds
 from tests.laws.graphs import COMPONENTS, GROVE, GraphToy, graphs, names, reasons
 from tests.laws.toy import Body
 
-FEW = settings(max_examples=15, deadline=None)
+FEW = settings(max_examples=8, deadline=None)
 CLUSTERS = any_of.sampled_from((GROVE, COMPONENTS))
 OF_GROVE = ("PodCliqueSet", "PodClique", "PodGang", "Pod")
 OF_COMPONENTS = ("LeaderWorkerSet", "PodGroup", "Deployment")

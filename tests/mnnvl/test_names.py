@@ -1,4 +1,4 @@
-"""N1–N22: what a name means, who shares the domain, and who deletes it (docs/behaviour)."""
+"""N1–N23: what a name means, who shares the domain, and who deletes it (docs/behaviour)."""
 
 from itertools import product
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from engine.errors import Forbidden
 from engine.resource import Body
 from engine.verb import Verb
-from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, NAMED
+from providers.fabrics.nvidia.names import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, NAMED
 from tests.builders import clique, group, podcliqueset
 from tests.laws.fabric_worlds import scale, settle
 from tests.laws.rack import Rack
@@ -325,3 +325,57 @@ def test_N21_two_vendors_on_one_clique_are_two_claims() -> None:
         "mnnvl-claim": "rack",
         "mesh": "blue-mesh",
     }
+
+
+def claiming(*templates: str, spec: Body | None = None, **more: Any) -> dict[str, Any]:
+    """A clique, with GPUs unless another pod spec is given, whose pods claim through these templates by themselves."""
+    claims = [{"name": f"extra-{number}", "resourceClaimTemplateName": name} for number, name in enumerate(templates)]
+    return gpu(pod_spec={**(spec or gpus()), "resourceClaims": claims}, **more)
+
+
+NO_GPUS = {"containers": [{"name": "main", "image": "example/tool:1"}]}
+RACK = {NAMED: "rack"}
+CLAIMS = "spec.template.cliques[{}].spec.podSpec.resourceClaims[{}].resourceClaimTemplateName"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "rejected"),
+    [
+        (auto(2, claiming("demo-1")), [CLAIMS.format(0, 0)]),
+        (auto(2, claiming("demo-2", "demo-01", "demo-", "demo-x", "other-0")), []),
+        (auto(1, gpu(), claiming("demo-0", name="tool", spec=NO_GPUS)), []),
+        (sharing(claiming("rack", annotations=RACK)), [CLAIMS.format(0, 0)]),
+        (sharing(claiming("free", "rack", annotations=RACK)), [CLAIMS.format(0, 1)]),
+        (sharing(claiming("other", annotations=RACK), gpu("b", annotations={NAMED: "other"})), [CLAIMS.format(0, 0)]),
+        (sharing(claiming("rack", "other"), gpu("a", annotations=RACK), gpu("b", annotations={NAMED: "other"})), [CLAIMS.format(0, 1)]),
+        (sharing(claiming("rack", "rack"), gpu("a", annotations=RACK)), [CLAIMS.format(0, 1)]),
+        (sharing(claiming("rack"), gpu("a", annotations=RACK)), []),
+        (sharing(claiming("r11", annotations={NAMED: "r1$(GROVE_PCS_INDEX)"}), replicas=2), [CLAIMS.format(0, 0)]),
+    ],
+)
+def test_N23_a_second_channel_of_a_domain_of_the_set_is_rejected(manifest: Body, rejected: list[str]) -> None:
+    messages = complaints(manifest)
+
+    assert [message.partition(": ")[0] for message in messages] == rejected
+    assert all("a node has one channel, so they could never be scheduled" in message for message in messages)
+
+
+def test_N23_an_update_may_not_add_a_second_channel_and_a_stored_one_does_not_prevent_updates() -> None:
+    (message,) = complaints(sharing(claiming("rack", annotations=RACK)), old=sharing(gpu(annotations=RACK)))
+    stored = auto(1, claiming("demo-1"))
+
+    assert message.startswith(f'{CLAIMS.format(0, 0)}: Invalid value: "rack"')
+    assert complaints({**stored, "spec": {**stored["spec"], "replicas": 3}}, old=stored) == []
+
+
+def test_N23_a_second_channel_by_a_user_s_template_is_a_note_in_the_plan() -> None:
+    toy = Rack()
+    devices = {"requests": [{"name": "channel", "exactly": {"deviceClassName": CHANNEL_CLASS}}]}
+    template = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "mine", "namespace": "default"}}
+    toy.put({**template, "spec": {"spec": {"devices": devices}}})
+    toy.put(auto(2, claiming("mine")))
+
+    assert plan_of(toy).notes == (
+        "pods of clique worker claim 2 slots for ComputeDomains (ComputeDomain demo-$(GROVE_PCS_INDEX), claim extra-0), "
+        "and a node has one: they can never be scheduled",
+    )

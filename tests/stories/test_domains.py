@@ -2,10 +2,10 @@
 
 import pytest
 
-from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DOMAIN
+from providers.sandbox.installation.kinds import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN
 from resources.base import kinds
-from resources.base.kinds import POD
-from tests.mnnvl.sets import OURS, auto, gpu
+from resources.base.kinds import POD, RESOURCE_CLAIM_TEMPLATE
+from tests.mnnvl.sets import OURS, auto, gpu, gpus
 from tests.stories.domains import violations
 from tests.stories.fabric import (
     CONTROLLER,
@@ -24,6 +24,15 @@ from tests.stories.pods import is_ready, label
 from tests.stories.stage import Stage
 
 pytestmark = pytest.mark.anyio
+
+
+CHANNEL_TEMPLATE = {
+    "apiVersion": RESOURCE_CLAIM_TEMPLATE.api_version,
+    "kind": RESOURCE_CLAIM_TEMPLATE.name,
+    "metadata": {"name": "mine", "namespace": "default"},
+    "spec": {"spec": {"devices": {"requests": [{"name": "channel", "exactly": {"deviceClassName": CHANNEL_CLASS}}]}}},
+}
+"""A user's own template for a channel."""
 
 
 async def up(cluster: Stage, replicas: int = 1, workers: int = 2) -> None:
@@ -219,3 +228,28 @@ async def test_who_comes_late_into_a_domain_that_is_being_deleted_leaves_nothing
         await cluster.clock.advance(1300)
 
         assert (await cluster.names(), await left_of_domains(cluster)) == (set(), [])
+
+
+async def test_a_sync_of_manifests_reports_a_domain_that_is_being_deleted_as_an_event_on_the_set() -> None:
+    async with rack() as cluster:
+        await cluster.sync(manifests=[auto(1, gpu(replicas=2))])
+        assert len(users(cluster, "demo-0")) == 2
+        await cluster.delete(COMPUTE_DOMAIN, "demo-0")
+        await cluster.clock.advance(5)
+        await cluster.sync(manifests=[auto(1, gpu(replicas=2))], wait=False)
+
+        message = "ComputeDomain demo-0 is being deleted; it is kept until its users are gone"
+        assert await event_messages(cluster, "ComputeDomainTerminating") == [message]
+
+
+async def test_pods_with_a_second_channel_are_never_scheduled_and_a_note_says_so_before_they_exist() -> None:
+    async with rack() as cluster, cluster.running():
+        await cluster.kubectl.create(RESOURCE_CLAIM_TEMPLATE, "default", CHANNEL_TEMPLATE)
+        claims = [{"name": "extra", "resourceClaimTemplateName": "mine"}]
+        await cluster.apply(auto(1, gpu(pod_spec={**gpus(), "resourceClaims": claims})))
+        (plan,) = (await cluster.look()).planned.plans
+        await pass_time(cluster, 60, step=5)
+
+        assert [note for note in plan.notes if "they can never be scheduled" in note]
+        (pod,) = cluster.there(POD).values()
+        assert "nodeName" not in pod["spec"]

@@ -288,10 +288,10 @@ async def test_an_ssh_secret_is_made_once_if_the_configuration_asks_for_it() -> 
 
 @pytest.mark.parametrize("grove", [True, False], ids=["grove", "lws"])
 async def test_a_sync_that_is_killed_at_any_write_is_completed_by_the_next_one(grove: bool) -> None:
-    manifest, cluster_options = graph(decode=service(nodes=2), Frontend=service()), {"grove": grove, "addons": ("lws", "volcano")}
+    manifest = graph(decode=service(nodes=2), Frontend=service())
 
     async def ended(death: int) -> tuple[dict[str, Any], int]:
-        async with stage(**cluster_options) as cluster:
+        async with stage(grove=grove, addons=("lws", "volcano")) as cluster:
             first = cluster.start()
             first.dies_before = death
             with suppress(Killed, ExceptionGroup):

@@ -39,12 +39,18 @@ async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFor
     `word` names the kind as kubectl accepts it. 1 if the object neither exists nor is desired; 5 if something could not be listed.
     """
     async with connect(wiring) as (client, provider):
-        kind = await kind_called(client, wiring, word)
+        kind, *others = await kinds_called(client, wiring, word)
         id = kind.id(wiring.options.namespace or default_namespace(wiring), name)
         selection = Selection((id.namespace,)) if id.namespace else EVERYTHING
         result = await plan_with_notes(engine_of(wiring, ReadOnlyProvider(provider), selection))
         with_sources = format is OutputFormat.JSON or wiring.options.verbose
         report = await object_report(wiring, client, kind, id, result, with_sources=with_sources)
+        for other in (other for other in others if other.namespaced == kind.namespaced):
+            if report.exists:
+                break
+            other_id = other.id(id.namespace, name)
+            other_report = await object_report(wiring, client, other, other_id, result, with_sources=with_sources)
+            id, report = (other_id, other_report) if other_report.exists else (id, report)
     verbose = wiring.options.verbose
     if format is OutputFormat.JSON:
         terminal.print_json(report_document(report))
@@ -59,10 +65,10 @@ async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFor
     return Exit.INCOMPLETE if report.incomplete else Exit.DONE
 
 
-async def kind_called(client: Client, wiring: Wiring, word: str) -> Kind:
-    """The kind that a word names: kind, plural, plural.group, singular or short name, in any case. Raises `UsageError` if there is none.
+async def kinds_called(client: Client, wiring: Wiring, word: str) -> list[Kind]:
+    """The kinds that a word names, in any case: kind, plural, singular or short name, alone or with the group. Raises `UsageError`.
 
-    The kinds that the engine works with have precedence over others that the server serves.
+    Several groups may have a kind of one name, e.g. PodGroup. Those that the engine works with come first.
     """
     scope = scope_of(wiring.configuration)
     in_scope = dict.fromkeys((*scope.roots, *scope.children, *scope.references))
@@ -71,14 +77,12 @@ async def kind_called(client: Client, wiring: Wiring, word: str) -> Kind:
         for served in (await client.discover()).served:
             kind = next((kind for kind in in_scope if (kind.group, kind.name) == (served.kind.group, served.kind.name)), served.kind)
             plural = served.kind.plural
-            names.setdefault(kind, set()).update(
-                {served.kind.name, plural, f"{plural}.{served.kind.group}", served.singular, *served.short_names}
-            )
-    matches = (kind for kind, known in names.items() if word.lower() in {name.lower() for name in known})
-    match = next(matches, None)
-    if match is None:
+            short = {served.kind.name, plural, served.singular, *served.short_names}
+            names.setdefault(kind, set()).update(short | {f"{name}.{served.kind.group}" for name in short})
+    matches = [kind for kind, known in names.items() if word.lower() in {name.lower() for name in known}]
+    if not matches:
         raise UsageError(f"{word}: the cluster serves no such kind")
-    return match
+    return matches
 
 
 async def object_report(wiring: Wiring, client: Client, kind: Kind, id: ResourceId, result: Pass, *, with_sources: bool) -> ObjectReport:
@@ -100,7 +104,7 @@ async def object_report(wiring: Wiring, client: Client, kind: Kind, id: Resource
     errors = {query.kind.key: lookup.error for query, lookup in lookups.items() if lookup.error}
     return ObjectReport(
         explanation,
-        tuple(diagnoses),
+        tuple(dict.fromkeys(diagnoses)),
         tuple(statuses_of(wiring.configuration, id, result)),
         next((graph for graph in graph_summaries(result, wiring.configuration) if graph.id == id), None),
         sources_of(wiring.configuration, explanation, result) if with_sources else {},
@@ -125,7 +129,8 @@ def domains_of(configuration: Configuration, explanation: Explanation, world: Wo
 
 def relevant(explanation: Explanation, domain: ResourceId, diagnoses: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
     """All diagnoses if the object is the domain; of a pod, those about the pod or about the domain as a whole."""
-    return (diagnosis for diagnosis in diagnoses if explanation.id == domain or diagnosis.about in (explanation.id, domain))
+    subjects = (explanation.id, domain)
+    return (each for each in diagnoses if explanation.id == domain or each.about in subjects or explanation.id in each.pods)
 
 
 def statuses_of(configuration: Configuration, id: ResourceId, result: Pass) -> Iterator[DomainStatus]:

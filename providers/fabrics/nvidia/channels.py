@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
-from providers.fabrics.nvidia.names import CHANNEL, DAEMON_CONFIG, DRIVER
+from providers.fabrics.nvidia.names import CHANNEL, CHANNEL_CLASS, DAEMON_CONFIG, DRIVER
 from resources.base.fields import mapping, mappings
 
 
@@ -42,3 +42,20 @@ def domain_uid(claim: Live) -> str:
         if opaque.get("driver") == DRIVER and parameters.get("kind") != DAEMON_CONFIG:
             return str(parameters.get("domainID") or "")
     return ""
+
+
+def claimed_channels(spec: Body) -> int:
+    """The number of channels that a ResourceClaim with this spec takes; of alternative requests, the one that takes the fewest counts."""
+    return sum(_requested_channels(request) for request in mappings(get(spec, ("devices", "requests"), ())))
+
+
+def _requested_channels(request: Body) -> int:
+    alternatives = mappings(request.get("firstAvailable"))
+    if alternatives:
+        return min(map(_requested_channels, alternatives))
+    # Up to v1beta1 of the API the fields are those of the request itself.
+    exactly = mapping(request.get("exactly")) or request
+    if exactly.get("deviceClassName") != CHANNEL_CLASS or exactly.get("adminAccess") is True:
+        return 0
+    count = exactly.get("count")
+    return count if isinstance(count, int) and count > 1 else 1

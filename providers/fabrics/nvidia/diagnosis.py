@@ -65,10 +65,21 @@ def _about_pods(evidence: Evidence) -> Iterator[Diagnosis]:
             groups.setdefault(finding, []).append(pod)
     for finding, pods in list(groups.items())[:MAX_FINDINGS]:
         subject = f"pod {pods[0].id.name}" if len(pods) == 1 else f"{len(pods)} pods ({some(pod.id.name for pod in pods)})"
-        yield Diagnosis(pods[0].id, f"{subject}: {finding.observation}", finding.cause, finding.advice, finding.bad)
+        ids = tuple(pod.id for pod in pods)
+        yield Diagnosis(ids[0], f"{subject}: {finding.observation}", finding.cause, finding.advice, finding.bad, ids)
 
 
 # Rules about pods. Each returns a finding, or None if it does not apply.
+
+
+def _with_second_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
+    claims = evidence.channel_claims(pod)
+    total = sum(claims.values())
+    if node_of(pod) or total < 2:
+        return None
+    cause = f"it claims {total} channels ({some(claims)}), and a node has one: no node can ever run it"
+    advice = "leave one of these claims in the pod spec of its clique; a clique that joins a domain has one already"
+    return PodFinding("Pending, claims more than one channel", cause, advice)
 
 
 def _without_claim(evidence: Evidence, pod: Live) -> PodFinding | None:
@@ -111,6 +122,8 @@ def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
         cause = "every channel is free: other claims of the pod, or its node selection, exclude the nodes that have one"
         return PodFinding(observation, f"{cause}: {some(sorted(evidence.eligible_nodes))}", "check them: kubectl describe pod NAME")
     cause = f"no node that the pod can use has a free channel: {some(_channel_users(evidence))}"
+    if free := sorted(evidence.eligible_nodes - evidence.allocations.keys()):
+        cause += f"; other claims of the pod, or its node selection, exclude the nodes with a free one: {some(free)}"
     same = all(channels.domain_uid(claim) == evidence.uid for claim in evidence.allocations.values())
     rule = "a node takes one pod in a ComputeDomain, also of the same domain" if same else "a node is in one ComputeDomain at a time"
     return PodFinding(observation, cause, f"{rule}: the pod needs another node")
@@ -176,7 +189,14 @@ def _daemon_set_state(evidence: Evidence) -> tuple[str, str]:
     return f"{name} has {created} of {desired} pods, {ready} ready", advice
 
 
-POD_RULES: Final[tuple[PodRule, ...]] = (_without_claim, _gated, _without_channel, _bound_to_previous_domain, _not_prepared)
+POD_RULES: Final[tuple[PodRule, ...]] = (
+    _with_second_channel,
+    _without_claim,
+    _gated,
+    _without_channel,
+    _bound_to_previous_domain,
+    _not_prepared,
+)
 
 
 # Rules about the domain. Each yields its findings.

@@ -10,6 +10,7 @@ from engine import conditions
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.paths import get
+from engine.resource import Body
 from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.driver import controllers
 from providers.fabrics.nvidia.names import COMPONENT_LABELS, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER
@@ -137,6 +138,42 @@ class Evidence:
     def claims(self) -> tuple[Live, ...]:
         """All resource claims of the cluster."""
         return self._all(self._local.claims, CLAIMS)
+
+    @cached_property
+    def _templates(self) -> Mapping[str, Live]:
+        """The ResourceClaimTemplates in the namespace of the domain, by name."""
+        templates = (live for live in self._all(self._local.templates) if live.id.namespace == self.id.namespace)
+        return {live.id.name: live for live in templates}
+
+    @cached_property
+    def _domain_templates(self) -> frozenset[str]:
+        """The names of the ResourceClaimTemplates of all domains in the namespace, whether they exist or not."""
+        domains = (live for live in self.domains if live.id.namespace == self.id.namespace)
+        return frozenset({self.template_name, *(template_name(live, live.id.name) for live in domains)})
+
+    @cached_property
+    def _claims_by_name(self) -> Mapping[str, Live]:
+        """The resource claims in the namespace of the domain, by name."""
+        return {live.id.name: live for live in self.claims if live.id.namespace == self.id.namespace}
+
+    def channel_claims(self, pod: Live) -> Mapping[str, int]:
+        """The claims of a pod that take channels: name in the pod spec -> how many. A ResourceClaim that it lists twice counts once."""
+        by_source: dict[str, tuple[str, int]] = {}
+        for entry in mappings(get(pod.body, ("spec", "resourceClaims"), ())):
+            name, existing = str(entry.get("name")), entry.get("resourceClaimName")
+            source = f"claim {existing}" if existing else f"entry {name}"
+            by_source.setdefault(source, (name, self._channels_of(entry)))
+        return {name: count for name, count in by_source.values() if count}
+
+    def _channels_of(self, entry: Body) -> int:
+        """The number of channels that a claim of a pod spec takes."""
+        live = self._claims_by_name.get(str(entry.get("resourceClaimName")))
+        if live is not None:
+            return channels.claimed_channels(mapping(live.body.get("spec")))
+        name = str(entry.get("resourceClaimTemplateName"))
+        live = self._templates.get(name)
+        count = channels.claimed_channels(mapping(get(live.body, ("spec", "spec"), {}))) if live is not None else 0
+        return max(count, int(name in self._domain_templates))
 
     @cached_property
     def domain_claims(self) -> tuple[Live, ...]:

@@ -12,7 +12,7 @@ from engine.observed import Live
 from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
-from providers.fabrics.nvidia import channels, checks, diagnosis, evidence
+from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence
 from providers.fabrics.nvidia.names import (
     AUTO,
     CLAIM,
@@ -73,9 +73,10 @@ class Nvidia:
         return overlay(body, {"metadata": {"annotations": {AUTO: ENABLED}}})
 
     def creation_issues(self, body: Body) -> Iterator[Issue]:
-        """An invalid annotation for automatic domains, an invalid or conflicting name of a domain, a claim with the name of ours.
+        """An invalid annotation for automatic domains, an invalid or conflicting name of a domain, a claim with the name of ours, a second
+        channel.
 
-        R15, R38, R49, N14, N18.
+        R15, R38, R49, N14, N18, N23.
         """
         mode = annotations_of(body).get(AUTO)
         if AUTO in annotations_of(body):
@@ -87,6 +88,7 @@ class Nvidia:
             yield from self._name_issues((*CLIQUES, number), clique, mode)
             if NAMED in mapping(clique.get("annotations")) or (mode == ENABLED and _has_gpus(clique)):
                 yield from _claim_issues((*CLIQUES, number, "spec", "podSpec", "resourceClaims"), clique)
+        yield from channel_rules.issues(self, body)
 
     def _name_issues(self, path: Path, clique: Body, mode: Any) -> Iterator[Issue]:
         annotations = mapping(clique.get("annotations"))
@@ -99,9 +101,10 @@ class Nvidia:
             yield Issue(path, ErrorType.INVALID, fault, name)
 
     def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
-        """Changes of the annotations that request domains (R16–R18, N13)."""
+        """Changes of the annotations that request domains (R16–R18, N13), and a second channel that the old set did not claim (N23)."""
         yield from immutable(AUTO, old, new)
         yield from immutable_on_cliques(NAMED, old, new)
+        yield from channel_rules.issues(self, new, old)
 
     def warnings(self, body: Body) -> Iterator[str]:
         """The annotation for a named domain in a place where it has no effect (N1)."""
@@ -171,6 +174,10 @@ class Nvidia:
     def allocated_node(self, claim: Live) -> str:
         """The node whose channel is allocated to a claim."""
         return channels.allocated_node(claim)
+
+    def slots_of(self, claim_spec: Body) -> int:
+        """The number of channels that a ResourceClaim with this spec takes (N23)."""
+        return channels.claimed_channels(claim_spec)
 
     def required_kinds(self) -> Mapping[Kind, str]:
         """ComputeDomains, if new sets request them automatically; else nothing (R3, R5)."""

@@ -47,8 +47,8 @@ class StoredReferences:
         return next((live(body) for body in bodies if body is not None), None)
 
     def knows(self, kind: str) -> bool:
-        """Always: an object that the API does not have does not exist."""
-        return True
+        """Whether the API serves the kind: then an object that it does not have does not exist."""
+        return any(kind in (served.kind.name, served.kind.key) for served in self.api.catalogue)
 
 
 def install(api: Api, webhooks: Webhooks) -> None:

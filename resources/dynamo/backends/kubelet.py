@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_SYNTAX = re.compile(r"\$\$|\$\(([^)]*)\)")
+_SYNTAX = re.compile(r"\$[$(]")
 _AMBIGUOUS = re.compile(r"\$(?=[$(]|[^\x00-\x7f])")
 
 
@@ -23,12 +23,18 @@ class VariableReference:
 
 def parts(text: str) -> Iterator[str | VariableReference]:
     """The literal texts and the references of a text, in order. Literal texts are as the kubelet delivers them."""
-    position = 0
-    for match in _SYNTAX.finditer(text):
+    position = search = 0
+    last_parenthesis = text.rfind(")")
+    while match := _SYNTAX.search(text, search):
+        is_reference = match.group() == "$("
+        if is_reference and last_parenthesis < match.end():
+            search = match.end()
+            continue
         if match.start() > position:
             yield text[position : match.start()]
-        yield "$" if match.group(1) is None else VariableReference(match.group(1))
-        position = match.end()
+        end = text.index(")", match.end()) if is_reference else 0
+        yield VariableReference(text[match.end() : end]) if is_reference else "$"
+        position = search = end + 1 if is_reference else match.end()
     if position < len(text):
         yield text[position:]
 

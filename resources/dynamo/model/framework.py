@@ -17,10 +17,11 @@ class Framework(StrEnum):
 WORKERS = frozenset({"worker", "prefill", "decode"})
 """The component types that run a framework; others are never rewritten."""
 
-_PATTERNS = {
-    framework: re.compile(rf"python[0-9.]*\s+[^|&;]*-m\s+[^|&;]*dynamo\.{framework}[^|&;]*")
-    for framework in (Framework.VLLM, Framework.SGLANG, Framework.TRTLLM)
-}
+_MODULES = {framework: f"dynamo.{framework}" for framework in (Framework.VLLM, Framework.SGLANG, Framework.TRTLLM)}
+_SEGMENT = re.compile(r"[^|&;]+")
+"""What stands between the operators of a shell line."""
+_INTERPRETER = re.compile(r"python[0-9.]*\s")
+_MODULE_OPTION = re.compile(r"-m\s")
 
 
 class FrameworkError(ValueError):
@@ -36,18 +37,26 @@ def framework_of(component_type: str, command: Sequence[str], args: Sequence[str
     if component_type.lower() not in WORKERS:
         return Framework.NONE
     text = " ".join((*command, *args))
-    detected = [framework for framework, pattern in _PATTERNS.items() if pattern.search(text)]
+    modules = [rest for segment in _SEGMENT.findall(text) if (rest := _behind_module_option(segment))]
+    detected = [framework for framework, module in _MODULES.items() if any(module in rest for rest in modules)]
     if len(detected) == 1 and explicit and explicit != detected[0]:
-        raise FrameworkError(
-            f'backend framework mismatch: detected "{detected[0]}" from command but explicitly configured as "{explicit}"'
-        )
+        raise FrameworkError(f'backend framework mismatch: detected "{detected[0]}" from command but explicitly configured as "{explicit}"')
     if len(detected) == 1:
         return detected[0]
     if explicit:
         return Framework(explicit)
     if detected:
         raise FrameworkError(
-            "could not determine backend framework: multiple backend frameworks detected from command: "
-            f'[{" ".join(detected)}] in "{text}"'
+            f'could not determine backend framework: multiple backend frameworks detected from command: [{" ".join(detected)}] in "{text}"'
         )
     return Framework.NONE
+
+
+def _behind_module_option(segment: str) -> str:
+    """What follows the first `-m` of the first Python interpreter in a part of a shell line; empty if there is none.
+
+    Each of them is searched once, so that the time is proportional to the length of the text.
+    """
+    interpreter = _INTERPRETER.search(segment)
+    option = _MODULE_OPTION.search(segment, interpreter.end()) if interpreter else None
+    return segment[option.end() :] if option else ""

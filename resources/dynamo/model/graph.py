@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from engine.ids import Owner, ResourceId
+from engine.quantity import amount
 from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import mapping, mappings
@@ -15,6 +16,8 @@ from resources.dynamo.model.framework import Framework, FrameworkError, framewor
 ENABLE_GROVE = "nvidia.com/enable-grove"
 KAI_QUEUE = "nvidia.com/kai-scheduler-queue"
 ENABLE_METRICS = "nvidia.com/enable-metrics"
+GPU_BOUND = 10**18
+"""The smallest number that is too large for a number of GPUs."""
 
 
 class Role(StrEnum):
@@ -76,12 +79,12 @@ class GraphService:
     @property
     def gpus(self) -> int | None:
         """The GPUs of one node, from `resources.limits.gpu`; None if there is no such number."""
-        return _whole(mapping(mapping(self.body.get("resources")).get("limits")).get("gpu"))
+        return whole_amount(mapping(mapping(self.body.get("resources")).get("limits")).get("gpu"))
 
     @property
     def requested_gpus(self) -> int | None:
         """The GPUs of one node by which TensorRT-LLM counts its processes: `requests.gpu`, else `limits.gpu`."""
-        requested = _whole(mapping(mapping(self.body.get("resources")).get("requests")).get("gpu"))
+        requested = whole_amount(mapping(mapping(self.body.get("resources")).get("requests")).get("gpu"))
         return self.gpus if requested is None else requested
 
     @property
@@ -187,9 +190,9 @@ def _words(value: Any) -> list[str]:
     return [str(word) for word in value] if isinstance(value, list | tuple) else []
 
 
-def _whole(value: Any) -> int | None:
-    """A whole number given as text or number; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | str):
+def whole_amount(value: Any) -> int | None:
+    """A whole number from 0, given as a quantity (`8`, `8.0`, `1k`) or a number; None for anything else, and for `GPU_BOUND` and more."""
+    number = amount(str(value)) if isinstance(value, int | str) and not isinstance(value, bool) else None
+    if number is None or not 0 <= number < GPU_BOUND:
         return None
-    text = str(value).strip()
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(number) if number == number.to_integral_value() else None

@@ -44,8 +44,13 @@ def frontend_services(graph: InferenceGraph, settings: DynamoSettings) -> Iterat
         resource = Resource(
             kinds.SERVICE.id(graph.namespace, name), body, f"Service of frontend {service.name}", (graph.owner,), policy=POLICY
         )
-        fault = name_fault(name)
+        fault = name_fault(name) or _headless_fault(graph, name)
         yield held(resource, fault) if fault else resource
+
+
+def _headless_fault(graph: InferenceGraph, name: str) -> str:
+    """Why the PodCliqueSet leaves no room for a Service of this name; empty if it does. Its replica 0 has a headless Service."""
+    return f"the name {name!r} is that of the headless Service of the PodCliqueSet; rename the service" if name == f"{graph.name}-0" else ""
 
 
 def frontends(graph: InferenceGraph) -> tuple[GraphService, ...]:

@@ -1,12 +1,13 @@
 """Builder: the pod spec of one role of a service, from its defaults, what its user set, and what its framework needs."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from engine.report.printable import printable
 from engine.resource import Body
+from resources.base.fields import mapping, mappings
 from resources.dynamo.backends.addresses import addresses_of
 from resources.dynamo.backends.faults import PodFault
 from resources.dynamo.backends.port import PROBES, FrameworkBackend, Placement, RewrittenContainer
@@ -46,11 +47,12 @@ def built_pod(graph: InferenceGraph, service: GraphService, role: Role, orchestr
     backend = BACKENDS[service.framework]
     volumes = service_volumes(service, backend, path)
     container = _with_mounts(_user_container(graph, service, settings, path), volumes, path)
-    container, notes = _with_cache(container, volumes, backend, f"service {printable(service.name)}, {role}")
+    whose = f"service {printable(service.name)}, {role}"
+    container, notes = _with_cache(container, volumes, backend, whose)
     rewritten = _rewritten(container, graph, service, role, orchestrator, settings)
     pod = _pod(service, rewritten, volumes, path)
     _check_names(pod, rewritten.container, path)
-    return BuiltPod(in_order(pod), (*notes, *rewritten.warnings))
+    return BuiltPod(in_order(pod), (*notes, *_probe_warnings(rewritten.container, whose), *rewritten.warnings))
 
 
 def _user_container(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, path: Path) -> Body:
@@ -104,6 +106,17 @@ def _with_cache(container: Body, volumes: ServiceVolumes, backend: FrameworkBack
     return {**container, "env": list(merged_envs(container["env"], [variable]))}, warnings
 
 
+def _probe_warnings(container: Body, whose: str) -> Iterator[str]:
+    """A warning for each probe that names a port that the container does not have: such a probe always fails."""
+    names = {port.get("name") for port in mappings(container.get("ports"))}
+    for probe in PROBES:
+        ports = [mapping(mapping(container.get(probe)).get(handler)).get("port") for handler in ("httpGet", "tcpSocket")]
+        for port in ports:
+            if isinstance(port, str) and not port.isdecimal() and port not in names:
+                reason = "which the container does not have: `ports` replaces the default ones"
+                yield f"{whose}: {probe} asks the port {printable(port)}, {reason}"
+
+
 def _rewritten(
     container: Body, graph: InferenceGraph, service: GraphService, role: Role, orchestrator: Orchestrator, settings: DynamoSettings
 ) -> RewrittenContainer:
@@ -144,7 +157,8 @@ def _pod(service: GraphService, rewritten: RewrittenContainer, volumes: ServiceV
 def _check_names(pod: Body, main: Body, path: Path) -> None:
     """Raise `PodFault` where a server would reject the pod for a name or a mount path that occurs twice."""
     below = (*path, "extraPodSpec")
-    if name := _repeated(entry.get("name") for entry in pod["containers"]):
+    containers = [*pod["containers"], *maps_at(pod, below, "initContainers")]
+    if name := _repeated(entry.get("name") for entry in containers):
         raise PodFault((*below, "containers"), f"two containers have the name {printable(name)}; that of the service is the main container")
     if name := _repeated(entry.get("name") for entry in pod.get("volumes", ())):
         raise PodFault(

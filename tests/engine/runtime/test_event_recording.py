@@ -86,3 +86,32 @@ async def test_an_internal_error_becomes_an_event_with_its_own_reason() -> None:
     (event,) = stage.provider.events
     assert (event.about, event.reason) == (root(), "InternalError")
     assert "KeyError: 'a defect'" in event.message
+
+
+async def test_an_alarm_of_a_proposed_manifest_becomes_an_event_once_if_the_root_exists() -> None:
+    stage = Stage(root_body(leaves=1))
+    stage.engine = Engine(stage.provider, stage.clock, SCOPE, (Toy(),), None, events_of=events_of_warnings)
+
+    await stage.sync(manifests=[root_body(leaves=2, alarm="a leaf is lost")])
+
+    (event,) = stage.provider.events
+    assert (event.about, event.uid) == (root(), stage.provider.objects[root()]["metadata"]["uid"])
+    assert (event.reason, event.message) == ("LeavesFailed", "1: a leaf is lost")
+
+
+async def test_an_alarm_of_a_root_that_a_manifest_creates_becomes_an_event_when_the_root_exists() -> None:
+    stage = Stage()
+    stage.engine = Engine(stage.provider, stage.clock, SCOPE, (Toy(),), None, events_of=events_of_warnings)
+
+    await stage.sync(manifests=[root_body(leaves=2, alarm="a leaf is lost")])
+
+    assert [(event.about, bool(event.uid), event.reason) for event in stage.provider.events] == [(root(), True, "LeavesFailed")]
+
+
+async def test_an_internal_error_about_a_proposed_manifest_becomes_an_event_if_the_root_exists() -> None:
+    stage = Stage(root_body(leaves=1))
+    stage.engine = Engine(stage.provider, stage.clock, SCOPE, (Toy(),), None, events_of=events_of_warnings)
+
+    await stage.sync(manifests=[root_body(leaves=1, crash=True), root_body("new", leaves=1, crash=True)])
+
+    assert [(event.about, event.reason) for event in stage.provider.events] == [(root(), "InternalError")]

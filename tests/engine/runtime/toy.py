@@ -9,7 +9,7 @@ from engine.graph import graph, part
 from engine.ids import Kind, Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.plan import Wait
+from engine.plan import Alarm, Wait
 from engine.resource import NOW, Policy, Resource, Stance
 from engine.runtime.clock import Clock
 from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body
@@ -47,7 +47,7 @@ class Toy:
         return ""
 
     def desire(self, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Desired:
-        """As many leaves as `spec.leaves`. `spec.nonsense` is a user's mistake, `spec.crash` a defect of the blueprint."""
+        """As many leaves as `spec.leaves`, with the alarm `spec.alarm`. `spec.nonsense` is a user's mistake, `spec.crash` a defect."""
         root = observed.root.id
         manifest = observed.proposal or observed.root.body
         if manifest["spec"].get("nonsense"):
@@ -65,6 +65,7 @@ class Toy:
                 for name, is_ready in zip(names, ready, strict=True)
                 if stance is Stance.WANT and not is_ready
             ),
+            alarms=(Alarm("LeavesFailed", manifest["spec"]["alarm"]),) if "alarm" in manifest["spec"] else (),
         )
 
 

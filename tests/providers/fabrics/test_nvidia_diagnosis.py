@@ -142,6 +142,12 @@ ROWS = (
         "a node is in one ComputeDomain at a time",
     ),
     Row(
+        "free channels on nodes that the pod cannot use",
+        [*CROWD, inventory("n2"), inventory("n3"), domain(), template(), claim("q", "n1")],
+        "pod p: Pending, cannot allocate all claims",
+        "of this domain; other claims of the pod, or its node selection, exclude the nodes with a free one: n2, n3",
+    ),
+    Row(
         "channels, reported by an event",
         [pod(), event("p", "FailedScheduling", FULL), domain(), template(), inventory("n1"), claim("q", "n1")],
         "pod p: Pending, cannot allocate all claims",

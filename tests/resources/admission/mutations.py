@@ -8,6 +8,7 @@ import yaml
 from hypothesis import strategies as st
 
 from providers.fabrics.nvidia.fabric import Nvidia
+from providers.registry import SCHEDULERS as BACK_ENDS
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from tests.resources.admission.requests import SCHEDULERS, clique, small, whole
@@ -36,6 +37,13 @@ SETUPS = [
     Configuration(SCHEDULERS, "default-scheduler", topology=topology, fabrics=(Nvidia(auto=auto),))
     for topology in (False, True)
     for auto in (False, True)
+]
+SETUPS.append(Configuration(dict(BACK_ENDS), "default-scheduler", topology=True))
+BINDINGS = [
+    body
+    for file in sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
+    for body in yaml.safe_load_all(file.read_text("utf-8"))
+    if isinstance(body, dict) and body.get("kind") == "ClusterTopologyBinding"
 ]
 ODD = st.sampled_from(
     [None, True, False, 0, 1, -1, 2**31 - 1, 2**31, 2**63, 10**400, 1.5, float("nan"), "", "a", "NaN", "1e999", "\x00", "\ud800"]

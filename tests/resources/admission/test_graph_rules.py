@@ -110,6 +110,14 @@ REJECTED = [
         id="another framework than the command's",
     ),
     pytest.param(
+        graph({"decode": wide("--x", framework="trtllm", gpus="2.5"), "prefill": wide(gpus="-1")}),
+        [
+            'spec.services.decode.resources.limits.gpu: Invalid value: "2.5": must be a whole number of GPUs',
+            'spec.services.prefill.resources.limits.gpu: Invalid value: "-1": must be a whole number of GPUs',
+        ],
+        id="numbers of GPUs that are not whole",
+    ),
+    pytest.param(
         graph({"decode": wide("--x", framework="trtllm", gpus=None)}),
         [
             "spec.services.decode.resources.limits.gpu: Required value: the number of GPUs of each node: "
@@ -161,6 +169,18 @@ REJECTED = [
         id="too many LeaderWorkerSets",
     ),
     pytest.param(
+        graph({"decode": wide(replicas=50_001)}),
+        ["spec.services: Invalid value: 100002 pods are more than 100000, the most of a PodCliqueSet"],
+        id="too many pods on Grove",
+    ),
+    pytest.param(
+        graph({"d" * 64: worker()}, annotations=WITHOUT_GROVE),
+        [
+            f'spec.services.{"d" * 64}: Invalid value: "{"d" * 64}": as the value of a label: must be no more than 63 characters',
+        ],
+        id="a service whose name is too long for a label",
+    ),
+    pytest.param(
         graph(name="1g"),
         [
             "spec.services.decode: Invalid value: \"decode\": the name '1g-decode' is not a DNS label: "
@@ -203,6 +223,13 @@ def test_a_service_has_a_name_that_names_of_objects_can_contain() -> None:
         'spec.services.my_service: Invalid value: "my_service": names of objects contain it in lower case: a lowercase RFC 1123 label must'
     )
     assert second.startswith("spec.services.my_service: Invalid value: \"my_service\": the name 'g-my_service' is not a DNS label")
+
+
+def test_a_number_of_gpus_beyond_reason_is_rejected() -> None:
+    (issue,) = issues_of(created_graph(graph({"decode": wide("--x", framework="trtllm", gpus="1" * 5_000)})))
+
+    assert issue.startswith('spec.services.decode.resources.limits.gpu: Invalid value: "111')
+    assert issue.endswith("must be a whole number of GPUs")
 
 
 def test_at_most_100_volumes() -> None:

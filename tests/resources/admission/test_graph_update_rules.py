@@ -86,3 +86,13 @@ def test_what_was_admitted_before_in_pods_does_not_prevent_other_changes() -> No
     faulty = {"mainContainer": {"image": "i", "ports": [{"containerPort": "x"}]}}
 
     assert updated_graph(graph({"a": worker(extraPodSpec=faulty)}), graph({"a": worker(extraPodSpec=faulty, replicas=2)})).allowed
+
+
+def test_another_queue_is_announced_because_gangs_that_exist_keep_theirs() -> None:
+    old, new = (graph({"a": wide()}, annotations={"nvidia.com/kai-scheduler-queue": queue}) for queue in ("one", "two"))
+
+    decision = updated_graph(old, new)
+
+    assert decision.allowed
+    assert any("nvidia.com/kai-scheduler-queue restarts pods" in warning for warning in decision.warnings)
+    assert not updated_graph(old, old).warnings

@@ -42,6 +42,25 @@ WARNINGS = [
     pytest.param(wide("--tp", "$(TP)"), [], id="a size that is not known"),
     pytest.param(wide("--tp", "9" * 5_000), [], id="a size beyond reason"),
     pytest.param(wide(gpus=None), [MISSING_GPUS], id="no GPUs"),
+    pytest.param(
+        wide(gpus=None, resources={"requests": {"gpu": "4"}}, framework="trtllm"),
+        [
+            "spec.services[decode].resources.requests.gpu: pods get GPUs by resources.limits.gpu only; "
+            "a request counts the processes of TensorRT-LLM",
+        ],
+        id="GPUs as a request only",
+    ),
+    pytest.param(
+        worker(componentType="Planner"),
+        [
+            "spec.services[decode]: planners run as the ServiceAccount planner-serviceaccount; "
+            "neither it nor its roles are created, so it must exist"
+        ],
+        id="the ServiceAccount of planners",
+    ),
+    pytest.param(
+        {**worker(componentType="planner"), "extraPodSpec": {"serviceAccountName": "own"}}, [], id="a planner with its own ServiceAccount"
+    ),
     pytest.param(worker(autoscaling={"enabled": True}), [AUTOSCALING], id="autoscaling"),
     pytest.param(
         worker(scalingAdapter={"enabled": True}),

@@ -167,6 +167,16 @@ def test_a_name_of_a_foreign_pod_is_skipped() -> None:
     assert assign_pods("c", "u", 1, "h", [], (first,)).new[0].name == second
 
 
+def test_pods_of_a_large_clique_have_different_names() -> None:
+    """Of 6000 names with five random characters, a few would be equal."""
+    new = assign_pods("c", "u", 6000, "h", [], ()).new
+    names = [pod.name for pod in new]
+    fewer = [pod.name for pod in assign_pods("c", "u", 5000, "h", [], ()).new]
+
+    assert len(set(names)) == len(names)
+    assert names[:5000] == fewer
+
+
 def test_orphans_that_only_our_finalizer_keeps_are_released_pods_first() -> None:
     toy = up(podcliqueset("demo", clique("a", 2), clique("b"), groups=(group("g", "b"),)))
     del toy.objects[ROOT]

@@ -394,6 +394,44 @@ def test_constraints_of_a_set_reach_the_pod_group_as_levels_of_the_topology() ->
     assert new.deferred == () and "Pod" in kinds_of(new.operations, Verb.CREATE)
 
 
+def test_constraints_of_cliques_reach_the_pod_groups_of_every_gang() -> None:
+    cluster = Placed()
+    cluster.configuration = replace(KAI, topology=True)
+    cluster.put(racks())
+    manifest = web()
+    cliques = {clique["name"]: clique for clique in manifest["spec"]["template"]["cliques"]}
+    cliques["a"]["topologyConstraint"] = {"topologyName": "hall", "pack": {"required": "zone"}}
+    cliques["w"]["topologyConstraint"] = {"topologyName": "hall", "pack": {"required": "rack"}}
+    cluster.put(manifest)
+    cluster.settle()
+
+    def keys(gang: str) -> dict[str, Any]:
+        groups = cluster.objects[kinds.PODGANG.id("default", gang)]["spec"]["podgroups"]
+        return {group["name"]: group.get("topologyConstraint", {}).get("packConstraint") for group in groups}
+
+    zone, rack = {"required": "example.com/zone"}, {"required": "example.com/rack"}
+    assert keys("web-0") == {"web-0-a": zone, "web-0-g-0-l": None, "web-0-g-0-w": rack}
+    assert keys("web-0-g-0") == {"web-0-g-1-l": None, "web-0-g-1-w": rack}
+    (_, with_constraint) = cluster.pod_groups()["web-0-g-0"]["spec"]["subGroups"]
+    assert with_constraint["topologyConstraint"] == {"topology": "hall", "requiredTopologyLevel": "example.com/rack"}
+
+
+def test_a_set_whose_back_end_is_no_longer_enabled_stays_as_it_is_and_can_be_deleted() -> None:
+    manifest = web()
+    for template in manifest["spec"]["template"]["cliques"]:
+        template["spec"]["podSpec"]["schedulerName"] = "kai-scheduler"
+    cluster = settled(Placed, manifest)
+    cluster.configuration = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler")
+
+    plan = cluster.plan()
+    assert plan.operations == ()
+    assert "schedulerName must be an enabled scheduler backend" in plan.problems[0]
+
+    cluster.delete(ROOT)
+    cluster.settle()
+    assert [id for id in cluster.objects if id.kind in ("PodCliqueSet", "PodGang", "PodGroup", "Pod")] == []
+
+
 def test_the_kinds_of_enabled_back_ends_are_listed_and_allowed() -> None:
     def verbs(configuration: Configuration) -> Mapping[tuple[str, str], tuple[str, ...]]:
         needed = permissions((PodCliqueSetBlueprint(), TopologyBindingBlueprint()), configuration, "")

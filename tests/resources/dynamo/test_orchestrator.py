@@ -11,10 +11,10 @@ from resources.dynamo.orchestrator import NOT_AVAILABLE, choose, queue_of, uses_
 GROVE, LWS, VOLCANO = kinds.PODCLIQUESET.key, kinds.LEADER_WORKER_SET.key, kinds.VOLCANO_POD_GROUP.key
 
 
-def graph(nodes: int = 2, **annotations: str) -> InferenceGraph:
+def graph(annotations: dict[str, str] | None = None, nodes: int = 2) -> InferenceGraph:
     """A graph with one service on so many nodes."""
     service = {"componentType": "worker", **({"multinode": {"nodeCount": nodes}} if nodes > 1 else {})}
-    body = {"metadata": {"name": "g", "annotations": annotations}, "spec": {"services": {"decode": service}}}
+    body = {"metadata": {"name": "g", "annotations": annotations or {}}, "spec": {"services": {"decode": service}}}
     return read_graph(kinds.DYNAMO_GRAPH.id("default", "g"), body)
 
 
@@ -29,7 +29,7 @@ def test_grove_runs_everything_unless_disabled_then_lws_with_volcano_and_service
     annotations = {"nvidia.com/enable-grove": value} if value else {}
     served = [kind for kind, is_served in ((GROVE, grove), (LWS, lws), (VOLCANO, volcano)) if is_served]
 
-    choice = choose(graph(nodes, **annotations), unserved(*served))
+    choice = choose(graph(annotations, nodes), unserved(*served))
 
     if grove and value != "false":
         expected = Orchestrator.GROVE
@@ -45,7 +45,7 @@ def test_grove_runs_everything_unless_disabled_then_lws_with_volcano_and_service
     ("value", "expected"), [("FALSE", Orchestrator.COMPONENTS), (" false", Orchestrator.GROVE), ("no", Orchestrator.GROVE)]
 )
 def test_the_annotation_is_compared_without_case_and_not_trimmed(value: str, expected: Orchestrator) -> None:
-    assert choose(graph(**{"nvidia.com/enable-grove": value}), frozenset()).orchestrator is expected
+    assert choose(graph({"nvidia.com/enable-grove": value}), frozenset()).orchestrator is expected
 
 
 def test_the_choice_is_that_of_the_whole_graph() -> None:
@@ -68,7 +68,7 @@ def test_the_choice_is_that_of_the_whole_graph() -> None:
 def test_the_error_names_what_is_missing(served: tuple[str, ...], annotation: str, named: tuple[str, ...]) -> None:
     annotations = {"nvidia.com/enable-grove": annotation} if annotation else {}
 
-    error = choose(graph(**annotations), unserved(*served)).error
+    error = choose(graph(annotations), unserved(*served)).error
 
     assert error.startswith(NOT_AVAILABLE)
     assert all(part in error for part in named)
@@ -76,7 +76,7 @@ def test_the_error_names_what_is_missing(served: tuple[str, ...], annotation: st
 
 @pytest.mark.parametrize(("value", "queue"), [(None, "dynamo"), ("  ", "dynamo"), (" team-a ", "team-a")])
 def test_the_queue_is_that_of_the_annotation_trimmed_or_the_default(value: str | None, queue: str) -> None:
-    assert queue_of(graph(**({} if value is None else {"nvidia.com/kai-scheduler-queue": value}))) == queue
+    assert queue_of(graph({} if value is None else {"nvidia.com/kai-scheduler-queue": value})) == queue
 
 
 def test_kai_is_used_where_its_group_is_served_and_its_profile_is_enabled() -> None:

@@ -21,9 +21,11 @@ from providers.sandbox.clock import VirtualClock
 from providers.sandbox.process import Sandbox, sandbox
 from providers.sandbox.types.status import StatusError
 from providers.schedulers.kube import KubeScheduler
+from providers.schedulers.volcano import VolcanoScheduler
 from resources.admission.managed_rules import Protection
 from resources.base.kinds import CRD, PODCLIQUESET, SERVICE
 from resources.ports.configuration import Configuration
+from resources.ports.scheduler import Scheduler
 from resources.schema.crds import crds
 from tests.providers.sandbox.in_memory import about
 from tests.providers.sandbox.web import Said, Web, web
@@ -309,3 +311,14 @@ def test_whatever_is_sent_is_stored_or_refused_and_never_breaks_the_server(data:
         said = refusal.code
 
     assert 200 <= said < 500
+
+
+@pytest.mark.anyio
+async def test_an_object_of_a_kind_that_is_not_served_is_not_looked_for(tmp_path: Path) -> None:
+    schedulers: dict[str, Scheduler] = {"default-scheduler": KubeScheduler(), "volcano": VolcanoScheduler()}
+    webhooks = Webhooks(Configuration(schedulers, "volcano"), Protection())
+    async with sandbox(VirtualClock(), tmp_path, actors=(), webhooks=webhooks) as box, web(box) as user:
+        answer = await user.ask("POST", SETS, a_set(clique("a")))
+
+    assert answer.code == 201, answer.body
+    assert [warning for warning in warnings_of(answer) if "was not checked: queues were not read" in warning] != []

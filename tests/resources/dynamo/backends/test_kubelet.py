@@ -21,11 +21,20 @@ FRAGMENTS = st.lists(st.sampled_from(["$", "$$", "(", ")", "(A)", "$(A)", "A", "
         ("$$$(A)", ["$", VariableReference("A")]),
         ("$A ${B}", ["$A ${B}"]),
         ("$(A", ["$(A"]),
+        ("$(A$$$(", ["$(A", "$", "$("]),
+        ("a)$(A", ["a)$(A"]),
         ("$((1 + 1))", [VariableReference("(1 + 1"), ")"]),
     ],
 )
 def test_a_text_has_literal_parts_and_references(text: str, expected: list[str | VariableReference]) -> None:
     assert list(parts(text)) == expected
+
+
+def test_a_long_text_of_references_that_are_not_closed_is_read_in_one_go() -> None:
+    text = "$(" * 100_000
+
+    assert list(parts(text)) == [text]
+    assert list(parts(f")$$(A){text}")) == [")", "$", "(A)" + text]
 
 
 @given(FRAGMENTS)

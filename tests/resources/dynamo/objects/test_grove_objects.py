@@ -90,6 +90,14 @@ def test_a_service_whose_name_kubernetes_does_not_allow_is_held_with_the_reason(
     assert "'7b-frontend' is not a DNS label" in service.why
 
 
+def test_a_service_whose_name_the_headless_service_of_the_set_has_is_held_with_the_reason() -> None:
+    services: dict[str, Any] = {"0": frontend()}
+    (service,) = services_of(graph(**services))
+
+    assert (service.id.name, service.stance, service.blocked) == ("g-0", Stance.HOLD, True)
+    assert "'g-0' is that of the headless Service of the PodCliqueSet" in service.why
+
+
 @pytest.mark.parametrize("kind", ["frontend", "Frontend", "FRONTEND"])
 def test_component_types_are_compared_without_case(kind: str) -> None:
     assert len(services_of(graph(web=frontend(componentType=kind)))) == 1

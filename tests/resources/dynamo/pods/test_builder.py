@@ -81,6 +81,17 @@ def test_a_probe_has_one_handler() -> None:
     assert main["livenessProbe"] == {"exec": {"command": ["true"]}, "periodSeconds": 5, "timeoutSeconds": 4, "failureThreshold": 1}
 
 
+def test_a_probe_of_a_port_that_the_user_replaced_is_a_warning() -> None:
+    own_ports = {"ports": [{"containerPort": 80, "name": "web"}]}
+
+    assert pod(graph_of(worker(nodes=1))).warnings == ()
+    assert pod(graph_of(worker(nodes=1, container=own_ports))).warnings == tuple(
+        f"service decode, main: {probe} asks the port system, which the container does not have: `ports` replaces the default ones"
+        for probe in ("livenessProbe", "readinessProbe", "startupProbe")
+    )
+    assert pod(graph_of(worker("python3 -m dynamo.vllm", container=own_ports)), WORKER).warnings == ()
+
+
 def test_the_secret_of_the_service_is_appended() -> None:
     main = main_of(service({"envFrom": [{"configMapRef": {"name": "c"}}]}, envFromSecret="s"))
 
@@ -138,6 +149,7 @@ def test_a_service_without_a_container_has_the_default_one() -> None:
     ("body", "path", "detail"),
     [
         (service(pod_spec={"containers": [{"name": "main"}]}), ("containers",), "two containers have the name main"),
+        (service(pod_spec={"initContainers": [{"name": "main"}]}), ("containers",), "two containers have the name main"),
         (service(pod_spec={"volumes": [{"name": "shared-memory"}]}), ("volumes",), "two volumes have the name shared-memory"),
         (
             service({"volumeMounts": [{"name": "own", "mountPath": "/dev/shm"}]}),

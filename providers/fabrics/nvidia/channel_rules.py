@@ -1,0 +1,66 @@
+"""Channel rules: a pod that claims a second channel is rejected, because a node has one and the pod could never be scheduled (N23)."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from engine.paths import get
+from engine.resource import Body
+from resources.base.fields import CLIQUES, cliques_of, mapping, mappings
+from resources.domains import requests
+from resources.ports.fabric import INDEX, DomainRequest, Fabric
+from resources.schema.issues import ErrorType, Issue, Path
+
+SECOND_CHANNEL: Final = (
+    "is the claim template of a ComputeDomain of this PodCliqueSet, and pods of this clique claim a ComputeDomain already: "
+    "a node has one channel, so they could never be scheduled"
+)
+
+
+class SecondClaim(NamedTuple):
+    """A claim of a clique's pods for a channel, beside another one."""
+
+    clique: str
+    template: str
+    path: Path
+
+
+def issues(fabric: Fabric, new: Body, old: Body | None = None) -> Iterator[Issue]:
+    """An issue for each claim in a set by which a pod would get a second channel, as far as the set alone shows it.
+
+    That is a claim by a template with the name of one of the set's own domains. Claims that the stored set `old` has already are no issue:
+    it can still be scaled and edited.
+    """
+    count = max(requests.replicas(new), 1)
+    stored = {(claim.clique, claim.template) for claim in _second_claims(fabric, old, count)} if old is not None else set()
+    for claim in _second_claims(fabric, new, count):
+        if (claim.clique, claim.template) not in stored:
+            yield Issue(claim.path, ErrorType.INVALID, SECOND_CHANNEL, claim.template)
+
+
+def _second_claims(fabric: Fabric, body: Body, replicas: int) -> Iterator[SecondClaim]:
+    """The claims for channels, without the first one of each clique; the claim that the engine adds is the first."""
+    root = mapping(body.get("metadata")).get("name")
+    domains = fabric.domain_requests(root if isinstance(root, str) else "", requests.annotations(body), requests.cliques_by_name(body))
+    for number, clique in enumerate(cliques_of(body)):
+        name = clique.get("name")
+        if not isinstance(name, str):
+            continue
+        path = (*CLIQUES, number, "spec", "podSpec", "resourceClaims")
+        claims = [
+            SecondClaim(name, template, (*path, index, "resourceClaimTemplateName"))
+            for index, claim in enumerate(mappings(get(clique, path[-3:], ())))
+            if isinstance(template := claim.get("resourceClaimTemplateName"), str)
+            and any(_is_name_of(domain, template, replicas) for domain in domains)
+        ]
+        yield from claims if any(name in domain.cliques for domain in domains) else claims[1:]
+
+
+def _is_name_of(request: DomainRequest, name: str, replicas: int) -> bool:
+    """Whether one of the replicas requests a domain of that name."""
+    prefix, separator, _ = request.name.partition(INDEX)
+    if not separator:
+        return name == request.name
+    digits = re.match(r"[0-9]*", name.removeprefix(prefix), re.ASCII) if name.startswith(prefix) else None
+    indices = (digits[0][: length + 1] for length in range(min(len(digits[0]), len(str(replicas))))) if digits else ()
+    return any(int(index) < replicas and name == request.name.replace(INDEX, index) and index == str(int(index)) for index in indices)
