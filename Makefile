@@ -12,6 +12,9 @@ dev := .venv/dev.stamp
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$python; break; }; done)
 
+# Processes that run tests: one more than processors, since some tests wait for servers and commands.
+WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+
 # Additional arguments for pytest, as in `make test ARGS='-k sync -x'`.
 ARGS ?=
 
@@ -36,7 +39,7 @@ demo: $(runtime) ## preview, sync, scale and delete an example, on a cluster in 
 	$(bin)/engine demo
 
 test: $(dev) ## run every test that needs nothing but Python
-	$(bin)/python -m pytest -n auto -m 'not e2e' $(ARGS)
+	$(bin)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not e2e' $(ARGS)
 
 check: $(dev) ## check style, types and architecture, as the continuous integration does
 	$(bin)/ruff check .

@@ -200,8 +200,7 @@ def test_a_graph_that_nothing_can_run_says_what_is_missing(box: Box, engine: Eng
     assert "blocked: no multinode orchestrator available: Grove is disabled" in why
     assert "leaderworkerset.x-k8s.io and scheduling.volcano.sh" in why
 
-    engine("sync", "--no-wait")
-    (event,) = [event for event in box.all(kinds.EVENT) if event["reason"] == "FailedToReconcileTheResources"]
+    event, *_ = [event for event in box.all(kinds.EVENT) if event["reason"] == "FailedToReconcileTheResources"]
     assert (event["type"], event["involvedObject"]["kind"]) == ("Warning", "DynamoGraphDeployment")
     assert "no multinode orchestrator available" in event["message"]
 

@@ -30,7 +30,7 @@ services = strategies.builds(
     strategies.sampled_from(SCRIPTS),
 )
 graphs = strategies.dictionaries(strategies.sampled_from(("decode", "Prefill", "other")), services, min_size=1).map(
-    lambda each: graph(**each)
+    lambda each: graph() | {"spec": {"services": each}}
 )
 """Manifests of graphs called `chat`, with one to three services."""
 

@@ -216,20 +216,20 @@ async def test_killed_at_any_write_of_a_recycling_the_next_process_completes_it_
         await cluster.sync(undisturbed)
         assert len(replaced(cluster, before)) == doomed
 
-    for number in range(1, undisturbed.count + 1):
-        for when in ("dies_before", "dies_after"):
-            async with stage(nodes=2) as cluster:
-                await breached(cluster, victim)
-                before, ours = uids(cluster), cluster.start()
-                setattr(ours, when, number)
-                with pytest.raises((Killed, ExceptionGroup)):
-                    await cluster.sync(ours)
+    # Before the first write, and after each: before a later one is after the one that precedes it.
+    for number, when in ((1, "dies_before"), *((number, "dies_after") for number in range(1, undisturbed.count + 1))):
+        async with stage(nodes=2) as cluster:
+            await breached(cluster, victim)
+            before, ours = uids(cluster), cluster.start()
+            setattr(ours, when, number)
+            with pytest.raises((Killed, ExceptionGroup)):
+                await cluster.sync(ours)
 
-                next_one = cluster.start()
-                assert (await cluster.sync(next_one)).ending is Ending.DONE
+            next_one = cluster.start()
+            assert (await cluster.sync(next_one)).ending is Ending.DONE
 
-                made = ours.created + next_one.created
-                assert len(replaced(cluster, before)) == doomed
-                assert uids(cluster).keys() == before.keys()
-                assert sum(count for name, count in made.items() if name.startswith("PodClique ")) == doomed
-                assert all(map(is_ready, cluster.there(kinds.POD).values()))
+            made = ours.created + next_one.created
+            assert len(replaced(cluster, before)) == doomed
+            assert uids(cluster).keys() == before.keys()
+            assert sum(count for name, count in made.items() if name.startswith("PodClique ")) == doomed
+            assert all(map(is_ready, cluster.there(kinds.POD).values()))
