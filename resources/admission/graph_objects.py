@@ -8,14 +8,14 @@ from engine.resource import Body
 from resources.admission import update_rules
 from resources.admission.computable_rules import parse_set
 from resources.admission.defaults import defaulted
-from resources.admission.graph_rules import MOST_NODES, may_use_grove, service_path
-from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
+from resources.admission.graph_rules import MOST_NODES, service_path
+from resources.dynamo.model.graph import KAI_SCHEDULER, GraphService, InferenceGraph, Orchestrator
 from resources.dynamo.objects.component_names import instance_name, name_fault
 from resources.dynamo.objects.components import MOST_INSTANCES
 from resources.dynamo.objects.leader_worker_set import group_templates
 from resources.dynamo.objects.podcliqueset import podcliqueset
 from resources.dynamo.objects.service import service_name
-from resources.dynamo.orchestrator import KAI, queue_of
+from resources.dynamo.orchestrator import queue_of
 from resources.dynamo.pods.builder import PodFault, built_pod
 from resources.model.view import MAX_REPLICAS
 from resources.ports.configuration import Configuration
@@ -46,7 +46,7 @@ def pod_findings(graph: InferenceGraph, settings: DynamoSettings) -> PodFindings
     """
     if not _is_buildable(graph):
         return PodFindings()
-    if not may_use_grove(graph):
+    if not graph.may_use_grove:
         return _built(graph, COMPONENTS, settings)
     with_grove, without = (_built(graph, orchestrator, settings) for orchestrator in (Orchestrator.GROVE, COMPONENTS))
     other = [issue for issue in without.issues if issue not in with_grove.issues and issue.path[3:] != GPUS]
@@ -85,7 +85,7 @@ def _issue(fault: PodFault) -> Issue:
 
 def count_issues(graph: InferenceGraph) -> Iterator[Issue]:
     """The issue of a graph with more pods than a PodCliqueSet may have or, without Grove, more LeaderWorkerSets than are created."""
-    if may_use_grove(graph):
+    if graph.may_use_grove:
         pods = sum(service.replicas * service.nodes for service in graph.services)
         if pods > MAX_REPLICAS and _is_buildable(graph):
             yield Issue(("spec", "services"), ErrorType.INVALID, f"{pods} pods are more than {MAX_REPLICAS}, the most of a PodCliqueSet")
@@ -99,11 +99,11 @@ def count_issues(graph: InferenceGraph) -> Iterator[Issue]:
 def name_issues(graph: InferenceGraph) -> Iterator[Issue]:
     """The issues of a new graph's name and of those derived from it. Those of existing graphs cannot be changed any more."""
     for service in graph.services:
-        multinode = service.is_multinode and not may_use_grove(graph)
+        multinode = service.is_multinode and not graph.may_use_grove
         name = instance_name(graph, service, max(service.replicas - 1, 0)) if multinode else service_name(graph, service)
         if fault := name_fault(name):
             yield Issue(service_path(service.name), ErrorType.INVALID, fault, service.name)
-        if not may_use_grove(graph):
+        if not graph.may_use_grove:
             yield from _label_issues(service_path(service.name), service.name)
     labels = [graph.name, *([graph.dynamo_namespace] if graph.dynamo_namespace == f"dynamo-{graph.name}" else [])]
     for value in labels:
@@ -120,9 +120,9 @@ def planned_set(graph: InferenceGraph, configuration: Configuration) -> Body | N
 
     None as well if a pod cannot be built.
     """
-    if not may_use_grove(graph) or not _is_buildable(graph):
+    if not graph.may_use_grove or not _is_buildable(graph):
         return None
-    queue = queue_of(graph) if KAI in configuration.schedulers else None
+    queue = queue_of(graph) if KAI_SCHEDULER in configuration.schedulers else None
     try:
         planned = podcliqueset(graph, configuration.dynamo, queue)
     except PodFault:

@@ -15,7 +15,7 @@ from resources.admission import metadata_rules
 from resources.base.fields import mapping, mappings
 from resources.dynamo.model import names
 from resources.dynamo.model.framework import Framework
-from resources.dynamo.model.graph import ENABLE_GROVE, GraphService, InferenceGraph, whole_amount
+from resources.dynamo.model.graph import GraphService, InferenceGraph, whole_amount
 from resources.schema.formats import LABEL, label_faults, value_faults
 from resources.schema.issues import MAX_VALUE, ErrorType, Issue, Path, duplicates
 
@@ -59,11 +59,6 @@ def issues(graph: InferenceGraph) -> Iterator[Issue]:
         yield sentence(path, f"failed to determine backend framework for service {quote(service)}: {fault}")
     for graph_service in graph.services:
         yield from _service(graph, graph_service)
-
-
-def may_use_grove(graph: InferenceGraph) -> bool:
-    """Whether the graph becomes a PodCliqueSet where Grove is served: always, unless its annotation forbids it."""
-    return str(graph.annotations.get(ENABLE_GROVE, "")).lower() != "false"
 
 
 def service_path(service: str) -> Path:
@@ -171,7 +166,7 @@ def _names(graph: InferenceGraph, service: GraphService) -> Iterator[Issue]:
     if not re.fullmatch(LABEL, service.key):
         message = f"names of objects contain it in lower case: {label_faults(service.key)[-1]}"
         yield Issue(service_path(service.name), ErrorType.INVALID, message, service.name)
-    if not may_use_grove(graph) or names.fits(graph, service):
+    if not graph.may_use_grove or names.fits(graph, service):
         return
     dgd, svc = quote(graph.name), quote(service.name)
     limit = f"{names.LIMIT} characters"

@@ -2,23 +2,22 @@
 
 from collections.abc import Iterator, Mapping
 
-from resources.admission.graph_rules import may_use_grove, quote, service_path
+from resources.admission.graph_rules import quote, service_path
 from resources.base.fields import mapping
-from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.model.graph import KAI_SCHEDULER, GraphService, InferenceGraph
 from resources.dynamo.objects.leader_worker_set import VOLCANO
-from resources.dynamo.orchestrator import KAI
 from resources.ports.configuration import Configuration
 from resources.schema.issues import ErrorType, Issue, Path
 
 
 def issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:
     """The issues of the schedulers that services name."""
-    yield from _grove_issues(graph, configuration) if may_use_grove(graph) else _component_issues(graph)
+    yield from _grove_issues(graph, configuration) if graph.may_use_grove else _component_issues(graph)
 
 
 def implied_scheduler(configuration: Configuration) -> str:
     """The scheduler of a PodCliqueSet's pods that name none: KAI where it is enabled, else the default."""
-    return KAI if KAI in configuration.schedulers else configuration.default_scheduler
+    return KAI_SCHEDULER if KAI_SCHEDULER in configuration.schedulers else configuration.default_scheduler
 
 
 def _grove_issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from resources.admission.graph_rules import may_use_grove, quote, sentence
+from resources.admission.graph_rules import quote, sentence
 from resources.base.fields import mapping
 from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, InferenceGraph
 from resources.schema.issues import Issue
@@ -22,11 +22,11 @@ def warnings(old: InferenceGraph, new: InferenceGraph, *, replaces_set: bool) ->
     """Warnings about changes after which pods are replaced together. `replaces_set`: the PodCliqueSet must be replaced."""
     if _is_other_backend(old, new):
         yield "Changing spec.backendFramework may cause unexpected behavior"
-    if may_use_grove(old) != may_use_grove(new):
+    if old.may_use_grove != new.may_use_grove:
         yield f"changing the annotation {ENABLE_GROVE} changes what runs the services: all of their pods are replaced"
     elif replaces_set:
         yield f"this change replaces the PodCliqueSet {quote(new.name)} and restarts all of its pods: {_reason(old, new)}; {REMEDY}"
-    elif may_use_grove(new) and _named_queue(old) != _named_queue(new):
+    elif new.may_use_grove and _named_queue(old) != _named_queue(new):
         yield f"changing the annotation {KAI_QUEUE} restarts pods that KAI schedules, and PodGroups that exist keep their queue"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from engine.resource import Body
-from resources.admission.graph_rules import may_use_grove, service_field
+from resources.admission.graph_rules import service_field
 from resources.base.fields import mapping
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph
@@ -30,7 +30,7 @@ def warnings(graph: InferenceGraph) -> Iterator[str]:
 
 def notes(graph: InferenceGraph, configuration: Configuration) -> Iterator[str]:
     """What becomes of a graph without issues and is not evident: shortened names, and settings that have no effect."""
-    if may_use_grove(graph):
+    if graph.may_use_grove:
         yield from set_notes(graph)
     else:
         yield from _scaled_down(graph)

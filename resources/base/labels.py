@@ -37,6 +37,7 @@ CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
 GROUP_FINALIZER = "grove.io/podcliquescalinggroup.grove.io"
 
 GRAPH_FINALIZER = "nvidia.com/finalizer"
+"""The finalizer of a graph. It goes when its objects are gone."""
 
 GATE = "grove.io/podgang-pending-creation"
 """The scheduling gate of pods whose gang must not be scheduled yet."""

@@ -12,7 +12,7 @@ from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds
 from resources.dynamo import orchestrator
-from resources.dynamo.model.graph import KAI_QUEUE, InferenceGraph, Orchestrator
+from resources.dynamo.model.graph import KAI_QUEUE, KAI_SCHEDULER, InferenceGraph, Orchestrator
 from resources.dynamo.model.names import clique_names
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects import pvc, ssh_secret
@@ -97,7 +97,7 @@ def lookups(graph: InferenceGraph, configuration: Configuration) -> tuple[Resour
     secrets = ssh_secret.needed_secrets(graph, configuration.dynamo).values()
     claims = [name for service in graph.services for name in pvc.mounted_claims(service)]
     claims += [str(entry["name"]) for entry in graph.pvcs if entry.get("name")]
-    queues = [orchestrator.queue_of(graph)] if orchestrator.KAI in configuration.schedulers else []
+    queues = [orchestrator.queue_of(graph)] if KAI_SCHEDULER in configuration.schedulers else []
     return (
         *(kinds.SECRET.id(graph.namespace, name) for name in dict.fromkeys(secrets)),
         *(kinds.PVC.id(graph.namespace, name) for name in dict.fromkeys(claims)),
@@ -140,18 +140,18 @@ def _on_grove(observed: Observed, graph: InferenceGraph, configuration: Configur
 
 def _kai_notes(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> Iterator[str]:
     """Why KAI does not schedule the pods, although the cluster has queues or the graph names one."""
-    if orchestrator.KAI in configuration.schedulers:
+    if KAI_SCHEDULER in configuration.schedulers:
         if graph.annotations.get(KAI_QUEUE) and kinds.KAI_QUEUE.key in observed.unserved:
             yield f"the annotation {KAI_QUEUE} has no effect: the cluster does not serve {kinds.KAI_QUEUE.group}"
         return
     queues = (live for live in observed.references.of(kinds.KAI_QUEUE.name) if live.id.group == kinds.KAI_QUEUE.group)
     if graph.annotations.get(KAI_QUEUE) or any(queues):
-        yield f"pods are not scheduled by KAI: the configuration does not enable the scheduler profile {orchestrator.KAI}"
+        yield f"pods are not scheduled by KAI: the configuration does not enable the scheduler profile {KAI_SCHEDULER}"
 
 
 def _uses_kai(observed: Observed, configuration: Configuration) -> bool:
     """Whether KAI schedules the pods: it is served and enabled, or it is the default, even where it is not served."""
-    is_default = configuration.default_scheduler == orchestrator.KAI
+    is_default = configuration.default_scheduler == KAI_SCHEDULER
     return is_default or orchestrator.uses_kai(configuration.schedulers, observed.unserved)
 
 

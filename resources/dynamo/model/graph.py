@@ -15,6 +15,8 @@ from resources.dynamo.model.framework import Framework, FrameworkError, framewor
 
 ENABLE_GROVE = "nvidia.com/enable-grove"
 KAI_QUEUE = "nvidia.com/kai-scheduler-queue"
+KAI_SCHEDULER = "kai-scheduler"
+"""The name of KAI, as pods and the profiles of the configuration give it."""
 ENABLE_METRICS = "nvidia.com/enable-metrics"
 GPU_BOUND = 10**18
 """The smallest number that is too large for a number of GPUs."""
@@ -133,6 +135,11 @@ class InferenceGraph:
     def annotations(self) -> Mapping[str, str]:
         """Its annotations."""
         return mapping(mapping(self.body.get("metadata")).get("annotations"))
+
+    @property
+    def may_use_grove(self) -> bool:
+        """Whether the graph becomes a PodCliqueSet where Grove is served: always, unless its annotation forbids it."""
+        return str(self.annotations.get(ENABLE_GROVE, "")).lower() != "false"
 
     @property
     def pvcs(self) -> Sequence[Body]:

@@ -10,8 +10,6 @@ LIMIT = 45
 SUFFIXES = {Role.LEADER: "-ldr", Role.WORKER: "-wkr", Role.MAIN: ""}
 DIGEST = 5
 """The number of characters of a digest at the end of a shortened name."""
-SHORTEST = DIGEST + 2
-"""The length of the shortest shortened name: one character, a dash and the digest."""
 
 
 @dataclass(frozen=True, slots=True)

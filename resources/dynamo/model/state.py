@@ -1,6 +1,5 @@
 """ServiceState: how many replicas of a service exist, are updated and can be used, on either path."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +44,3 @@ class ServiceState:
             "updatedReplicas": self.updated_replicas,
             **{field: count for field, count in optional.items() if count is not None},
         }
-
-
-def reasons(states: Iterable[ServiceState]) -> str:
-    """The reasons of all services that are not ready, joined with `; `; empty if all are ready."""
-    return "; ".join(state.reason for state in states if not state.is_ready)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from engine.resource import Body, Policy, Resource
+from engine.resource import Body, Resource
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.base.manifest import manifest
@@ -11,15 +11,13 @@ from resources.dynamo.objects.component_names import name_fault, public_service_
 from resources.dynamo.objects.holding import held
 from resources.dynamo.objects.labels import own_labels
 from resources.dynamo.objects.pod_template import ROLE, identity_labels
-from resources.dynamo.objects.service import FRONTEND, HTTP, service_name
+from resources.dynamo.objects.service import FRONTEND, HTTP, POLICY, service_name
 
 SYSTEM = 9090
 """The port of every service but a frontend, on which Dynamo answers for health and metrics."""
 
 COMPONENT_SERVICE = "dynamo-component-service"
 """The value of `app.kubernetes.io/component` of these Services."""
-
-POLICY = Policy(exact=(("spec", "selector"),))
 
 
 def component_services(graph: InferenceGraph, service: GraphService, template: Body) -> Iterator[Resource]:

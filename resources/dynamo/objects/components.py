@@ -55,27 +55,11 @@ def component_warnings(graph: InferenceGraph, settings: DynamoSettings) -> tuple
     return tuple(dict.fromkeys(texts))
 
 
-def component_faults(graph: InferenceGraph, settings: DynamoSettings) -> tuple[PodFault, ...]:
-    """What the manifest shows to be wrong on this path, at most one fault for each service. The workloads of such a service are held."""
-    return tuple(fault for service in graph.services if (fault := _fault(graph, service, settings)) is not None)
-
-
 def _warnings(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings) -> tuple[str, ...]:
     try:
         return built_pod(graph, service, role, Orchestrator.COMPONENTS, settings).warnings
     except PodFault:
         return ()
-
-
-def _fault(graph: InferenceGraph, service: GraphService, settings: DynamoSettings) -> PodFault | None:
-    try:
-        if service.is_multinode:
-            group_templates(graph, service, settings)
-        else:
-            deployment(graph, service, settings, None)
-    except PodFault as fault:
-        return fault
-    return None
 
 
 def _of_service(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str) -> Iterator[Resource]:

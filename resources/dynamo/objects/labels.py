@@ -3,12 +3,9 @@
 from typing import Final
 
 from resources.base.fields import mapping
-from resources.base.labels import LONGEST_VALUE, MANAGED_BY, PART_OF
+from resources.base.labels import GRAPH_MANAGER, LONGEST_VALUE, MANAGED_BY, PART_OF
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.model.names import SUFFIXES, component, shortened
-
-MANAGER: Final = "dynamo-operator"
-"""The value of `app.kubernetes.io/managed-by` on objects of graphs."""
 
 SELECTOR: Final = "nvidia.com/selector"
 GRAPH_NAME: Final = "nvidia.com/dynamo-graph-deployment-name"
@@ -20,7 +17,7 @@ METRICS_ENABLED: Final = "nvidia.com/metrics-enabled"
 
 def own_labels(graph: InferenceGraph) -> dict[str, str]:
     """The labels by which the objects of a graph are recognised. Pods never carry them: there these keys belong to Grove."""
-    return {MANAGED_BY: MANAGER, PART_OF: graph.name}
+    return {MANAGED_BY: GRAPH_MANAGER, PART_OF: graph.name}
 
 
 def pod_labels(graph: InferenceGraph, service: GraphService, role: Role) -> dict[str, str]:

@@ -7,12 +7,12 @@ from engine.ids import Owner
 from engine.observed import Live
 from engine.resource import Policy, Resource
 from resources.base import kinds
-from resources.base.labels import MANAGED_BY, PART_OF
+from resources.base.labels import GRAPH_MANAGER, MANAGED_BY, PART_OF
 from resources.base.manifest import manifest
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.model.names import component
-from resources.dynamo.objects.labels import MANAGER, own_labels
+from resources.dynamo.objects.labels import own_labels
 from resources.ports.dynamo import DynamoSettings
 
 KEYS: Final = ("private.key", "private.key.pub")
@@ -60,7 +60,7 @@ def created_secrets(graph: InferenceGraph, settings: DynamoSettings, live: Mappi
 
 def _is_ours(secret: Live, graph: InferenceGraph, *, is_shared: bool) -> bool:
     """Whether it was created for this graph or, if it is shared, for any graph."""
-    return secret.labels.get(MANAGED_BY) == MANAGER and (is_shared or secret.labels.get(PART_OF) == graph.name)
+    return secret.labels.get(MANAGED_BY) == GRAPH_MANAGER and (is_shared or secret.labels.get(PART_OF) == graph.name)
 
 
 def _reason(name: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from engine.ids import ResourceId
 from engine.observed import Live, live
 from resources.dynamo.model.graph import InferenceGraph
-from resources.dynamo.model.state import ServiceState, reasons
+from resources.dynamo.model.state import ServiceState
 from resources.dynamo.readiness_grove import service_states
 from tests.resources.dynamo.objects.grove_graphs import frontend, graph, worker
 
@@ -103,12 +103,16 @@ def test_replicas_that_the_graph_leaves_to_others_are_those_of_the_object() -> N
     assert states(graph(Frontend=frontend()), clique)["Frontend"].reason == "podclique/g-0-frontend: desired=4, ready=3"
 
 
-def test_the_reasons_of_several_services_are_joined_in_the_order_of_the_services() -> None:
+def test_services_are_in_the_order_of_their_names() -> None:
     clique = observed("PodClique", "g-0-b", 1, readyReplicas=1)
     services = states(graph(c=frontend(), b=frontend(), A=worker(nodes=2)), clique)
 
+    assert {name: state.reason for name, state in services.items()} == {
+        "A": "pcsg/g-0-a: resource not found",
+        "b": "",
+        "c": "podclique/g-0-c: resource not found",
+    }
     assert list(services) == ["A", "b", "c"]
-    assert reasons(services.values()) == "pcsg/g-0-a: resource not found; podclique/g-0-c: resource not found"
 
 
 @pytest.mark.parametrize("status", [None, [], "x", {"readyReplicas": "1"}, {"readyReplicas": True}, {"readyReplicas": None}])

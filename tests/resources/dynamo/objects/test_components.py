@@ -11,7 +11,7 @@ from engine.resource import Stance
 from resources.base import kinds
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.component_names import LONGEST_INSTANCE
-from resources.dynamo.objects.components import component_faults, component_notes, component_warnings
+from resources.dynamo.objects.components import component_notes, component_warnings
 from resources.dynamo.objects.obsolete_components import obsolete_components
 from resources.ports.dynamo import DynamoSettings
 from tests.resources.dynamo.objects import golden_components
@@ -151,7 +151,6 @@ def test_a_worker_without_gpus_is_blocked_with_the_field_and_its_service_is_crea
 
     assert blocked(made) == {"PodGroup/g-decode-0": reason, "LeaderWorkerSet/g-decode-0": reason}
     assert wanted(made) == ["Service/g-decode"]
-    assert [fault.detail for fault in component_faults(specified, DynamoSettings())] == ["GPU limit is not set for LWS worker pod"]
 
 
 def test_a_leader_worker_set_that_exists_is_left_as_it_is_while_its_pods_cannot_be_built() -> None:
