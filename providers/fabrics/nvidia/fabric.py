@@ -12,7 +12,8 @@ from engine.observed import Live
 from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
-from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence
+from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, policy_rules
+from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, OFF, OPT_OUT
 from providers.fabrics.nvidia.names import (
     AUTO,
     CLAIM,
@@ -31,6 +32,7 @@ from resources.base import kinds
 from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
 from resources.domains.capacity import capacity_notes
 from resources.domains.requests import requested_by_sets
+from resources.ports.admission_policy import Enrolment, PolicyRule
 from resources.ports.checks import Check
 from resources.ports.fabric import INDEX, DomainRequest
 from resources.ports.inspection import Diagnosis, Installation, JoinedNode
@@ -40,12 +42,6 @@ from resources.schema.issues import Child, ErrorType, Issue, Path
 from resources.settings import Settings
 
 AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
-OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
-OPT_OUT: Final = (
-    "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
-    'automatic injection (set grove.io/auto-mnnvl: "disabled")'
-)
-CLAIM_NAME_TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDomain"
 
 
 class Nvidia:
@@ -206,6 +202,20 @@ class Nvidia:
     def diagnose(self, domain: ResourceId, results: QueryResults, now: datetime) -> Iterator[Diagnosis]:
         """The findings about a domain and its pods."""
         return diagnosis.diagnoses(evidence.Evidence(domain, results, now))
+
+    # RuledFabric: the admission rules as CEL.
+
+    def policy_rules(self) -> Iterator[PolicyRule]:
+        """The rules for the annotations that request domains."""
+        return policy_rules.rules(auto=self.auto)
+
+    def enrolment(self) -> Enrolment | None:
+        """The annotation for automatic domains, for new sets with GPUs (R6)."""
+        return policy_rules.enrolment() if self.auto else None
+
+    def unstated_rules(self) -> Iterator[str]:
+        """Second channels, and what the objects of a set record."""
+        return iter(policy_rules.UNSTATED)
 
 
 def configured(settings: Settings) -> Nvidia:
