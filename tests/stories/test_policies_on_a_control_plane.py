@@ -128,11 +128,36 @@ def named(name: str | None, mode: str | None, *, gpus: bool = True, claim: str =
     return put(body, {"metadata.annotations": {"grove.io/auto-mnnvl": mode}}) if mode is not None else body
 
 
+def cliques_of(body: Body) -> list[str]:
+    """The names of the cliques of a set."""
+    return [entry["name"] for entry in body["spec"]["template"]["cliques"]]
+
+
 MODES = (None, "enabled", "disabled", "Enabled", "")
 NAMES = (None, "rack-a", "rack-$(GROVE_PCS_INDEX)", "Rack", "", "a.b", "-x", "x" * 254)
 REQUESTS = [
     *(named(name, mode, gpus=gpus) for name, mode, gpus in itertools.product(NAMES, MODES, (True, False))),
     *(named(name, mode, gpus=gpus, claim="mnnvl-claim") for name, mode, gpus in itertools.product(NAMES[:2], MODES[:3], (True, False))),
+]
+
+
+KEY = "grove.io/mnnvl-group"
+
+
+def grouped(of_set: str | None, of_group: str | None, of_clique: str | None, mode: str | None = None, name: str | None = None) -> Body:
+    """A set whose clique `a` is in a scaling group, with the annotation for groups in three places; None: not there."""
+    a, b = (clique(letter, spec=named(None, None)["spec"]["template"]["cliques"][0]["spec"] | {"roleName": letter}) for letter in "ab")
+    a["annotations"] = {**({KEY: of_clique} if of_clique is not None else {}), **({"nvidia.com/computedomain": name} if name else {})}
+    config = {"name": "g", "cliqueNames": ["a"], "annotations": {KEY: of_group} if of_group is not None else {}}
+    body = small(cliques=[a, b], podCliqueScalingGroups=[config])
+    annotations = {**({KEY: of_set} if of_set is not None else {}), **({"grove.io/auto-mnnvl": mode} if mode else {})}
+    return put(body, {"metadata.annotations": annotations})
+
+
+VALUES = (None, "none", "model", "", "Bad")
+REQUESTS += [grouped(*places) for places in itertools.product(VALUES, repeat=3)]
+REQUESTS += [
+    grouped(*places) for places in itertools.product(VALUES[:3], VALUES[:3], VALUES[:3], (None, "enabled", "disabled"), (None, "rack-a"))
 ]
 
 
@@ -192,9 +217,10 @@ def test_changes_of_sets_are_judged_as_by_admit(plane: ControlPlane) -> None:
 def test_membership_is_immutable_as_by_admit(plane: ControlPlane, configuration: Configuration) -> None:
     install(plane, configuration)
     sets = [named(name, mode) for name, mode in itertools.product((None, "rack-a", "rack-b"), (None, "enabled", "disabled"))]
+    sets += [grouped(*places) for places in itertools.product(VALUES[:3], (None, "none"), VALUES[1:3])]
     stored = [body for body in sets if created(body, configuration).allowed]
     disagreements = []
-    for old, new in itertools.product(stored, sets):
+    for old, new in ((old, new) for old, new in itertools.product(stored, sets) if cliques_of(old) == cliques_of(new)):
         ours, theirs = updated(old, new, configuration), verdict_on_change(plane, old, new)
         if bool(theirs) == ours.allowed:
             disagreements.append(f"{[str(issue) for issue in ours.issues]} != {theirs!r}")
