@@ -22,7 +22,9 @@ from providers.fabrics.nvidia.names import (
     ENABLED,
     FINALIZER,
     GPU,
+    MAX_NODES,
     NAMED,
+    NVLINK_CLIQUE_LABEL,
     TARGET_LABEL,
     WORKLOAD,
 )
@@ -206,6 +208,13 @@ class Nvidia:
     def diagnose(self, domain: ResourceId, results: QueryResults, now: datetime) -> Iterator[Diagnosis]:
         """The findings about a domain and its pods."""
         return diagnosis.diagnoses(evidence.Evidence(domain, results, now))
+
+    # IslandFabric: NVLink connects the nodes of one NVLink clique.
+
+    link = "NVLink"
+    island_noun = "NVLink clique"
+    island_label = NVLINK_CLIQUE_LABEL
+    max_island_nodes = MAX_NODES
 
 
 def configured(settings: Settings) -> Nvidia:
