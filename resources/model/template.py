@@ -11,6 +11,7 @@ from engine.ids import ResourceId
 from engine.resource import Body
 from resources.base import labels
 from resources.model import sharing, topology
+from resources.model.placement import DomainPlacement, placement_of
 from resources.model.sharing import Sharing
 from resources.model.template_references import TemplateReferences
 from resources.model.topology import Topology
@@ -83,6 +84,8 @@ class Template:
     topology: Topology
     domain_requests: tuple[tuple[Fabric, DomainRequest], ...]
     """The fabric domains that it requests, each with the fabric that provides it."""
+    domain_placement: DomainPlacement | None
+    """How strictly the pods of each domain are kept together; None: not at all (R57)."""
 
     @property
     def is_ordered(self) -> bool:
@@ -136,6 +139,7 @@ def read(
         sharing=sharing.read(id, inner, references),
         topology=topology.read(inner, references, enabled=configuration.topology),
         domain_requests=tuple(_domain_requests(id.name, annotations, inner["cliques"], configuration)),
+        domain_placement=placement_of(annotations),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from engine.memo import Memo
 from engine.plan import Alarm, Plan
 from engine.runtime.event_recording import new_warnings
-from engine.runtime.passes import Memory
+from engine.runtime.memory import Memory
 from enginectl.output.domains import describe, domain_entry, is_good
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.reports.summary import state_of, summary
@@ -192,6 +192,6 @@ def test_N29_a_fabric_that_does_not_tell_islands_reports_no_split() -> None:
 
     toy = up(auto(1, gpu(replicas=2)))
     placed(toy, "demo-0", A, B)
-    toy.configuration = replace(toy.configuration, fabrics=tuple(Plain(fabric) for fabric in toy.configuration.fabrics))  # type: ignore[misc]
+    toy.configuration = replace(toy.configuration, fabrics=tuple(Plain(fabric) for fabric in toy.configuration.fabrics))
 
     assert (alarms(plan_of(toy)), statuses(toy)["demo-0"].split) == ([], None)
