@@ -18,7 +18,7 @@ from resources.base import kinds
 from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica
 from resources.blueprints.root import root_resource
 from resources.blueprints.shared_objects import SharedObjects, has_token, shared_objects
-from resources.domains import replica_domains
+from resources.domains import reach, replica_domains
 from resources.domains.release import DomainRelease
 from resources.domains.replica_domains import ReplicaDomains
 from resources.domains.slots import slot_notes
@@ -145,7 +145,15 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desire
             *(wait for replica in summary.replicas for wait in replica.deferred),
         ),
         notes=(*given.template.topology.notes, *slot_notes(given.template, observed.references, given.configuration)),
-        alarms=tuple(dict.fromkeys((*_alarms(state), *(alarm for replica in summary.replicas for alarm in replica.alarms)))),
+        alarms=tuple(
+            dict.fromkeys(
+                (
+                    *_alarms(state),
+                    *reach.split_alarms(observed, state.domains, given.configuration, given.memo),
+                    *(alarm for replica in summary.replicas for alarm in replica.alarms),
+                )
+            )
+        ),
         wake_at=earliest((*(replica.terminations.until for replica in state.replicas), *(release.until for release in state.releases))),
     )
 

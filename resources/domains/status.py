@@ -14,6 +14,7 @@ from engine.plan import Plan, Wait
 from engine.resource import Body
 from resources.base import kinds, labels
 from resources.domains.drain import drain_verdict
+from resources.domains.reach import Split, split_of
 from resources.domains.release import owned_domains
 from resources.domains.requests import requested_by_set
 from resources.domains.users import User, claims_on, has_ended
@@ -75,6 +76,8 @@ class DomainStatus:
     """When the wait or the drain ends by itself, if that is known."""
     finalizers: tuple[str, ...] = ()
     """The finalizers that keep it, while it terminates."""
+    split: Split | None = None
+    """How its nodes are separated from one another; None if all of them can reach one another, or if that is not known."""
 
     @property
     def ready(self) -> int:
@@ -161,6 +164,7 @@ class _FabricView:
             pods=dict(sorted(Counter(pod.labels.get(labels.PODCLIQUE, "") for pod in running).items())),
             ended=len(pods) - len(running),
             other_sets=tuple(sorted({owner.name for owner in live.owners if owner.uid != self.observed.root.uid})),
+            split=split_of(self.observed, self.fabric, live, pods, self.configuration),
         )
         if not role.requested and status.until is None:
             status = replace(status, until=self._drain_deadline(live, running, with_claims=not status.other_sets))

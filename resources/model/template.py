@@ -12,6 +12,7 @@ from engine.resource import Body
 from resources.base import labels
 from resources.model import sharing, topology
 from resources.model.domain_requests import domain_requests_of
+from resources.model.placement import DomainPlacement, placement_of
 from resources.model.sharing import Sharing
 from resources.model.template_references import TemplateReferences
 from resources.model.topology import Topology
@@ -84,6 +85,8 @@ class Template:
     topology: Topology
     domain_requests: tuple[tuple[Fabric, DomainRequest], ...]
     """The fabric domains that it requests, each with the fabric that provides it."""
+    domain_placement: DomainPlacement | None
+    """How strictly the pods of each domain are kept together; None: not at all (R57)."""
 
     @property
     def is_ordered(self) -> bool:
@@ -141,6 +144,7 @@ def read(
             for fabric in configuration.fabrics
             for request in domain_requests_of(fabric, id.name, {"metadata": metadata, "spec": spec})
         ),
+        domain_placement=placement_of(annotations),
     )
 
 

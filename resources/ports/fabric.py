@@ -149,3 +149,28 @@ class NodeExclusiveFabric(Protocol):
     def slots_of(self, claim_spec: Body) -> int:
         """The number of slots that a ResourceClaim with this spec takes; 0 for claims on other devices. Fields may have the wrong shape."""
         ...
+
+
+@runtime_checkable
+class IslandFabric(Protocol):
+    """A `Fabric` that connects only nodes of the same island, e.g. of one NVLink clique, although a domain may have nodes of several."""
+
+    @property
+    def link(self) -> str:
+        """What connects the nodes of an island, for messages, e.g. `NVLink`."""
+        ...
+
+    @property
+    def island_noun(self) -> str:
+        """What an island is called in messages, e.g. `NVLink clique`."""
+        ...
+
+    @property
+    def island_label(self) -> str:
+        """The label of nodes whose value names their island. Nodes without it, or with an empty value, are in none."""
+        ...
+
+    @property
+    def max_island_nodes(self) -> int:
+        """The largest number of nodes of one island that a domain can have."""
+        ...

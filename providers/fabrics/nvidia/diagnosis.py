@@ -25,9 +25,9 @@ from providers.fabrics.nvidia.evidence import (
     user_of,
 )
 from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, MAX_NODES, NVLINK_CLIQUE_LABEL, TARGET_LABEL
-from providers.fabrics.nvidia.texts import some
 from resources.base import kinds
 from resources.base.fields import mapping
+from resources.base.texts import some
 from resources.ports.inspection import Diagnosis
 
 FINALIZER_WITHIN: Final = timedelta(seconds=30)

@@ -24,7 +24,9 @@ from providers.fabrics.nvidia.names import (
     FINALIZER,
     GPU,
     GROUP,
+    MAX_NODES,
     NAMED,
+    NVLINK_CLIQUE_LABEL,
     TARGET_LABEL,
     WORKLOAD,
 )
@@ -239,6 +241,13 @@ class Nvidia:
     def unstated_rules(self) -> Iterator[str]:
         """Second channels, and what the objects of a set record."""
         return iter(policy_rules.UNSTATED)
+
+    # IslandFabric: NVLink connects the nodes of one NVLink clique.
+
+    link = "NVLink"
+    island_noun = "NVLink clique"
+    island_label = NVLINK_CLIQUE_LABEL
+    max_island_nodes = MAX_NODES
 
 
 def configured(settings: Settings) -> Nvidia:
