@@ -187,6 +187,6 @@ def _failed_calls(given: SetInput, key: str) -> tuple[FailedCall, ...] | None:
 def _alarms(state: _SetState) -> Iterator[Alarm]:
     """The alarms of all requested domains and all releases. A shared domain occurs once for each replica that requests it."""
     for domains in state.domains:
-        yield from (domain.alarm for domain in domains.requested if domain.alarm is not None)
+        yield from (each for domain in domains.requested for each in (domain.alarm, domain.cut_alarm) if each is not None)
     for release in state.releases:
         yield from release.alarms

@@ -29,6 +29,8 @@ class Domain:
     """What the cluster still has to do for the domain; empty if nothing."""
     alarm: Alarm | None = None
     """The alarm to publish about the domain, if there is one."""
+    cut_alarm: Alarm | None = None
+    """The alarm to publish about pods that are cut off from the domain, if there are any."""
 
 
 def policy_of(fabric: Fabric, *, shared: bool = False) -> Policy:

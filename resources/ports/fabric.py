@@ -136,3 +136,18 @@ class NodeExclusiveFabric(Protocol):
     def slots_of(self, claim_spec: Body) -> int:
         """The number of slots that a ResourceClaim with this spec takes; 0 for claims on other devices. Fields may have the wrong shape."""
         ...
+
+
+@runtime_checkable
+class LinkedFabric(Protocol):
+    """A `Fabric` whose connection has a name of its own. Used in messages."""
+
+    @property
+    def link(self) -> str:
+        """What connects the accelerators of a domain, e.g. NVLink."""
+        ...
+
+
+def link_of(fabric: Fabric) -> str:
+    """What connects the accelerators of a domain, in words for messages."""
+    return fabric.link if isinstance(fabric, LinkedFabric) else "the fabric"

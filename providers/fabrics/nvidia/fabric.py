@@ -57,6 +57,7 @@ class Nvidia:
     name = "nvidia"
     kind = COMPUTE_DOMAIN
     finalizer = FINALIZER
+    link = "NVLink"
 
     def __init__(self, *, auto: bool = False) -> None:
         self.auto = auto
