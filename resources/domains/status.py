@@ -13,14 +13,15 @@ from engine.observed import Live, Observed
 from engine.plan import Plan, Wait
 from engine.resource import Body
 from resources.base import kinds, labels
+from resources.domains.cut_off import CutOff, cut_off
 from resources.domains.drain import drain_verdict
 from resources.domains.reach import Split, split_of
 from resources.domains.release import owned_domains
-from resources.domains.requests import requested_by_set
+from resources.domains.requests import annotations, cliques_by_name, requested_by_set
 from resources.domains.users import User, claims_on, has_ended
 from resources.model.domain import is_foreign, is_managed
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import Fabric
+from resources.ports.fabric import DomainRequest, Fabric
 from resources.ports.inspection import DiagnosingFabric, JoinedNode
 
 
@@ -43,6 +44,8 @@ class State(StrEnum):
     """Pods are in it; its driver does not report which nodes have joined."""
     COMPLETED = "completed"
     """All its pods have ended. It exists until its replica or its set is deleted."""
+    REPLACED = "replaced"
+    """It was created again while pods used the previous domain of its name: those pods are cut off."""
     RELEASING = "releasing"
     """No longer requested; it is deleted when its users are gone."""
     TERMINATING = "terminating"
@@ -78,6 +81,8 @@ class DomainStatus:
     """The finalizers that keep it, while it terminates."""
     split: Split | None = None
     """How its nodes are separated from one another; None if all of them can reach one another, or if that is not known."""
+    cut: CutOff | None = None
+    """The pods of the set that are cut off from it; None if there are none."""
 
     @property
     def ready(self) -> int:
@@ -98,7 +103,8 @@ def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> I
     waits = {wait.id: wait for wait in (*plan.pending, *plan.deferred)}
     pods = _pods_by_template(observed)
     for fabric in configuration.fabrics:
-        view = _FabricView(observed, configuration, fabric, pods, faulty=bool(plan.problems or plan.error))
+        domain_requests = fabric.domain_requests(observed.root.id.name, annotations(body), cliques_by_name(body))
+        view = _FabricView(observed, configuration, fabric, domain_requests, pods, faulty=bool(plan.problems or plan.error))
         requests = requested_by_set(observed.root.id, body, fabric) if observed.root.deleting_since is None else ()
         requested = {request.id: request for request in requests}
         own = {live.id: live for part in observed.slices.values() for live in part.of(fabric.kind.name)}
@@ -141,6 +147,8 @@ class _FabricView:
     observed: Observed
     configuration: Configuration
     fabric: Fabric
+    requests: tuple[DomainRequest, ...]
+    """The set's requests for domains of this fabric."""
     pods: Mapping[str, tuple[Live, ...]]
     faulty: bool
     """Whether the set has problems or its plan failed, so that nothing is created for it."""
@@ -148,7 +156,8 @@ class _FabricView:
     def status(self, id: ResourceId, live: Live | None, wait: Wait | None, role: _Role) -> DomainStatus:
         """The status of one domain."""
         why, until = (wait.why, wait.until) if wait else ("", None)
-        status = DomainStatus(id, State.MISSING, shared=role.shared, replica=role.replica, why=why, until=until)
+        cut = cut_off(self.observed, self.fabric, self.requests, id, live, self.observed.slices.values())
+        status = DomainStatus(id, State.MISSING, shared=role.shared, replica=role.replica, why=why, until=until, cut=cut)
         if live is None and self.fabric.kind.name in self.observed.incomplete:
             return replace(status, state=State.UNKNOWN, why=why or f"{self.fabric.kind.name} objects could not be listed completely")
         if live is None or is_foreign(live, self.fabric, self.observed.root.uid, shared=role.shared):
@@ -182,6 +191,7 @@ class _FabricView:
         ready = {node.node for node in status.joined if node.ready}
         states = (
             (State.RELEASING, not requested),
+            (State.REPLACED, status.cut is not None),
             (State.PENDING, not running and not self._accepts_pods(live)),
             (State.COMPLETED, not running and status.ended > 0),
             (State.EMPTY, not running),

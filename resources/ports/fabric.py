@@ -152,13 +152,23 @@ class NodeExclusiveFabric(Protocol):
 
 
 @runtime_checkable
-class IslandFabric(Protocol):
-    """A `Fabric` that connects only nodes of the same island, e.g. of one NVLink clique, although a domain may have nodes of several."""
+class LinkedFabric(Protocol):
+    """A `Fabric` whose connection has a name of its own. Used in messages."""
 
     @property
     def link(self) -> str:
-        """What connects the nodes of an island, for messages, e.g. `NVLink`."""
+        """What connects the accelerators of a domain, e.g. NVLink."""
         ...
+
+
+def link_of(fabric: Fabric) -> str:
+    """What connects the accelerators of a domain, in words for messages."""
+    return fabric.link if isinstance(fabric, LinkedFabric) else "the fabric"
+
+
+@runtime_checkable
+class IslandFabric(LinkedFabric, Protocol):
+    """A `Fabric` that connects only nodes of the same island, e.g. of one NVLink clique, although a domain may have nodes of several."""
 
     @property
     def island_noun(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from engine.report.json import identity, moment_text
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
+from resources.domains.cut_off import CutOff
 from resources.domains.reach import Split
 from resources.domains.status import DomainStatus, State
 
@@ -35,6 +36,9 @@ def describe(domain: DomainStatus) -> str:
     parts = [str(domain.state), nodes_text(domain), split, pods_text(domain), "made by a user" if domain.made_by == "user" else ""]
     if domain.state is State.TERMINATING:
         parts.append(f"finalizers: {', '.join(map(printable, domain.finalizers)) or 'none'}")
+    if domain.cut:
+        since = f" since {moment_text(domain.cut.since)}" if domain.cut.since else ""
+        parts.append(f"{printable(domain.cut.text)}{since}: {printable(domain.cut.remedy)}")
     if domain.other_sets:
         parts.append(f"shared with {', '.join(map(printable, domain.other_sets[:MAX_LISTED]))}")
     if domain.why:
@@ -74,9 +78,15 @@ def domain_entry(domain: DomainStatus) -> dict[str, Any]:
         "why": domain.why,
         "until": moment_text(domain.until),
         "finalizers": list(domain.finalizers),
+        "cutOff": cut_off_entry(domain.cut) if domain.cut else None,
     }
 
 
 def split_entry(split: Split) -> dict[str, Any]:
     """How the nodes of a domain are separated, in the JSON document."""
     return {"islands": [{"name": island, "nodes": count} for island, count in split.islands], "nodesInNone": list(split.outside)}
+
+
+def cut_off_entry(cut: CutOff) -> dict[str, Any]:
+    """The pods that are cut off from a domain, in the JSON document."""
+    return {"pods": list(cut.pods), "link": cut.link, "since": moment_text(cut.since), "do": cut.remedy}

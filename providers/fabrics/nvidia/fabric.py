@@ -57,6 +57,7 @@ class Nvidia:
     name = "nvidia"
     kind = COMPUTE_DOMAIN
     finalizer = FINALIZER
+    link = "NVLink"
 
     inherited_annotations = (GROUP,)
 
