@@ -14,6 +14,7 @@ from engine.quantity import is_zero
 from engine.resource import Body
 from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence
 from providers.fabrics.nvidia.names import (
+    ANNOTATIONS,
     AUTO,
     CLAIM,
     COMPUTE_DOMAIN,
@@ -43,7 +44,7 @@ AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
 OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
 OPT_OUT: Final = (
     "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
-    'automatic injection (set grove.io/auto-mnnvl: "disabled")'
+    'automatic injection (set grove.io/auto-mnnvl: "disabled"); the opt-out is an annotation of the PodCliqueSet and is for the whole set'
 )
 CLAIM_NAME_TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDomain"
 
@@ -57,6 +58,7 @@ class Nvidia:
     name = "nvidia"
     kind = COMPUTE_DOMAIN
     finalizer = FINALIZER
+    annotations = ANNOTATIONS
 
     def __init__(self, *, auto: bool = False) -> None:
         self.auto = auto
@@ -107,8 +109,9 @@ class Nvidia:
         yield from channel_rules.issues(self, new, old)
 
     def warnings(self, body: Body) -> Iterator[str]:
-        """The annotation for a named domain in a place where it has no effect (N1)."""
-        yield from misplaced(NAMED, body)
+        """Annotations of this fabric that have no effect because of their place or spelling (N1, N35)."""
+        for annotation in self.annotations:
+            yield from misplaced(annotation.key, body, annotation.places, annotation.hint)
 
     def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
         """One domain for each replica of a set with automatic domains (R8–R10), else one for each name that its cliques have (R40–R45)."""
