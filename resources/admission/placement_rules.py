@@ -7,6 +7,7 @@ from engine.paths import get
 from engine.resource import Body
 from resources.base import labels
 from resources.base.fields import GROUPS, annotations_of, cliques_of, mapping, mappings
+from resources.model.domain_requests import domain_requests_of
 from resources.model.placement import REQUIRED_TERMS, DomainPlacement, placement_of
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import IslandFabric
@@ -55,9 +56,8 @@ def _without_effect(field: str, annotations: Mapping[str, Any], *, is_place: boo
 def _members(body: Body, configuration: Configuration) -> frozenset[str]:
     """The cliques that join a domain of a fabric with islands."""
     name = str(mapping(body.get("metadata")).get("name") or "")
-    cliques = {str(clique.get("name")): clique for clique in cliques_of(body)}
     fabrics = (fabric for fabric in configuration.fabrics if isinstance(fabric, IslandFabric))
-    requested = (request for fabric in fabrics for request in fabric.domain_requests(name, annotations_of(body), cliques))
+    requested = (request for fabric in fabrics for request in domain_requests_of(fabric, name, body))
     return frozenset(clique for request in requested for clique in request.cliques)
 
 

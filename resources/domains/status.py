@@ -17,9 +17,10 @@ from resources.domains.cut_off import CutOff, cut_off
 from resources.domains.drain import drain_verdict
 from resources.domains.reach import Split, split_of
 from resources.domains.release import owned_domains
-from resources.domains.requests import annotations, cliques_by_name, requested_by_set
+from resources.domains.requests import requested_by_set
 from resources.domains.users import User, claims_on, has_ended
 from resources.model.domain import is_foreign, is_managed
+from resources.model.domain_requests import domain_requests_of
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
 from resources.ports.inspection import DiagnosingFabric, JoinedNode
@@ -103,7 +104,7 @@ def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> I
     waits = {wait.id: wait for wait in (*plan.pending, *plan.deferred)}
     pods = _pods_by_template(observed)
     for fabric in configuration.fabrics:
-        domain_requests = fabric.domain_requests(observed.root.id.name, annotations(body), cliques_by_name(body))
+        domain_requests = domain_requests_of(fabric, observed.root.id.name, body)
         view = _FabricView(observed, configuration, fabric, domain_requests, pods, faulty=bool(plan.problems or plan.error))
         requests = requested_by_set(observed.root.id, body, fabric) if observed.root.deleting_since is None else ()
         requested = {request.id: request for request in requests}

@@ -1,6 +1,7 @@
 """`engine why`: explains one object."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Observed, World
@@ -20,6 +21,7 @@ from enginectl.wiring.scope import EVERYTHING, Selection, scope_of
 from providers.queries import DiscoveryClient, run_queries, served_apis
 from providers.read_only import ReadOnlyProvider
 from resources.base import kinds
+from resources.domains.added_annotations import added_annotations
 from resources.domains.requests import requested_by_sets
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.domains.usage import domain_users
@@ -112,7 +114,15 @@ async def object_report(wiring: Wiring, client: Client, kind: Kind, id: Resource
         sources_of(wiring.configuration, explanation, result) if with_sources else {},
         {**result.world.incomplete, **errors},
         tuple(domain_users(id, statuses, result.world.roots, wiring.configuration)) if statuses else (),
+        tuple(notes_about(id, result, wiring.configuration)),
     )
+
+
+def notes_about(id: ResourceId, result: Pass, configuration: Configuration) -> Iterator[str]:
+    """If the object is a PodClique: the annotations for domains that it has and its template has not."""
+    if id.kind == kinds.PODCLIQUE.name:
+        additions = (added for observed in result.world.roots for added in added_annotations(observed, configuration))
+        yield from (replace(added, podcliques=(id,)).note for added in additions if id in added.podcliques)
 
 
 def domains_of(configuration: Configuration, explanation: Explanation, world: World) -> Iterator[ResourceId]:

@@ -49,6 +49,8 @@ class ObjectReport:
     """Kind -> why its objects could not be listed completely."""
     users: tuple[DomainUser, ...] = ()
     """If the object is a domain that a set uses: all its users."""
+    notes: tuple[str, ...] = ()
+    """What has no effect on the object, and why."""
 
     @property
     def exists(self) -> bool:
@@ -66,6 +68,7 @@ def report_lines(report: ObjectReport, now: datetime, *, verbose: bool) -> Itera
         yield from (Line(f"  {text}") for text in desire_texts(explanation, is_used=bool(report.users)))
         yield from (Line(f"  state: {text}") for text in dict.fromkeys(map(describe, report.domains)))
         yield from graph_lines(report.graph, now, verbose) if report.graph else ()
+        yield from (Line(f"  note: {clipped(note, MAX_TEXT)}", "later") for note in report.notes)
         yield from sync_lines(explanation, verbose, settled=report.graph is None or report.graph.state == "settled")
     for path, sources in report.sources.items():
         rest = f" and {len(sources) - MAX_LISTED} more" if len(sources) > MAX_LISTED else ""
@@ -191,6 +194,7 @@ def report_document(report: ObjectReport) -> dict[str, Any]:
         "blocked": [wait_entry(wait) for wait in explanation.deferred if wait.blocked],
         "pending": [wait_entry(wait) for wait in explanation.pending],
         "problems": list(explanation.problems),
+        "notes": list(report.notes),
         "fields": [{"path": spell(path), "from": list(map(spell, sources))} for path, sources in report.sources.items()],
         "graph": graph_entry(report.graph) if report.graph else None,
         "domains": [domain_entry(domain) for domain in report.domains],

@@ -15,6 +15,7 @@ from engine.resource import Body
 from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, groups, policy_rules
 from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, OFF, OPT_OUT
 from providers.fabrics.nvidia.names import (
+    ANNOTATIONS,
     AUTO,
     CLAIM,
     COMPUTE_DOMAIN,
@@ -60,6 +61,7 @@ class Nvidia:
     link = "NVLink"
 
     inherited_annotations = (GROUP,)
+    annotations = ANNOTATIONS
 
     def __init__(self, *, auto: bool = False) -> None:
         self.auto = auto
@@ -117,8 +119,9 @@ class Nvidia:
         yield from channel_rules.issues(self, new, old)
 
     def warnings(self, body: Body) -> Iterator[str]:
-        """The annotation for a named domain in a place where it has no effect (N1)."""
-        yield from misplaced(NAMED, body)
+        """Annotations of this fabric that have no effect because of their place or spelling (N1, N35)."""
+        for annotation in self.annotations:
+            yield from misplaced(annotation.key, body, annotation.places, annotation.hint)
 
     def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
         """One domain for each replica of a set with automatic domains (R8–R10), else one for each name that its cliques have (R40–R45),
