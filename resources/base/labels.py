@@ -23,6 +23,14 @@ TOPOLOGY_NAME = "grove.io/topology-name"
 GROVE_PREFIX = "grove.io/"
 """The prefix of Grove's keys, which are not copied from a set to its gangs."""
 
+ENGINE_PREFIX = "engine.grove.io/"
+"""The prefix of the engine's own annotations of users' objects, which are not copied either."""
+
+RELEASE_DOMAINS = f"{ENGINE_PREFIX}release-domains"
+"""The annotation of a set that says when its fabric domains are released although it exists."""
+ON_COMPLETION = "on-completion"
+"""The value of `RELEASE_DOMAINS`: when all pods of the domain have completed."""
+
 LONGEST_VALUE = 63
 """Kubernetes' limit for the value of a label, in characters."""
 
@@ -66,8 +74,8 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def without_grove(keys: Mapping[str, str]) -> dict[str, str]:
-    """The labels or annotations of a set that are copied to its gangs: all but Grove's own and `LAST_APPLIED`."""
-    return {key: value for key, value in keys.items() if not key.startswith(GROVE_PREFIX) and key != LAST_APPLIED}
+    """The labels or annotations of a set that are copied to its gangs: all but Grove's and the engine's own and `LAST_APPLIED`."""
+    return {key: value for key, value in keys.items() if not key.startswith((GROVE_PREFIX, ENGINE_PREFIX)) and key != LAST_APPLIED}
 
 
 def selector(labels: Mapping[str, str]) -> str:

@@ -83,6 +83,8 @@ class Template:
     topology: Topology
     domain_requests: tuple[tuple[Fabric, DomainRequest], ...]
     """The fabric domains that it requests, each with the fabric that provides it."""
+    releases_domains: bool = False
+    """Whether a domain is released when all its pods have completed (N33)."""
 
     @property
     def is_ordered(self) -> bool:
@@ -136,6 +138,7 @@ def read(
         sharing=sharing.read(id, inner, references),
         topology=topology.read(inner, references, enabled=configuration.topology),
         domain_requests=tuple(_domain_requests(id.name, annotations, inner["cliques"], configuration)),
+        releases_domains=annotations.get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION,
     )
 
 
