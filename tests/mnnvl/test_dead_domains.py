@@ -48,7 +48,8 @@ def test_N32_a_domain_that_is_being_deleted_names_its_pods_since_when_and_the_co
         "ComputeDomainTerminating": f"ComputeDomain demo-0 is being deleted since {at}: {told} ({first}, {second}); it is kept until its "
         f"users are gone, then created again; delete them: kubectl -n default delete pod {first} {second}"
     }
-    assert (status(toy).state, status(toy).cut and status(toy).cut.pods) == (State.TERMINATING, (first, second))
+    cut = status(toy).cut
+    assert cut is not None and (status(toy).state, cut.pods) == (State.TERMINATING, (first, second))
 
 
 def test_N32_a_domain_that_is_gone_and_then_replaced_is_told_each_time() -> None:
