@@ -40,12 +40,12 @@ def test_status_and_why_name_the_pods_of_a_deleted_domain_and_the_command_that_m
     assert f"NVLink is cut for 1 pod ({name}) since " in text.out and remedy in text.out
     assert (entry["cutOff"]["pods"], entry["cutOff"]["link"], entry["cutOff"]["do"]) == ([name], "NVLink", remedy)
     for answer in (domain, pod):
-        told = [line.strip() for line in answer.out.splitlines()]
-        place = told.index(f"pod {name}: CrashLoopBackOff, NVLink is cut")
-        assert told[place + 1].startswith("because ComputeDomain demo-0 is being deleted since ")
-        assert told[place + 1].endswith("; this is the likely cause of its failures")
-        assert told[place + 2] == f"do: {remedy}"
-        assert "because" not in " ".join(told[:place])
+        lines = [text.strip() for text in answer.out.splitlines()]
+        place = lines.index(f"pod {name}: CrashLoopBackOff, NVLink is cut")
+        assert lines[place + 1].startswith("because ComputeDomain demo-0 is being deleted since ")
+        assert lines[place + 1].endswith("; this is the likely cause of its failures")
+        assert lines[place + 2] == f"do: {remedy}"
+        assert "because" not in " ".join(lines[:place])
 
 
 def test_why_of_a_user_domain_names_its_users_before_it_says_that_no_set_has_made_it(box: Box, engine: Engine, tmp_path: Path) -> None:

@@ -43,9 +43,9 @@ def test_N32_a_domain_that_is_being_deleted_names_its_pods_since_when_and_the_co
     at = toy.stamp()
     toy.delete(toy.domain("demo-0"))
 
-    told = "NVLink is cut for 2 pods"
+    link = "NVLink is cut for 2 pods"
     assert alarms(toy) == {
-        "ComputeDomainTerminating": f"ComputeDomain demo-0 is being deleted since {at}: {told} ({first}, {second}); it is kept until its "
+        "ComputeDomainTerminating": f"ComputeDomain demo-0 is being deleted since {at}: {link} ({first}, {second}); it is kept until its "
         f"users are gone, then created again; delete them: kubectl -n default delete pod {first} {second}"
     }
     cut = status(toy).cut
