@@ -189,7 +189,7 @@ class _FabricView:
     @property
     def _releases(self) -> bool:
         """Whether the set asks for the release of domains whose pods have all completed."""
-        return annotations(self.observed.root.body).get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION
+        return annotations(self.observed.proposal or self.observed.root.body).get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION
 
     def _is_released(self, id: ResourceId) -> bool:
         pods = self.pods.get(self.fabric.template_name(None, id.name), ())

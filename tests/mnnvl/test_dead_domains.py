@@ -60,10 +60,10 @@ def test_N32_a_domain_that_is_gone_and_then_replaced_is_told_each_time() -> None
     settle(toy)
     replaced = alarms(toy)
 
-    remedy = f"NVLink is cut for 1 pod ({pod}) since then; delete it: kubectl -n default delete pod {pod}"
-    assert lost == {"ComputeDomainGone": f"ComputeDomain demo-0 does not exist any more: {remedy}"}
+    cut, remedy = f"NVLink is cut for 1 pod ({pod})", f"delete it: kubectl -n default delete pod {pod}"
+    assert lost == {"ComputeDomainGone": f"ComputeDomain demo-0 does not exist any more: {cut} since it was deleted; {remedy}"}
     created = toy.domains()["demo-0"]["metadata"]["creationTimestamp"]
-    assert replaced == {"ComputeDomainReplaced": f"ComputeDomain demo-0 was created again at {created}: {remedy}"}
+    assert replaced == {"ComputeDomainReplaced": f"ComputeDomain demo-0 was created again at {created}: {cut} since then; {remedy}"}
     assert (missing.state, status(toy).state) == (State.MISSING, State.REPLACED)
 
     toy.delete(kinds.POD.id("default", pod))
