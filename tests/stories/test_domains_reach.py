@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 
 from engine.runtime.session import Ending
-from providers.fabrics.nvidia.names import NVLINK_CLIQUE_LABEL
+from enginectl.actions.node_capacity import with_capacity_notes
+from providers.cluster import Cluster
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NVLINK_CLIQUE_LABEL
+from providers.queries import run_queries, served_apis
 from resources.base import kinds
 from resources.base.kinds import NODE, POD
 from resources.domains.status import DomainStatus, domain_statuses
@@ -42,6 +46,19 @@ async def seen(cluster: Stage, name: str = "demo") -> tuple[str, dict[str, Domai
     return state_of(observed, plan), {status.id.name: status for status in domain_statuses(observed, plan, cluster.setup)}
 
 
+async def notes(cluster: Stage) -> list[str]:
+    """What `engine diff` says besides the operations."""
+    result = await with_capacity_notes(await cluster.look(), cluster.setup, Cluster(cluster.kubectl, cluster.clock), complete=True)
+    return [note for plan in result.planned.plans for note in plan.notes]
+
+
+async def explained(cluster: Stage) -> list[str]:
+    """What `engine why computedomain/demo-0` finds: causes and advice."""
+    fabric, id = Nvidia(), COMPUTE_DOMAIN.id("default", "demo-0")
+    results = await run_queries(cluster.kubectl, fabric.domain_queries(id), await served_apis(cluster.kubectl))
+    return [f"{finding.cause}; {finding.advice}" for finding in fabric.diagnose(id, results, cluster.clock.now())]
+
+
 def workers(count: int, **spec: Any) -> dict[str, Any]:
     return auto(1, gpu(replicas=count, **spec))
 
@@ -56,6 +73,10 @@ async def test_N29_a_domain_over_two_cliques_is_degraded_and_warned_of_by_run_an
         assert (state, statuses["demo-0"].split.summary) == ("degraded", "in 2 NVLink cliques")  # type: ignore[union-attr]
         (message,) = await event_messages(cluster, "ComputeDomainSplit")
         assert "2 nodes" in message and "ComputeDomain demo-0 cannot all reach one another over NVLink" in message
+
+        assert any(
+            "annotate PodCliqueSet demo with engine.grove.io/domain-placement: required" in text for text in await explained(cluster)
+        )
 
         await cluster.scale(kinds.PODCLIQUE, "demo-0-worker", 2)
         await cluster.settle()
@@ -84,13 +105,20 @@ async def test_N31_pods_that_ask_are_in_one_clique_although_the_other_has_free_n
 
 
 async def test_N31_required_without_a_clique_that_is_large_enough_no_pod_runs() -> None:
-    async with rack(nodes=4, nodes_per_rack=2) as cluster, cluster.running():
+    async with rack(nodes=4, nodes_per_rack=2) as cluster:
         await cluster.apply(placing(workers(3)))
-        await cluster.settle()
+        foreseen = await notes(cluster)
+        async with cluster.running():
+            await cluster.settle()
+        findings = await explained(cluster)
         (message,) = {pod["status"]["conditions"][0]["message"] for pod in cluster.there(POD).values()}
 
         assert cliques(cluster) == Counter()
         assert "node(s) didn't match pod affinity rules" in message
+        assert foreseen == [
+            "ComputeDomain demo-0 needs 3 nodes of one NVLink clique, and the largest has 2; the pods that do not fit stay Pending"
+        ]
+        assert any("all pods of its domain must be in one NVLink clique, and there is no room for it" in text for text in findings)
 
 
 async def test_N31_preferred_without_a_clique_that_is_large_enough_the_pods_run_apart() -> None:
