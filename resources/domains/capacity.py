@@ -24,6 +24,8 @@ class NodeCapacity:
     """The names of the nodes that can run a pod of a domain."""
     taken: Mapping[str, str] = field(default_factory=dict)
     """Name of a node -> the uid of the domain whose pod it runs."""
+    islands: Mapping[str, str] | None = None
+    """Name of a node -> the island that it is in, e.g. an NVLink clique; None if the nodes are not known."""
 
     def available_to(self, uids: Collection[str]) -> int:
         """The number of nodes that the domains with these uids can use: free nodes, and those that they already use."""

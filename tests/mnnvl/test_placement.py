@@ -106,11 +106,12 @@ def test_N31_pods_of_a_shared_domain_are_one_group_across_cliques_groups_replica
 def test_N31_the_users_affinity_is_kept_and_extended() -> None:
     own = {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": "zone"}
     node = {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]}}
-    affinity = {"nodeAffinity": node, "podAffinity": {REQUIRED: [own], PREFERRED: [{"weight": 1, "podAffinityTerm": own}]}}
+    pod_affinity: Body = {REQUIRED: [own], PREFERRED: [{"weight": 1, "podAffinityTerm": own}]}
+    affinity = {"nodeAffinity": node, "podAffinity": pod_affinity}
     toy = up(placing(auto(1, gpu(pod_spec={**gpus(), "affinity": affinity}))))
     (pod,) = pods(toy).values()
 
-    assert pod["spec"]["affinity"] == {**affinity, "podAffinity": {**affinity["podAffinity"], REQUIRED: [own, term("demo-0")]}}
+    assert pod["spec"]["affinity"] == {**affinity, "podAffinity": {**pod_affinity, REQUIRED: [own, term("demo-0")]}}
 
 
 def test_N31_long_names_have_values_of_63_characters_that_differ() -> None:
@@ -159,11 +160,11 @@ def test_N31_neither_the_gangs_nor_the_cliques_carry_the_annotation_or_the_affin
 
 def bound(*, key: str, side: str = "required", at: str = "set", scheduler: str = "kai-scheduler") -> Rack:
     """A set that asks, with a constraint on a level with this node label."""
-    constraint = {"topologyName": MAP, "pack": {side: "island"}}
-    worker = gpu(pod_spec={**gpus(), "schedulerName": scheduler}, **({"labels": {"kai.scheduler/queue": "q"}}))
-    manifest = auto(1, worker, **({"topologyConstraint": constraint} if at == "set" else {}))
-    if at == "clique":
-        manifest["spec"]["template"]["cliques"][0]["topologyConstraint"] = constraint
+    constraint: Body = {"topologyName": MAP, "pack": {side: "island"}}
+    worker = gpu(pod_spec={**gpus(), "schedulerName": scheduler}, labels={"kai.scheduler/queue": "q"})
+    manifest = auto(1, worker)
+    template = manifest["spec"]["template"]
+    (template if at == "set" else template["cliques"][0])["topologyConstraint"] = constraint
     toy = Rack()
     schedulers = {name: SCHEDULERS[name] for name in ("default-scheduler", "kai-scheduler")}
     toy.configuration = replace(toy.configuration, topology=True, schedulers=schedulers)

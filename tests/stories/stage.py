@@ -225,10 +225,12 @@ async def stage(
     driver: DriverOptions = DriverOptions(),  # noqa: B008
     addons: Iterable[str] = (),
     grove: bool = True,
+    nodes_per_rack: int = ActorOptions().nodes_per_rack,
 ) -> AsyncIterator[Stage]:
     """A cluster with its nodes up, our kinds defined (Grove's only with `grove`), the DRA driver and the add-ons installed; without some of
     its actors (without `driver`, that is down), or on smaller nodes, if a story needs that."""
-    played = ActorOptions(nodes=nodes, capacity=capacity, driver=driver) if capacity else ActorOptions(nodes=nodes, driver=driver)
+    played = ActorOptions(nodes=nodes, driver=driver, nodes_per_rack=nodes_per_rack)
+    played = replace(played, capacity=capacity) if capacity else played
     scene = Stage()
     for definition in definitions():
         if not grove and definition["spec"]["group"].endswith(kinds.GROVE_GROUP):

@@ -59,7 +59,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 
 @asynccontextmanager
-async def fabric(plane: ControlPlane) -> AsyncIterator[tuple[KubernetesClient, list[Moment]]]:
+async def fabric(plane: ControlPlane, options: ActorOptions = OPTIONS) -> AsyncIterator[tuple[KubernetesClient, list[Moment]]]:
     """Nodes with the driver on them, our kinds, and all that happens to domains, templates, claims and pods."""
     clock, source, seen = SystemClock(), Source(path=str(plane.kubeconfig())), list[Moment]()
     async with connection(plane, "admin") as admin, connection(plane, "admin") as watcher, anyio.create_task_group() as tasks:
@@ -67,9 +67,9 @@ async def fabric(plane: ControlPlane) -> AsyncIterator[tuple[KubernetesClient, l
             if NAMESPACE not in await names(admin, kinds.NAMESPACE, ""):
                 await define(admin, NAMESPACE, *map(dict, definitions()))
             await until(admin, SERVICE_ACCOUNT, lambda there: "default" in there, NAMESPACE)
-            tasks.start_soon(run_actors, kubelet, clock, ("kubelet",), OPTIONS)
-            tasks.start_soon(run_actors, driver, clock, ("driver",), OPTIONS)
-            await until(admin, RESOURCE_SLICE, lambda there: len(there) == NODES)
+            tasks.start_soon(run_actors, kubelet, clock, ("kubelet",), options)
+            tasks.start_soon(run_actors, driver, clock, ("driver",), options)
+            await until(admin, RESOURCE_SLICE, lambda there: len(there) == options.nodes)
             for kind in FOLLOWED:
                 tasks.start_soon(follow, watcher, kind, (await admin.list(kind, NAMESPACE)).revision, seen)
             yield admin, seen

@@ -68,6 +68,8 @@ class Inspection:
     requested: tuple[RequestedDomain, ...]
     capacity_notes: tuple[str, ...] = ()
     """One line for each set some of whose pods cannot get a node, with the reason."""
+    island_notes: tuple[str, ...] = ()
+    """One line for each set with domains that cannot be in one NVLink clique, with the reason."""
 
     def result(self, query: Query) -> QueryResult:
         """The result of one of `QUERIES`."""
@@ -125,7 +127,9 @@ def capacity(installation: Installation) -> NodeCapacity | None:
     if not slices.known or not slices.served or not claims.known:
         return None
     taken = {node: channels.domain_uid(claim) for node, claim in channels.allocations(claims.objects)}
-    return NodeCapacity(channels.eligible_nodes(slices.objects), taken)
+    nodes = installation.results.of(NVLINK_NODES)
+    cliques = {live.id.name: clique for live in nodes.objects if (clique := live.labels.get(NVLINK_CLIQUE_LABEL))} if nodes.known else None
+    return NodeCapacity(channels.eligible_nodes(slices.objects), taken, cliques)
 
 
 def _crd(inspection: Inspection) -> Iterator[Check]:
@@ -319,6 +323,19 @@ def _node_capacity(inspection: Inspection) -> Iterator[Check]:
         yield judged(inspection.recommended, subject, some(inspection.capacity_notes), "there is a node for every requested pod", remedy)
 
 
+def _room_in_cliques(inspection: Inspection) -> Iterator[Check]:
+    """N30: whether each requested domain can be in one NVLink clique. Without the nodes, only the largest number of a domain is known."""
+    subject, nodes = "nodes of one NVLink clique for each domain", inspection.result(NVLINK_NODES)
+    if not inspection.requested:
+        return
+    if not inspection.island_notes and (not nodes.known or capacity(inspection.installation) is None):
+        yield unknown(inspection.recommended, subject, nodes.error or "ResourceSlices or ResourceClaims could not be listed")
+        return
+    remedy = "fewer pods in a domain, or fewer other workloads; NVLink does not connect nodes of different cliques"
+    finding = "every requested domain can be in one NVLink clique" if nodes.objects else f"no node has the label {NVLINK_CLIQUE_LABEL}"
+    yield judged(inspection.recommended, subject, some(inspection.island_notes), finding, remedy)
+
+
 def _nvlink_cliques(inspection: Inspection) -> Iterator[Check]:
     subject, nodes = "domains in one NVLink clique", inspection.result(NVLINK_NODES)
     if not inspection.requested:
@@ -351,6 +368,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _orphaned_domains,
     _kai,
     _node_capacity,
+    _room_in_cliques,
     _nvlink_cliques,
 )
 

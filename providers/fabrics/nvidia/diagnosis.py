@@ -26,16 +26,22 @@ from providers.fabrics.nvidia.evidence import (
     user_of,
 )
 from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, MAX_NODES, NVLINK_CLIQUE_LABEL, TARGET_LABEL
-from resources.base import kinds
-from resources.base.fields import mapping
+from resources.base import kinds, labels
+from resources.base.fields import mapping, mappings
 from resources.base.texts import some
 from resources.domains.cut_off import remedy
+from resources.model.placement import REQUIRED_TERMS
 from resources.ports.inspection import Diagnosis
 
 FINALIZER_WITHIN: Final = timedelta(seconds=30)
 """How long the driver may take to put its finalizer on a new domain."""
 RELEASE_WITHIN: Final = timedelta(seconds=60)
 """How long the driver may take to remove what it created for a deleted domain."""
+AFFINITY: Final = "didn't match pod affinity rules"
+"""In a scheduler's message: nodes that a required affinity to other pods excludes."""
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+OBSERVE_AFFINITY: Final = frozenset({DEFAULT_SCHEDULER, "kai-scheduler", "volcano"})
+"""The schedulers that are known to observe the affinity of pods: kube-scheduler, and those that use its plugin for that."""
 MAX_FINDINGS: Final = 20
 """The largest number of different findings about pods; further ones are left out."""
 
@@ -137,6 +143,24 @@ def _gated(evidence: Evidence, pod: Live) -> PodFinding | None:
     return PodFinding("Pending with scheduling gates", "its gang is not complete yet; the domain is not the reason", bad=False)
 
 
+def _without_room_in_clique(evidence: Evidence, pod: Live) -> PodFinding | None:
+    """N31: the pod must be in the NVLink clique of the other pods of its domain, and that has no free node."""
+    if node_of(pod) or not _required_in_clique(pod) or not any(AFFINITY in message for message in evidence.unscheduled(pod)):
+        return None
+    cliques = {node: clique for node, clique in evidence.nvlink_cliques.items() if node in evidence.eligible_nodes}
+    if not cliques:
+        cause = f"it must be in one NVLink clique with the other pods of its domain, and no node with a channel has {NVLINK_CLIQUE_LABEL}"
+        return PodFinding("Pending, no node matches its affinity", cause, "GPU feature discovery sets this label on nodes with NVLink")
+    total = Counter(cliques.values())
+    free = Counter(clique for node, clique in cliques.items() if node not in evidence.allocations)
+    counts = some(f"{clique} has {free[clique]} of {total[clique]} nodes free" for clique in sorted(total))
+    advice = (
+        f"fewer pods in the domain or fewer other workloads; with {labels.DOMAIN_PLACEMENT}: preferred, new pods may also run elsewhere"
+    )
+    cause = f"all pods of its domain must be in one NVLink clique, and there is no room for it: {counts}"
+    return PodFinding("Pending, no node matches its affinity", cause, advice)
+
+
 def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
     if node_of(pod) or not any("cannot allocate all claims" in message for message in evidence.unscheduled(pod)):
         return None
@@ -219,6 +243,7 @@ POD_RULES: Final[tuple[PodRule, ...]] = (
     _with_second_channel,
     _without_claim,
     _gated,
+    _without_room_in_clique,
     _without_channel,
     _bound_to_previous_domain,
     _not_prepared,
@@ -310,18 +335,41 @@ def _without_nvlink(evidence: Evidence) -> Iterator[Diagnosis]:
         return
     nodes = joined_nodes(live)
     subject = "its pod runs" if len(running) == 1 else f"its {len(running)} pods run"
-    without_fabric = [node.node for node in nodes if not node.island]
+    used = {node_of(pod) for pod in running if pod.deleting_since is None}
+    islands = {node.node: node.island for node in nodes if node.node in used}
+    without_fabric = sorted(node for node, island in islands.items() if not island)
     if without_fabric:
         observation = f"{subject} on nodes without NVLink fabric: {some(without_fabric)}"
-        yield Diagnosis(evidence.id, observation, "these nodes reach the others over slower networks")
-    cliques = {node.island for node in nodes if node.island}
+        yield Diagnosis(evidence.id, observation, "these nodes reach the others over slower networks", _keep_together(running))
+    cliques = Counter(island for island in islands.values() if island)
     if len(cliques) > 1:
-        advice = f"keep them together with an affinity to {NVLINK_CLIQUE_LABEL} or with a topology constraint"
-        cause = f"NVLink does not connect these cliques: {some(sorted(cliques))}"
-        yield Diagnosis(evidence.id, f"{subject} in {len(cliques)} NVLink cliques", cause, advice)
+        counts = some(f"{clique} ({count} node{'s' if count > 1 else ''})" for clique, count in sorted(cliques.items()))
+        cause = f"NVLink does not connect these cliques: {counts}"
+        yield Diagnosis(evidence.id, f"{subject} in {len(cliques)} NVLink cliques", cause, _keep_together(running))
     if not nodes and "allocationMode" not in mapping(get(live.body, ("spec", "channel"), {})):
         cause = "driver 25.3 treats numNodes 0 as complete: no daemon starts, and there is no NVLink between nodes"
         yield Diagnosis(evidence.id, f"{subject}, and no node has joined", cause, "upgrade the NVIDIA DRA driver")
+
+
+def _keep_together(pods: Sequence[Live]) -> str:
+    """How to get these running pods into one NVLink clique. Pods are placed when they are created; running ones never move."""
+    schedulers = {str(get(pod.body, ("spec", "schedulerName"), "") or DEFAULT_SCHEDULER) for pod in pods}
+    if others := sorted(schedulers - OBSERVE_AFFINITY):
+        return f"{some(others)} must place the pods in one clique, by its own means; then delete the pods, so that they are created again"
+    sets = sorted({part_of for pod in pods if (part_of := pod.labels.get(labels.PART_OF))})
+    names = f"PodCliqueSet {some(sets)}" if sets else "their PodCliqueSet"
+    if all(_required_in_clique(pod) for pod in pods):
+        return f"delete the pods of {names} that are outside of the clique that shall remain: they are created again in it"
+    return (
+        f"annotate {names} with {labels.DOMAIN_PLACEMENT}: required, then delete its pods: running pods do not move, "
+        "those that are created again are placed in one clique"
+    )
+
+
+def _required_in_clique(pod: Live) -> bool:
+    """Whether a pod must be in the NVLink clique of the pods that its affinity selects."""
+    terms = mappings(get(pod.body, ("spec", "affinity", "podAffinity", REQUIRED_TERMS), ()))
+    return any(term.get("topologyKey") == NVLINK_CLIQUE_LABEL for term in terms)
 
 
 def _ready_without_nodes(evidence: Evidence) -> Iterator[Diagnosis]:

@@ -13,7 +13,7 @@ from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.driver import controllers
-from providers.fabrics.nvidia.names import COMPONENT_LABELS, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, NAMED
+from providers.fabrics.nvidia.names import COMPONENT_LABELS, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping, mappings
 from resources.domains.users import has_ended, users_of_claim, uses_template
@@ -33,6 +33,7 @@ CONTROLLERS: Final = tuple(Query(kinds.DEPLOYMENT, labels=f"{key}=controller") f
 DAEMONS: Final = Query(kinds.POD, labels=DOMAIN_LABEL)
 DAEMON_SETS: Final = Query(kinds.DAEMON_SET, labels=DOMAIN_LABEL)
 NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
+NVLINK_NODES: Final = Query(kinds.NODE, labels=NVLINK_CLIQUE_LABEL)
 SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_RESOURCE_VERSIONS)
 
 
@@ -61,7 +62,7 @@ def namespace_queries(namespace: str) -> NamespaceQueries:
 def domain_queries(domain: ResourceId) -> tuple[Query, ...]:
     """Everything that a diagnosis reads."""
     local = namespace_queries(domain.namespace)
-    cluster = (DOMAINS, LABELLED_TEMPLATES, CLAIMS, *CONTROLLERS, DAEMONS, DAEMON_SETS, NODES, SLICES)
+    cluster = (DOMAINS, LABELLED_TEMPLATES, CLAIMS, *CONTROLLERS, DAEMONS, DAEMON_SETS, NODES, NVLINK_NODES, SLICES)
     return (local.domains, local.templates, local.claims, local.pods, local.warnings, *cluster)
 
 
@@ -243,7 +244,12 @@ class Evidence:
     @cached_property
     def node_labels(self) -> Mapping[str, str]:
         """Node -> the uid of the domain that it is labelled for."""
-        return {live.id.name: live.labels.get(DOMAIN_LABEL, "") for live in self._all(NODES)}
+        return {live.id.name: live.labels.get(DOMAIN_LABEL, "") for live in self._all(NODES) if DOMAIN_LABEL in live.labels}
+
+    @cached_property
+    def nvlink_cliques(self) -> Mapping[str, str]:
+        """Node -> the NVLink clique that its label names."""
+        return {live.id.name: live.labels[NVLINK_CLIQUE_LABEL] for live in self._all(NVLINK_NODES) if live.labels.get(NVLINK_CLIQUE_LABEL)}
 
     @cached_property
     def daemons(self) -> Mapping[str, Live]:

@@ -35,6 +35,7 @@ from resources.admission.annotations import immutable, immutable_on_cliques, mis
 from resources.base import kinds
 from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
 from resources.domains.capacity import capacity_notes
+from resources.domains.island_capacity import island_notes
 from resources.domains.requests import requested_by_sets
 from resources.model.domain_requests import cliques_with_inherited
 from resources.ports.admission_policy import Enrolment, PolicyRule
@@ -216,9 +217,12 @@ class Nvidia:
         """The checks of an installation."""
         sets = [(live.id, live.body) for live in installation.sets or ()]
         uids = {live.id: live.uid for live in installation.results.of(checks.DOMAINS).objects}
-        notes = capacity_notes(self, sets, checks.capacity(installation), uids)
-        lines = tuple(f"{root.namespace}/{root.name}: {note}" for root, note in sorted(notes.items()))
-        return checks.checks(checks.Inspection(installation, self.auto, requested_by_sets(sets, self), lines))
+        capacity = checks.capacity(installation)
+        notes = sorted(capacity_notes(self, sets, capacity, uids).items())
+        of_cliques = sorted(island_notes(self, sets, capacity, uids).items())
+        lines = tuple(f"{root.namespace}/{root.name}: {note}" for root, note in notes)
+        clique_lines = tuple(f"{root.namespace}/{root.name}: {note}" for root, listed in of_cliques for note in listed)
+        return checks.checks(checks.Inspection(installation, self.auto, requested_by_sets(sets, self), lines, clique_lines))
 
     def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...]:
         """The nodes in the domain's status."""

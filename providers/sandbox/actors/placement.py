@@ -1,23 +1,44 @@
 """Placement: reserves nodes for all pods of a gang or for none, each block within one domain of its node label."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from providers.sandbox.actors.body import Body, uid_of
 from providers.sandbox.actors.gang import PodBlock
+from providers.sandbox.actors.pod_affinity import PodAffinity
 from providers.sandbox.actors.pod_requirements import PodRequirements
 from providers.sandbox.actors.pool import Pool, Shortage
 
 Selector = Mapping[str, str]
 """Labels that the nodes must have."""
-Requirements = Mapping[str, PodRequirements]
-"""What each of the pods requires, by uid, devices included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What the pods require, by their uids."""
+
+    of_pods: Mapping[str, PodRequirements]
+    """What each of them requires of a node, devices included."""
+    affinities: Mapping[str, PodAffinity] = field(default_factory=dict)
+    """The affinity of those that have one."""
+
+
 NOWHERE: Selector = {}
 
 
 def place(pool: Pool, pods: Sequence[Body], requirements: Requirements, selector: Selector = NOWHERE) -> dict[str, str] | Shortage:
     """Reserve a node with these labels for each of the pods, or for none. Returns the nodes by uid, or what is short."""
-    return pool.place([(uid_of(pod), _within(selector, requirements[uid_of(pod)])) for pod in pods])
+    return pool.place([(uid_of(pod), _within(selector, requirements.of_pods[uid_of(pod)])) for pod in pods], requirements.affinities)
+
+
+def place_gang(pool: Pool, root: PodBlock, requirements: Requirements) -> dict[str, str] | Shortage:
+    """As `place_block`; tried first within one value of the node label by which the pods with an affinity want to be together."""
+    keys = {key for affinity in requirements.affinities.values() for key in affinity.topology_keys}
+    if len(keys) == 1 and not root.domain:
+        nodes = place_block(pool, replace(root, domain=next(iter(keys))), requirements)
+        if not isinstance(nodes, Shortage):
+            return nodes
+    return place_block(pool, root, requirements)
 
 
 def place_block(pool: Pool, block: PodBlock, requirements: Requirements, selector: Selector = NOWHERE) -> dict[str, str] | Shortage:

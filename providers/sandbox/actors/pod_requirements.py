@@ -128,12 +128,17 @@ def _is_tolerated(taint: Body, tolerations: Iterable[Body]) -> bool:
 
 def _matches_affinity(terms: Iterable[Body], node: Body, labels: Mapping[str, str]) -> bool:
     matches = [
-        all(_matches(rule, labels) for rule in term.get("matchExpressions") or ())
+        matches_expressions(term, labels)
         and all(_matches(rule, {"metadata.name": node["metadata"]["name"]}) for rule in term.get("matchFields") or ())
         for term in terms
         if term.get("matchExpressions") or term.get("matchFields")
     ]
     return any(matches) or not terms
+
+
+def matches_expressions(selector: Body, labels: Mapping[str, str]) -> bool:
+    """Whether labels match all `matchExpressions` of a selector."""
+    return all(_matches(rule, labels) for rule in selector.get("matchExpressions") or ())
 
 
 def _matches(rule: Body, values: Mapping[str, str]) -> bool:

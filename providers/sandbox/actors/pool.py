@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from providers.sandbox.actors.body import labels_of
+from providers.sandbox.actors.pod_affinity import NOT_NEAR, NodeFilter, PodAffinity
 from providers.sandbox.actors.pod_requirements import PODS, Amounts, PodRequirements, allocatable, mismatch
 
 DEVICES: Final = "device class "
 """Devices are counted as a resource of this name followed by that of their class."""
+
+NO_AFFINITIES: Final[Mapping[str, PodAffinity]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +89,16 @@ class Pool:
         self._first.clear()
         return True
 
-    def place(self, pods: Sequence[tuple[str, PodRequirements]]) -> dict[str, str] | Shortage:
+    def place(
+        self, pods: Sequence[tuple[str, PodRequirements]], affinities: Mapping[str, PodAffinity] = NO_AFFINITIES
+    ) -> dict[str, str] | Shortage:
         """Reserve a node for each of these pods (given by uid), or for none. Returns the nodes by uid."""
         nodes: dict[str, str] = {}
         for uid, requirements in pods:
-            node = self._find(requirements)
+            near = affinities[uid].among(self) if uid in affinities else None
+            node = self._find(requirements, near)
             if node is None:
-                reasons = Counter(reason for name in self._names for reason in self._reasons_against(name, requirements))
+                reasons = Counter(reason for name in self._names for reason in self._reasons_against(name, requirements, near))
                 for placed in nodes:
                     self.release(placed)
                 return Shortage(len(nodes), len(self._names), reasons)
@@ -100,8 +106,14 @@ class Pool:
             nodes[uid] = node
         return nodes
 
-    def _find(self, pod: PodRequirements) -> str | None:
-        """The first node, by name, where the pod fits: nodes fill up one by one, so that empty ones stay free for large pods."""
+    def _find(self, pod: PodRequirements, near: NodeFilter | None = None) -> str | None:
+        """The first node, by name, where the pod fits: nodes fill up one by one, so that empty ones stay free for large pods.
+
+        Of the nodes that its affinity allows, those that it prefers come first.
+        """
+        if near is not None:
+            names = sorted(self._names, key=lambda name: -near.score(self.labels_of(name)))
+            return next((name for name in names if not list(self._reasons_against(name, pod, near))), None)
         if pod.node or pod.same_node_as:
             return next((name for name in self._names if not list(self._reasons_against(name, pod))), None)
         for index in range(self._first.get(pod.shape, 0), len(self._names)):
@@ -116,11 +128,13 @@ class Pool:
         capacity, used = self._capacity[node], self._used.get(node, Counter[str]())
         return [resource for resource, amount in pod.requests.items() if amount > capacity.get(resource, 0) - used[resource]]
 
-    def _reasons_against(self, node: str, pod: PodRequirements) -> Iterable[str]:
+    def _reasons_against(self, node: str, pod: PodRequirements, near: NodeFilter | None = None) -> Iterable[str]:
         if {pod.node, self.node_of(pod.same_node_as)} - {"", node}:
             return ["resourceclaim not available on the node"]
         if reason := mismatch(pod, self._nodes[node]):
             return [reason]
+        if near is not None and not near.allows(self.labels_of(node)):
+            return [NOT_NEAR]
         short_of = self._short_of(node, pod)
         # kube-scheduler looks for devices only on a node that has everything else.
         resources = [_insufficient(resource) for resource in short_of if not resource.startswith(DEVICES)]

@@ -25,9 +25,10 @@ from providers.sandbox.actors.dynamic_resources import ClaimsNotReady, DynamicRe
 from providers.sandbox.actors.gang import PodBlock, PodStates, SchedulingUnit, unit_of
 from providers.sandbox.actors.gangs import Gangs
 from providers.sandbox.actors.options import ActorOptions
-from providers.sandbox.actors.placement import NOWHERE, Selector, place, place_block, selector_of
+from providers.sandbox.actors.placement import NOWHERE, Requirements, Selector, place, place_gang, selector_of
+from providers.sandbox.actors.pod_affinity import affinity_of
 from providers.sandbox.actors.pod_group_status import SHORT_OF_PODS, SHORT_OF_RESOURCES, Failure, PodGroupStatuses
-from providers.sandbox.actors.pod_requirements import PODS, PodRequirements, requests_of, requirements_of
+from providers.sandbox.actors.pod_requirements import PODS, requests_of, requirements_of
 from providers.sandbox.actors.pool import Pool, Shortage
 from providers.sandbox.actors.store import Store, run_informers
 from providers.sandbox.actors.unplaced import Unplaced
@@ -187,7 +188,7 @@ class Scheduler:
 
     async def _place_all(self, unit: SchedulingUnit, root: PodBlock, pods: Sequence[Body]) -> bool:
         """Bind all of the pods, or none and write why. Returns whether they were bound."""
-        nodes = self._reserve(unit, pods, lambda requirements: place_block(self._pool, root, requirements))
+        nodes = self._reserve(unit, pods, lambda requirements: place_gang(self._pool, root, requirements))
         if isinstance(nodes, str):
             await self._reject(unit, pods, nodes)
             await self._dra.post_filter(pods)
@@ -218,11 +219,13 @@ class Scheduler:
             await self._bind([pod], nodes)
 
     def _reserve(
-        self, unit: SchedulingUnit, pods: Sequence[Body], reserve: Callable[[Mapping[str, PodRequirements]], Mapping[str, str] | Shortage]
+        self, unit: SchedulingUnit, pods: Sequence[Body], reserve: Callable[[Requirements], Mapping[str, str] | Shortage]
     ) -> Mapping[str, str] | str:
         """Reserve a node for each of the pods. Returns the nodes by uid, or why there are none."""
         try:
-            nodes = reserve(dict(self._dra.with_devices([(pod, requirements_of(pod)) for pod in pods])))
+            of_pods = dict(self._dra.with_devices([(pod, requirements_of(pod)) for pod in pods]))
+            affinities = {uid_of(pod): affinity for pod in pods if (affinity := affinity_of(pod, self._pods)) is not None}
+            nodes = reserve(Requirements(of_pods, affinities))
         except ValueError as error:
             return f"invalid resources: {error}"
         except ClaimsNotReady as reason:

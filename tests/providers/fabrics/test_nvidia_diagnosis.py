@@ -33,6 +33,10 @@ ID = COMPUTE_DOMAIN.id("default", "demo-0")
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
 SKIPPED = "Failed to prepare dynamic resources: NodePrepareResources skipped 1 ResourceClaims"
 LEFT_OUT = "Failed to prepare dynamic resources: NodePrepareResources left out 1 claims"
+NO_ROOM = "0/2 nodes are available: 1 cannot allocate all claims, 1 node(s) didn't match pod affinity rules."
+TOGETHER: dict[str, Any] = {
+    "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "nvidia.com/gpu.clique", "labelSelector": {}}]}
+}
 FULL = "0/2 nodes are available: 2 cannot allocate all claims."
 
 
@@ -279,10 +283,52 @@ ROWS = (
     ),
     Row(
         "two cliques",
-        [pod(node="n1", phase="Running"), domain("demo-0", joined("n1", "a.1"), joined("n2", "a.2")), template()],
-        "its pod runs in 2 NVLink cliques",
-        "NVLink does not connect these cliques: a.1, a.2",
-        "an affinity to nvidia.com/gpu.clique",
+        [
+            *(pod(name, node=node, phase="Running") for name, node in (("p", "n1"), ("q", "n2"), ("r", "n3"))),
+            *(domain("demo-0", joined("n1", "a.1"), joined("n2", "a.2"), joined("n3", "a.1")), template()),
+        ],
+        "its 3 pods run in 2 NVLink cliques",
+        "NVLink does not connect these cliques: a.1 (2 nodes), a.2 (1 node)",
+        "annotate their PodCliqueSet with engine.grove.io/domain-placement: required, then delete its pods",
+    ),
+    Row(
+        "two cliques in spite of an affinity",
+        [
+            *(pod(name, node=node, phase="Running", affinity=TOGETHER) for name, node in (("p", "n1"), ("q", "n2"))),
+            *(domain("demo-0", joined("n1", "a.1"), joined("n2", "a.2")), template()),
+        ],
+        "its 2 pods run in 2 NVLink cliques",
+        "a.1 (1 node), a.2 (1 node)",
+        "delete the pods of their PodCliqueSet that are outside of the clique that shall remain",
+    ),
+    Row(
+        "two cliques by a scheduler that may not observe affinity",
+        [
+            *(pod(name, node=node, phase="Running", schedulerName="lpx-scheduler") for name, node in (("p", "n1"), ("q", "n2"))),
+            *(domain("demo-0", joined("n1", "a.1"), joined("n2", "a.2")), template()),
+        ],
+        "its 2 pods run in 2 NVLink cliques",
+        "a.1 (1 node), a.2 (1 node)",
+        "lpx-scheduler must place the pods in one clique, by its own means",
+    ),
+    Row(
+        "no room in the clique of the others",
+        [
+            pod(node="n1", phase="Running", affinity=TOGETHER),
+            pod("q", message=NO_ROOM, affinity=TOGETHER),
+            *(inventory("n1"), inventory("n2"), node("n1", clique="a.1"), node("n2", clique="a.2"), claim("p", "n1")),
+            *(domain("demo-0", joined("n1", "a.1")), template()),
+        ],
+        "pod q: Pending, no node matches its affinity",
+        "there is no room for it: a.1 has 0 of 1 nodes free, a.2 has 1 of 1 nodes free",
+        "fewer pods in the domain or fewer other workloads",
+    ),
+    Row(
+        "no node with the label",
+        [pod("q", message=NO_ROOM, affinity=TOGETHER), inventory("n1"), node("n1"), domain(), template()],
+        "pod q: Pending, no node matches its affinity",
+        "no node with a channel has nvidia.com/gpu.clique",
+        "GPU feature discovery sets this label",
     ),
     Row(
         "an old driver",
