@@ -16,7 +16,7 @@ from resources.domains.replica_domains import domains_of_clique
 from resources.domains.users import claims_template
 from resources.model.domain import Domain
 from resources.model.placement import PREFERRED_TERMS, REQUIRED_TERMS, DomainPlacement
-from resources.model.topology import Constraint, Topology
+from resources.model.topology import Constraint
 from resources.model.view import CliqueView, View
 from resources.ports.fabric import IslandFabric
 from resources.ports.scheduler import TopologyAwareScheduler
@@ -83,27 +83,19 @@ def _placed_domains(view: View, clique: CliqueView) -> Iterator[tuple[Domain, Is
 
 def _is_packed_by_scheduler(view: View, domain: Domain, label: str, placement: DomainPlacement) -> bool:
     """Whether topology constraints on this node label apply to all cliques of the domain, and the scheduler observes them."""
-    packed = frozenset(_packed_cliques(view, label, placement))
-    return bool(packed) and domain.request.cliques <= packed
-
-
-def _packed_cliques(view: View, label: str, placement: DomainPlacement) -> Iterator[str]:
-    """The cliques of the template whose scheduler packs them by this node label: as part of the set, of their group, or alone."""
     topology = view.template.topology
-    for clique in view.template.standalone:
-        if _is_packed(view, topology, "", clique.name, label, placement, clique.scheduler):
-            yield clique.name
-    for group in view.template.groups:
-        for clique in group.cliques:
-            if _is_packed(view, topology, group.name, clique.name, label, placement, clique.scheduler):
-                yield clique.name
-
-
-def _is_packed(view: View, topology: Topology, group: str, clique: str, label: str, placement: DomainPlacement, scheduler: str) -> bool:
-    if not isinstance(view.configuration.scheduler(scheduler), TopologyAwareScheduler):
+    if not (topology.of_set or topology.of_groups or topology.of_cliques):
         return False
-    constraints = (topology.of_set, topology.of_groups.get(group), topology.of_cliques.get(clique))
-    return any(_packs(constraint, label, placement) for constraint in constraints)
+    groups = {clique.name: group.name for group in view.template.groups for clique in group.cliques}
+    members = [clique for clique in view.template.cliques if clique.name in domain.request.cliques]
+    return all(
+        isinstance(view.configuration.scheduler(clique.scheduler), TopologyAwareScheduler)
+        and any(
+            _packs(constraint, label, placement)
+            for constraint in (topology.of_set, topology.of_groups.get(groups.get(clique.name, "")), topology.of_cliques.get(clique.name))
+        )
+        for clique in members
+    )
 
 
 def _packs(constraint: Constraint | None, label: str, placement: DomainPlacement) -> bool:

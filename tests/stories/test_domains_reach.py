@@ -13,10 +13,11 @@ from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NVLINK_CLIQUE_LABEL
 from providers.queries import run_queries, served_apis
 from resources.base import kinds
 from resources.base.kinds import NODE, POD
+from resources.base.labels import DOMAIN_PLACEMENT
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.reports.summary import state_of
 from tests.mnnvl.sets import auto, gpu
-from tests.mnnvl.test_placement import placing
+from tests.mnnvl.test_placement import LABEL, placing
 from tests.stories.fabric import event_messages, rack
 from tests.stories.pods import is_ready
 from tests.stories.stage import Stage
@@ -140,3 +141,13 @@ async def test_N31_a_pod_that_is_created_again_joins_the_clique_of_the_others() 
         await cluster.settle()
 
         assert len(before) == 1 and cliques(cluster) == before
+
+
+async def test_N31_pods_keep_the_label_that_their_affinity_needs_when_the_set_asks_no_longer() -> None:
+    async with rack(nodes=4) as cluster, cluster.running():
+        await cluster.apply(placing(workers(2)))
+        await cluster.settle()
+        await cluster.kubectl.patch(kinds.PODCLIQUESET, "default", "demo", {"metadata": {"annotations": {DOMAIN_PLACEMENT: None}}})
+        await cluster.settle()
+
+        assert [pod["metadata"]["labels"].get(LABEL) for pod in cluster.there(POD).values()] == ["demo-0", "demo-0"]

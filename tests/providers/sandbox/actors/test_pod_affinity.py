@@ -1,0 +1,92 @@
+"""Pod affinity in the sandbox's scheduler: required and preferred terms, by the pods that are placed, as kube-scheduler has them."""
+
+from typing import Any
+
+import pytest
+
+from engine.ids import Kind
+from providers.sandbox.actors.body import uid_of
+from providers.sandbox.actors.pod_affinity import PREFERRED, REQUIRED, affinity_of
+from providers.sandbox.actors.pod_requirements import requirements_of
+from providers.sandbox.actors.pool import Pool, Shortage
+from providers.sandbox.actors.store import Store
+from resources.base.kinds import POD
+from tests.providers.sandbox.actors.manifests import node, pod
+
+KEY = "example.com/island"
+Body = dict[str, Any]
+
+
+def term(**selected: str) -> Body:
+    return {"labelSelector": {"matchLabels": selected}, "topologyKey": KEY}
+
+
+def labelled(name: str, *required: Body, preferred: tuple[Body, ...] = (), **labels: str) -> Body:
+    """A pod that takes a whole node, with these labels and terms."""
+    weighted = [{"weight": 100, "podAffinityTerm": item} for item in preferred]
+    affinity = {"podAffinity": {REQUIRED: list(required), PREFERRED: weighted}}
+    body = pod(name, gpus=8, affinity=affinity)
+    return {**body, "metadata": {**body["metadata"], "uid": f"uid-{name}", "labels": labels}}
+
+
+def placed(*pods: Body, islands: str = "abab") -> list[str]:
+    """The node of each pod, placed in this order; empty if it fits none. Node `n<i>` is in the island `islands[i]`; `-` is none."""
+    pool, store = Pool(), Store(Kind(POD.group, POD.version, POD.name, POD.plural))
+    for number, island in enumerate(islands):
+        body = node(f"n{number}")
+        labels = {KEY: island} if island != "-" else {}
+        pool.set_node(f"n{number}", {**body, "metadata": {**body["metadata"], "labels": labels}})
+    for body in pods:
+        store.objects[body["metadata"].get("namespace", ""), body["metadata"]["name"]] = body
+    nodes = []
+    for body in pods:
+        affinity = affinity_of(body, store)
+        found = pool.place([(uid_of(body), requirements_of(body))], {uid_of(body): affinity} if affinity else {})
+        nodes.append("" if isinstance(found, Shortage) else found[uid_of(body)])
+    return nodes
+
+
+def test_the_first_pod_that_matches_its_own_term_takes_any_node_with_the_label_and_the_others_follow() -> None:
+    pods = [labelled(f"p{number}", term(app="x"), app="x") for number in range(3)]
+
+    assert placed(*pods) == ["n0", "n2", ""]
+    assert placed(*pods, islands="-bab") == ["n1", "n3", ""]
+    assert placed(*pods, islands="----") == ["", "", ""]
+
+
+def test_a_pod_that_does_not_match_its_own_term_needs_one_that_does() -> None:
+    assert placed(labelled("p", term(app="x"))) == [""]
+    assert placed(labelled("x", app="x"), labelled("other"), labelled("p", term(app="x"))) == ["n0", "n1", "n2"]
+
+
+def test_with_several_terms_a_pod_is_placed_only_beside_pods_that_match_all_of_them() -> None:
+    both = (term(app="x"), term(tier="y"))
+
+    assert placed(labelled("x", app="x"), labelled("y", tier="y"), labelled("p", *both)) == ["n0", "n1", ""]
+    assert placed(labelled("xy", app="x", tier="y"), labelled("p", *both)) == ["n0", "n2"]
+
+
+def test_a_preferred_term_chooses_among_the_nodes_that_are_free() -> None:
+    pods = [labelled(f"p{number}", preferred=(term(app="x"),), app="x") for number in range(3)]
+
+    assert placed(*pods) == ["n0", "n2", "n1"]
+
+
+@pytest.mark.parametrize(
+    "selector", [None, {"matchLabels": {"app": "y"}}, {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}]
+)
+def test_a_term_selects_by_labels_and_without_a_selector_nothing(selector: Any) -> None:
+    own = {"topologyKey": KEY} | ({"labelSelector": selector} if selector else {})
+
+    assert placed(labelled("x", app="x"), labelled("p", own, app="x")) == ["n0", ""]
+
+
+def test_pods_that_have_ended_and_those_of_other_namespaces_do_not_count() -> None:
+    ended = {**labelled("x", app="x"), "status": {"phase": "Succeeded"}}
+    elsewhere = labelled("x", app="x")
+    elsewhere["metadata"] |= {"namespace": "elsewhere"}
+    named = {**term(app="x"), "namespaces": ["elsewhere"]}
+
+    assert placed(ended, labelled("p", term(app="x")))[1] == ""
+    assert placed(elsewhere, labelled("p", term(app="x")))[1] == ""
+    assert placed(elsewhere, labelled("p", named))[1] == "n2"
