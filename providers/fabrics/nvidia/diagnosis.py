@@ -22,10 +22,11 @@ from providers.fabrics.nvidia.evidence import (
     joined_nodes,
     node_of,
     phase_of,
+    pods_of,
     user_of,
 )
 from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, MAX_NODES, NVLINK_CLIQUE_LABEL, TARGET_LABEL
-from providers.fabrics.nvidia.texts import some
+from providers.fabrics.nvidia.texts import MAX_NAMES, some
 from resources.base import kinds
 from resources.base.fields import mapping
 from resources.ports.inspection import Diagnosis
@@ -36,6 +37,9 @@ RELEASE_WITHIN: Final = timedelta(seconds=60)
 """How long the driver may take to remove what it created for a deleted domain."""
 MAX_FINDINGS: Final = 20
 """The largest number of different findings about pods; further ones are left out."""
+
+PODS: Final = "PODS"
+"""Stands for the names of the pods in the advice of a finding, which may be about several."""
 
 
 class PodFinding(NamedTuple):
@@ -66,7 +70,8 @@ def _about_pods(evidence: Evidence) -> Iterator[Diagnosis]:
     for finding, pods in list(groups.items())[:MAX_FINDINGS]:
         subject = f"pod {pods[0].id.name}" if len(pods) == 1 else f"{len(pods)} pods ({some(pod.id.name for pod in pods)})"
         ids = tuple(pod.id for pod in pods)
-        yield Diagnosis(ids[0], f"{subject}: {finding.observation}", finding.cause, finding.advice, finding.bad, ids)
+        advice = finding.advice.replace(PODS, " ".join(id.name for id in ids[:MAX_NAMES]))
+        yield Diagnosis(ids[0], f"{subject}: {finding.observation}", finding.cause, advice, finding.bad, ids)
 
 
 # Rules about pods. Each returns a finding, or None if it does not apply.
@@ -120,7 +125,11 @@ def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
         return PodFinding(observation, cause, check_plugin(evidence.driver_namespace))
     if not evidence.allocations:
         cause = "every channel is free: other claims of the pod, or its node selection, exclude the nodes that have one"
-        return PodFinding(observation, f"{cause}: {some(sorted(evidence.eligible_nodes))}", "check them: kubectl describe pod NAME")
+        return PodFinding(
+            observation,
+            f"{cause}: {some(sorted(evidence.eligible_nodes))}",
+            f"check them: kubectl -n {pod.id.namespace} describe pod {PODS}",
+        )
     cause = f"no node that the pod can use has a free channel: {some(_channel_users(evidence))}"
     if free := sorted(evidence.eligible_nodes - evidence.allocations.keys()):
         cause += f"; other claims of the pod, or its node selection, exclude the nodes with a free one: {some(free)}"
@@ -144,7 +153,7 @@ def _bound_to_previous_domain(evidence: Evidence, pod: Live) -> PodFinding | Non
     return PodFinding(
         f"ContainerCreating, event {PREPARE_FAILED}",
         "its claim refers to a domain that was deleted or is in another namespace: a claim is bound to the uid, not to the name",
-        f"delete the pod, so that it is created again with a new claim: kubectl -n {pod.id.namespace} delete pod NAME",
+        f"delete the pod, so that it is created again with a new claim: kubectl -n {pod.id.namespace} delete pod {PODS}",
     )
 
 
@@ -239,7 +248,10 @@ def _our_finalizer_left(evidence: Evidence) -> Iterator[Diagnosis]:
     if not evidence.is_terminating or evidence.finalizers != [FINALIZER]:
         return
     observation = "being deleted, only the engine's finalizer is left"
-    users = [*(f"pod {pod.id.name}" for pod in evidence.pods), *(f"claim {claim.id.name}" for claim in evidence.domain_claims)]
+    pods = {pod.id for pod in evidence.pods}
+    # A claim of a pod that is named already is no second user.
+    claims = [claim for claim in evidence.domain_claims if pods.isdisjoint(pods_of(claim))]
+    users = [*(f"pod {pod.id.name}" for pod in evidence.pods), *(f"claim {claim.id.name}" for claim in claims)]
     if users:
         yield Diagnosis(evidence.id, observation, f"the engine releases it when these are gone: {some(users)}")
     else:

@@ -131,7 +131,7 @@ def test_the_own_domain_of_another_set_is_a_name_conflict_and_not_shared() -> No
     step(toy, 3)
     one = statuses(toy, "other")["demo-0"]
 
-    assert one.state is State.MISSING and "already exists but is not controlled by" in one.why
+    assert one.state is State.MISSING and "is an automatic domain of PodCliqueSet demo, which cannot be joined by name" in one.why
     assert (one.made_by, one.other_sets, one.joined) == ("", (), ())
 
 
