@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from engine.canonical import canonical
 from engine.memo import Memo
 from engine.observed import Observed
-from engine.paths import overlay
 from engine.resource import Body
 from resources.admission.admit import admit
 from resources.admission.computable_rules import problems
 from resources.admission.defaults import defaulted
 from resources.admission.request import Act, Request
 from resources.base import labels
+from resources.model.desired_body import desired_body
 from resources.ports.configuration import Configuration
 from resources.ports.references import known_references
 
@@ -54,22 +54,14 @@ def _new(observed: Observed, configuration: Configuration, listed: tuple[str, ..
     # For a set that is only proposed, a kind without any object may not have been listed at all: it does not count as known.
     known = listed if observed.root.uid else {key for live in lives for key in live.id.keys()}
     references = known_references(lives, (kind for kind in known if kind not in observed.incomplete))
-    decision = admit(Request(Act.CREATE, observed.root.id, _desired_body(observed)), configuration, references)
+    decision = admit(Request(Act.CREATE, observed.root.id, desired_body(observed)), configuration, references)
     return _with_fingerprint(decision.body or {}, tuple(map(str, decision.issues)), is_new=True)
 
 
 def _known(observed: Observed, configuration: Configuration) -> AdmittedSet:
     """A known set must only be computable: it may have been admitted by older rules."""
-    body = defaulted(_desired_body(observed), observed.root.body)
+    body = defaulted(desired_body(observed), observed.root.body)
     return _with_fingerprint(body, problems(body.get("spec") or {}, configuration), is_new=False)
-
-
-def _desired_body(observed: Observed) -> Body:
-    """The stored set; if there is a proposal, the proposal with its metadata laid on that of the stored set."""
-    body = observed.root.body
-    if observed.proposal is None:
-        return body
-    return {**observed.proposal, "metadata": overlay(body["metadata"], observed.proposal.get("metadata") or {})}
 
 
 def _with_fingerprint(body: Body, problems: tuple[str, ...], *, is_new: bool) -> AdmittedSet:

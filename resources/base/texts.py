@@ -8,7 +8,7 @@ MAX_NAMES: Final = 5
 
 
 def some(names: Iterable[Any]) -> str:
-    """The names in one line: the first `MAX_NAMES`, and how many more there are, for example `a, b and 3 more`."""
-    listed = [str(name) for name in names]
+    """The names in one line, each once: the first `MAX_NAMES`, and how many more there are, for example `a, b and 3 more`."""
+    listed = list(dict.fromkeys(map(str, names)))
     rest = len(listed) - MAX_NAMES
     return ", ".join(listed[:MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")

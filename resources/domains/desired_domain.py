@@ -46,13 +46,19 @@ class ReplicaRequest:
             why = f"{kind.name} {self.id.name} is controlled by another owner and is being deleted; it is created again afterwards"
             return replace(domain, resource=self._held(why), blocker=why, pending=why)
         if foreign:
-            root, namespace = self.template.id, self.id.namespace
-            conflict = f"{kind.name} {namespace}/{self.id.name} already exists but is not controlled by {root.kind} {namespace}/{root.name}"
-            return self._cannot_be_created(domain, conflict)
+            return self._cannot_be_created(domain, self._conflict(live))
         managed = not self.request.shared or is_managed(live, self.fabric)
         if live.deleting_since is not None:
             return self._terminating(domain, live, users) if managed else self._user_domain_terminating(domain)
         return self._existing(replace(domain, resource=self._resource(live) if managed else None), live, claim_template)
+
+    def _conflict(self, live: Live) -> str:
+        """Why the domain that has the requested name already is none that the set may use."""
+        name, root = f"{self.id.kind} {self.id.namespace}/{self.id.name}", self.template.id
+        if self.request.shared and live.controller is not None and live.controller.kind == kinds.PODCLIQUESET.name:
+            owner = f"{live.controller.kind} {live.controller.name}"
+            return f"{name} is an automatic domain of {owner}, which cannot be joined by name; create the set with another one"
+        return f"{name} already exists but is not controlled by {root.kind} {root.namespace}/{root.name}"
 
     def _cannot_be_created(self, domain: Domain, why: str) -> Domain:
         subject = self.id.name if self.request.shared else subject_of(self.id, self.template.id.name, self.index)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.resource import Body
+from resources.base.fields import annotations_of
 from resources.base.labels import DOMAIN_PLACEMENT
 from resources.base.texts import some
 from resources.domains import requests
@@ -38,7 +39,7 @@ def island_notes(
     if not isinstance(fabric, IslandFabric):
         return {}
     demands = [demand for demand in _demands(requests.requested_by_sets(sets, fabric)) if demand.pods > 1]
-    placements = {root: placement_of(requests.annotations(body)) for root, body in sets}
+    placements = {root: placement_of(annotations_of(body)) for root, body in sets}
     domains_by_fault: dict[tuple[ResourceId, str], list[ResourceId]] = {}
     for demand, fault in _faults(fabric, demands, capacity, uids):
         for root in demand.roots:

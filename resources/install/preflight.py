@@ -109,11 +109,23 @@ def _permissions(rights: Rights) -> Iterator[Check]:
         if isinstance(denied, str):
             yield unknown(Severity.WARNING, subject, denied)
         elif denied:
-            yield Check(Severity.WARNING, subject, CheckResult.BAD, f"may not {', '.join(denied)}", "grant these verbs with a role")
+            yield Check(Severity.WARNING, subject, CheckResult.BAD, f"may not {', '.join(denied)}", _grant(permission, denied))
     granted = [permission for permission, denied in rights.items() if denied == ()]
     if granted:
         count = sum(len(permission.verbs) for permission in granted)
         yield Check(Severity.INFO, "permissions", CheckResult.GOOD, f"{count} verbs on {len(granted)} resources are allowed")
+
+
+def _grant(permission: Permission, denied: tuple[str, ...]) -> str:
+    """The commands that grant these verbs."""
+    kind, scope = permission.kind, f" -n {permission.namespace}" if permission.namespace else ""
+    role = "role" if permission.namespace else "clusterrole"
+    name = f"engine-{permission.resource.replace('/', '-')}"
+    resource = (f"{kind.plural}.{kind.group}" if kind.group else kind.plural) + (
+        f"/{permission.subresource}" if permission.subresource else ""
+    )
+    create = f"kubectl create {role} {name}{scope} --verb={','.join(denied)} --resource={resource}"
+    return f"{create}, then kubectl create {role}binding {name}{scope} --{role}={name} --user=USER (or --serviceaccount=NAMESPACE:NAME)"
 
 
 def _resource(permission: Permission) -> str:

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+GRANT: Final = "allow it with kubectl create clusterrole and kubectl create clusterrolebinding, and run engine preflight again"
+"""What to do if reading is forbidden; the server's message names the user and the resource."""
 
 
 class Severity(StrEnum):
@@ -44,5 +48,6 @@ def judged(level: Severity, subject: str, fault: str, finding: str, remedy: str 
 
 
 def unknown(level: Severity, subject: str, why: str, remedy: str = "") -> Check:
-    """A check with the outcome `UNKNOWN`; `why` says why it could not be judged."""
+    """A check with the outcome `UNKNOWN`; `why` says why it could not be judged. For a missing permission the remedy is `GRANT`."""
+    remedy = remedy or (GRANT if "is forbidden" in why else "")
     return Check(level, subject, CheckResult.UNKNOWN, f"cannot be judged: {why}", remedy)

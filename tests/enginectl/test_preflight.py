@@ -152,3 +152,13 @@ def test_nothing_is_written(box: Box, engine: Engine, tmp_path: Path) -> None:
     engine("preflight", "--config", configured(tmp_path, auto=True))
 
     assert {kind: box.names(kind) for kind in before} == before
+
+
+def test_every_check_that_is_not_good_says_what_to_do(half_box: Box, engine: Engine, tmp_path: Path) -> None:
+    half_box.deny(verb="list", resource="deviceclasses")
+    half_box.deny(verb="patch", resource="podcliquesets/status")
+    document = engine("preflight", "-o", "json", "--config", configured(tmp_path, auto=True)).document
+    not_good = {one["check"]: one["remedy"] for one in document["checks"] if one["result"] != "ok"}
+
+    assert len(not_good) > 4
+    assert [check for check, remedy in not_good.items() if not remedy] == []

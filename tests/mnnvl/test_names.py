@@ -201,6 +201,20 @@ def test_N11_an_automatic_and_a_named_domain_are_never_the_same(first: str) -> N
     assert f"{loser}-0-worker" not in claimed(toy)
 
 
+def test_N11_a_set_that_names_an_automatic_domain_is_told_whose_it_is() -> None:
+    toy = up(auto(1, name="other"))
+    toy.put(named("other-0"))
+    settle(toy)
+    why = (
+        "ComputeDomain default/other-0 is an automatic domain of PodCliqueSet other, "
+        "which cannot be joined by name; create the set with another one"
+    )
+    plan = plan_of(toy)
+
+    assert [alarm.text for alarm in plan.alarms] == [f"Failed to create ComputeDomain other-0: {why}"]
+    assert {(wait.why, wait.blocked) for wait in plan.deferred if wait.id.name.startswith(("demo-0-worker", "other-0"))} == {(why, True)}
+
+
 def test_N12_scaling_neither_creates_nor_deletes_a_named_domain() -> None:
     toy = up(named("rack", replicas=1), named("rack", "other"))
     before = uids(toy)

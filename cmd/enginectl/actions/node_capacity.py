@@ -12,6 +12,7 @@ from resources.base import kinds
 from resources.domains.capacity import NodeCapacity, capacity_notes
 from resources.domains.island_capacity import island_notes, islands_of
 from resources.domains.requests import requested_by_sets
+from resources.model.desired_body import desired_body
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric, IslandFabric, NodeExclusiveFabric
 
@@ -22,7 +23,7 @@ async def with_capacity_notes(result: Pass, configuration: Configuration, provid
     Nothing is read unless a set requests a domain. `complete` is false for a snapshot: a kind that it lacks may exist all the same.
     """
     sets = [
-        (observed.root.id, observed.proposal or observed.root.body)
+        (observed.root.id, desired_body(observed))
         for observed in result.world.roots
         if observed.root.id.kind == kinds.PODCLIQUESET.name and observed.root.deleting_since is None
     ]

@@ -16,13 +16,18 @@ GOOD = frozenset({State.JOINED, State.USED, State.COMPLETED, State.RELEASED, Sta
 
 
 def domain_lines(domains: Sequence[DomainStatus], *, verbose: bool) -> Iterator[Line]:
-    """A line for each domain, those that are not in a good state first."""
-    ordered = sorted(domains, key=is_good)
-    listed = ordered if verbose else ordered[:MAX_LISTED]
+    """A line for each domain that is listed, and the number of the others."""
+    listed = listed_domains(domains, verbose=verbose)
     for domain in listed:
         yield Line(f"  domain {printable(domain.id.name)}: {describe(domain)}", "faint" if is_good(domain) else "later")
-    if len(listed) < len(ordered):
-        yield Line(f"  … {len(ordered) - len(listed)} more domains; -v shows all", "faint")
+    if len(listed) < len(domains):
+        yield Line(f"  … {len(domains) - len(listed)} more domains; -v shows all", "faint")
+
+
+def listed_domains(domains: Sequence[DomainStatus], *, verbose: bool) -> Sequence[DomainStatus]:
+    """The domains with a line, those that are not in a good state first: all if `verbose`, else the first `MAX_LISTED`."""
+    ordered = sorted(domains, key=is_good)
+    return ordered if verbose else ordered[:MAX_LISTED]
 
 
 def is_good(domain: DomainStatus) -> bool:

@@ -11,7 +11,9 @@ from resources.ports.checks import Check, CheckResult
 HEADERS = ("LEVEL", "RESULT", "CHECK", "FOUND")
 TONES = {CheckResult.GOOD: "", CheckResult.BAD: "bad", CheckResult.UNKNOWN: "later"}
 MAX_CELL = 120
-"""Characters of a cell; a finding and a remedy may have three times as many."""
+"""Characters of a cell; a finding may have three times as many."""
+MAX_REMEDY = 600
+"""Characters of a remedy. It may contain several commands, and a command that is cut helps nobody."""
 
 
 def check_lines(checks: Sequence[Check]) -> Iterator[Line]:
@@ -25,7 +27,7 @@ def check_lines(checks: Sequence[Check]) -> Iterator[Line]:
     for check, row in zip(checks, rows, strict=True):
         yield Line(aligned(row, widths), TONES[check.outcome])
         if check.remedy and check.outcome is not CheckResult.GOOD:
-            yield Line(f"{indent}do: {clipped(check.remedy, MAX_CELL * 3)}", "faint")
+            yield Line(f"{indent}do: {clipped(check.remedy, MAX_REMEDY)}", "faint")
 
 
 def check_entry(check: Check) -> dict[str, Any]:

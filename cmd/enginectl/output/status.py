@@ -10,7 +10,7 @@ from engine.report.json import identity, moment_text
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.report.text import group_name
-from enginectl.output.domains import domain_entry, domain_lines
+from enginectl.output.domains import domain_entry, domain_lines, listed_domains
 from enginectl.output.tables import age, table
 from resources.reports.binding_summary import BindingSummary
 from resources.reports.summary import GangSummary, WaitSince, WorkloadSummary
@@ -29,6 +29,8 @@ TONES = {
 }
 MAX_GANGS = 10
 """Gangs that are listed; of the others the number is given."""
+MAX_NAMES = 3
+"""Objects with the same reason that are named in one line; of the others the number is given."""
 MAX_REASON = 400
 
 
@@ -64,9 +66,9 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
     """The graph that it is part of, problems and notes, gangs that are not ready, domains, and the objects that are not settled."""
     if workload.parent:
         yield Line(f"  part of {printable(str(workload.parent))}", "faint")
-    for problem in workload.problems:
+    for problem in dict.fromkeys(workload.problems):
         yield Line(f"  problem: {printable(problem)}", "bad")
-    for note in workload.notes:
+    for note in dict.fromkeys(workload.notes):
         yield Line(f"  note: {printable(note)}", "later")
     for alarm in workload.alarms:
         yield Line(f"  warning: {clipped(alarm.text, MAX_REASON)}", "bad")
@@ -76,7 +78,9 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
     if len(gangs) > MAX_GANGS and not verbose:
         yield Line(f"  … {len(gangs) - MAX_GANGS} more gangs; -v shows all", "faint")
     yield from domain_lines(workload.domains, verbose=verbose)
-    yield from wait_lines(workload.waits, now, verbose)
+    # The line of a domain says what it waits for.
+    described = {(domain.id, domain.why) for domain in listed_domains(workload.domains, verbose=verbose)}
+    yield from wait_lines([wait for wait in workload.waits if (wait.id, wait.why) not in described], now, verbose)
 
 
 def gang_line(gang: GangSummary) -> Line:
@@ -91,7 +95,7 @@ def binding_lines(bindings: Sequence[BindingSummary], now: datetime, *, verbose:
     yield Line(head, "head")
     for binding, row in zip(bindings, rows, strict=True):
         yield Line(row, TONES.get(binding.state, ""))
-        for problem in binding.problems:
+        for problem in dict.fromkeys(binding.problems):
             yield Line(f"  problem: {printable(problem)}", "bad")
         for scheduler in binding.schedulers:
             if verbose or not scheduler.in_sync:
@@ -107,13 +111,30 @@ def binding_row(binding: BindingSummary, now: datetime) -> tuple[str, ...]:
 
 
 def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool) -> Iterator[Line]:
-    """The objects that are not settled, why, and since when. Similar objects share a line unless `verbose`."""
-    groups: Iterable[Sequence[WaitSince]] = [(wait,) for wait in waits] if verbose else waits_alike(waits)
-    for group in groups:
-        onset = min((wait.since for wait in group if wait.since), default=None)
+    """The objects that are not settled, why, and since when. Objects of one kind with one reason share a line unless `verbose`."""
+    waits = tuple(dict.fromkeys(waits))
+    for wait_groups in [[(wait,)] for wait in waits] if verbose else groups_by_reason(waits):
+        onset = min((wait.since for group in wait_groups for wait in group if wait.since), default=None)
         since = f", since {age(now, onset)}" if onset else ""
-        name = group_name(None, [wait.id for wait in group])
-        yield Line(f"  {name}: {clipped(spread(wait.why for wait in group), MAX_REASON)}{since}", "faint")
+        reason = spread(wait.why for wait in wait_groups[0])
+        yield Line(f"  {names_of(wait_groups)}: {clipped(reason, MAX_REASON)}{since}", "faint")
+
+
+def groups_by_reason(waits: Iterable[WaitSince]) -> Iterable[list[tuple[WaitSince, ...]]]:
+    """The waits in groups with similar names; groups of one kind, one namespace and one reason are listed together."""
+    by_reason: dict[tuple[str, str, str], list[tuple[WaitSince, ...]]] = {}
+    for group in waits_alike(waits):
+        id = group[0].id
+        by_reason.setdefault((id.kind, id.namespace, spread(wait.why for wait in group)), []).append(group)
+    return by_reason.values()
+
+
+def names_of(wait_groups: Sequence[Sequence[WaitSince]]) -> str:
+    """The objects of one kind: the first `MAX_NAMES` groups by name, and how many objects are in the others."""
+    first, *others = [group_name(None, [wait.id for wait in group]) for group in wait_groups[:MAX_NAMES]]
+    listed = ", ".join((first, *(name.rpartition("/")[2] for name in others)))
+    rest = sum(map(len, wait_groups[MAX_NAMES:]))
+    return f"{listed} and {rest} more" if rest else listed
 
 
 def workload_entry(workload: WorkloadSummary) -> dict[str, Any]:

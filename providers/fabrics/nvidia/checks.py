@@ -11,7 +11,18 @@ from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.crd import ComputeDomainCrd, read_crd
-from providers.fabrics.nvidia.driver import check_plugin, controllers
+from providers.fabrics.nvidia.driver import (
+    PLUGINS,
+    Installed,
+    controllers,
+    in_namespace,
+    install,
+    install_crds,
+    installed,
+    plugins,
+    publish_channels,
+    upgrade,
+)
 from providers.fabrics.nvidia.evidence import finalizers_of, template_name
 from providers.fabrics.nvidia.names import (
     CHANNEL,
@@ -25,7 +36,7 @@ from providers.fabrics.nvidia.names import (
 )
 from resources.base import kinds, labels
 from resources.base.fields import mappings
-from resources.base.texts import some
+from resources.base.texts import MAX_NAMES, some
 from resources.domains.capacity import NodeCapacity
 from resources.domains.requests import RequestedDomain
 from resources.ports.checks import Check, CheckResult, Severity, judged, unknown
@@ -37,8 +48,6 @@ MISSING_CRD: Final = (
     "MNNVL is enabled but ComputeDomain CRD (computedomains.resource.nvidia.com) is not installed. Please install the NVIDIA DRA driver "
     "or disable MNNVL in the operator configuration"
 )
-INSTALL: Final = "install the NVIDIA DRA driver, or disable MNNVL in the operator configuration"
-UPGRADE: Final = "upgrade the NVIDIA DRA driver"
 
 CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
 CLIQUES_CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN_CLIQUE.plural}.{COMPUTE_DOMAIN_CLIQUE.group}")
@@ -50,7 +59,7 @@ TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, versions=kinds.OLDER_RES
 CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_RESOURCE_VERSIONS)
 DOMAIN_NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
 NVLINK_NODES: Final = Query(kinds.NODE, labels=NVLINK_CLIQUE_LABEL)
-QUERIES: Final = (CRD, CLIQUES_CRD, CLASS, SLICES, DEPLOYMENTS, DOMAINS, TEMPLATES, CLAIMS, DOMAIN_NODES, NVLINK_NODES)
+QUERIES: Final = (CRD, CLIQUES_CRD, CLASS, SLICES, DEPLOYMENTS, DOMAINS, TEMPLATES, CLAIMS, DOMAIN_NODES, NVLINK_NODES, PLUGINS)
 
 KAI: Final = "kai-scheduler"
 """The component of the image paths of the KAI scheduler."""
@@ -101,10 +110,20 @@ class Inspection:
         """The Deployments of the driver's controller."""
         return controllers(self.result(DEPLOYMENTS).objects)
 
+    @cached_property
+    def plugins(self) -> list[Live]:
+        """The DaemonSets of the driver's kubelet plugin."""
+        return plugins(self.result(PLUGINS).objects)
+
+    @cached_property
+    def driver(self) -> Installed:
+        """Where the driver is installed, according to its controller or its kubelet plugin."""
+        return installed((*self.controllers, *self.plugins))
+
     @property
-    def driver_namespace(self) -> str:
-        """The namespace of the driver's controller; empty if none was found."""
-        return next((live.id.namespace for live in self.controllers), "")
+    def install(self) -> str:
+        """What to do where a part of the driver is missing."""
+        return install(self.driver, auto=self.auto)
 
 
 Rule = Callable[[Inspection], Iterator[Check]]
@@ -138,10 +157,22 @@ def _crd(inspection: Inspection) -> Iterator[Check]:
         yield unknown(inspection.required, subject, why)
     elif crd is not None and not apis.serves(COMPUTE_DOMAIN):
         versions = f"serves {some(crd.served)}, not {COMPUTE_DOMAIN.version}"
-        yield judged(inspection.required, subject, versions if crd.established else "exists and is not established yet", "", UPGRADE)
+        yield judged(
+            inspection.required,
+            subject,
+            versions if crd.established else "exists and is not established yet",
+            "",
+            upgrade(inspection.driver),
+        )
     else:
         fault = "" if apis.serves(COMPUTE_DOMAIN) else "is not installed"
-        yield judged(inspection.required, subject, fault, f"{COMPUTE_DOMAIN.version} is served", INSTALL)
+        yield judged(
+            inspection.required,
+            subject,
+            fault,
+            f"{COMPUTE_DOMAIN.version} is served",
+            install_crds(inspection.driver, auto=inspection.auto),
+        )
 
 
 def _template_field(inspection: Inspection) -> Iterator[Check]:
@@ -150,7 +181,7 @@ def _template_field(inspection: Inspection) -> Iterator[Check]:
         yield _crd_unread(inspection, inspection.required, subject)
     else:
         fault = "" if crd.has_template_name else "is not in the schema of the CRD"
-        yield judged(inspection.required, subject, fault, "is in the schema", UPGRADE)
+        yield judged(inspection.required, subject, fault, "is in the schema", upgrade(inspection.driver))
 
 
 def _num_nodes(inspection: Inspection) -> Iterator[Check]:
@@ -159,7 +190,7 @@ def _num_nodes(inspection: Inspection) -> Iterator[Check]:
         yield _crd_unread(inspection, Severity.INFO, subject)
     elif not crd.has_allocation_mode:
         fault = f"{crd.summary}: with numNodes 0 pods run without NVLink between nodes, and no error is reported"
-        yield Check(inspection.recommended, subject, CheckResult.BAD, fault, UPGRADE)
+        yield Check(inspection.recommended, subject, CheckResult.BAD, fault, upgrade(inspection.driver))
     else:
         yield Check(Severity.INFO, subject, CheckResult.GOOD, crd.summary)
 
@@ -176,22 +207,31 @@ def _resource_api(inspection: Inspection) -> Iterator[Check]:
         yield unknown(inspection.required, subject, why)
         return
     finding = f"{best} is served" + ("" if best == kind.version else f"; shared claims (resourceSharing) need {kind.version}")
-    remedy = "use Kubernetes 1.34 or later, or 1.32 with the API and the feature gate DynamicResourceAllocation enabled"
+    remedy = (
+        "use Kubernetes 1.34 or later; with 1.32 or 1.33 start kube-apiserver with --runtime-config=resource.k8s.io/v1beta1=true, and it, "
+        "kube-scheduler, kube-controller-manager and the kubelets with --feature-gates=DynamicResourceAllocation=true"
+    )
     yield judged(inspection.required, subject, "" if best else "is not served", finding, remedy)
 
 
 def _device_class(inspection: Inspection) -> Iterator[Check]:
     result = inspection.result(CLASS)
     subject = f"DeviceClass {CHANNEL_CLASS}"
-    yield _exists(inspection.recommended, subject, result, "exists" if result.objects else "", INSTALL)
+    yield _exists(inspection.recommended, subject, result, "exists" if result.objects else "", inspection.install)
 
 
 def _slices(inspection: Inspection) -> Iterator[Check]:
     result = inspection.result(SLICES)
     count = len(channels.eligible_nodes(result.objects))
     finding = f"{count} node{'s have' if count != 1 else ' has'} {CHANNEL}" if count else ""
-    remedy = check_plugin(inspection.driver_namespace)
-    yield _exists(inspection.recommended, f"ResourceSlices of {DRIVER}", result, finding, remedy)
+    plugin = next(iter(inspection.plugins), None)
+    yield _exists(
+        inspection.recommended,
+        f"ResourceSlices of {DRIVER}",
+        result,
+        finding,
+        publish_channels(plugin, inspection.driver, auto=inspection.auto),
+    )
 
 
 def _exists(level: Severity, subject: str, result: QueryResult, finding: str, remedy: str) -> Check:
@@ -205,11 +245,12 @@ def _exists(level: Severity, subject: str, result: QueryResult, finding: str, re
 def _controller(inspection: Inspection) -> Iterator[Check]:
     subject, result = "controller of the DRA driver", inspection.result(DEPLOYMENTS)
     if not result.known or not inspection.controllers:
-        yield _exists(inspection.recommended, subject, result, "", INSTALL)
+        yield _exists(inspection.recommended, subject, result, "", inspection.install)
     for live in inspection.controllers:
         ready, desired = get(live.body, ("status", "readyReplicas"), 0) or 0, get(live.body, ("spec", "replicas"), 1)
         finding = f"Deployment {_full_name(live)}: {ready} of {desired} ready"
-        remedy = f"kubectl -n {live.id.namespace} describe deployment {live.id.name}"
+        name = f"{live.id.namespace} logs deployment/{live.id.name}"
+        remedy = f"kubectl -n {live.id.namespace} describe deployment {live.id.name}, and kubectl -n {name}"
         yield judged(inspection.recommended, subject, "" if ready else finding, finding, remedy)
 
 
@@ -224,7 +265,7 @@ def _release(inspection: Inspection) -> Iterator[Check]:
         yield Check(Severity.INFO, "ComputeDomainCliques", CheckResult.GOOD, finding)
     images = sorted({str(container.get("image")) for live in inspection.controllers for container in _containers(live.body)})
     if images:
-        yield Check(Severity.INFO, "image of the DRA driver", CheckResult.GOOD, some(images))
+        yield Check(Severity.INFO, "image of the DRA driver", CheckResult.GOOD, in_namespace(some(images), inspection.driver.namespace))
 
 
 def _domain_names(inspection: Inspection) -> Iterator[Check]:
@@ -255,9 +296,12 @@ def _template_names(inspection: Inspection) -> Iterator[Check]:
         domain = live_domains.get(id)
         template = live_templates.get(kinds.RESOURCE_CLAIM_TEMPLATE.id(id.namespace, template_name(domain, id.name)))
         if template is not None and (domain is None or template.labels.get(DOMAIN_LABEL) != domain.uid):
-            conflicts.append(_full_name(template))
-    fault = f"used by ResourceClaimTemplates that do not belong to these domains: {some(conflicts)}" if conflicts else ""
-    remedy = "delete them: the driver cannot create its own of the same name, and reports no error"
+            conflicts.append(template)
+    names = some(map(_full_name, conflicts))
+    fault = f"used by ResourceClaimTemplates that do not belong to these domains: {names}" if conflicts else ""
+    first = next(iter(conflicts), None)
+    delete = f": kubectl -n {first.id.namespace} delete resourceclaimtemplate {first.id.name}" if first else ""
+    remedy = f"delete them{delete}. The driver cannot create its own of the same name, and reports no error"
     yield judged(inspection.recommended, subject, fault, "free, or used by the domain's own template", remedy)
 
 
@@ -269,7 +313,7 @@ def _node_labels(inspection: Inspection) -> Iterator[Check]:
     uids = {live.uid for live in domains.objects}
     outdated = [live.id.name for live in nodes.objects if live.labels.get(DOMAIN_LABEL) not in uids]
     fault = f"nodes that are labelled for a domain that does not exist: {some(outdated)}" if outdated else ""
-    remedy = f"kubectl label node NAME {DOMAIN_LABEL}- once no pod on it uses a domain"
+    remedy = f"kubectl label node {' '.join(outdated[:MAX_NAMES])} {DOMAIN_LABEL}- once no pod on them uses a domain"
     yield judged(inspection.recommended, subject, fault, "no node is labelled for a domain that does not exist", remedy)
 
 
@@ -278,9 +322,11 @@ def _unreleased_domains(inspection: Inspection) -> Iterator[Check]:
     if not domains.known:
         yield unknown(inspection.recommended, subject, domains.error)
         return
-    unreleased = [_full_name(live) for live in domains.objects if live.deleting_since and finalizers_of(live) == [FINALIZER]]
-    fault = f"being deleted, and only the engine's finalizer is left: {some(unreleased)}" if unreleased else ""
-    remedy = "run engine sync; engine why computedomain/NAME says what a domain waits for"
+    unreleased = [live for live in domains.objects if live.deleting_since and finalizers_of(live) == [FINALIZER]]
+    names = some(map(_full_name, unreleased))
+    fault = f"being deleted, and only the engine's finalizer is left: {names}" if unreleased else ""
+    why = "".join(f"; engine -n {live.id.namespace} why computedomain/{live.id.name} says what it waits for" for live in unreleased[:1])
+    remedy = f"run engine sync -A{why}"
     yield judged(inspection.recommended, subject, fault, "none is being deleted with only the engine's finalizer left", remedy)
 
 
@@ -293,9 +339,10 @@ def _orphaned_domains(inspection: Inspection) -> Iterator[Check]:
         return
     uids = {live.uid for live in sets}
     managed = [live for live in domains.objects if live.labels.get(labels.MANAGED_BY) == labels.MANAGER]
-    orphans = [_full_name(live) for live in managed if not any(owner.uid in uids for owner in live.owners)]
-    fault = f"created for workloads that no longer exist: {some(orphans)}" if orphans else ""
-    yield judged(inspection.recommended, subject, fault, "none", "kubectl delete computedomain NAME, then engine sync")
+    orphans = [live for live in managed if not any(owner.uid in uids for owner in live.owners)]
+    fault = f"created for workloads that no longer exist: {some(map(_full_name, orphans))}" if orphans else ""
+    delete = "".join(f"kubectl -n {live.id.namespace} delete computedomain {live.id.name}, then " for live in orphans[:1])
+    yield judged(inspection.recommended, subject, fault, "none", f"{delete}engine sync -A")
 
 
 def _kai(inspection: Inspection) -> Iterator[Check]:
@@ -308,8 +355,9 @@ def _kai(inspection: Inspection) -> Iterator[Check]:
                 continue
             enabled = any(GATE in str(word) for word in (*_words(container, "args"), *_words(container, "command")))
             name = f"Deployment {_full_name(live)}"
+            remedy = f"add --feature-gates={GATE} to its args: kubectl -n {live.id.namespace} edit deployment {live.id.name}"
             fault = "" if enabled else f"{name} runs without --feature-gates={GATE}: it never schedules pods in domains"
-            yield judged(inspection.recommended, f"KAI {program}", fault, f"{name} allocates devices", f"add --feature-gates={GATE}")
+            yield judged(inspection.recommended, f"KAI {program}", fault, f"{name} allocates devices", remedy)
 
 
 def _node_capacity(inspection: Inspection) -> Iterator[Check]:
@@ -344,7 +392,11 @@ def _nvlink_cliques(inspection: Inspection) -> Iterator[Check]:
         yield unknown(inspection.recommended, subject, nodes.error)
         return
     cliques = len({live.labels.get(NVLINK_CLIQUE_LABEL) for live in nodes.objects})
-    if cliques:
+    if not cliques:
+        fault = f"no node has the label {NVLINK_CLIQUE_LABEL}: pods in domains run without NVLink between nodes"
+        remedy = "GPU Feature Discovery sets it where there is MNNVL; does it run? kubectl get pods -A -o wide | grep gpu-feature-discovery"
+        yield Check(inspection.recommended, subject, CheckResult.BAD, fault, remedy)
+    else:
         domains = len({domain.id for domain in inspection.requested})
         summary = f"{domains} domains for {cliques} NVLink clique{'s' if cliques > 1 else ''}"
         fault = f"{summary}: some domains will share a clique" if domains > cliques else ""

@@ -23,12 +23,13 @@ from providers.fabrics.nvidia.evidence import (
     joined_nodes,
     node_of,
     phase_of,
+    pods_of,
     user_of,
 )
 from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, MAX_NODES, NVLINK_CLIQUE_LABEL, TARGET_LABEL
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
-from resources.base.texts import some
+from resources.base.texts import MAX_NAMES, some
 from resources.domains.cut_off import remedy
 from resources.model.placement import REQUIRED_TERMS
 from resources.ports.inspection import Diagnosis
@@ -44,6 +45,9 @@ OBSERVE_AFFINITY: Final = frozenset({DEFAULT_SCHEDULER, "kai-scheduler", "volcan
 """The schedulers that are known to observe the affinity of pods: kube-scheduler, and those that use its plugin for that."""
 MAX_FINDINGS: Final = 20
 """The largest number of different findings about pods; further ones are left out."""
+
+PODS: Final = "PODS"
+"""Stands for the names of the pods in the advice of a finding, which may be about several."""
 
 
 class PodFinding(NamedTuple):
@@ -79,7 +83,11 @@ def _about_pods(evidence: Evidence, pods: Iterable[Live], rules: Sequence[PodRul
     for finding, group in list(groups.items())[:MAX_FINDINGS]:
         subject = f"pod {group[0].id.name}" if len(group) == 1 else f"{len(group)} pods ({some(pod.id.name for pod in group)})"
         ids = tuple(pod.id for pod in group)
-        advice = remedy(group, evidence.local_pods) if finding.remedied else finding.advice
+        advice = (
+            remedy(group, evidence.local_pods)
+            if finding.remedied
+            else finding.advice.replace(PODS, " ".join(id.name for id in ids[:MAX_NAMES]))
+        )
         yield Diagnosis(ids[0], f"{subject}: {finding.observation}", finding.cause, advice, finding.bad, ids)
 
 
@@ -170,7 +178,11 @@ def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
         return PodFinding(observation, cause, check_plugin(evidence.driver_namespace))
     if not evidence.allocations:
         cause = "every channel is free: other claims of the pod, or its node selection, exclude the nodes that have one"
-        return PodFinding(observation, f"{cause}: {some(sorted(evidence.eligible_nodes))}", "check them: kubectl describe pod NAME")
+        return PodFinding(
+            observation,
+            f"{cause}: {some(sorted(evidence.eligible_nodes))}",
+            f"check them: kubectl -n {pod.id.namespace} describe pod {PODS}",
+        )
     cause = f"no node that the pod can use has a free channel: {some(_channel_users(evidence))}"
     if free := sorted(evidence.eligible_nodes - evidence.allocations.keys()):
         cause += f"; other claims of the pod, or its node selection, exclude the nodes with a free one: {some(free)}"
@@ -291,7 +303,10 @@ def _our_finalizer_left(evidence: Evidence) -> Iterator[Diagnosis]:
     if not evidence.is_terminating or evidence.finalizers != [FINALIZER]:
         return
     observation = "being deleted, only the engine's finalizer is left"
-    users = [*(f"pod {pod.id.name}" for pod in evidence.pods), *(f"claim {claim.id.name}" for claim in evidence.domain_claims)]
+    pods = {pod.id for pod in evidence.pods}
+    # A claim of a pod that is named already is no second user.
+    claims = [claim for claim in evidence.domain_claims if pods.isdisjoint(pods_of(claim))]
+    users = [*(f"pod {pod.id.name}" for pod in evidence.pods), *(f"claim {claim.id.name}" for claim in claims)]
     if users:
         yield Diagnosis(evidence.id, observation, f"the engine releases it when these are gone: {some(users)}")
     else:

@@ -12,10 +12,11 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
-from providers.fabrics.nvidia.driver import controllers
-from providers.fabrics.nvidia.names import COMPONENT_LABELS, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
+from providers.fabrics.nvidia.driver import CONTROLLERS, PLUGINS, controllers, plugins
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping, mappings
+from resources.base.texts import some
 from resources.domains.users import has_ended, users_of_claim, uses_template
 from resources.ports.fabric import INDEX
 from resources.ports.inspection import JoinedNode
@@ -29,7 +30,6 @@ PREPARE_FAILED: Final = "FailedPrepareDynamicResources"
 DOMAINS: Final = Query(COMPUTE_DOMAIN)
 LABELLED_TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL, versions=kinds.OLDER_RESOURCE_VERSIONS)
 CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_RESOURCE_VERSIONS)
-CONTROLLERS: Final = tuple(Query(kinds.DEPLOYMENT, labels=f"{key}=controller") for key in COMPONENT_LABELS)
 DAEMONS: Final = Query(kinds.POD, labels=DOMAIN_LABEL)
 DAEMON_SETS: Final = Query(kinds.DAEMON_SET, labels=DOMAIN_LABEL)
 NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
@@ -62,14 +62,14 @@ def namespace_queries(namespace: str) -> NamespaceQueries:
 def domain_queries(domain: ResourceId) -> tuple[Query, ...]:
     """Everything that a diagnosis reads."""
     local = namespace_queries(domain.namespace)
-    cluster = (DOMAINS, LABELLED_TEMPLATES, CLAIMS, *CONTROLLERS, DAEMONS, DAEMON_SETS, NODES, NVLINK_NODES, SLICES)
+    cluster = (DOMAINS, LABELLED_TEMPLATES, CLAIMS, *CONTROLLERS, PLUGINS, DAEMONS, DAEMON_SETS, NODES, NVLINK_NODES, SLICES)
     return (local.domains, local.templates, local.claims, local.pods, local.warnings, *cluster)
 
 
 def joined_nodes(domain: Live) -> tuple[JoinedNode, ...]:
-    """The nodes that have joined a domain, according to its status."""
-    nodes = mappings(get(domain.body, ("status", "nodes"), ()))
-    return tuple(JoinedNode(str(node.get("name")), str(node.get("cliqueID") or ""), node.get("status") == "Ready") for node in nodes)
+    """The nodes that have joined a domain, according to its status. Of a node that is listed several times, the last entry counts."""
+    nodes = {str(node.get("name")): node for node in mappings(get(domain.body, ("status", "nodes"), ()))}
+    return tuple(JoinedNode(name, str(node.get("cliqueID") or ""), node.get("status") == "Ready") for name, node in nodes.items())
 
 
 def template_name(domain: Live | None, name: str) -> str:
@@ -265,9 +265,10 @@ class Evidence:
 
     @cached_property
     def driver_namespace(self) -> str:
-        """The namespace of the DRA driver, found by its controller, a DaemonSet or a daemon; empty if none of these was found."""
+        """The namespace of the DRA driver, found by its controller, its plugin or a daemon; empty if none of these was found."""
         daemons = (live for live in self._all(DAEMON_SETS, DAEMONS) if DOMAIN_LABEL in live.labels)
-        return next((live.id.namespace for live in (*controllers(self._all(*CONTROLLERS)), *daemons)), "")
+        parts = (*controllers(self._all(*CONTROLLERS)), *plugins(self._all(PLUGINS)), *daemons)
+        return next((live.id.namespace for live in parts), "")
 
     @cached_property
     def eligible_nodes(self) -> frozenset[str]:
@@ -312,8 +313,16 @@ def is_ready(pod: Live) -> bool:
     return conditions.is_true(mappings(get(pod.body, ("status", "conditions"), ())), "Ready")
 
 
+def pods_of(claim: Live) -> tuple[ResourceId, ...]:
+    """The pods that a claim is reserved for, else the pod that owns it; each once."""
+    reserved = [
+        str(user.get("name")) for user in mappings(get(claim.body, ("status", "reservedFor"), ())) if user.get("resource") == "pods"
+    ]
+    names = reserved or [owner.name for owner in claim.owners if owner.kind == kinds.POD.name]
+    return tuple(kinds.POD.id(claim.id.namespace, name) for name in dict.fromkeys(names))
+
+
 def user_of(claim: Live) -> str:
-    """The pod that a claim is reserved for or owned by, in words for messages; without such a pod, the claim itself."""
-    reserved = mappings(get(claim.body, ("status", "reservedFor"), ()))
-    name = next((str(consumer.get("name")) for consumer in reserved), "") or next((owner.name for owner in claim.owners), "")
-    return f"pod {claim.id.namespace}/{name}" if name else f"claim {claim.id.namespace}/{claim.id.name}"
+    """The pods that a claim is reserved for or owned by, in words for messages; without such a pod, the claim itself."""
+    pods = [f"{pod.namespace}/{pod.name}" for pod in pods_of(claim)]
+    return f"pod{'s' if len(pods) > 1 else ''} {some(pods)}" if pods else f"claim {claim.id.namespace}/{claim.id.name}"

@@ -50,6 +50,8 @@ CHANNEL: Final = "channel-0"
 """The device of a node that a pod in a domain gets. A node has one."""
 CHANNEL_CLASS: Final = "compute-domain-default-channel.nvidia.com"
 """The DeviceClass of channels."""
+GPU_LABEL: Final = "nvidia.com/gpu.present"
+"""Label of a node with GPUs, `true`. The driver's kubelet plugin runs on such nodes."""
 NVLINK_CLIQUE_LABEL: Final = "nvidia.com/gpu.clique"
 """Label of a node: the NVLink clique that it is in."""
 MAX_NODES: Final = 18

@@ -70,7 +70,7 @@ class DeploymentController:
 
     async def _process(self, key: Key) -> float | None:
         deployment = self._deployments.get(*key)
-        if deployment is None or is_deleting(deployment) or CONTROLLER_LABELS.items() <= labels_of(deployment).items():
+        if deployment is None or is_deleting(deployment) or _is_of_the_driver(deployment):
             return None
         is_complete = True
         if not deployment["spec"].get("paused"):
@@ -109,3 +109,8 @@ class DeploymentController:
         if any(live.get(field) != value for field, value in new.items()):
             with suppress(NotFound):
                 await self._deployments.patch(self._client, deployment, {"status": new}, subresource="status", by_uid=True)
+
+
+def _is_of_the_driver(deployment: Body) -> bool:
+    """Whether the pods of a Deployment are the controller of the DRA driver."""
+    return CONTROLLER_LABELS.items() <= labels_of(deployment["spec"]["template"]).items()

@@ -8,6 +8,7 @@ from providers.sandbox.installation.definitions import definitions
 from providers.sandbox.installation.kinds import (
     ACCOUNT,
     CHANNEL_CLASS,
+    CHART_LABELS,
     CONTROLLER,
     CONTROLLER_LABELS,
     DAEMON_CLASS,
@@ -44,7 +45,7 @@ def controller(namespace: str = NAMESPACE_OF_DRIVER) -> Body:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": CONTROLLER, "namespace": namespace, "labels": CONTROLLER_LABELS},
+        "metadata": {"name": CONTROLLER, "namespace": namespace, "labels": CHART_LABELS},
         "spec": {"replicas": 1, "selector": {"matchLabels": CONTROLLER_LABELS}, "template": template},
     }
 

@@ -30,5 +30,8 @@ CONFIG_VERSION: Final = GROUP + "/v1beta1"
 CHANNEL_CONFIG, DAEMON_CONFIG = "ComputeDomainChannelConfig", "ComputeDomainDaemonConfig"
 CONTROLLER: Final = "compute-domain-controller"
 """The Deployment of the driver's controller, in the driver's namespace."""
+CHART_LABELS: Final = {"app.kubernetes.io/name": "dra-driver-nvidia-gpu", "app.kubernetes.io/instance": "dra-driver-nvidia-gpu"}
+"""The labels of the objects of the driver's chart."""
 CONTROLLER_LABELS: Final = {"dra-driver-nvidia-gpu-component": "controller"}
+"""The labels of the controller's pods. Its Deployment does not have them."""
 ACCOUNT: Final = "compute-domain-daemon-service-account"

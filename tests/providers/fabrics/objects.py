@@ -102,6 +102,15 @@ def deployment(name: str, *containers: Body, ready: int = 1, **labels: str) -> L
     return made("apps/v1", "Deployment", name, "system", metadata=given, spec=spec, status={"readyReplicas": ready})
 
 
+def of_chart(kind: str, component: str, *, name: str = "dra-driver-nvidia-gpu", namespace: str = "dra", nodes: int = 1) -> Live:
+    """The Deployment or DaemonSet of a component, as the driver's chart of that name creates it: only the pods name the component."""
+    container = {"name": "c", "image": "example/driver:v0.4.0"}
+    pods = {"metadata": {"labels": {f"{name}-component": component}}, "spec": {"containers": [container]}}
+    given = {"labels": {"app.kubernetes.io/name": name, "app.kubernetes.io/instance": "my-release"}}
+    status = {"readyReplicas": nodes, "desiredNumberScheduled": nodes}
+    return made("apps/v1", kind, f"{name}-{component}", namespace, metadata=given, spec={"replicas": 1, "template": pods}, status=status)
+
+
 def definition(*, number: str = "optional", mode: bool = True, name: bool = True, served: str = "v1beta1", ok: bool = True) -> Live:
     """The CRD of ComputeDomains, as different releases of the driver install it."""
     inner: Body = {"resourceClaimTemplate": {"type": "object", "properties": {"name": {"type": "string"}} if name else {}}}

@@ -80,7 +80,7 @@ def test_a_sound_installation_passes_every_check() -> None:
     assert [what for what, check in checks.items() if check.level is Severity.HARD] == [CRD, SCHEMA, API]
     assert checks[NUMBER].finding == "numNodes optional, default 0; allocationMode known: driver 0.4 or later"
     assert checks[SLICES].finding == "2 nodes have channel-0"
-    assert checks["image of the DRA driver"].finding == "example/driver:v0.4.0"
+    assert checks["image of the DRA driver"].finding == "example/driver:v0.4.0 (namespace system)"
 
 
 OLD = replace(kinds.RESOURCE_CLAIM_TEMPLATE, version="v1beta1")
@@ -165,6 +165,12 @@ BAD = [
         site(sets=(demo(3),)),
         Severity.WARNING,
         "3 domains for 2 NVLink cliques: some domains will share",
+    ),
+    (
+        "domains in one NVLink clique",
+        site({nvidia.NVLINK_NODES: ()}),
+        Severity.WARNING,
+        "no node has the label nvidia.com/gpu.clique: pods in domains run without NVLink between nodes",
     ),
 ]
 

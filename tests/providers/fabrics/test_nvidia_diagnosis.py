@@ -145,7 +145,7 @@ ROWS = (
         [pod(message=FULL), domain(), template(), inventory("n1"), inventory("n2")],
         "pod p: Pending, cannot allocate all claims",
         "other claims of the pod, or its node selection, exclude the nodes that have one: n1, n2",
-        "kubectl describe pod NAME",
+        "kubectl -n default describe pod p",
     ),
     Row(
         "channels of the same domain",
@@ -346,9 +346,9 @@ ROWS = (
     ),
     Row(
         "ours to release, in use",
-        [terminating(FINALIZER), pod(node="n1", phase="Running"), claim("p", "n1")],
+        [terminating(FINALIZER), pod(node="n1", phase="Running"), claim("p", "n1"), claim("foreign", "n2")],
         "being deleted, only the engine's finalizer is left",
-        "the engine releases it when these are gone: pod p, claim p-claim",
+        "the engine releases it when these are gone: pod p, claim foreign-claim",
     ),
     Row(
         "ours to release",

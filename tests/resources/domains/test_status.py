@@ -131,7 +131,7 @@ def test_the_own_domain_of_another_set_is_a_name_conflict_and_not_shared() -> No
     step(toy, 3)
     one = statuses(toy, "other")["demo-0"]
 
-    assert one.state is State.MISSING and "already exists but is not controlled by" in one.why
+    assert one.state is State.MISSING and "is an automatic domain of PodCliqueSet demo, which cannot be joined by name" in one.why
     assert (one.made_by, one.other_sets, one.joined) == ("", (), ())
 
 
@@ -177,3 +177,14 @@ def test_a_set_without_domains_has_no_statuses() -> None:
     plain["metadata"]["annotations"] = {"grove.io/auto-mnnvl": "disabled"}
 
     assert statuses(rack(plain)) == {}
+
+
+def test_a_proposal_without_the_annotation_does_not_release_the_domains_of_the_stored_set() -> None:
+    toy = rack(auto(1, gpu(replicas=1)))
+    plans = {plan.root: plan for plan in toy.plans(Memo())}
+    stored = next(observed for observed in toy.world().roots if observed.root.id == root("demo"))
+    manifest = {**stored.root.body, "metadata": {"name": "demo", "namespace": "default"}}
+    (one,) = domain_statuses(replace(stored, proposal=manifest), plans[root("demo")], toy.configuration)
+
+    assert (one.id.name, one.state, one.replica) == ("demo-0", statuses(toy)["demo-0"].state, 0)
+    assert one.state is not State.RELEASING

@@ -143,3 +143,29 @@ def test_compute_domains_are_required_only_with_automatic_domains() -> None:
     on = fabrics(Settings(network=Network(autoMNNVLEnabled=True)))
 
     assert (list(required_kinds(FABRICS)), [kind.plural for kind, _ in required_kinds(on)]) == ([], ["computedomains"])
+
+
+@pytest.mark.parametrize(
+    ("permission", "commands"),
+    [
+        (
+            Permission(kinds.PODCLIQUESET, ("patch",), "status"),
+            "kubectl create clusterrole engine-podcliquesets-status --verb=patch --resource=podcliquesets.grove.io/status, "
+            "then kubectl create clusterrolebinding engine-podcliquesets-status --clusterrole=engine-podcliquesets-status ",
+        ),
+        (
+            Permission(kinds.LEASE, ("get", "patch"), namespace="there"),
+            "kubectl create role engine-leases -n there --verb=patch --resource=leases.coordination.k8s.io, then kubectl create "
+            "rolebinding engine-leases -n there --role=engine-leases ",
+        ),
+        (Permission(kinds.POD, ("patch",)), "kubectl create clusterrole engine-pods --verb=patch --resource=pods, then "),
+    ],
+)
+def test_a_missing_permission_comes_with_the_commands_that_grant_it(permission: Permission, commands: str) -> None:
+    (check,) = (
+        one
+        for one in checks(Installation(ALL, QueryResults(), ()), {permission: ("patch",)}, ())
+        if one.subject.startswith("permissions on")
+    )
+
+    assert check.outcome is CheckResult.BAD and check.remedy.startswith(commands)

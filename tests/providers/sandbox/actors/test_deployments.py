@@ -175,8 +175,9 @@ async def test_a_name_that_another_pod_has_is_passed_over() -> None:
 
 async def test_the_deployment_of_the_dra_driver_is_left_to_the_driver() -> None:
     async with cluster() as stage:
-        body = deployment()
-        await stage.create({**body, "metadata": {"name": "d", "labels": CONTROLLER_LABELS}})
+        body = deployment(selector={"matchLabels": CONTROLLER_LABELS})
+        body["spec"]["template"]["metadata"]["labels"] = CONTROLLER_LABELS
+        await stage.create(body)
         await stage.turn(2)
 
         assert await stage.names(POD) == set()
