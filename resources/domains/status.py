@@ -15,7 +15,7 @@ from engine.resource import Body
 from resources.base import kinds, labels
 from resources.domains.drain import drain_verdict
 from resources.domains.release import owned_domains
-from resources.domains.requests import requested_by_set
+from resources.domains.requests import requested_by_set, scaled_groups
 from resources.domains.users import User, claims_on, has_ended
 from resources.model.domain import is_foreign, is_managed
 from resources.ports.configuration import Configuration
@@ -94,9 +94,10 @@ def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> I
     shared = {live.id: live for live in owned_domains(observed, configuration)}
     waits = {wait.id: wait for wait in (*plan.pending, *plan.deferred)}
     pods = _pods_by_template(observed)
+    groups = scaled_groups([observed])
     for fabric in configuration.fabrics:
         view = _FabricView(observed, configuration, fabric, pods, faulty=bool(plan.problems or plan.error))
-        requests = requested_by_set(observed.root.id, body, fabric) if observed.root.deleting_since is None else ()
+        requests = requested_by_set(observed.root.id, body, fabric, groups) if observed.root.deleting_since is None else ()
         requested = {request.id: request for request in requests}
         own = {live.id: live for part in observed.slices.values() for live in part.of(fabric.kind.name)}
         existing = own | {id: live for id, live in shared.items() if id.kind == fabric.kind.name}

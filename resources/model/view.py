@@ -158,8 +158,8 @@ class View:
     removals: Removals = NO_REMOVALS
     has_token: bool = True
     """Whether the token Secret with which waiting pods watch other pods exists."""
-    domains: tuple[Domain, ...] = ()
-    """The fabric domains that pods of the replica request."""
+    domains: Mapping[tuple[ResourceId, bool], Domain] = field(default_factory=dict)
+    """The fabric domains that pods of the replica request, by id and by whether they are shared."""
     gang_blockers: GangBlockers = NO_BLOCKERS
     """Why the scheduler's objects for the gangs cannot be created now."""
     holds: Mapping[str, str] = field(default_factory=dict)

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from engine.errors import ClusterError
 from engine.ids import ResourceId
+from engine.resource import Body
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, Scope
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity, capacity_notes
-from resources.domains.requests import requested_by_sets
+from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric, NodeExclusiveFabric
 
@@ -18,20 +19,26 @@ async def with_capacity_notes(result: Pass, configuration: Configuration, provid
 
     Nothing is read unless a set requests a domain. `complete` is false for a snapshot: a kind that it lacks may exist all the same.
     """
-    sets = [
+    sets = requesting_sets(result)
+    notes: dict[ResourceId, list[str]] = {}
+    groups = scaled_groups(result.world.roots)
+    for fabric in configuration.fabrics:
+        if requested_by_sets(sets, fabric, groups):
+            uids = {live.id: live.uid for live in result.world.references.of(fabric.kind.name)}
+            capacity = await capacity_of(fabric, provider, complete=complete)
+            for root, note in capacity_notes(fabric, sets, capacity, uids, groups).items():
+                notes.setdefault(root, []).append(note)
+    plans = tuple(replace(plan, notes=(*plan.notes, *notes.get(plan.root, ()))) for plan in result.planned.plans)
+    return replace(result, planned=replace(result.planned, plans=plans)) if notes else result
+
+
+def requesting_sets(result: Pass) -> list[tuple[ResourceId, Body]]:
+    """The sets of a pass that are not being deleted, each as it is proposed or stored."""
+    return [
         (observed.root.id, observed.proposal or observed.root.body)
         for observed in result.world.roots
         if observed.root.id.kind == kinds.PODCLIQUESET.name and observed.root.deleting_since is None
     ]
-    notes: dict[ResourceId, list[str]] = {}
-    for fabric in configuration.fabrics:
-        if requested_by_sets(sets, fabric):
-            uids = {live.id: live.uid for live in result.world.references.of(fabric.kind.name)}
-            capacity = await capacity_of(fabric, provider, complete=complete)
-            for root, note in capacity_notes(fabric, sets, capacity, uids).items():
-                notes.setdefault(root, []).append(note)
-    plans = tuple(replace(plan, notes=(*plan.notes, *notes.get(plan.root, ()))) for plan in result.planned.plans)
-    return replace(result, planned=replace(result.planned, plans=plans)) if notes else result
 
 
 async def capacity_of(fabric: Fabric, provider: Provider, *, complete: bool) -> NodeCapacity | None:

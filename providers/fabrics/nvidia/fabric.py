@@ -31,10 +31,10 @@ from resources.admission.annotations import immutable, immutable_on_cliques, mis
 from resources.base import kinds
 from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
 from resources.domains.capacity import capacity_notes
-from resources.domains.requests import requested_by_sets
+from resources.domains.requests import group_of_clique, replicas_of_groups, requested_by_sets
 from resources.model.domain_requests import cliques_with_inherited
 from resources.ports.checks import Check
-from resources.ports.fabric import INDEX, DomainRequest
+from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest
 from resources.ports.inspection import Diagnosis, Installation, JoinedNode
 from resources.ports.queries import Query, QueryResults
 from resources.schema.formats import subdomain_faults
@@ -46,6 +46,10 @@ OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable 
 OPT_OUT: Final = (
     "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
     'automatic injection (set grove.io/auto-mnnvl: "disabled")'
+)
+NO_SCALING_GROUP: Final = (
+    f"{GROUP_INDEX} is the index of a scaling group's replica, and this clique is in no scaling group: "
+    f"add it to one in spec.template.podCliqueScalingGroups, or use {INDEX}, the index of the set's replica"
 )
 CLAIM_NAME_TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDomain"
 
@@ -94,13 +98,15 @@ class Nvidia:
         cliques = cliques_with_inherited(self, body)
         yield from groups.creation_issues(body, cliques, enabled=self.auto)
         is_opted_out = mode == DISABLED or groups.uses_groups(body)
+        members = group_of_clique(body)
         for number, clique in enumerate(cliques):
-            yield from self._name_issues((*CLIQUES, number), clique, is_opted_out=is_opted_out)
+            is_member = str(clique.get("name")) in members
+            yield from self._name_issues((*CLIQUES, number), clique, is_opted_out=is_opted_out, is_member=is_member)
             if NAMED in mapping(clique.get("annotations")) or ((mode == ENABLED or groups.group_of(clique)) and _has_gpus(clique)):
                 yield from _claim_issues((*CLIQUES, number, "spec", "podSpec", "resourceClaims"), clique)
         yield from channel_rules.issues(self, body)
 
-    def _name_issues(self, path: Path, clique: Body, *, is_opted_out: bool) -> Iterator[Issue]:
+    def _name_issues(self, path: Path, clique: Body, *, is_opted_out: bool, is_member: bool) -> Iterator[Issue]:
         annotations = mapping(clique.get("annotations"))
         if NAMED not in annotations:
             return
@@ -109,6 +115,8 @@ class Nvidia:
             yield Issue(path, ErrorType.INVALID, OPT_OUT, name)
         if fault := _name_fault(name):
             yield Issue(path, ErrorType.INVALID, fault, name)
+        elif GROUP_INDEX in name and not is_member:
+            yield Issue(path, ErrorType.INVALID, NO_SCALING_GROUP, name)
 
     def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
         """Changes of the annotations that request domains (R16–R18, N13, N26), and a new second channel (N23)."""
@@ -214,9 +222,10 @@ class Nvidia:
         """The checks of an installation."""
         sets = [(live.id, live.body) for live in installation.sets or ()]
         uids = {live.id: live.uid for live in installation.results.of(checks.DOMAINS).objects}
-        notes = capacity_notes(self, sets, checks.capacity(installation), uids)
+        groups = replicas_of_groups(installation.results.of(checks.SCALING_GROUPS).objects)
+        notes = capacity_notes(self, sets, checks.capacity(installation), uids, groups)
         lines = tuple(f"{root.namespace}/{root.name}: {note}" for root, note in sorted(notes.items()))
-        return checks.checks(checks.Inspection(installation, self.auto, requested_by_sets(sets, self), lines))
+        return checks.checks(checks.Inspection(installation, self.auto, requested_by_sets(sets, self, groups), lines))
 
     def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...]:
         """The nodes in the domain's status."""
@@ -250,10 +259,10 @@ def _claim_issues(path: Path, clique: Body) -> Iterator[Issue]:
 
 
 def _name_fault(name: Any) -> str:
-    """Why the API server would reject a ComputeDomain of that name, with `INDEX` replaced; empty if it would not (N14)."""
+    """Why the API server would reject a ComputeDomain of that name, with indices in place of tokens; empty if it would not (N14)."""
     if not isinstance(name, str) or not name:
         return "the name of a ComputeDomain must not be empty"
-    if subdomain_faults(name.replace(INDEX, "0")):
+    if subdomain_faults(name.replace(INDEX, "0").replace(GROUP_INDEX, "0")):
         return "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
     return ""
 
