@@ -134,6 +134,16 @@ class InheritingFabric(Protocol):
 
 
 @runtime_checkable
+class IndexedNamesFabric(Protocol):
+    """A `Fabric` whose users may write `INDEX` and `GROUP_INDEX` in the names of domains. Previews then recommend them."""
+
+    @property
+    def indexed_names(self) -> bool:
+        """Whether that is so."""
+        ...
+
+
+@runtime_checkable
 class NodeExclusiveFabric(Protocol):
     """A `Fabric` with one slot on each node, which one pod of any domain occupies. Used to report missing node capacity."""
 

@@ -65,6 +65,7 @@ class Nvidia:
     finalizer = FINALIZER
 
     inherited_annotations = (GROUP,)
+    indexed_names = True
 
     def __init__(self, *, auto: bool = False) -> None:
         self.auto = auto
