@@ -13,6 +13,7 @@ from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
 from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, groups
+from providers.fabrics.nvidia.groups import AUTO_PATH
 from providers.fabrics.nvidia.names import (
     AUTO,
     CLAIM,
@@ -38,10 +39,9 @@ from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest
 from resources.ports.inspection import Diagnosis, Installation, JoinedNode
 from resources.ports.queries import Query, QueryResults
 from resources.schema.formats import subdomain_faults
-from resources.schema.issues import Child, ErrorType, Issue, Path
+from resources.schema.issues import ErrorType, Issue, Path
 from resources.settings import Settings
 
-AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
 OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
 OPT_OUT: Final = (
     "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
@@ -223,10 +223,10 @@ class Nvidia:
         """The checks of an installation."""
         sets = [(live.id, live.body) for live in installation.sets or ()]
         uids = {live.id: live.uid for live in installation.results.of(checks.DOMAINS).objects}
-        groups = replicas_of_groups(installation.results.of(checks.SCALING_GROUPS).objects)
-        notes = capacity_notes(self, sets, checks.capacity(installation), uids, groups)
+        scaling_groups = replicas_of_groups(installation.results.of(checks.SCALING_GROUPS).objects)
+        notes = capacity_notes(self, sets, checks.capacity(installation), uids, scaling_groups)
         lines = tuple(f"{root.namespace}/{root.name}: {note}" for root, note in sorted(notes.items()))
-        return checks.checks(checks.Inspection(installation, self.auto, requested_by_sets(sets, self, groups), lines))
+        return checks.checks(checks.Inspection(installation, self.auto, requested_by_sets(sets, self, scaling_groups), lines))
 
     def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...]:
         """The nodes in the domain's status."""
