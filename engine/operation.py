@@ -93,6 +93,11 @@ def parent_of(operation: Operation) -> tuple[str, str] | None:
     return (first.kind, first.name) if first is not None else None
 
 
+def is_shared(operation: Operation) -> bool:
+    """Whether the object has owners of which none controls it: roots share it, whichever of them creates it."""
+    return bool(operation.owners) and not any(bound.owner.controller for bound in operation.owners)
+
+
 def operation_key(verb: Verb, id: ResourceId) -> str:
     """The name of an operation within a plan."""
     return f"{verb} {id.group}/{id}"

@@ -8,6 +8,7 @@ from datetime import datetime
 from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Objection, Plan, Wait
+from engine.report.shared_creates import reported_once
 from engine.verb import Verb
 
 PartOf = Callable[[ResourceId, ResourceId], str]
@@ -112,8 +113,11 @@ def distinct(waits: Iterable[Iterable[Wait]]) -> int:
 def compose(
     plans: Iterable[Plan], part_of: PartOf, *, objections: tuple[Objection, ...] = (), incomplete: Mapping[str, str] | None = None
 ) -> Report:
-    """The report of these plans: roots, and the operations within a root, are sorted with the most severe first."""
-    listed = list(plans)
+    """The report of these plans: roots, and the operations within a root, are sorted with the most severe first.
+
+    The creation of an object that roots share is reported once.
+    """
+    listed = reported_once(plans)
     new = {plan.root for plan in listed if is_new(plan)}
     roots = [root_report(plan, part_of, is_new=plan.root in new and plan.parent not in new) for plan in listed]
     return Report(tuple(in_order(roots)), objections, dict(sorted((incomplete or {}).items())))

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from engine.errors import AlreadyExists, ClusterError, Conflict, EngineError, Invalid, NotFound, ServerFault, Throttled, Unreachable
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.operation import BoundOwner, Operation, Unknown
+from engine.operation import BoundOwner, Operation, Unknown, is_shared
 from engine.paths import stamp
 from engine.plan import Plan
 from engine.result import Outcome, Result
@@ -268,12 +268,7 @@ class _Execution:
             return Result(operation, Outcome.DONE, existing.body)
         conflict = AlreadyExists(f"{operation.id} {_status_of(existing)}")
         # An object that roots share is created by whichever root comes first; the others join it in their next pass.
-        return Result(operation, Outcome.CONFLICT, None if _is_shared(operation) else existing.body, conflict)
-
-
-def _is_shared(operation: Operation) -> bool:
-    """Whether the object is created with owners of which none controls it."""
-    return bool(operation.owners) and not any(reference.owner.controller for reference in operation.owners)
+        return Result(operation, Outcome.CONFLICT, None if is_shared(operation) else existing.body, conflict)
 
 
 def _is_the_intended_object(existing: Live, operation: Operation, uids: Mapping[ResourceId, str]) -> bool:

@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -13,7 +14,7 @@ from engine.composition import compose
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.observed import Observed, World
-from engine.operation import Operation, Unknown
+from engine.operation import Operation, Unknown, is_shared
 from engine.plan import Plan
 from engine.proposal import propose
 from engine.resource import Body
@@ -139,6 +140,7 @@ def choose(current: Pass, memory: Memory, at: float) -> tuple[Plan, ...]:
     """The plans with the operations to execute now; `at` is a time of a monotonic clock. Plans without any are left out.
 
     Left out are plans that a guard objects to, operations that are suspended (`Rejections`), and statuses that still change (`Debounce`).
+    An object that roots share is created for one of them: the others find it in the next pass and join (N28).
     A root that does not exist yet is created alone: its children need its uid, as it needs that of the root it is a part of.
     When a guard objects to the pass as a whole, only plans without a root are executed: they finish deletions that somebody else
     has started.
@@ -147,11 +149,11 @@ def choose(current: Pass, memory: Memory, at: float) -> tuple[Plan, ...]:
     if current.planned.objections:
         roots = {observed.root.id for observed in current.world.roots}
         plans = tuple(plan for plan in plans if plan.root not in roots)
-    allowed = [
+    allowed = _creating_once(
         _without(_creation_first(plan), lambda operation: memory.rejections.suspends(operation, at))
         for plan in plans
         if not plan.objections
-    ]
+    )
     due = memory.debounce.due(_statuses(allowed), at)
     steady = (
         plan if _is_final(plan, current) else _without(plan, lambda operation: operation.verb is Verb.STATUS and operation.key not in due)
@@ -173,6 +175,16 @@ def _creation_first(plan: Plan) -> Plan:
         return plan
     needs_owner = any(isinstance(owner.uid, Unknown) for operation in creation for owner in operation.owners)
     return replace(plan, operations=() if needs_owner else creation)
+
+
+def _creating_once(plans: Iterable[Plan]) -> list[Plan]:
+    """The plans, with the creation of an object that roots share in the first one that has it only."""
+    creators: dict[ResourceId, ResourceId] = {}
+
+    def is_created_before(plan: Plan, operation: Operation) -> bool:
+        return operation.verb is Verb.CREATE and is_shared(operation) and creators.setdefault(operation.id, plan.root) != plan.root
+
+    return [_without(plan, partial(is_created_before, plan)) for plan in plans]
 
 
 def _is_final(plan: Plan, current: Pass) -> bool:

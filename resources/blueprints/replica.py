@@ -82,7 +82,7 @@ def desired_replica(
     failed_calls: tuple[FailedCall, ...] | None,
 ) -> Replica:
     """The desired objects of a replica. `has_token` says whether its pods can watch the pods that they start after."""
-    view = replace(state.view, has_token=has_token, domains=domains.requested, gang_blockers=gang_blockers)
+    view = replace(state.view, has_token=has_token, domains=domains.by_key, gang_blockers=gang_blockers)
     view = replace(view, holds=holds, failed_calls=failed_calls)
     view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
     desired = [resource for kind in CHILD_KINDS for resource in kind.render(view)]

@@ -13,7 +13,6 @@ from resources.children.podclique import labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
 from resources.children.scheduler_gang import SchedulerGang
 from resources.domains import placement as domain_placement
-from resources.domains import replica_domains
 from resources.model import environment
 from resources.model.domain import Domain
 from resources.model.pod_assignment import NewPod
@@ -87,7 +86,7 @@ def _new_pod(view: View, clique: CliqueView, new: NewPod, template: _Template, p
     )
     body["metadata"]["generateName"] = f"{clique.name}-"
     pod = _after_claims(_pod(view, clique, body, f"pod {new.index} of {clique.name} is missing"), claims)
-    pod = _after_domains(pod, tuple(replica_domains.domains_of_clique(view, clique)))
+    pod = _after_domains(pod, tuple(view.domains_of(clique)))
     return _after_identity(view, clique, _deferred_without_gang(view, clique, pod), parents)
 
 

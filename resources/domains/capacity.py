@@ -37,13 +37,18 @@ class NodeCapacity:
 
 
 def capacity_notes(
-    fabric: Fabric, sets: Sequence[tuple[ResourceId, Body]], capacity: NodeCapacity | None, uids: Mapping[ResourceId, str]
+    fabric: Fabric,
+    sets: Sequence[tuple[ResourceId, Body]],
+    capacity: NodeCapacity | None,
+    uids: Mapping[ResourceId, str],
+    scaling_groups: Mapping[ResourceId, int] = requests.NO_GROUPS,
 ) -> Mapping[ResourceId, str]:
     """Set -> one reason why some of its pods cannot get a node; sets without a problem are not included.
 
-    `uids` maps the domains that exist to their uids. Without a capacity only pods that must share a node are reported.
+    `uids` maps the domains that exist to their uids, `scaling_groups` the PodCliqueScalingGroups that exist to their replicas.
+    Without a capacity only pods that must share a node are reported.
     """
-    requested = requests.requested_by_sets(sets, fabric)
+    requested = requests.requested_by_sets(sets, fabric, scaling_groups)
     demand = _demand(requested)
     notes = {root: note for root, body in sets if demand.get(root) and (note := next(_pods_on_one_node(fabric, root, body), ""))}
     if capacity is None:

@@ -1,6 +1,6 @@
 """Completion: a domain may be released when all its pods have completed, and is created again before its next pods (N33)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -70,12 +70,8 @@ def _completed(replicas: Sequence[tuple[View, ReplicaDomains]]) -> frozenset[Res
     members: dict[ResourceId, list[CliqueView]] = {}
     for view, domains in replicas:
         for domain in domains.requested:
-            members.setdefault(domain.id, []).extend(_members(view, domain))
+            members.setdefault(domain.id, []).extend(view.cliques_in(domain))
     return frozenset(id for id, cliques in members.items() if any(clique.pods for clique in cliques) and all(map(_has_completed, cliques)))
-
-
-def _members(view: View, domain: Domain) -> Iterator[CliqueView]:
-    return (clique for clique in view.cliques if clique.clique.name in domain.request.cliques)
 
 
 def _has_completed(clique: CliqueView) -> bool:

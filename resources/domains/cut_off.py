@@ -14,7 +14,7 @@ from engine.plan import Alarm
 from resources.base import kinds, labels
 from resources.domains.users import domains_by_user, has_ended
 from resources.model.domain import Domain
-from resources.ports.fabric import INDEX, DomainRequest, Fabric, link_of
+from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Fabric, link_of
 
 MAX_NAMES = 8
 """Pods that a command names; of more, it selects the cliques where that selects no other pod."""
@@ -134,9 +134,10 @@ def _users_of_lost_domains(observed: Observed, fabric: Fabric) -> Collection[str
 def _requested_names(pod: Live, root: str, requests: Iterable[DomainRequest]) -> Iterator[str]:
     """The names of the domains that a pod of the set `root` should be in. Its labels name its PodClique, which is compared as a whole."""
     index, clique = str(pod.labels.get(labels.REPLICA_INDEX, "")), pod.labels.get(labels.PODCLIQUE, "")
+    group_replica = str(pod.labels.get(labels.GROUP_REPLICA_INDEX, ""))
     prefixes = _clique_prefixes(pod.labels, root, index)
     return (
-        request.name.replace(INDEX, index)
+        request.name.replace(INDEX, index).replace(GROUP_INDEX, group_replica)
         for request in requests
         if any(clique == f"{prefix}-{member}" for prefix in prefixes for member in request.cliques)
     )

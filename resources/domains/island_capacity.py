@@ -30,7 +30,11 @@ class Demand:
 
 
 def island_notes(
-    fabric: Fabric, sets: Sequence[tuple[ResourceId, Body]], capacity: NodeCapacity | None, uids: Mapping[ResourceId, str]
+    fabric: Fabric,
+    sets: Sequence[tuple[ResourceId, Body]],
+    capacity: NodeCapacity | None,
+    uids: Mapping[ResourceId, str],
+    scaling_groups: Mapping[ResourceId, int] = requests.NO_GROUPS,
 ) -> Mapping[ResourceId, tuple[str, ...]]:
     """Set -> why pods of its domains cannot be in one island; sets without a problem are not included.
 
@@ -38,7 +42,7 @@ def island_notes(
     """
     if not isinstance(fabric, IslandFabric):
         return {}
-    demands = [demand for demand in _demands(requests.requested_by_sets(sets, fabric)) if demand.pods > 1]
+    demands = [demand for demand in _demands(requests.requested_by_sets(sets, fabric, scaling_groups)) if demand.pods > 1]
     placements = {root: placement_of(annotations_of(body)) for root, body in sets}
     domains_by_fault: dict[tuple[ResourceId, str], list[ResourceId]] = {}
     for demand, fault in _faults(fabric, demands, capacity, uids):

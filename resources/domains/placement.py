@@ -12,7 +12,6 @@ from engine.observed import Live
 from engine.resource import Body
 from resources.base import labels
 from resources.base.fields import mapping
-from resources.domains.replica_domains import domains_of_clique
 from resources.domains.users import claims_template
 from resources.model.domain import Domain
 from resources.model.placement import PREFERRED_TERMS, REQUIRED_TERMS, DomainPlacement
@@ -36,7 +35,7 @@ def labels_of_serving_pod(view: View, clique: CliqueView, pod: Live) -> dict[str
 
     It keeps those that it has: its affinity may be to this label, and without it a pod that is still Pending would match nothing.
     """
-    existing = {key: pod.labels[key] for domain in domains_of_clique(view, clique) if (key := label_key(domain)) in pod.labels}
+    existing = {key: pod.labels[key] for domain in view.domains_of(clique) if (key := label_key(domain)) in pod.labels}
     placed = (domain for domain, _ in _placed_domains(view, clique) if claims_template(pod, domain.template))
     return existing | {label_key(domain): label_value(domain.id.name) for domain in placed}
 
@@ -75,7 +74,7 @@ def _placed_domains(view: View, clique: CliqueView) -> Iterator[tuple[Domain, Is
     placement = view.template.domain_placement
     if placement is None:
         return
-    for domain in domains_of_clique(view, clique):
+    for domain in view.domains_of(clique):
         fabric: object = domain.fabric
         if isinstance(fabric, IslandFabric) and not _is_packed_by_scheduler(view, domain, fabric.island_label, placement):
             yield domain, fabric

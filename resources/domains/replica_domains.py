@@ -6,25 +6,26 @@ deleted next; the driver removes what it created, and the engine's finalizer is 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import Observed
+from engine.observed import Observed, Slice
 from engine.plan import Wait
 from engine.resource import Body, Resource
-from resources.base import kinds
+from resources.base import kinds, names
 from resources.domains.cut_off import cut_off, with_cut_off
 from resources.domains.desired_domain import ReplicaRequest
 from resources.domains.release import DomainRelease, release_domains
 from resources.domains.users import users_of
 from resources.model.domain import Domain
+from resources.model.expansion import expanded, is_per_group_replica
 from resources.model.template import Template
-from resources.model.view import CliqueView, View
+from resources.model.view import CliqueView, View, desired_replicas
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import INDEX, DomainRequest, Fabric
+from resources.ports.fabric import DomainRequest, Fabric
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +34,8 @@ class ReplicaDomains:
 
     requested: tuple[Domain, ...] = ()
     release: DomainRelease = DomainRelease()
+    by_key: Mapping[tuple[ResourceId, bool], Domain] = field(default_factory=dict)
+    """The requested domains by id and by whether they are shared."""
 
 
 NO_DOMAINS = ReplicaDomains()
@@ -46,14 +49,18 @@ def domains_of_replica(
     existing = [live for fabric in configuration.fabrics for live in part.of(fabric.kind.name)]
     if not existing and not template.domain_requests:
         return NO_DOMAINS
-    requested = tuple(
-        _domain(observed, template, fabric, request, index, configuration, memo) for fabric, request in _requests(template, index)
-    )
+    counts = _group_replicas(template, part, index)
+    requests = memo.recall(("requests", index), (template, counts), lambda: _requests(template, index, counts))
+    requested = tuple(_domain(observed, template, fabric, request, index, configuration, memo) for fabric, request in requests)
     ids = {domain.id for domain in requested}
     unrequested = [live for live in existing if live.id not in ids]
     why = f"replica {index} no longer requests it"
     release = release_domains(observed, unrequested, configuration, why, now, (part,)) if unrequested else DomainRelease()
-    return memo.recall(("domains", index), (requested, release.resources), lambda: ReplicaDomains(requested, release))
+
+    def make() -> ReplicaDomains:
+        return ReplicaDomains(requested, release, {(domain.id, domain.request.shared): domain for domain in requested})
+
+    return memo.recall(("domains", index), (requested, release.resources), make)
 
 
 def shared_domains(replicas: Iterable[ReplicaDomains]) -> Mapping[ResourceId, Domain]:
@@ -63,7 +70,7 @@ def shared_domains(replicas: Iterable[ReplicaDomains]) -> Mapping[ResourceId, Do
 
 def render(view: View) -> Iterator[Resource]:
     """The desired domain objects that belong to this replica alone; shared ones are rendered with the set."""
-    return (domain.resource for domain in view.domains if domain.resource is not None and not domain.request.shared)
+    return (domain.resource for domain in view.domains.values() if domain.resource is not None and not domain.request.shared)
 
 
 def pending(domains: Iterable[Domain]) -> Iterator[Wait]:
@@ -71,27 +78,34 @@ def pending(domains: Iterable[Domain]) -> Iterator[Wait]:
     return (Wait(domain.id, domain.pending) for domain in domains if domain.pending)
 
 
-def domains_of_clique(view: View, clique: CliqueView) -> Iterator[Domain]:
-    """The domains that the pods of a clique join."""
-    return (domain for domain in view.domains if clique.clique.name in domain.request.cliques)
-
-
 def decorate_pod(view: View, clique: CliqueView, spec: Body) -> dict[str, Any]:
     """The pod spec of a clique with a claim for each domain that its pods join."""
-    for domain in domains_of_clique(view, clique):
+    for domain in view.domains_of(clique):
         spec = domain.fabric.decorate_pod(spec, domain.template)
     return dict(spec)
 
 
-def _requests(template: Template, index: int) -> Iterator[tuple[Fabric, DomainRequest]]:
-    """The requests of a replica, with `INDEX` replaced by its index. Requests for the same name become one, with the cliques of all."""
+def _group_replicas(template: Template, part: Slice, index: int) -> Mapping[str, int]:
+    """Clique -> the replicas that its scaling group has now; empty if no request depends on them."""
+    if not any(is_per_group_replica(request) for _, request in template.domain_requests):
+        return {}
+    counts: dict[str, int] = {}
+    for group in template.groups:
+        live = part.objects.get(kinds.SCALING_GROUP.id(template.id.namespace, names.scaling_group(template.id.name, index, group.name)))
+        count = desired_replicas(live, group.replicas)
+        counts |= {clique.name: count for clique in group.cliques}
+    return counts
+
+
+def _requests(template: Template, index: int, group_replicas: Mapping[str, int]) -> tuple[tuple[Fabric, DomainRequest], ...]:
+    """The requests of a replica, with indices in their names. Requests for the same name become one, with the cliques of all."""
     merged: dict[tuple[ResourceId, bool], tuple[Fabric, DomainRequest]] = {}
-    for fabric, request in template.domain_requests:
-        name = request.name.replace(INDEX, str(index))
-        key = fabric.kind.id(template.id.namespace, name), request.shared
-        _, previous = merged.get(key, (fabric, request))
-        merged[key] = fabric, replace(request, name=name, cliques=previous.cliques | request.cliques)
-    yield from merged.values()
+    for fabric, each in template.domain_requests:
+        for request in expanded(each, index, group_replicas):
+            key = fabric.kind.id(template.id.namespace, request.name), request.shared
+            _, previous = merged.get(key, (fabric, request))
+            merged[key] = fabric, replace(request, cliques=previous.cliques | request.cliques)
+    return tuple(merged.values())
 
 
 def _domain(

@@ -1,15 +1,25 @@
 """Requests: the domains that sets request, read from the sets alone, whether the domains exist or not."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from engine.ids import ResourceId
+from engine.observed import Live, Observed
 from engine.paths import get
 from engine.resource import Body
+from resources.base import kinds, names
 from resources.base.fields import GROUPS, cliques_of, mappings
 from resources.model.domain_requests import domain_requests_of
+from resources.model.expansion import expanded, is_per_group_replica, name_in
 from resources.model.view import MAX_REPLICAS
 from resources.ports.fabric import INDEX, DomainRequest, Fabric
+
+NO_GROUPS: Final[Mapping[ResourceId, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +36,102 @@ class RequestedDomain:
     """The index of the replica that requests it; None if all replicas of the set use the same domain."""
 
 
-def requested_by_set(root: ResourceId, body: Body, fabric: Fabric) -> Iterator[RequestedDomain]:
-    """The domains that one set requests, each once. Fields of the wrong shape count as absent or as 0.
+def requested_by_set(
+    root: ResourceId, body: Body, fabric: Fabric, scaling_groups: Mapping[ResourceId, int] = NO_GROUPS
+) -> Iterator[RequestedDomain]:
+    """The domains that one set requests, each once, at most `MAX_REPLICAS`. Fields of the wrong shape count as absent or as 0.
 
-    The set may lack its defaults: they are the same here as in `resources.admission.defaults`.
+    The set may lack its defaults: they are the same here as in `resources.admission.defaults`. `scaling_groups`: PodCliqueScalingGroup ->
+    its replicas now (`scaled_groups`); one that is not included has those of the template.
     """
-    count = replicas(body)
-    for request in domain_requests_of(fabric, root.name, body):
-        pods = pods_per_replica(body, request.cliques)
-        if INDEX in request.name:
-            for index in range(count):
-                yield RequestedDomain(root, fabric.kind.id(root.namespace, request.name.replace(INDEX, str(index))), request, pods, index)
-        elif count:
-            yield RequestedDomain(root, fabric.kind.id(root.namespace, request.name), request, pods * count)
+    copies = _Copies(root, replicas(body), group_of_clique(body), group_replicas(body), scaling_groups)
+    cliques = cliques_by_name(body)
+    requested: dict[ResourceId, RequestedDomain] = {}
+    for request, name, index, members in islice(_expansions(domain_requests_of(fabric, root.name, body), copies), MAX_REPLICAS):
+        id = fabric.kind.id(root.namespace, name)
+        pods = sum(pods_of(cliques[clique]) * count for clique, count in members.items() if clique in cliques)
+        domain = requested.get(id, RequestedDomain(root, id, request, 0, index))
+        requested[id] = replace(domain, pods=domain.pods + pods)
+    yield from requested.values()
 
 
-def requested_by_sets(sets: Iterable[tuple[ResourceId, Body]], fabric: Fabric) -> tuple[RequestedDomain, ...]:
+class _Expansion(NamedTuple):
+    """One domain of one request."""
+
+    request: DomainRequest
+    name: str
+    replica: int | None
+    """The index of the replica that requests it; None if all replicas use the same domain."""
+    members: Mapping[str, int]
+    """Clique -> how often its pods join."""
+
+
+def _expansions(requests: Iterable[DomainRequest], copies: "_Copies") -> Iterator[_Expansion]:
+    """The domains of these requests; two of them may have the same name."""
+    for request in requests:
+        if is_per_group_replica(request):
+            indices = range(copies.replicas) if request.cliques & copies.template.keys() else ()
+            for index in indices:
+                for expansion in expanded(request, index, copies.of_replica(index)):
+                    yield _Expansion(request, expansion.name, index if INDEX in request.name else None, dict.fromkeys(expansion.cliques, 1))
+        elif INDEX in request.name:
+            for index in range(copies.replicas):
+                counts = copies.of_replica(index)
+                members = {clique: counts.get(clique, 1) for clique in request.cliques}
+                yield _Expansion(request, name_in(request, index, None), index, members)
+        elif copies.replicas:
+            members = {clique: copies.of_set.get(clique, copies.replicas) for clique in request.cliques}
+            yield _Expansion(request, request.name, None, members)
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """How often the cliques in scaling groups exist in the replicas of a set."""
+
+    root: ResourceId
+    replicas: int
+    group_of_clique: Mapping[str, str]
+    template: Mapping[str, int]
+    """Clique -> the replicas of its scaling group in the template."""
+    scaling_groups: Mapping[ResourceId, int]
+
+    def of_replica(self, index: int) -> Mapping[str, int]:
+        """Clique -> the replicas of its scaling group in one replica of the set."""
+        if not self.scaling_groups:
+            return self.template
+        return {clique: self.scaling_groups.get(self._group_id(index, clique), count) for clique, count in self.template.items()}
+
+    @cached_property
+    def of_set(self) -> Mapping[str, int]:
+        """Clique -> the replicas of its scaling groups in all replicas of the set together."""
+        if not self.scaling_groups:
+            return {clique: count * self.replicas for clique, count in self.template.items()}
+        totals: Counter[str] = Counter()
+        for index in range(self.replicas):
+            totals.update(self.of_replica(index))
+        return totals
+
+    def _group_id(self, index: int, clique: str) -> ResourceId:
+        name = names.scaling_group(self.root.name, index, self.group_of_clique[clique])
+        return kinds.SCALING_GROUP.id(self.root.namespace, name)
+
+
+def scaled_groups(roots: Iterable[Observed]) -> Mapping[ResourceId, int]:
+    """PodCliqueScalingGroup -> its number of replicas now, for those of these sets that are not being deleted."""
+    lives = (live for observed in roots for part in observed.slices.values() for live in part.of(kinds.SCALING_GROUP.name))
+    return replicas_of_groups(lives)
+
+
+def replicas_of_groups(groups: Iterable[Live]) -> Mapping[ResourceId, int]:
+    """PodCliqueScalingGroup -> its number of replicas now, for those that are not being deleted."""
+    return {live.id: _count(get(live.body, ("spec", "replicas")), 1) for live in groups if live.deleting_since is None}
+
+
+def requested_by_sets(
+    sets: Iterable[tuple[ResourceId, Body]], fabric: Fabric, scaling_groups: Mapping[ResourceId, int] = NO_GROUPS
+) -> tuple[RequestedDomain, ...]:
     """The domains that these sets request; one that several sets share occurs once for each set."""
-    return tuple(requested for root, body in sets for requested in requested_by_set(root, body, fabric))
+    return tuple(requested for root, body in sets for requested in requested_by_set(root, body, fabric, scaling_groups))
 
 
 def cliques_by_name(body: Body) -> Mapping[str, Body]:
@@ -52,14 +140,21 @@ def cliques_by_name(body: Body) -> Mapping[str, Body]:
 
 
 def group_replicas(body: Body) -> Mapping[str, int]:
-    """Clique name -> the replicas of its scaling group. Cliques without a group are not included."""
-    counts: dict[str, int] = {}
+    """Clique name -> the replicas of its scaling group in the template. Cliques without a group are not included."""
+    return {clique: _count(group.get("replicas"), 1) for clique, group in _groups_by_clique(body).items()}
+
+
+def group_of_clique(body: Body) -> Mapping[str, str]:
+    """Clique name -> the name of its scaling group in the template. Cliques without a group are not included."""
+    return {clique: str(group.get("name")) for clique, group in _groups_by_clique(body).items()}
+
+
+def _groups_by_clique(body: Body) -> Mapping[str, Body]:
+    groups: dict[str, Body] = {}
     for group in mappings(get(body, GROUPS, ())):
-        names = group.get("cliqueNames")
-        for name in names if isinstance(names, list | tuple) else ():
-            if isinstance(name, str):
-                counts[name] = _count(group.get("replicas"), 1)
-    return counts
+        members = group.get("cliqueNames")
+        groups |= {name: group for name in (members if isinstance(members, list | tuple) else ()) if isinstance(name, str)}
+    return groups
 
 
 def replicas(body: Body) -> int:

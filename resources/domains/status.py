@@ -18,7 +18,7 @@ from resources.domains.cut_off import CutOff, cut_off
 from resources.domains.drain import drain_verdict
 from resources.domains.reach import Split, split_of
 from resources.domains.release import owned_domains
-from resources.domains.requests import requested_by_set
+from resources.domains.requests import requested_by_set, scaled_groups
 from resources.domains.users import User, claims_on, has_ended
 from resources.model.desired_body import desired_body
 from resources.model.domain import is_foreign, is_managed
@@ -107,11 +107,12 @@ def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> I
     shared = {live.id: live for live in owned_domains(observed, configuration)}
     waits = {wait.id: wait for wait in (*plan.pending, *plan.deferred)}
     pods = _pods_by_template(observed)
+    groups = scaled_groups([observed])
     created = frozenset(operation.id for operation in plan.operations if operation.verb is Verb.CREATE)
     for fabric in configuration.fabrics:
         domain_requests = domain_requests_of(fabric, observed.root.id.name, body)
         view = _FabricView(observed, configuration, fabric, domain_requests, pods, created, faulty=bool(plan.problems or plan.error))
-        requests = requested_by_set(observed.root.id, body, fabric) if observed.root.deleting_since is None else ()
+        requests = requested_by_set(observed.root.id, body, fabric, groups) if observed.root.deleting_since is None else ()
         requested = {request.id: request for request in requests}
         own = {live.id: live for part in observed.slices.values() for live in part.of(fabric.kind.name)}
         existing = own | {id: live for id, live in shared.items() if id.kind == fabric.kind.name}

@@ -13,6 +13,7 @@ from engine.paths import get
 from resources.base import kinds, labels, names
 from resources.model import environment
 from resources.model.domain import Domain
+from resources.model.expansion import name_in
 from resources.model.gang_scheduling import NO_BLOCKERS, GangBlockers
 from resources.model.pod_assignment import PodAssignment, assign_pods
 from resources.model.pod_facts import PodFacts, facts_of
@@ -158,8 +159,8 @@ class View:
     removals: Removals = NO_REMOVALS
     has_token: bool = True
     """Whether the token Secret with which waiting pods watch other pods exists."""
-    domains: tuple[Domain, ...] = ()
-    """The fabric domains that pods of the replica request."""
+    domains: Mapping[tuple[ResourceId, bool], Domain] = field(default_factory=dict)
+    """The fabric domains that pods of the replica request, by id and by whether they are shared."""
     gang_blockers: GangBlockers = NO_BLOCKERS
     """Why the scheduler's objects for the gangs cannot be created now."""
     holds: Mapping[str, str] = field(default_factory=dict)
@@ -185,6 +186,25 @@ class View:
     def keeps(self, clique: CliqueView) -> bool:
         """Whether the clique should exist: it is neither being deleted nor among the removals."""
         return not clique.terminating and clique.name not in self.removals.cliques
+
+    def domain_keys(self, clique: CliqueView) -> Iterator[tuple[ResourceId, bool]]:
+        """The keys of the domains in `domains` that the pods of a clique join, each once."""
+        group_replica = clique.group_replica if clique.group is not None else None
+        keys = (
+            (fabric.kind.id(self.namespace, name_in(request, self.index, group_replica)), request.shared)
+            for fabric, request in self.template.domain_requests
+            if clique.clique.name in request.cliques
+        )
+        return iter(dict.fromkeys(keys))
+
+    def domains_of(self, clique: CliqueView) -> Iterator[Domain]:
+        """The domains that the pods of a clique join, each once."""
+        return (self.domains[key] for key in self.domain_keys(clique) if key in self.domains)
+
+    def cliques_in(self, domain: Domain) -> Iterator[CliqueView]:
+        """The cliques of the replica whose pods join a domain that it requests."""
+        key = domain.id, domain.request.shared
+        return (clique for clique in self.cliques if clique.clique.name in domain.request.cliques and key in self.domain_keys(clique))
 
     def members(self, group: GroupView, replica: int) -> Iterator[CliqueView]:
         """The cliques of one replica of a scaling group."""

@@ -175,9 +175,8 @@ def _can_be_created_again(view: View, clique: CliqueView) -> bool:
 
 def _domain_of_others(view: View, cliques: Iterable[CliqueView]) -> str:
     """A domain of these cliques that is being deleted and that others use, in words; empty if there is none."""
-    names = {clique.clique.name for clique in cliques}
-    for domain in view.domains:
-        if domain.held_by and domain.held_by.others and not names.isdisjoint(domain.request.cliques):
+    for domain in (domain for clique in cliques for domain in view.domains_of(clique)):
+        if domain.held_by and domain.held_by.others:
             return f"{domain.id.kind} {domain.id.name} is being deleted and is still used by {domain.held_by.others}"
     return ""
 

@@ -5,7 +5,7 @@ a recycling needs new pods in the domain: it would wait for the domain, and the 
 Everything is decided from what is observed. A pod that crashes, or that a larger number of replicas adds, moves no other pod.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.conditions import is_true
@@ -54,8 +54,8 @@ def vacated_domains(replicas: Iterable[ReplicaProgress]) -> Mapping[ResourceId, 
 def with_vacated(view: View, removals: Removals, vacated: Mapping[ResourceId, str]) -> Removals:
     """The removals of a replica, with its pods in the vacated domains. An outdated replica of a scaling group is replaced as a whole."""
     cliques, pods = dict(removals.cliques), dict(removals.pods)
-    for domain in view.domains:
-        for clique in _members(view, domain) if domain.id in vacated else ():
+    for domain in view.domains.values():
+        for clique in view.cliques_in(domain) if domain.id in vacated else ():
             if clique.outdated and clique.group is not None and clique.name not in cliques:
                 cliques.update({member.name: vacated[domain.id] for member in view.members(clique.group, clique.group_replica)})
             elif not clique.outdated:
@@ -63,14 +63,9 @@ def with_vacated(view: View, removals: Removals, vacated: Mapping[ResourceId, st
     return replace(removals, cliques=cliques, pods=pods)
 
 
-def _members(view: View, domain: Domain) -> Iterator[CliqueView]:
-    """The cliques of a replica whose pods join a domain."""
-    return (clique for clique in view.cliques if clique.clique.name in domain.request.cliques)
-
-
 def _update_in_need(replica: ReplicaProgress, domain: Domain) -> str:
     """The update, if it is this replica's turn and the update replaces pods of the domain or has replaced some; else empty."""
-    members = list(_members(replica.view, domain))
+    members = list(replica.view.cliques_in(domain))
     is_outdated = any(map(needs_update, members))
     waits = any(map(is_in_transition, members))
     begins = is_outdated and replica.allowance is UpdateAllowance.ONE
@@ -80,7 +75,7 @@ def _update_in_need(replica: ReplicaProgress, domain: Domain) -> str:
 
 def _recycling_in_need(replica: ReplicaProgress, domain: Domain) -> str:
     """The recycling that is due, or after which a clique of the domain has not started yet; else empty."""
-    members = list(_members(replica.view, domain))
+    members = list(replica.view.cliques_in(domain))
     names = {clique.name for clique in members}
     if any(not termination.whole and not names.isdisjoint(termination.cliques) for termination in replica.terminations):
         return f"the recycling of a part of replica {replica.view.index}"

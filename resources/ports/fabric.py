@@ -12,13 +12,17 @@ from resources.schema.issues import Issue
 INDEX = "$(GROVE_PCS_INDEX)"
 """Stands for the index of the replica in the name of a requested domain. No Kubernetes name contains these characters."""
 
+GROUP_INDEX = "$(GROVE_PCSG_INDEX)"
+"""Stands for the index of the scaling group's replica in the name of a requested domain."""
+
 
 @dataclass(frozen=True, slots=True)
 class DomainRequest:
     """A set's request for a fabric domain."""
 
     name: str
-    """The name of the domain object. If it contains `INDEX`, every replica has its own domain.
+    """The name of the domain object. If it contains `INDEX`, every replica has its own domain. If it contains `GROUP_INDEX`, every
+    replica of a scaling group has, and cliques outside scaling groups are in none.
 
     The name of a domain that is not shared must be `<set>-INDEX` or begin with `<set>-INDEX-`, because its replica is read from the name.
     """
@@ -126,6 +130,16 @@ class InheritingFabric(Protocol):
     @property
     def inherited_annotations(self) -> Collection[str]:
         """The keys of these annotations. A clique's own annotation counts first, then its scaling group's, then the set's."""
+        ...
+
+
+@runtime_checkable
+class IndexedNamesFabric(Protocol):
+    """A `Fabric` whose users may write `INDEX` and `GROUP_INDEX` in the names of domains. Previews then recommend them."""
+
+    @property
+    def indexed_names(self) -> bool:
+        """Whether that is so."""
         ...
 
 

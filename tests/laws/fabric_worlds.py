@@ -11,7 +11,7 @@ from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Plan
 from engine.verb import Verb
-from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, NAMED
+from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, GROUP, NAMED
 from resources.base import kinds, labels
 from resources.domains.users import ENDED
 from tests.builders import clique, group, podcliqueset
@@ -24,6 +24,10 @@ NAMES = ("demo", "demo-1", "other")
 """With the first two, `demo-1-0` may be a child of either."""
 DOMAINS = ("rack", "rack-0", "rack-$(GROVE_PCS_INDEX)", "demo-0")
 """Requested domain names: plain ones, one for each replica, and one that collides with an automatic name."""
+GROUP_DOMAINS = ("rack-$(GROVE_PCSG_INDEX)", "rack-$(GROVE_PCS_INDEX)-$(GROVE_PCSG_INDEX)")
+"""Requested domain names of cliques in scaling groups: one for each replica of the group."""
+GROUPS = ("x", "0-x", "none")
+"""Groups; with the first two, the domains of the sets `demo` and `demo-1` may have one name."""
 FOREIGN = "example.com/mine"
 
 
@@ -36,15 +40,18 @@ def manifests(draw: Any) -> list[dict[str, Any]]:
 
 @some.composite
 def _set(draw: Any, name: str) -> dict[str, Any]:
-    is_auto = draw(some.booleans())
-    requested = [None, *([] if is_auto else DOMAINS)]
+    mode = draw(some.sampled_from(("enabled", "disabled", "groups")))
+    requested = [None, *(DOMAINS if mode == "disabled" else ())]
     cliques = [
         _clique(number, draw(some.sampled_from(requested)), has_gpus=draw(some.booleans())) for number in range(draw(some.integers(1, 3)))
     ]
-    cliques[0] = gpu("c0", annotations={} if is_auto else {NAMED: draw(some.sampled_from(DOMAINS))})
-    groups = (group("g", "c0", replicas=draw(some.integers(1, 2))),) if draw(some.booleans()) else ()
+    has_group = draw(some.booleans())
+    names = (*DOMAINS, *(GROUP_DOMAINS if has_group else ()))
+    first = {"enabled": {}, "disabled": {NAMED: draw(some.sampled_from(names))}, "groups": {GROUP: draw(some.sampled_from(GROUPS))}}
+    cliques[0] = gpu("c0", annotations=first[mode])
+    groups = (group("g", "c0", replicas=draw(some.integers(1, 2))),) if has_group else ()
     manifest = podcliqueset(name, *cliques, groups=groups, replicas=draw(some.integers(0, 2)))
-    annotations = {AUTO: "enabled" if is_auto else "disabled"}
+    annotations = {GROUP: draw(some.sampled_from(GROUPS))} if mode == "groups" else {AUTO: mode}
     if draw(some.booleans()):
         annotations[labels.RELEASE_DOMAINS] = labels.ON_COMPLETION
         for entry in cliques:

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from engine.errors import ClusterError, Forbidden
+from engine.result import Outcome
+from engine.runtime.session import Ending
 from providers.fabrics.nvidia.names import CLAIM, NAMED
 from providers.sandbox.actors.options import PARTS, DriverOptions
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN
@@ -14,6 +17,7 @@ from tests.builders import clique, group, podcliqueset
 from tests.mnnvl.sets import OPTED_OUT, auto, computedomain, gpu, gpus, named, said
 from tests.stories.fabric import DomainRecorder, domains, event_messages, left_of_domains, pass_time, rack, templates_of, uids
 from tests.stories.pods import clique_of, is_ready
+from tests.stories.process import Call
 from tests.stories.stage import Stage
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +53,48 @@ async def test_two_sets_share_a_domain_and_the_last_one_takes_it_away() -> None:
         await pass_time(cluster, 60, step=2)
 
         assert (await left_of_domains(cluster), recorder.fouls) == ([], [])
+
+
+@pytest.mark.parametrize("command", ["run", "sync"])
+async def test_N28_for_two_new_sets_that_share_a_domain_there_is_one_create_and_one_owner_patch(command: str) -> None:
+    async with rack() as cluster:
+        for name in ("demo", "other"):
+            await cluster.apply(named("rack", name))
+        ours = cluster.start()
+        recorder = DomainRecorder(cluster, ours)
+        if command == "sync":
+            report = await cluster.sync(ours)
+            assert (report.ending, report.failures) == (Ending.DONE, ())
+            assert all(result.outcome is Outcome.DONE for result in report.results if result.operation.id.kind == COMPUTE_DOMAIN.name)
+        else:
+            async with cluster.running(ours):
+                await pass_time(cluster, 30, step=2)
+
+        assert sorted(call for call in recorder.done if "pod" not in call) == ["create rack", "patch rack"]
+        assert [owner["name"] for owner in domains(cluster)["rack"]["metadata"]["ownerReferences"]] == ["demo", "other"]
+        assert len(held(cluster)) == 2 and all(map(is_ready, held(cluster).values()))
+
+
+async def test_N28_if_the_first_set_cannot_create_the_shared_domain_another_one_does() -> None:
+    async with rack() as cluster:
+        for name in ("demo", "other"):
+            await cluster.apply(named("rack", name))
+        ours = cluster.start()
+        refused: list[str] = []
+
+        def refuse_once(call: Call) -> ClusterError | None:
+            verb, kind, name = call
+            if (verb, kind) == ("create", COMPUTE_DOMAIN) and not refused:
+                refused.append(name)
+                return Forbidden("no quota")
+            return None
+
+        ours.refuses = refuse_once
+        async with cluster.running(ours):
+            await pass_time(cluster, 120, step=4)
+
+        assert refused == ["rack"]
+        assert len(held(cluster)) == 2 and all(map(is_ready, held(cluster).values()))
 
 
 async def test_one_leaves_while_another_joins_and_neither_is_harmed() -> None:

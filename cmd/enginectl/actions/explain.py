@@ -22,7 +22,7 @@ from providers.queries import DiscoveryClient, run_queries, served_apis
 from providers.read_only import ReadOnlyProvider
 from resources.base import kinds
 from resources.domains.added_annotations import added_annotations
-from resources.domains.requests import requested_by_sets
+from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.domains.usage import domain_users
 from resources.domains.users import claims_template
@@ -134,7 +134,7 @@ def domains_of(configuration: Configuration, explanation: Explanation, world: Wo
         elif live is not None and id.kind == kinds.POD.name:
             existing = {domain.id: domain for domain in world.references.of(fabric.kind.name)}
             sets = [(observed.root.id, observed.root.body) for observed in world.roots if observed.root.id.kind == kinds.PODCLIQUESET.name]
-            known = {requested.id for requested in requested_by_sets(sets, fabric)} | existing.keys()
+            known = {requested.id for requested in requested_by_sets(sets, fabric, scaled_groups(world.roots))} | existing.keys()
             for domain in sorted(domain for domain in known if domain.namespace == id.namespace):
                 if claims_template(live, fabric.template_name(existing.get(domain), domain.name)):
                     yield domain

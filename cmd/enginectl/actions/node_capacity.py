@@ -6,12 +6,13 @@ from dataclasses import replace
 from engine.errors import ClusterError
 from engine.ids import ResourceId
 from engine.observed import Live
+from engine.resource import Body
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, Scope
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity, capacity_notes
 from resources.domains.island_capacity import island_notes, islands_of
-from resources.domains.requests import requested_by_sets
+from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.model.desired_body import desired_body
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric, IslandFabric, NodeExclusiveFabric
@@ -22,23 +23,29 @@ async def with_capacity_notes(result: Pass, configuration: Configuration, provid
 
     Nothing is read unless a set requests a domain. `complete` is false for a snapshot: a kind that it lacks may exist all the same.
     """
-    sets = [
-        (observed.root.id, desired_body(observed))
-        for observed in result.world.roots
-        if observed.root.id.kind == kinds.PODCLIQUESET.name and observed.root.deleting_since is None
-    ]
+    sets = requesting_sets(result)
     notes: dict[ResourceId, list[str]] = {}
-    fabrics = [fabric for fabric in configuration.fabrics if requested_by_sets(sets, fabric)]
+    groups = scaled_groups(result.world.roots)
+    fabrics = [fabric for fabric in configuration.fabrics if requested_by_sets(sets, fabric, groups)]
     nodes = await nodes_of(provider) if any(isinstance(fabric, IslandFabric) for fabric in fabrics) else ()
     for fabric in fabrics:
         uids = {live.id: live.uid for live in result.world.references.of(fabric.kind.name)}
         capacity = await capacity_of(fabric, provider, nodes, complete=complete)
-        for root, note in capacity_notes(fabric, sets, capacity, uids).items():
+        for root, note in capacity_notes(fabric, sets, capacity, uids, groups).items():
             notes.setdefault(root, []).append(note)
-        for root, of_islands in island_notes(fabric, sets, capacity, uids).items():
+        for root, of_islands in island_notes(fabric, sets, capacity, uids, groups).items():
             notes.setdefault(root, []).extend(of_islands)
     plans = tuple(replace(plan, notes=(*plan.notes, *notes.get(plan.root, ()))) for plan in result.planned.plans)
     return replace(result, planned=replace(result.planned, plans=plans)) if notes else result
+
+
+def requesting_sets(result: Pass) -> list[tuple[ResourceId, Body]]:
+    """The sets of a pass that are not being deleted, each as it is proposed or stored."""
+    return [
+        (observed.root.id, desired_body(observed))
+        for observed in result.world.roots
+        if observed.root.id.kind == kinds.PODCLIQUESET.name and observed.root.deleting_since is None
+    ]
 
 
 async def nodes_of(provider: Provider) -> tuple[Live, ...]:

@@ -11,6 +11,7 @@ from engine.resource import Body
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.session import preview as plan_once
 from enginectl.actions import requirements
+from enginectl.actions.domain_sharing import with_sharing_notes
 from enginectl.actions.node_capacity import with_capacity_notes
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
@@ -32,6 +33,7 @@ async def preview(
         admitted = await admit_against(wiring, roots, provider, against, selection)
         result = await plan_with_notes(engine_of(wiring, provider, selection, limits), admitted.roots.bodies)
         result = await with_capacity_notes(result, wiring.configuration, provider, complete=against == LIVE)
+    result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
     report = report_of(result)
     if format is OutputFormat.JSON:

@@ -1,7 +1,7 @@
 """Channel rules: a pod that claims a second channel is rejected, because a node has one and the pod could never be scheduled (N23)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from engine.paths import get
@@ -9,7 +9,8 @@ from engine.resource import Body
 from resources.base.fields import CLIQUES, cliques_of, mapping, mappings
 from resources.domains import requests
 from resources.model.domain_requests import domain_requests_of
-from resources.ports.fabric import INDEX, DomainRequest, Fabric
+from resources.model.view import MAX_REPLICAS
+from resources.ports.fabric import GROUP_INDEX, INDEX, Fabric
 from resources.schema.issues import ErrorType, Issue, Path
 
 SECOND_CHANNEL: Final = (
@@ -43,6 +44,8 @@ def _second_claims(fabric: Fabric, body: Body, replicas: int) -> Iterator[Second
     """The claims for channels, without the first one of each clique; the claim that the engine adds is the first."""
     root = mapping(body.get("metadata")).get("name")
     domains = domain_requests_of(fabric, root if isinstance(root, str) else "", body)
+    # Scaling groups are scaled without a review of their set: any index of theirs may come.
+    limits = {INDEX: replicas, GROUP_INDEX: MAX_REPLICAS}
     for number, clique in enumerate(cliques_of(body)):
         name = clique.get("name")
         if not isinstance(name, str):
@@ -52,16 +55,20 @@ def _second_claims(fabric: Fabric, body: Body, replicas: int) -> Iterator[Second
             SecondClaim(name, template, (*path, index, "resourceClaimTemplateName"))
             for index, claim in enumerate(mappings(get(clique, path[-3:], ())))
             if isinstance(template := claim.get("resourceClaimTemplateName"), str)
-            and any(_is_name_of(domain, template, replicas) for domain in domains)
+            and any(_is_name_of(template, domain.name, limits) for domain in domains)
         ]
         yield from claims if any(name in domain.cliques for domain in domains) else claims[1:]
 
 
-def _is_name_of(request: DomainRequest, name: str, replicas: int) -> bool:
-    """Whether one of the replicas requests a domain of that name."""
-    prefix, separator, _ = request.name.partition(INDEX)
-    if not separator:
-        return name == request.name
+def _is_name_of(name: str, pattern: str, limits: Mapping[str, int]) -> bool:
+    """Whether a name is the pattern with an index below its limit for each of the tokens. The same token has the same index everywhere."""
+    token = min((token for token in limits if token in pattern), key=pattern.index, default=None)
+    if token is None:
+        return name == pattern
+    prefix, _, _ = pattern.partition(token)
     digits = re.match(r"[0-9]*", name.removeprefix(prefix), re.ASCII) if name.startswith(prefix) else None
-    indices = (digits[0][: length + 1] for length in range(min(len(digits[0]), len(str(replicas))))) if digits else ()
-    return any(int(index) < replicas and name == request.name.replace(INDEX, index) and index == str(int(index)) for index in indices)
+    indices = (digits[0][: length + 1] for length in range(min(len(digits[0]), len(str(limits[token]))))) if digits else ()
+    return any(
+        int(index) < limits[token] and index == str(int(index)) and _is_name_of(name, pattern.replace(token, index), limits)
+        for index in indices
+    )

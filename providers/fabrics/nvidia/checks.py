@@ -57,9 +57,23 @@ DEPLOYMENTS: Final = Query(kinds.DEPLOYMENT)
 DOMAINS: Final = Query(COMPUTE_DOMAIN)
 TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, versions=kinds.OLDER_RESOURCE_VERSIONS)
 CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_RESOURCE_VERSIONS)
+SCALING_GROUPS: Final = Query(kinds.SCALING_GROUP)
 DOMAIN_NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
 NVLINK_NODES: Final = Query(kinds.NODE, labels=NVLINK_CLIQUE_LABEL)
-QUERIES: Final = (CRD, CLIQUES_CRD, CLASS, SLICES, DEPLOYMENTS, DOMAINS, TEMPLATES, CLAIMS, DOMAIN_NODES, NVLINK_NODES, PLUGINS)
+QUERIES: Final = (
+    CRD,
+    CLIQUES_CRD,
+    CLASS,
+    SLICES,
+    DEPLOYMENTS,
+    DOMAINS,
+    TEMPLATES,
+    CLAIMS,
+    SCALING_GROUPS,
+    DOMAIN_NODES,
+    NVLINK_NODES,
+    PLUGINS,
+)
 
 KAI: Final = "kai-scheduler"
 """The component of the image paths of the KAI scheduler."""

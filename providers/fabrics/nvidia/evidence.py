@@ -18,7 +18,7 @@ from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping, mappings
 from resources.base.texts import some
 from resources.domains.users import has_ended, users_of_claim, uses_template
-from resources.ports.fabric import INDEX
+from resources.ports.fabric import GROUP_INDEX, INDEX
 from resources.ports.inspection import JoinedNode
 from resources.ports.queries import Query, QueryResults
 
@@ -160,7 +160,8 @@ class Evidence:
         """Whether a pod has lost its domain and its annotation names this one. Its template may have had another name."""
         name = str(annotations_of(pod.body).get(NAMED) or "")
         index = str(pod.labels.get(labels.REPLICA_INDEX, ""))
-        return name.replace(INDEX, index) == self.id.name and not has_ended(pod) and self.has_lost_domain(pod)
+        name = name.replace(INDEX, index).replace(GROUP_INDEX, str(pod.labels.get(labels.GROUP_REPLICA_INDEX, "")))
+        return name == self.id.name and not has_ended(pod) and self.has_lost_domain(pod)
 
     @cached_property
     def _domains_by_pod(self) -> Mapping[str, frozenset[str]]:

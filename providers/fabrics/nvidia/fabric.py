@@ -13,6 +13,7 @@ from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
 from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, groups, policy_rules
+from providers.fabrics.nvidia.groups import AUTO_PATH
 from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, OFF, OPT_OUT
 from providers.fabrics.nvidia.names import (
     ANNOTATIONS,
@@ -36,18 +37,21 @@ from resources.base import kinds
 from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
 from resources.domains.capacity import capacity_notes
 from resources.domains.island_capacity import island_notes
-from resources.domains.requests import requested_by_sets
+from resources.domains.requests import group_of_clique, replicas_of_groups, requested_by_sets
 from resources.model.domain_requests import cliques_with_inherited
 from resources.ports.admission_policy import Enrolment, PolicyRule
 from resources.ports.checks import Check
-from resources.ports.fabric import INDEX, DomainRequest
+from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest
 from resources.ports.inspection import Diagnosis, Installation, JoinedNode
 from resources.ports.queries import Query, QueryResults
 from resources.schema.formats import subdomain_faults
-from resources.schema.issues import Child, ErrorType, Issue, Path
+from resources.schema.issues import ErrorType, Issue, Path
 from resources.settings import Settings
 
-AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
+NO_SCALING_GROUP: Final = (
+    f"{GROUP_INDEX} is the index of a scaling group's replica, and this clique is in no scaling group: "
+    f"add it to one in spec.template.podCliqueScalingGroups, or use {INDEX}, the index of the set's replica"
+)
 
 
 class Nvidia:
@@ -63,6 +67,7 @@ class Nvidia:
 
     inherited_annotations = (GROUP,)
     annotations = ANNOTATIONS
+    indexed_names = True
 
     def __init__(self, *, auto: bool = False) -> None:
         self.auto = auto
@@ -96,13 +101,15 @@ class Nvidia:
         cliques = cliques_with_inherited(self, body)
         yield from groups.creation_issues(body, cliques, enabled=self.auto)
         is_opted_out = mode == DISABLED or groups.uses_groups(body)
+        members = group_of_clique(body)
         for number, clique in enumerate(cliques):
-            yield from self._name_issues((*CLIQUES, number), clique, is_opted_out=is_opted_out)
+            is_member = str(clique.get("name")) in members
+            yield from self._name_issues((*CLIQUES, number), clique, is_opted_out=is_opted_out, is_member=is_member)
             if NAMED in mapping(clique.get("annotations")) or ((mode == ENABLED or groups.group_of(clique)) and _has_gpus(clique)):
                 yield from _claim_issues((*CLIQUES, number, "spec", "podSpec", "resourceClaims"), clique)
         yield from channel_rules.issues(self, body)
 
-    def _name_issues(self, path: Path, clique: Body, *, is_opted_out: bool) -> Iterator[Issue]:
+    def _name_issues(self, path: Path, clique: Body, *, is_opted_out: bool, is_member: bool) -> Iterator[Issue]:
         annotations = mapping(clique.get("annotations"))
         if NAMED not in annotations:
             return
@@ -111,6 +118,8 @@ class Nvidia:
             yield Issue(path, ErrorType.INVALID, OPT_OUT, name)
         if fault := _name_fault(name):
             yield Issue(path, ErrorType.INVALID, fault, name)
+        elif GROUP_INDEX in name and not is_member:
+            yield Issue(path, ErrorType.INVALID, NO_SCALING_GROUP, name)
 
     def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
         """Changes of the annotations that request domains (R16–R18, N13, N26), and a new second channel (N23)."""
@@ -217,12 +226,13 @@ class Nvidia:
         """The checks of an installation."""
         sets = [(live.id, live.body) for live in installation.sets or ()]
         uids = {live.id: live.uid for live in installation.results.of(checks.DOMAINS).objects}
+        scaling_groups = replicas_of_groups(installation.results.of(checks.SCALING_GROUPS).objects)
         capacity = checks.capacity(installation)
-        notes = sorted(capacity_notes(self, sets, capacity, uids).items())
-        of_cliques = sorted(island_notes(self, sets, capacity, uids).items())
+        notes = sorted(capacity_notes(self, sets, capacity, uids, scaling_groups).items())
+        of_cliques = sorted(island_notes(self, sets, capacity, uids, scaling_groups).items())
         lines = tuple(f"{root.namespace}/{root.name}: {note}" for root, note in notes)
         clique_lines = tuple(f"{root.namespace}/{root.name}: {note}" for root, listed in of_cliques for note in listed)
-        return checks.checks(checks.Inspection(installation, self.auto, requested_by_sets(sets, self), lines, clique_lines))
+        return checks.checks(checks.Inspection(installation, self.auto, requested_by_sets(sets, self, scaling_groups), lines, clique_lines))
 
     def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...]:
         """The nodes in the domain's status."""
@@ -277,10 +287,10 @@ def _claim_issues(path: Path, clique: Body) -> Iterator[Issue]:
 
 
 def _name_fault(name: Any) -> str:
-    """Why the API server would reject a ComputeDomain of that name, with `INDEX` replaced; empty if it would not (N14)."""
+    """Why the API server would reject a ComputeDomain of that name, with indices in place of tokens; empty if it would not (N14)."""
     if not isinstance(name, str) or not name:
         return "the name of a ComputeDomain must not be empty"
-    if subdomain_faults(name.replace(INDEX, "0")):
+    if subdomain_faults(name.replace(INDEX, "0").replace(GROUP_INDEX, "0")):
         return "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
     return ""
 

@@ -9,7 +9,7 @@ from engine.resource import Body
 from providers.fabrics.nvidia.names import AUTO, DISABLED, ENABLED, GROUP, NAMED, NO_GROUP
 from resources.admission.annotations import AFTER_CREATION, immutable, immutable_on_cliques, immutable_on_groups
 from resources.base.fields import CLIQUES, GROUPS, annotations_of, cliques_of, mapping, mappings
-from resources.ports.fabric import INDEX, DomainRequest
+from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest
 from resources.schema.formats import label_faults, subdomain_faults
 from resources.schema.issues import Child, ErrorType, Issue, Path
 
@@ -104,4 +104,4 @@ def _contradictions_of_name(path: Path, clique: Body, domains: Iterable[str]) ->
 def _can_be_equal(name: str, domain: str) -> bool:
     """Whether a name is, in some replica, that of a group's domain."""
     pattern = re.escape(domain).replace(re.escape(INDEX), "[0-9]+")
-    return re.fullmatch(pattern, name.replace(INDEX, "0")) is not None
+    return re.fullmatch(pattern, name.replace(INDEX, "0").replace(GROUP_INDEX, "0")) is not None
