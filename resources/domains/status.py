@@ -11,13 +11,13 @@ from enum import StrEnum
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Plan, Wait
-from engine.resource import Body
 from resources.base import kinds, labels
 from resources.domains.drain import drain_verdict
 from resources.domains.release import owned_domains
 from resources.domains.requests import requested_by_set
 from resources.domains.users import User, claims_on, has_ended
 from resources.model.domain import is_foreign, is_managed
+from resources.model.membership import effective_body
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 from resources.ports.inspection import DiagnosingFabric, JoinedNode
@@ -90,7 +90,7 @@ def domain_statuses(observed: Observed, plan: Plan, configuration: Configuration
 def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> Iterator[DomainStatus]:
     if observed.root.id.kind != kinds.PODCLIQUESET.name:
         return
-    body: Body = observed.proposal or observed.root.body
+    body = effective_body(observed, configuration)
     shared = {live.id: live for live in owned_domains(observed, configuration)}
     waits = {wait.id: wait for wait in (*plan.pending, *plan.deferred)}
     pods = _pods_by_template(observed)

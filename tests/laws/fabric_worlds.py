@@ -184,6 +184,32 @@ def _foreign_template(name: str) -> Body:
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": {"spec": {}}}
 
 
+def edit_membership(toy: Rack, id: ResourceId, chance: random.Random) -> None:
+    """A user edits the annotations that request domains, on the set and on some of its cliques, and no webhook objects."""
+    if chance.random() < 0.6:
+        toy.write(id, {"metadata": {"annotations": {AUTO: chance.choice(("enabled", "disabled", "other", None))}}})
+    cliques = [dict(entry) for entry in toy.objects[id]["spec"]["template"]["cliques"]]
+    for number, entry in enumerate(cliques):
+        if chance.random() < 0.5:
+            others = {key: value for key, value in (entry.get("annotations") or {}).items() if key != NAMED}
+            name = chance.choice((*DOMAINS, "elsewhere", "Not a name", None))
+            cliques[number] = {**entry, "annotations": {**others, **({NAMED: name} if name else {})}}
+    generation = toy.objects[id]["metadata"]["generation"] + 1
+    toy.write(id, {"metadata": {"generation": generation}, "spec": {"template": {"cliques": cliques}}})
+
+
+def memberships(toy: Rack) -> dict[tuple[str, str, str], set[tuple[str, ...]]]:
+    """Set, clique and PodClique -> the different claim templates of its pods that have not ended."""
+    by_clique: dict[tuple[str, str, str], set[tuple[str, ...]]] = {}
+    for id in toy.pods():
+        pod = toy.objects[id]
+        if (pod.get("status") or {}).get("phase") not in ENDED:
+            podclique = pod["metadata"]["labels"][labels.PODCLIQUE]
+            key = pod["metadata"]["labels"][labels.PART_OF], podclique.rpartition("-")[2], podclique
+            by_clique.setdefault(key, set()).add(tuple(templates_of(pod)))
+    return by_clique
+
+
 def _delete_by_force(toy: Rack, id: ResourceId) -> None:
     """A user deletes an object and removes all its finalizers."""
     toy.delete(id)

@@ -9,6 +9,7 @@ from engine.runtime.provider import Provider, Scope
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity, capacity_notes
 from resources.domains.requests import requested_by_sets
+from resources.model.membership import effective_body
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric, NodeExclusiveFabric
 
@@ -19,7 +20,7 @@ async def with_capacity_notes(result: Pass, configuration: Configuration, provid
     Nothing is read unless a set requests a domain. `complete` is false for a snapshot: a kind that it lacks may exist all the same.
     """
     sets = [
-        (observed.root.id, observed.proposal or observed.root.body)
+        (observed.root.id, effective_body(observed, configuration))
         for observed in result.world.roots
         if observed.root.id.kind == kinds.PODCLIQUESET.name and observed.root.deleting_since is None
     ]

@@ -1,0 +1,236 @@
+"""Membership: in which ComputeDomains the pods of a live set are, read from its PodCliques, scaling groups and domains (N24).
+
+The claim of a PodClique decides whether its pods are in a domain. Its annotation only says under which name, because people can edit it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.observed import Live
+from engine.paths import get, merge_patch
+from engine.resource import Body
+from providers.fabrics.nvidia.names import AUTO, CLAIM, ENABLED, NAMED
+from resources.admission.annotations import immutable, immutable_on_cliques
+from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
+from resources.ports.fabric import INDEX
+from resources.ports.membership import CliqueRecord, MembershipRecord, ObjectRecord, RecordedSet
+
+KEYS = (AUTO, NAMED)
+"""The annotations of PodCliques and PodCliqueScalingGroups that request domains."""
+
+NOTHING: Final = object()
+"""Stands for the name of a clique without PodCliques; None means that its pods are in no named domain."""
+
+IsName = Callable[[Any], bool]
+"""Whether a value can be the name of a named domain."""
+
+
+def record_of(child: Live, *, eligible: bool) -> ObjectRecord:
+    """What a PodClique or PodCliqueScalingGroup records; `eligible` says whether its pods use GPUs."""
+    annotations = annotations_of(child.body)
+    claims = mappings(get(child.body, ("spec", "podSpec", "resourceClaims"), ()))
+    templates = (claim.get("resourceClaimTemplateName") for claim in claims if claim.get("name") == CLAIM)
+    return ObjectRecord(
+        tuple((key, value) for key in KEYS if isinstance(value := annotations.get(key), str)),
+        tuple(template for template in templates if isinstance(template, str)),
+        eligible,
+    )
+
+
+def as_recorded(body: Body, record: MembershipRecord, is_name: IsName) -> RecordedSet:
+    """The set with `AUTO` and `NAMED` as its objects record them."""
+    membership = _Membership(record, _own_templates(body), is_name)
+    is_auto = membership.is_automatic()
+    effective = _with_mode(body, is_auto)
+    effective = _with_names(effective, membership, is_auto=annotations_of(effective).get(AUTO) == ENABLED)
+    if effective is body:
+        return RecordedSet(body)
+    return RecordedSet(effective, (*immutable(AUTO, effective, body), *immutable_on_cliques(NAMED, effective, body)))
+
+
+def _own_templates(body: Body) -> Mapping[str, frozenset[str]]:
+    """Clique -> the templates of the claims that its user has given the name of the engine's claim."""
+    return {
+        name: frozenset(
+            template
+            for claim in mappings(get(clique, ("spec", "podSpec", "resourceClaims"), ()))
+            if claim.get("name") == CLAIM and isinstance(template := claim.get("resourceClaimTemplateName"), str)
+        )
+        for clique in cliques_of(body)
+        if isinstance(name := clique.get("name"), str)
+    }
+
+
+def _with_mode(body: Body, is_auto: bool | None) -> Body:
+    """The set with the recorded mode. A set without automatic domains has no mode or any other than `enabled`: both mean the same."""
+    is_requested = annotations_of(body).get(AUTO) == ENABLED
+    if is_auto is None or is_auto == is_requested:
+        return body
+    return merge_patch(body, {"metadata": {"annotations": {AUTO: ENABLED if is_auto else None}}})
+
+
+def _with_names(body: Body, membership: "_Membership", *, is_auto: bool) -> Body:
+    """The set with the recorded names on its cliques; the same object if nothing differs."""
+    cliques = get(body, CLIQUES, ())
+    if not isinstance(cliques, list | tuple):
+        return body
+    recorded = _recorded_names(cliques, membership, is_auto=is_auto)
+    renamed = [_with_name(clique, recorded[number]) if number in recorded else clique for number, clique in enumerate(cliques)]
+    if all(new is old for new, old in zip(renamed, cliques, strict=True)):
+        return body
+    return merge_patch(body, {"spec": {"template": {"cliques": renamed}}})
+
+
+def _recorded_names(cliques: Sequence[Any], membership: "_Membership", *, is_auto: bool) -> Mapping[int, Any]:
+    """Position of a clique in the template -> its recorded name, None for no name. Cliques of which nothing is known are not included.
+
+    A clique without PodClique follows those that request the same now: together they were edited, and together they stay.
+    """
+    requested = {
+        number: (clique["name"], mapping(clique.get("annotations")).get(NAMED))
+        for number, clique in enumerate(cliques)
+        if isinstance(clique, Mapping) and isinstance(clique.get("name"), str)
+    }
+    recall = membership.unused_name if is_auto else membership.name_of
+    recorded = {number: recall(*request) for number, request in requested.items()}
+    known = {number: name for number, name in recorded.items() if name is not NOTHING}
+    siblings: dict[str, set[Any]] = {}
+    for number, name in known.items():
+        siblings.setdefault(repr(requested[number][1]), set()).add(name)
+    for number in recorded.keys() - known.keys():
+        names = siblings.get(repr(requested[number][1]), set())
+        if len(names) == 1:
+            known[number] = next(iter(names))
+    return known
+
+
+def _with_name(clique: Body, name: Any) -> Body:
+    """The clique with that name, None for no name; the same object if it has it already."""
+    annotations = mapping(clique.get("annotations"))
+    if annotations.get(NAMED) == name:
+        return clique
+    others = {key: value for key, value in annotations.items() if key != NAMED}
+    return {**clique, "annotations": others if name is None else {**others, NAMED: name}}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Claims:
+    """The claims of one PodClique for a ComputeDomain, without those that the user has written into the template."""
+
+    index: int
+    templates: tuple[str, ...]
+    name: str | None
+    """Its annotation `NAMED`."""
+    has_gpus: bool
+
+
+class _Membership:
+    """The membership of a set: which of its cliques are in which domains."""
+
+    def __init__(self, record: MembershipRecord, own_templates: Mapping[str, frozenset[str]], is_name: IsName) -> None:
+        self._root = record.root
+        self._is_name = is_name
+        self._controlled = frozenset(domain.name for domain in record.domains if domain.controlled)
+        self._shared = frozenset(domain.name for domain in record.domains if domain.shared)
+        self._names: dict[str, list[str]] = {}
+        for domain in record.domains:
+            if not domain.controlled:
+                self._names.setdefault(domain.template, []).append(domain.name)
+        self._is_marked = any((AUTO, ENABLED) in group.record.annotations for group in record.groups)
+        self._claims: dict[str, list[_Claims]] = {}
+        for clique in record.cliques:
+            self._claims.setdefault(clique.clique, []).append(_claims(clique, own_templates.get(clique.clique, frozenset())))
+
+    def is_automatic(self) -> bool | None:
+        """Whether the set has automatic domains; None if nothing records it.
+
+        Claims count first: a domain may remain for a while after its set has left it, and people can edit annotations. PodCliques
+        without GPUs and without claims record nothing. If some PodCliques have the claim and others lack it, the set has domains.
+        """
+        every = [claims for listed in self._claims.values() for claims in listed]
+        if any(self._is_automatic(claims) for claims in every):
+            return True
+        if any(self._is_outside(claims) or self._domain_names(claims) for claims in every):
+            return False
+        return True if self._controlled or self._is_marked else None
+
+    def name_of(self, clique: str, requested: Any) -> Any:
+        """The recorded name of a clique, None for no named domain; `NOTHING` if it has no PodClique.
+
+        It is the name that explains the claims of most PodCliques. If several do, it is the one that they have as an annotation. A name
+        that is invalid, or that nothing speaks against, stays as it is.
+        """
+        listed = self._claims.get(clique)
+        if not listed:
+            return NOTHING
+        votes = Counter(name for claims in listed for name in dict.fromkeys(self._explanations(claims, requested)))
+        if not votes:
+            is_outside = self._is_name(requested) and all(not claims.templates for claims in listed)
+            return None if is_outside else requested
+        annotated = Counter(claims.name for claims in listed)
+        return max(votes, key=lambda name: (votes[name], annotated[name], name == requested, INDEX not in name))
+
+    def unused_name(self, clique: str, requested: Any) -> Any:
+        """The name of a clique in a set with automatic domains, where it has no effect: `requested` if a PodClique has it, else None.
+
+        `NOTHING` if it has no PodClique.
+        """
+        listed = self._claims.get(clique)
+        if not listed:
+            return NOTHING
+        return requested if any(claims.name == requested for claims in listed) else None
+
+    def _is_automatic(self, claims: _Claims) -> bool:
+        """Whether a PodClique claims the domain of its replica."""
+        domain = f"{self._root}-{claims.index}"
+        if domain not in claims.templates:
+            return False
+        return domain in self._controlled or not (self._names.get(domain) or self._resolves(claims.name, domain, claims.index))
+
+    def _is_outside(self, claims: _Claims) -> bool:
+        """Whether the pods of a PodClique are in no domain although they would be if the set had automatic ones."""
+        return claims.has_gpus and not claims.templates
+
+    def _domain_names(self, claims: _Claims) -> list[str]:
+        return list(self._explanations(claims, claims.name))
+
+    def _explanations(self, claims: _Claims, requested: Any) -> Iterator[str]:
+        """The names for named domains with which the clique would have these claims; empty if they are for no known domain."""
+        for template in claims.templates:
+            if f"{self._root}-{claims.index}" == template and self._is_automatic(claims):
+                continue
+            if requested != claims.name and self._resolves(requested, template, claims.index):
+                yield requested
+            if self._resolves(claims.name, template, claims.index):
+                yield str(claims.name)
+                continue
+            names = self._names.get(template, [])
+            is_ours = self._is_name(claims.name) or any(name in self._shared for name in names)
+            if not names and self._is_name(claims.name):
+                yield str(claims.name)
+            for name in names if is_ours else ():
+                yield name
+                yield from _with_index(name, str(claims.index))
+
+    def _resolves(self, name: Any, template: str, index: int) -> bool:
+        """Whether the domain of that name, in the replica of that index, has that template."""
+        if not self._is_name(name):
+            return False
+        domain = str(name).replace(INDEX, str(index))
+        return domain == template or domain in self._names.get(template, ())
+
+
+def _claims(clique: CliqueRecord, own_templates: frozenset[str]) -> _Claims:
+    record = clique.record
+    templates = tuple(template for template in record.templates if template not in own_templates)
+    return _Claims(clique.index, templates, dict(record.annotations).get(NAMED), record.eligible)
+
+
+def _with_index(name: str, index: str) -> Iterator[str]:
+    """The name with each occurrence of the index of the replica replaced by `INDEX`, one at a time."""
+    at = name.find(index)
+    while at >= 0:
+        yield f"{name[:at]}{INDEX}{name[at + len(index) :]}"
+        at = name.find(index, at + 1)
