@@ -11,7 +11,7 @@ from resources.base import kinds, labels
 from resources.base.manifest import manifest
 from resources.domains.drain import drain_verdict
 from resources.domains.users import User
-from resources.model.domain import Domain, is_foreign, is_managed, policy_of
+from resources.model.domain import Domain, is_foreign, is_managed, policy_of, subject_of
 from resources.model.template import Template
 from resources.ports.fabric import DomainRequest, Fabric
 
@@ -55,7 +55,7 @@ class ReplicaRequest:
         return self._existing(replace(domain, resource=self._resource(live) if managed else None), live, claim_template)
 
     def _cannot_be_created(self, domain: Domain, why: str) -> Domain:
-        subject = self.id.name if self.request.shared else f"for replica {self.index}"
+        subject = self.id.name if self.request.shared else subject_of(self.id, self.template.id.name, self.index)
         text = f"Failed to create {self.fabric.kind.name} {subject}: {why}"
         alarm = Alarm(f"{self.fabric.kind.name}Failed", text, blocking=True)
         return replace(domain, resource=self._blocked(why), blocker=why, blocked=True, alarm=alarm)
@@ -105,7 +105,8 @@ class ReplicaRequest:
         root, shared = self.template.id, self.request.shared
         owner = Owner(root, kinds.PODCLIQUESET.api_version, controller=not shared)
         policy = policy_of(self.fabric, shared=shared)
-        keys = labels.child(_part_of(root.name, live) if shared else root.name, self.fabric.component(self.request))
+        ours = labels.child(_part_of(root.name, live) if shared else root.name, self.fabric.component(self.request))
+        keys = {**dict(self.request.labels), **ours}
         if len(self.id.name) <= labels.LONGEST_VALUE:
             keys[labels.NAME] = self.id.name
         if not shared:

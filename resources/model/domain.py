@@ -36,6 +36,11 @@ def policy_of(fabric: Fabric, *, shared: bool = False) -> Policy:
     return Policy(seeded=(("spec",),), finalizers=(fabric.finalizer,), release_last=True, shared=shared)
 
 
+def subject_of(id: ResourceId, root: str, index: int | str) -> str:
+    """A domain of one replica of the set `root`, for messages: `for replica 0`, after its name if that is not `<set>-<index>` (R30)."""
+    return f"for replica {index}" if id.name == f"{root}-{index}" else f"{id.name} for replica {index}"
+
+
 def is_foreign(live: Live, fabric: Fabric, root_uid: str, *, shared: bool) -> bool:
     """Whether a domain of a requested name belongs to somebody else than the set with the uid `root_uid`.
 

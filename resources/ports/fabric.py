@@ -1,6 +1,6 @@
 """Fabric: the protocol of a plug-in for one vendor's domains, within which accelerators of several nodes reach one another. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +26,8 @@ class DomainRequest:
     """The cliques of the template whose pods are in it."""
     shared: bool
     """Whether every set of the namespace that requests this name shares the domain; else it belongs to one replica of one set."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Keys and values of labels that the domain object has beside the engine's own."""
 
 
 class Fabric(Protocol):
@@ -73,13 +75,14 @@ class Fabric(Protocol):
     def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
         """The domains that a set requests; empty if none.
 
-        `root` and `annotations` are the set's; `cliques` maps names to the entries of `spec.template.cliques`. Annotations may be
-        invalid, because admission may have been bypassed: an invalid request counts as none.
+        `root` and `annotations` are the set's; `cliques` maps names to the entries of `spec.template.cliques`, which have the
+        annotations that they inherit (`InheritingFabric`). Annotations may be invalid, because admission may have been bypassed: an
+        invalid request counts as none.
         """
         ...
 
     def group_annotations(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
-        """Of the set's annotations, those that are copied to its PodCliqueScalingGroups."""
+        """Of the set's annotations, those that are copied to its PodCliqueScalingGroups. Annotations of the group itself win."""
         ...
 
     def component(self, request: DomainRequest) -> str:
@@ -113,6 +116,16 @@ class Fabric(Protocol):
 
     def decorate_pod(self, spec: Body, template: str) -> dict[str, Any]:
         """The pod spec with a claim through the ResourceClaimTemplate of that name. Called for every new pod of a domain."""
+        ...
+
+
+@runtime_checkable
+class InheritingFabric(Protocol):
+    """A `Fabric` with annotations that cliques inherit from their scaling group and from their set, for requests of domains."""
+
+    @property
+    def inherited_annotations(self) -> Collection[str]:
+        """The keys of these annotations. A clique's own annotation counts first, then its scaling group's, then the set's."""
         ...
 
 

@@ -11,7 +11,7 @@ from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Plan
 from engine.verb import Verb
-from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, NAMED
+from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, GROUP, NAMED
 from resources.base import kinds, labels
 from resources.domains.users import ENDED
 from tests.builders import clique, group, podcliqueset
@@ -24,6 +24,7 @@ NAMES = ("demo", "demo-1", "other")
 """With the first two, `demo-1-0` may be a child of either."""
 DOMAINS = ("rack", "rack-0", "rack-$(GROVE_PCS_INDEX)", "demo-0")
 """Requested domain names: plain ones, one for each replica, and one that collides with an automatic name."""
+GROUP_NAMES = ("model", "other", "none")
 FOREIGN = "example.com/mine"
 
 
@@ -36,7 +37,10 @@ def manifests(draw: Any) -> list[dict[str, Any]]:
 
 @some.composite
 def _set(draw: Any, name: str) -> dict[str, Any]:
-    is_auto = draw(some.booleans())
+    mode = draw(some.sampled_from(("automatic", "named", "groups")))
+    if mode == "groups":
+        return _set_in_groups(draw, name)
+    is_auto = mode == "automatic"
     requested = [None, *([] if is_auto else DOMAINS)]
     cliques = [
         _clique(number, draw(some.sampled_from(requested)), has_gpus=draw(some.booleans())) for number in range(draw(some.integers(1, 3)))
@@ -45,6 +49,20 @@ def _set(draw: Any, name: str) -> dict[str, Any]:
     groups = (group("g", "c0", replicas=draw(some.integers(1, 2))),) if draw(some.booleans()) else ()
     manifest = podcliqueset(name, *cliques, groups=groups, replicas=draw(some.integers(0, 2)))
     return said(manifest, {AUTO: "enabled" if is_auto else "disabled"})
+
+
+def _set_in_groups(draw: Any, name: str) -> dict[str, Any]:
+    """A set with the annotation for groups on some of the three layers."""
+    values = some.sampled_from((None, *GROUP_NAMES))
+    cliques = [gpu(f"c{number}", annotations=_annotated(GROUP, draw(values))) for number in range(draw(some.integers(1, 3)))]
+    config = {**group("g", "c0", replicas=draw(some.integers(1, 2))), "annotations": _annotated(GROUP, draw(values)) or {}}
+    groups = (config,) if draw(some.booleans()) else ()
+    manifest = podcliqueset(name, *cliques, groups=groups, replicas=draw(some.integers(0, 2)))
+    return said(manifest, {GROUP: draw(some.sampled_from(GROUP_NAMES))})
+
+
+def _annotated(key: str, value: str | None) -> dict[str, str] | None:
+    return {key: value} if value is not None else None
 
 
 def _clique(number: int, domain: str | None, *, has_gpus: bool) -> dict[str, Any]:
@@ -185,17 +203,28 @@ def _foreign_template(name: str) -> Body:
 
 
 def edit_membership(toy: Rack, id: ResourceId, chance: random.Random) -> None:
-    """A user edits the annotations that request domains, on the set and on some of its cliques, and no webhook objects."""
+    """A user edits the annotations that request domains, on the set and on some cliques and scaling groups, and no webhook objects."""
     if chance.random() < 0.6:
         toy.write(id, {"metadata": {"annotations": {AUTO: chance.choice(("enabled", "disabled", "other", None))}}})
-    cliques = [dict(entry) for entry in toy.objects[id]["spec"]["template"]["cliques"]]
-    for number, entry in enumerate(cliques):
-        if chance.random() < 0.5:
-            others = {key: value for key, value in (entry.get("annotations") or {}).items() if key != NAMED}
-            name = chance.choice((*DOMAINS, "elsewhere", "Not a name", None))
-            cliques[number] = {**entry, "annotations": {**others, **({NAMED: name} if name else {})}}
-    generation = toy.objects[id]["metadata"]["generation"] + 1
-    toy.write(id, {"metadata": {"generation": generation}, "spec": {"template": {"cliques": cliques}}})
+    if chance.random() < 0.4:
+        toy.write(id, {"metadata": {"annotations": {GROUP: chance.choice((*GROUP_NAMES, "Not a group", None))}}})
+    template = toy.objects[id]["spec"]["template"]
+    for field, keys in (("cliques", (NAMED, GROUP)), ("podCliqueScalingGroups", (GROUP,))):
+        entries = [_edited(entry, keys, chance) for entry in template.get(field) or ()]
+        toy.write(id, {"spec": {"template": {field: entries}}})
+    toy.write(id, {"metadata": {"generation": toy.objects[id]["metadata"]["generation"] + 1}})
+
+
+def _edited(entry: Body, keys: Sequence[str], chance: random.Random) -> Body:
+    """A clique or scaling group of the template, perhaps with other values of these annotations."""
+    annotations = dict(entry.get("annotations") or {})
+    for key in keys:
+        if chance.random() < 0.4:
+            annotations.pop(key, None)
+            names = (*DOMAINS, "elsewhere", "Not a name") if key == NAMED else GROUP_NAMES
+            if (name := chance.choice((*names, None))) is not None:
+                annotations[key] = name
+    return {**entry, "annotations": annotations}
 
 
 def memberships(toy: Rack) -> dict[tuple[str, str, str], set[tuple[str, ...]]]:

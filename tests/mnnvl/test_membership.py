@@ -8,9 +8,9 @@ import pytest
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.verb import Verb
-from providers.fabrics.nvidia.names import AUTO, NAMED
+from providers.fabrics.nvidia.names import AUTO, GROUP, NAMED
 from resources.base import kinds, labels
-from tests.builders import clique, group
+from tests.builders import clique, group, podcliqueset
 from tests.laws.fabric_worlds import pass_, scale, settle
 from tests.laws.rack import Rack
 from tests.mnnvl.asking import claimed, done_to_domains, plan_of, root, sharing, uids, up
@@ -343,3 +343,97 @@ def test_N24_an_interrupted_first_pass_leaves_a_set_that_is_whole_in_the_end() -
     assert len({bool(templates) for templates in claimed(toy).values()}) == 1
     assert labels.SET_FINALIZER in toy.objects[DEMO]["metadata"]["finalizers"]
     assert done_to_domains(toy, passes=2) == []
+
+
+def regroup(toy: Rack, of_set: str | None = "", of_groups: dict[str, str | None] | None = None, **of_cliques: str | None) -> None:
+    """A user changes the annotation for groups on the set, on scaling groups and on cliques; None removes it, "" leaves the set's."""
+    if of_set != "":
+        toy.write(DEMO, {"metadata": {"annotations": {GROUP: of_set}}})
+    template = toy.objects[DEMO]["spec"]["template"]
+    lists = (("cliques", of_cliques), ("podCliqueScalingGroups", of_groups or {}))
+    for field, values in lists:
+        entries = [dict(entry) for entry in template.get(field) or ()]
+        for entry in entries:
+            if entry["name"] in values:
+                others = {key: value for key, value in (entry.get("annotations") or {}).items() if key != GROUP}
+                value = values[entry["name"]]
+                entry["annotations"] = {**others, **({GROUP: value} if value else {})}
+        toy.write(DEMO, {"spec": {"template": {field: entries}}})
+
+
+def grouped() -> Rack:
+    """A set with the annotation on all three layers, running."""
+    cliques = (gpu("a"), gpu("b", annotations={GROUP: "own"}), gpu("out", annotations={GROUP: "none"}), gpu("m"), clique("cpu"))
+    config = {**group("g", "m", replicas=1), "annotations": {GROUP: "inner"}}
+    return up(said(podcliqueset("demo", *cliques, groups=(config,), replicas=2), {GROUP: "model"}))
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        {"of_set": "other"},
+        {"of_set": None},
+        {"of_set": "none"},
+        {"a": "none"},
+        {"a": "own"},
+        {"b": None},
+        {"b": "none"},
+        {"b": "other"},
+        {"out": None},
+        {"out": "model"},
+        {"of_groups": {"g": None}},
+        {"of_groups": {"g": "other"}},
+        {"of_groups": {"g": "none"}, "of_set": None},
+        {"m": "own"},
+        {"of_set": None, "of_groups": {"g": None}, "a": "own", "b": None, "out": "own", "m": "model"},
+    ],
+)
+def test_N24_groups_stay_as_recorded_whichever_layer_is_edited(edits: dict[str, Any]) -> None:
+    toy = grouped()
+    before, pods = claimed(toy), pod_uids(toy)
+    regroup(toy, **edits)
+    settle(toy)
+
+    assert (claimed(toy), pod_uids(toy)) == (before, pods)
+    assert plan_of(toy).faults and all(fault.endswith(STAYS) for fault in plan_of(toy).faults)
+    replace_pods(toy)
+    assert claimed(toy) == before
+    scale(toy, DEMO, 3)
+    settle(toy)
+    assert {name: len(templates) for name, templates in claimed(toy).items() if name.startswith("demo-2")} == {
+        name.replace("demo-0", "demo-2"): len(templates) for name, templates in before.items() if name.startswith("demo-0")
+    }
+
+
+@pytest.mark.parametrize("mode", ["enabled", "disabled"])
+def test_N24_a_mode_that_is_added_moves_no_clique_out_of_its_group(mode: str) -> None:
+    toy = grouped()
+    before = claimed(toy)
+    annotate(toy, mode)
+    settle(toy)
+    replace_pods(toy)
+
+    assert claimed(toy) == before
+    assert plan_of(toy).faults == (f"{AT_MODE}: Forbidden: annotation {AUTO} cannot be added after PodCliqueSet creation; {STAYS}",)
+
+
+@pytest.mark.parametrize("manifest", [auto(2, gpu("a"), gpu("b")), sharing(gpu("a", annotations={NAMED: "rack"}), gpu("b"))])
+def test_N24_groups_cannot_be_added_to_a_running_set(manifest: dict[str, Any]) -> None:
+    toy = up(manifest)
+    before, pods = claimed(toy), pod_uids(toy)
+    annotate(toy, None)
+    regroup(toy, "model", a="own")
+    settle(toy)
+    replace_pods(toy)
+
+    assert claimed(toy) == before and pods
+    assert plan_of(toy).faults
+
+
+def test_N24_a_name_that_is_added_moves_no_clique_out_of_its_group() -> None:
+    toy = grouped()
+    before, pods = claimed(toy), pod_uids(toy)
+    rename(toy, "rack", "a", "b")
+    settle(toy)
+
+    assert (claimed(toy), pod_uids(toy)) == (before, pods)

@@ -11,13 +11,15 @@ from typing import Any, Final
 from engine.observed import Live
 from engine.paths import get, merge_patch
 from engine.resource import Body
-from providers.fabrics.nvidia.names import AUTO, CLAIM, ENABLED, NAMED
+from providers.fabrics.nvidia import groups
+from providers.fabrics.nvidia.names import AUTO, CLAIM, DISABLED, ENABLED, GROUP, NAMED
+from providers.fabrics.nvidia.recorded_groups import RecordedGroup, with_groups
 from resources.admission.annotations import immutable, immutable_on_cliques
 from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
 from resources.ports.fabric import INDEX
 from resources.ports.membership import CliqueRecord, MembershipRecord, ObjectRecord, RecordedSet
 
-KEYS = (AUTO, NAMED)
+KEYS = (AUTO, GROUP, NAMED)
 """The annotations of PodCliques and PodCliqueScalingGroups that request domains."""
 
 NOTHING: Final = object()
@@ -40,14 +42,16 @@ def record_of(child: Live, *, eligible: bool) -> ObjectRecord:
 
 
 def as_recorded(body: Body, record: MembershipRecord, is_name: IsName) -> RecordedSet:
-    """The set with `AUTO` and `NAMED` as its objects record them."""
+    """The set with `AUTO`, `NAMED` and `GROUP` as its objects record them."""
     membership = _Membership(record, _own_templates(body), is_name)
-    is_auto = membership.is_automatic()
-    effective = _with_mode(body, is_auto)
-    effective = _with_names(effective, membership, is_auto=annotations_of(effective).get(AUTO) == ENABLED)
+    effective = _with_mode(body, membership)
+    is_auto = annotations_of(effective).get(AUTO) == ENABLED
+    effective = _with_names(effective, membership, is_auto=is_auto)
+    effective = with_groups(effective, membership.groups_of_cliques(effective), membership.groups_of_scaling_groups)
     if effective is body:
         return RecordedSet(body)
-    return RecordedSet(effective, (*immutable(AUTO, effective, body), *immutable_on_cliques(NAMED, effective, body)))
+    issues = (*immutable(AUTO, effective, body), *immutable_on_cliques(NAMED, effective, body), *groups.update_issues(effective, body))
+    return RecordedSet(effective, issues)
 
 
 def _own_templates(body: Body) -> Mapping[str, frozenset[str]]:
@@ -63,10 +67,15 @@ def _own_templates(body: Body) -> Mapping[str, frozenset[str]]:
     }
 
 
-def _with_mode(body: Body, is_auto: bool | None) -> Body:
-    """The set with the recorded mode. A set without automatic domains has no mode or any other than `enabled`: both mean the same."""
-    is_requested = annotations_of(body).get(AUTO) == ENABLED
-    if is_auto is None or is_auto == is_requested:
+def _with_mode(body: Body, membership: "_Membership") -> Body:
+    """The set with the recorded mode. A set without automatic domains has no mode or any other than `enabled`: both mean the same.
+
+    Except for groups, which have no effect in a set with `disabled`.
+    """
+    mode, is_auto = annotations_of(body).get(AUTO), membership.is_automatic()
+    if mode == DISABLED and membership.has_groups:
+        return merge_patch(body, {"metadata": {"annotations": {AUTO: None}}})
+    if is_auto is None or is_auto == (mode == ENABLED):
         return body
     return merge_patch(body, {"metadata": {"annotations": {AUTO: ENABLED if is_auto else None}}})
 
@@ -98,6 +107,8 @@ def _recorded_names(cliques: Sequence[Any], membership: "_Membership", *, is_aut
     known = {number: name for number, name in recorded.items() if name is not NOTHING}
     siblings: dict[str, set[Any]] = {}
     for number, name in known.items():
+        if name is not None and not isinstance(name, str):
+            continue
         siblings.setdefault(repr(requested[number][1]), set()).add(name)
     for number in recorded.keys() - known.keys():
         names = siblings.get(repr(requested[number][1]), set())
@@ -123,6 +134,8 @@ class _Claims:
     templates: tuple[str, ...]
     name: str | None
     """Its annotation `NAMED`."""
+    group: str | None
+    """Its annotation `GROUP`."""
     has_gpus: bool
 
 
@@ -133,6 +146,7 @@ class _Membership:
         self._root = record.root
         self._is_name = is_name
         self._controlled = frozenset(domain.name for domain in record.domains if domain.controlled)
+        self._has_automatic = any(name.removeprefix(f"{record.root}-").isdigit() for name in self._controlled)
         self._shared = frozenset(domain.name for domain in record.domains if domain.shared)
         self._names: dict[str, list[str]] = {}
         for domain in record.domains:
@@ -142,6 +156,16 @@ class _Membership:
         self._claims: dict[str, list[_Claims]] = {}
         for clique in record.cliques:
             self._claims.setdefault(clique.clique, []).append(_claims(clique, own_templates.get(clique.clique, frozenset())))
+        self._groups = {clique: group for clique, listed in self._claims.items() if (group := self._group_of(listed))}
+        self.groups_of_scaling_groups = {
+            group.group: value for group in record.groups for key, value in group.record.annotations if key == GROUP
+        }
+        """Scaling group -> the annotation `GROUP` of its PodCliqueScalingGroups."""
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether a clique is in a group."""
+        return bool(self._groups)
 
     def is_automatic(self) -> bool | None:
         """Whether the set has automatic domains; None if nothing records it.
@@ -152,9 +176,9 @@ class _Membership:
         every = [claims for listed in self._claims.values() for claims in listed]
         if any(self._is_automatic(claims) for claims in every):
             return True
-        if any(self._is_outside(claims) or self._domain_names(claims) for claims in every):
+        if self._groups or any(self._is_outside(claims) or self._domain_names(claims) for claims in every):
             return False
-        return True if self._controlled or self._is_marked else None
+        return True if self._has_automatic or self._is_marked else None
 
     def name_of(self, clique: str, requested: Any) -> Any:
         """The recorded name of a clique, None for no named domain; `NOTHING` if it has no PodClique.
@@ -165,6 +189,8 @@ class _Membership:
         listed = self._claims.get(clique)
         if not listed:
             return NOTHING
+        if clique in self._groups:
+            return None if self._is_name(requested) else requested
         votes = Counter(name for claims in listed for name in dict.fromkeys(self._explanations(claims, requested)))
         if not votes:
             is_outside = self._is_name(requested) and all(not claims.templates for claims in listed)
@@ -181,6 +207,37 @@ class _Membership:
         if not listed:
             return NOTHING
         return requested if any(claims.name == requested for claims in listed) else None
+
+    def groups_of_cliques(self, body: Body) -> Mapping[str, RecordedGroup]:
+        """Clique -> its recorded group. Cliques that record none, and without GPUs or PodCliques, are not included.
+
+        `body` has the recorded mode and names.
+        """
+        has_mode = annotations_of(body).get(AUTO) in (ENABLED, DISABLED)
+        named = {str(clique.get("name")) for clique in cliques_of(body) if self._is_name(mapping(clique.get("annotations")).get(NAMED))}
+        return {
+            clique: RecordedGroup(
+                self._groups.get(clique, ""),
+                frozenset(claims.group for claims in listed if claims.group is not None),
+                effective=not has_mode and clique not in named,
+            )
+            for clique, listed in self._claims.items()
+            if has_mode or clique in named or clique in self._groups or all(map(self._is_outside, listed))
+        }
+
+    def _group_of(self, listed: Sequence[_Claims]) -> str:
+        """The group whose domains most of the PodCliques of a clique claim; empty if none does."""
+        votes = Counter(group for claims in listed for template in claims.templates if (group := self._claimed_group(claims, template)))
+        return max(votes, key=lambda group: (votes[group], group)) if votes else ""
+
+    def _claimed_group(self, claims: _Claims, template: str) -> str:
+        """The group whose domain in the replica has that template; empty if it is the template of another domain."""
+        prefix = f"{self._root}-{claims.index}-"
+        if not template.startswith(prefix):
+            return ""
+        if template not in self._controlled and (self._names.get(template) or self._resolves(claims.name, template, claims.index)):
+            return ""
+        return groups.group_of({"annotations": {GROUP: template.removeprefix(prefix)}})
 
     def _is_automatic(self, claims: _Claims) -> bool:
         """Whether a PodClique claims the domain of its replica."""
@@ -199,7 +256,8 @@ class _Membership:
     def _explanations(self, claims: _Claims, requested: Any) -> Iterator[str]:
         """The names for named domains with which the clique would have these claims; empty if they are for no known domain."""
         for template in claims.templates:
-            if f"{self._root}-{claims.index}" == template and self._is_automatic(claims):
+            is_automatic = f"{self._root}-{claims.index}" == template and self._is_automatic(claims)
+            if is_automatic or self._claimed_group(claims, template):
                 continue
             if requested != claims.name and self._resolves(requested, template, claims.index):
                 yield requested
@@ -225,7 +283,8 @@ class _Membership:
 def _claims(clique: CliqueRecord, own_templates: frozenset[str]) -> _Claims:
     record = clique.record
     templates = tuple(template for template in record.templates if template not in own_templates)
-    return _Claims(clique.index, templates, dict(record.annotations).get(NAMED), record.eligible)
+    annotations = dict(record.annotations)
+    return _Claims(clique.index, templates, annotations.get(NAMED), annotations.get(GROUP), record.eligible)
 
 
 def _with_index(name: str, index: str) -> Iterator[str]:
