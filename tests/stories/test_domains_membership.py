@@ -9,6 +9,7 @@ from resources.base.kinds import POD, PODCLIQUE
 from tests.mnnvl.sets import auto, gpu, named
 from tests.stories.domains import violations
 from tests.stories.fabric import DomainRecorder, domains, event_messages, pass_time, rack, templates_of, uids
+from tests.stories.graphs import graph, service
 from tests.stories.pods import is_ready
 from tests.stories.stage import Stage
 
@@ -95,3 +96,31 @@ async def test_N24_another_name_does_not_replace_running_pods() -> None:
         await pass_time(cluster, 60, step=2)
 
         assert (pod_uids(cluster), sorted(domains(cluster))) == (before, ["rack-a"])
+
+
+async def test_N24_a_graph_whose_annotation_is_edited_is_blocked_unless_its_set_may_be_replaced() -> None:
+    async with rack() as cluster:
+        await cluster.sync(manifests=[graph(annotations={AUTO: "enabled"}, decode=service(nodes=2))])
+        before = pod_uids(cluster)
+        blocked = await cluster.sync(manifests=[graph(annotations={AUTO: "disabled"}, decode=service(nodes=2))], wait=False)
+
+        assert any("must be replaced" in wait.why for plan in blocked.plans for wait in plan.blocked)
+        assert (pod_uids(cluster), sorted(domains(cluster))) == (before, ["chat-0"])
+        allowed = {AUTO: "disabled", "engine.grove.io/allow-replace": "true"}
+        await cluster.sync(manifests=[graph(annotations=allowed, decode=service(nodes=2))])
+        assert (domains(cluster), len(cluster.there(POD))) == ({}, 2)
+
+
+async def test_N25_a_graph_puts_an_annotation_back_that_somebody_has_edited_on_its_set() -> None:
+    manifest = graph(annotations={AUTO: "disabled"}, decode=service(nodes=2, annotations={NAMED: "rack"}))
+    async with rack() as cluster:
+        await cluster.sync(manifests=[manifest])
+        before = pod_uids(cluster)
+        (stored,) = cluster.there(kinds.PODCLIQUESET).values()
+        cliques = [{**entry, "annotations": {NAMED: "other"}} for entry in stored["spec"]["template"]["cliques"]]
+        await cluster.kubectl.patch(kinds.PODCLIQUESET, "default", "chat", {"spec": {"template": {"cliques": cliques}}})
+        report = await cluster.sync()
+
+        (stored,) = cluster.there(kinds.PODCLIQUESET).values()
+        assert {entry["annotations"][NAMED] for entry in stored["spec"]["template"]["cliques"]} == {"rack"}
+        assert (report.ending, pod_uids(cluster)) == (Ending.DONE, before)
