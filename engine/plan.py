@@ -40,6 +40,8 @@ class Alarm:
     """Whether it stays until a user acts: then waiting is of no use."""
     about: ResourceId | None = None
     """The object of the root that it is about, if that exists; None: the root."""
+    fault: bool = False
+    """Whether a user has to correct the root: what it is about has no effect, and everything else is done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +67,11 @@ class Plan:
     """The root that this root is a part of; None for a root that a user has made."""
     error: Exception | None = None
     """Why no plan could be computed: a defect of the engine, not of what the user asked for. With an error there are no operations."""
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Mistakes in what the user asked for that have no effect: unlike with problems, everything else is done."""
+        return tuple(alarm.text for alarm in self.alarms if alarm.fault)
 
     @property
     def later(self) -> tuple[Wait, ...]:

@@ -41,6 +41,7 @@ class RootReport:
     pending: tuple[Wait, ...]
     objections: tuple[Objection, ...]
     problems: tuple[str, ...]
+    """Mistakes in what the user asked for; with operations: those that have no effect."""
     notes: tuple[str, ...]
     wake_at: datetime | None
     parent: ResourceId | None = None
@@ -101,7 +102,7 @@ class Report:
 
     @property
     def faulty(self) -> bool:
-        """Whether a root cannot be planned: its user made a mistake, or the engine has a defect."""
+        """Whether a user has made a mistake in a root, or the engine has a defect."""
         return any(root.problems or root.error for root in self.roots)
 
 
@@ -141,7 +142,7 @@ def root_report(plan: Plan, part_of: PartOf, *, is_new: bool = False) -> RootRep
         sorted_waits(plan.blocked),
         sorted_waits(plan.pending),
         plan.objections,
-        plan.problems,
+        (*plan.problems, *plan.faults),
         (*plan.notes, NEW_ROOT) if is_new else plan.notes,
         plan.wake_at,
         plan.parent,

@@ -129,7 +129,7 @@ class _Loop:
         reasons.update(objection.message for objection in current.planned.objections)
         for plan in current.planned.plans:
             reasons.update(f"{plan.root}: {objection.message}" for objection in plan.objections)
-            reasons.update(f"{plan.root}: {problem}" for problem in plan.problems)
+            reasons.update(f"{plan.root}: {problem}" for problem in (*plan.problems, *plan.faults))
         for reason in sorted(reasons - self.blocked):
             self.log.warning("blocked", reason=reason)
         self.blocked = reasons

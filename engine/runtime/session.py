@@ -82,8 +82,8 @@ class SyncReport:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with roots as users have specified them."""
-        return tuple(problem for plan in self.plans for problem in plan.problems)
+        """What is wrong with roots as users have specified them, whether it has no effect or prevents everything."""
+        return tuple(problem for plan in self.plans for problem in (*plan.problems, *plan.faults))
 
     @property
     def internal_errors(self) -> tuple[Exception, ...]:

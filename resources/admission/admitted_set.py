@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from engine.canonical import canonical
 from engine.memo import Memo
 from engine.observed import Observed
+from engine.plan import Alarm
 from engine.resource import Body
 from resources.admission.admit import admit
 from resources.admission.computable_rules import problems
 from resources.admission.defaults import defaulted
 from resources.admission.request import Act, Request
 from resources.base import labels
-from resources.model.desired_body import desired_body
+from resources.model.membership import EffectiveSet, Records, effective_set, records_of, specified_body
 from resources.ports.configuration import Configuration
 from resources.ports.references import known_references
 
@@ -21,9 +22,16 @@ class AdmittedSet:
     """The desired set, and the problems because of which nothing can be computed for it."""
 
     body: Body
-    """The set with its defaults; not necessarily valid if there are problems."""
+    """The set with its defaults, as it is stored; not necessarily valid if there are problems."""
+    effective: Body
+    """The set from which its objects are computed: `body` with the fabric domains that its objects record (N24)."""
+    faults: tuple[Alarm, ...]
+    """One for each annotation of `body` that differs from the record and has no effect (N25)."""
     fingerprint: bytes
-    """Changes with edits of the template, update strategy, labels and annotations, but not of replicas. Empty if there are problems."""
+    """Changes with edits of the effective template, update strategy, labels and annotations, but not of replicas.
+
+    Empty if there are problems.
+    """
     is_new: bool
     """Whether the engine has not managed the set before: only then all admission rules and the fabrics' defaults apply (R20, R21)."""
     problems: tuple[str, ...]
@@ -35,9 +43,11 @@ def admitted_set(observed: Observed, configuration: Configuration, listed: tuple
 
     A new set must pass all admission rules, because there may be no webhook that has applied them.
     """
-    is_new = _is_new(observed)
-    facts = (observed.root, observed.proposal, configuration, *((observed.references, listed) if is_new else ()))
-    return memo.recall("admitted_set", facts, lambda: _new(observed, configuration, listed) if is_new else _known(observed, configuration))
+    facts = (observed.root, observed.proposal, configuration)
+    if _is_new(observed):
+        return memo.recall("admitted_set", (*facts, observed.references, listed), lambda: _new(observed, configuration, listed))
+    records = records_of(observed, configuration, memo)
+    return memo.recall("admitted_set", (*facts, records), lambda: _known(observed, configuration, records))
 
 
 def _is_new(observed: Observed) -> bool:
@@ -54,19 +64,20 @@ def _new(observed: Observed, configuration: Configuration, listed: tuple[str, ..
     # For a set that is only proposed, a kind without any object may not have been listed at all: it does not count as known.
     known = listed if observed.root.uid else {key for live in lives for key in live.id.keys()}
     references = known_references(lives, (kind for kind in known if kind not in observed.incomplete))
-    decision = admit(Request(Act.CREATE, observed.root.id, desired_body(observed)), configuration, references)
-    return _with_fingerprint(decision.body or {}, tuple(map(str, decision.issues)), is_new=True)
+    decision = admit(Request(Act.CREATE, observed.root.id, specified_body(observed)), configuration, references)
+    body = decision.body or {}
+    return _with_fingerprint(body, tuple(map(str, decision.issues)), EffectiveSet(body), is_new=True)
 
 
-def _known(observed: Observed, configuration: Configuration) -> AdmittedSet:
+def _known(observed: Observed, configuration: Configuration, records: Records) -> AdmittedSet:
     """A known set must only be computable: it may have been admitted by older rules."""
-    body = defaulted(desired_body(observed), observed.root.body)
-    return _with_fingerprint(body, problems(body.get("spec") or {}, configuration), is_new=False)
+    body = defaulted(specified_body(observed), observed.root.body)
+    return _with_fingerprint(body, problems(body.get("spec") or {}, configuration), effective_set(body, records), is_new=False)
 
 
-def _with_fingerprint(body: Body, problems: tuple[str, ...], *, is_new: bool) -> AdmittedSet:
+def _with_fingerprint(body: Body, problems: tuple[str, ...], effective: EffectiveSet, *, is_new: bool) -> AdmittedSet:
     if problems:
-        return AdmittedSet(body, b"", is_new, problems)
-    metadata, spec = body["metadata"], body.get("spec") or {}
+        return AdmittedSet(body, effective.body, effective.faults, b"", is_new, problems)
+    metadata, spec = effective.body["metadata"], effective.body.get("spec") or {}
     fingerprint = canonical([spec.get("template"), spec.get("updateStrategy"), metadata.get("labels"), metadata.get("annotations")])
-    return AdmittedSet(body, fingerprint, is_new, ())
+    return AdmittedSet(body, effective.body, effective.faults, fingerprint, is_new, ())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from engine.blueprint import NestedRoot
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
+from engine.paths import overlay
 from engine.plan import Wait
 from engine.resource import Policy, Resource, Stance
 from resources.admission.admit import admit
@@ -24,6 +25,7 @@ from resources.dynamo.objects.scaling import scale_targets
 from resources.dynamo.objects.service import frontend_services, service_notes
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
+from resources.model.membership import effective_body
 from resources.ports.configuration import Configuration
 
 ONLY = "part"
@@ -158,10 +160,10 @@ def _uses_kai(observed: Observed, configuration: Configuration) -> bool:
 def _with_set(observed: Observed, graph: InferenceGraph, configuration: Configuration, planned: PlannedSet, plan: GraphPlan) -> GraphPlan:
     """The plan with the set: proposed, or replaced if it exists and the API does not allow the change."""
     id = set_id(graph)
-    existing = observed.nested[id].root if id in observed.nested else None
+    existing = observed.nested.get(id)
     if existing is None:
         return replace(plan, nested=(_proposed(observed, graph, configuration, planned),))
-    if existing.deleting_since is not None:
+    if existing.root.deleting_since is not None:
         return replace(plan, deferred=(Wait(id, "is being deleted; it is created again once it is gone"),))
     if changes := _forbidden_changes(existing, planned, configuration):
         return _replaced(observed, graph, configuration, plan, changes)
@@ -181,10 +183,14 @@ def _proposed(observed: Observed, graph: InferenceGraph, configuration: Configur
     return NestedRoot(planned.body, holds)
 
 
-def _forbidden_changes(existing: Live, planned: PlannedSet, configuration: Configuration) -> tuple[str, ...]:
-    """The changes of the existing set that the API does not allow, each with its field."""
-    body = {**planned.body, "metadata": existing.body["metadata"]}
-    decision = admit(Request(Act.UPDATE, existing.id, body, existing.body), configuration)
+def _forbidden_changes(existing: Observed, planned: PlannedSet, configuration: Configuration) -> tuple[str, ...]:
+    """The changes of the existing set that the API does not allow, each with its field.
+
+    The set counts as its objects record it: to put an annotation back that somebody has edited is no change.
+    """
+    recorded = effective_body(existing, configuration)
+    body = {**planned.body, "metadata": overlay(recorded["metadata"], planned.body.get("metadata") or {})}
+    decision = admit(Request(Act.UPDATE, existing.root.id, body, recorded), configuration)
     return tuple(map(str, decision.issues))
 
 

@@ -144,7 +144,7 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
     root = given.observed.root
     if not root.uid:
         return _SetSummary(replicas, None)
-    body = status.of(given.template, len(replicas), root, [replica.summary for replica in replicas], rollout.update)
+    body = status.of(given.template, len(replicas), root, [replica.summary for replica in replicas], rollout.update, given.admitted.faults)
     is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
     generation = {"observedGeneration": root.generation} if is_complete and not rollout.update.outdated else {}
     return _SetSummary(replicas, {**body, **generation, **errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {})})
@@ -166,15 +166,7 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desire
             *(wait for replica in summary.replicas for wait in replica.deferred),
         ),
         notes=(*given.template.topology.notes, *slot_notes(given.template, observed.references, given.configuration)),
-        alarms=tuple(
-            dict.fromkeys(
-                (
-                    *_alarms(state),
-                    *reach.split_alarms(observed, state.domains, given.configuration, given.memo),
-                    *(alarm for replica in summary.replicas for alarm in replica.alarms),
-                )
-            )
-        ),
+        alarms=tuple(dict.fromkeys(_alarms(given, state, summary))),
         wake_at=earliest((*(replica.terminations.until for replica in state.replicas), *(release.until for release in state.releases))),
     )
 
@@ -213,9 +205,15 @@ def _failed_calls(given: SetInput, key: str) -> tuple[FailedCall, ...] | None:
     return by_part.get(key, ())
 
 
-def _alarms(state: _SetState) -> Iterator[Alarm]:
-    """The alarms of all requested domains and all releases. A shared domain occurs once for each replica that requests it."""
+def _alarms(given: SetInput, state: _SetState, summary: _SetSummary) -> Iterator[Alarm]:
+    """The faults of the set, and the alarms of all requested domains, all releases, all separated domains and all replicas.
+
+    A shared domain occurs once for each replica that requests it.
+    """
+    yield from given.admitted.faults
     for domains in state.domains:
         yield from (each for domain in domains.requested for each in (domain.alarm, domain.cut_alarm) if each is not None)
     for release in state.releases:
         yield from release.alarms
+    yield from reach.split_alarms(given.observed, state.domains, given.configuration, given.memo)
+    yield from (alarm for replica in summary.replicas for alarm in replica.alarms)

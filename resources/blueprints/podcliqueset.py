@@ -126,7 +126,7 @@ def _scheduler_references(configuration: Configuration) -> tuple[Kind, ...]:
 
 
 def _template(observed: Observed, admitted: AdmittedSet, configuration: Configuration, memo: Memo) -> Template:
-    root, body, fingerprint = observed.root, admitted.body, admitted.fingerprint
+    root, body, fingerprint = observed.root, admitted.effective, admitted.fingerprint
     ids = memo.recall("references", (fingerprint, configuration), lambda: referenced_ids(root.id, body["spec"], configuration))
     references = template_references(observed, ids, SET, memo)
 

@@ -20,9 +20,9 @@ from resources.domains.reach import Split, split_of
 from resources.domains.release import owned_domains
 from resources.domains.requests import requested_by_set, scaled_groups
 from resources.domains.users import User, claims_on, has_ended
-from resources.model.desired_body import desired_body
 from resources.model.domain import is_foreign, is_managed
 from resources.model.domain_requests import domain_requests_of
+from resources.model.membership import effective_body, specified_body
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
 from resources.ports.inspection import DiagnosingFabric, JoinedNode
@@ -103,7 +103,7 @@ def domain_statuses(observed: Observed, plan: Plan, configuration: Configuration
 def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> Iterator[DomainStatus]:
     if observed.root.id.kind != kinds.PODCLIQUESET.name:
         return
-    body = desired_body(observed)
+    body = effective_body(observed, configuration)
     shared = {live.id: live for live in owned_domains(observed, configuration)}
     waits = {wait.id: wait for wait in (*plan.pending, *plan.deferred)}
     pods = _pods_by_template(observed)
@@ -196,7 +196,7 @@ class _FabricView:
     @property
     def _releases(self) -> bool:
         """Whether the set asks for the release of domains whose pods have all completed."""
-        return bool(annotations_of(desired_body(self.observed)).get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION)
+        return bool(annotations_of(specified_body(self.observed)).get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION)
 
     def _is_released(self, id: ResourceId) -> bool:
         pods = self.pods.get(self.fabric.template_name(None, id.name), ())

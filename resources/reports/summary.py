@@ -18,7 +18,7 @@ from resources.model.pod_facts import PodFacts, facts_of
 STATES: Final = ("faulty", "denied", "deleting", "changing", "blocked", "later", "pending", "degraded", "completed", "settled")
 """The states of a root, the most severe first.
 
-`faulty`: it has faults, or an internal error prevents a plan; `denied`: a guard refuses its plan; `deleting`: it is being
+`faulty`: a user has to correct it, or an internal error prevents a plan; `denied`: a guard refuses its plan; `deleting`: it is being
 deleted; `changing`: the next pass changes objects; `blocked`: an operation is due and somebody else has to act first; `later`: an operation
 is due and a later pass does it; `pending`: the cluster has something to do; `degraded`: nothing is left to do, and an alarm says what is
 wrong all the same; `completed`: nothing is left to do, for all its pods have completed; `settled`: nothing is left to do.
@@ -128,15 +128,15 @@ def parent_of(observed: Observed, plan: Plan) -> ResourceId | None:
 
 
 def problems_of(plan: Plan) -> tuple[str, ...]:
-    """Why nothing is done about a root: its faults, an internal error of the engine, and the objections of guards."""
+    """The mistakes in a root, an internal error of the engine, and the objections of guards."""
     errors = [error_text(plan.error)] if plan.error else []
-    return (*plan.problems, *errors, *(objection.message for objection in plan.objections))
+    return (*plan.problems, *plan.faults, *errors, *(objection.message for objection in plan.objections))
 
 
 def state_of(observed: Observed, plan: Plan) -> str:
     """The most severe of `STATES` that applies to a root."""
     applies = {
-        "faulty": bool(plan.problems) or plan.error is not None,
+        "faulty": bool(plan.problems or plan.faults) or plan.error is not None,
         "denied": bool(plan.objections),
         "deleting": observed.root.deleting_since is not None,
         "changing": changed(plan),

@@ -6,9 +6,10 @@ from typing import Any
 
 from engine.conditions import merge
 from engine.observed import Live
+from engine.plan import Alarm
 from engine.resource import NOW, Body
 from resources.base import labels
-from resources.model import topology
+from resources.model import membership, topology
 from resources.model.template import HASH_VERSION, Template
 from resources.model.view import View
 from resources.policies.availability import has_minimum_ready
@@ -68,8 +69,15 @@ class UpdateState:
         return self.current is None
 
 
-def of(template: Template, replicas: int, root: Live, summaries: Sequence[ReplicaSummary], update: UpdateState) -> Body:
-    """The desired status of the set, without `observedGeneration` and `lastErrors`."""
+def of(
+    template: Template,
+    replicas: int,
+    root: Live,
+    summaries: Sequence[ReplicaSummary],
+    update: UpdateState,
+    faults: Sequence[Alarm] = (),
+) -> Body:
+    """The desired status of the set, without `observedGeneration` and `lastErrors`. `faults` are those of `EffectiveSet`."""
     old: Mapping[str, Any] = root.body.get("status") or {}
     body: dict[str, Any] = {
         "replicas": replicas,
@@ -80,7 +88,8 @@ def of(template: Template, replicas: int, root: Live, summaries: Sequence[Replic
         "podGangStatuses": _gangs(summary.gangs for summary in summaries),
     }
     known = old.get("conditions") or []
-    conditions = merge(known, topology.conditions(template.topology, root.generation), owned=(topology.UNAVAILABLE,))
+    desired = (*topology.conditions(template.topology, root.generation), *membership.conditions(faults, root.generation))
+    conditions = merge(known, desired, owned=(topology.UNAVAILABLE, membership.CONDITION))
     if conditions or known:
         body["conditions"] = conditions
     progress = _progress(template, old, summaries, update)

@@ -28,6 +28,7 @@ GROUP_DOMAINS = ("rack-$(GROVE_PCSG_INDEX)", "rack-$(GROVE_PCS_INDEX)-$(GROVE_PC
 """Requested domain names of cliques in scaling groups: one for each replica of the group."""
 GROUPS = ("x", "0-x", "none")
 """Groups; with the first two, the domains of the sets `demo` and `demo-1` may have one name."""
+GROUP_NAMES = ("model", "other", "none")
 FOREIGN = "example.com/mine"
 
 
@@ -41,6 +42,8 @@ def manifests(draw: Any) -> list[dict[str, Any]]:
 @some.composite
 def _set(draw: Any, name: str) -> dict[str, Any]:
     mode = draw(some.sampled_from(("enabled", "disabled", "groups")))
+    if mode == "groups" and draw(some.booleans()):
+        return _set_in_groups(draw, name)
     requested = [None, *(DOMAINS if mode == "disabled" else ())]
     cliques = [
         _clique(number, draw(some.sampled_from(requested)), has_gpus=draw(some.booleans())) for number in range(draw(some.integers(1, 3)))
@@ -57,6 +60,20 @@ def _set(draw: Any, name: str) -> dict[str, Any]:
         for entry in cliques:
             entry["spec"]["podSpec"] = {**entry["spec"]["podSpec"], "restartPolicy": "Never"}
     return said(manifest, annotations)
+
+
+def _set_in_groups(draw: Any, name: str) -> dict[str, Any]:
+    """A set with the annotation for groups on some of the three layers."""
+    values = some.sampled_from((None, *GROUP_NAMES))
+    cliques = [gpu(f"c{number}", annotations=_annotated(GROUP, draw(values))) for number in range(draw(some.integers(1, 3)))]
+    config = {**group("g", "c0", replicas=draw(some.integers(1, 2))), "annotations": _annotated(GROUP, draw(values)) or {}}
+    groups = (config,) if draw(some.booleans()) else ()
+    manifest = podcliqueset(name, *cliques, groups=groups, replicas=draw(some.integers(0, 2)))
+    return said(manifest, {GROUP: draw(some.sampled_from(GROUP_NAMES))})
+
+
+def _annotated(key: str, value: str | None) -> dict[str, str] | None:
+    return {key: value} if value is not None else None
 
 
 def _clique(number: int, domain: str | None, *, has_gpus: bool) -> dict[str, Any]:
@@ -194,6 +211,43 @@ def _foreign_template(name: str) -> Body:
     """A foreign claim template with a name that a domain needs."""
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": {"spec": {}}}
+
+
+def edit_membership(toy: Rack, id: ResourceId, chance: random.Random) -> None:
+    """A user edits the annotations that request domains, on the set and on some cliques and scaling groups, and no webhook objects."""
+    if chance.random() < 0.6:
+        toy.write(id, {"metadata": {"annotations": {AUTO: chance.choice(("enabled", "disabled", "other", None))}}})
+    if chance.random() < 0.4:
+        toy.write(id, {"metadata": {"annotations": {GROUP: chance.choice((*GROUP_NAMES, "Not a group", None))}}})
+    template = toy.objects[id]["spec"]["template"]
+    for field, keys in (("cliques", (NAMED, GROUP)), ("podCliqueScalingGroups", (GROUP,))):
+        entries = [_edited(entry, keys, chance) for entry in template.get(field) or ()]
+        toy.write(id, {"spec": {"template": {field: entries}}})
+    toy.write(id, {"metadata": {"generation": toy.objects[id]["metadata"]["generation"] + 1}})
+
+
+def _edited(entry: Body, keys: Sequence[str], chance: random.Random) -> Body:
+    """A clique or scaling group of the template, perhaps with other values of these annotations."""
+    annotations = dict(entry.get("annotations") or {})
+    for key in keys:
+        if chance.random() < 0.4:
+            annotations.pop(key, None)
+            names = (*DOMAINS, "elsewhere", "Not a name") if key == NAMED else GROUP_NAMES
+            if (name := chance.choice((*names, None))) is not None:
+                annotations[key] = name
+    return {**entry, "annotations": annotations}
+
+
+def memberships(toy: Rack) -> dict[tuple[str, str, str], set[tuple[str, ...]]]:
+    """Set, clique and PodClique -> the different claim templates of its pods that have not ended."""
+    by_clique: dict[tuple[str, str, str], set[tuple[str, ...]]] = {}
+    for id in toy.pods():
+        pod = toy.objects[id]
+        if (pod.get("status") or {}).get("phase") not in ENDED:
+            podclique = pod["metadata"]["labels"][labels.PODCLIQUE]
+            key = pod["metadata"]["labels"][labels.PART_OF], podclique.rpartition("-")[2], podclique
+            by_clique.setdefault(key, set()).add(tuple(templates_of(pod)))
+    return by_clique
 
 
 def _delete_by_force(toy: Rack, id: ResourceId) -> None:

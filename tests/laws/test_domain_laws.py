@@ -1,6 +1,7 @@
 """The laws of a tick for sets in fabric domains: own and shared ones, deleted while in use, with a driver that stops and starts."""
 
 import random
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from engine.verb import Verb
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds, labels
 from resources.registry import BLUEPRINTS
-from tests.laws.fabric_worlds import calm, disturb, history, manifests, pass_, rack, users
+from tests.laws.fabric_worlds import calm, disturb, edit_membership, history, manifests, memberships, pass_, rack, scale, users
 from tests.laws.rack import Rack
 from tests.laws.test_tick_laws import spelled_out
 from tests.laws.toy import NOT_CHILDREN, REFERENCES
@@ -69,6 +70,34 @@ def ours(toy: Rack, ids: set[Any]) -> set[Any]:
     """The objects; only sets and domains if two sets compete for a name, because either of them may get it."""
     competing = any(alarm.blocking for plan in toy.plans() for alarm in plan.alarms)
     return {id for id in ids if id.kind in (kinds.PODCLIQUESET.name, COMPUTE_DOMAIN.name)} if competing else ids
+
+
+@given(manifests(), CHANCE)
+@settings(max_examples=40)
+def test_membership_edited_annotations_move_no_pod_into_a_domain_or_out_of_it(sets: Bodies, chance: random.Random) -> None:
+    """N24: after any edits, interrupted passes, scaling and deleted pods, each PodClique that existed before has the claim that it had.
+
+    New replicas have those of the others: automatic domains everywhere or nowhere.
+    """
+    toy = rack(sets)
+    alive = [id for id in roots(toy) if toy.objects[id]["spec"]["replicas"]]
+    before = memberships(toy)
+    for _ in range(6):
+        for id in alive:
+            edit_membership(toy, id, chance)
+            scale(toy, id, chance.randint(1, 3))
+        if chance.random() < 0.5 and (pods := toy.pods()):
+            toy.delete(chance.choice(pods))
+        pass_(toy, chance)
+        toy.live()
+        toy.now += timedelta(seconds=1)
+    calm(toy)
+    after = memberships(toy)
+
+    assert {name: claims for name, claims in after.items() if name in before} == {name: before[name] for name in after.keys() & before}
+    joined = {(set, clique): bool(*claims) for (set, clique, _), claims in before.items()}
+    for (set, clique, _), claims in after.items():
+        assert {bool(templates) for templates in claims} == {joined.get((set, clique), any(claims))}
 
 
 @given(manifests(), CHANCE)

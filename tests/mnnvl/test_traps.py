@@ -12,6 +12,7 @@ from engine.observed import live
 from engine.quantity import is_zero
 from engine.tick import plan_all
 from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, NAMED
+from resources.base.kinds import PODCLIQUE
 from resources.install.permissions import permissions
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
@@ -275,7 +276,9 @@ def test_T16_claims_of_other_namespaces_and_of_the_driver_do_not_keep_the_domain
 
 def test_T16_a_domain_that_is_no_longer_requested_waits_for_its_pods_too() -> None:
     toy = up(auto(1))
-    toy.write(DEMO, {"metadata": {"annotations": {AUTO: "disabled"}}})  # Nobody in front of the cluster has objected.
+    toy.write(DEMO, {"metadata": {"annotations": {AUTO: "disabled"}}})
+    # An earlier release took the clique out of its domain; its pods are still in it.
+    toy.write(PODCLIQUE.id("default", "demo-0-worker"), {"spec": {"podSpec": {**gpus(), "resourceClaims": None}}})
     toy.stuck = frozenset(id.name for id in toy.pods())
     assert done_to_domains(toy) == []
     toy.delete(toy.pods()[0])

@@ -12,7 +12,7 @@ from resources.ports.configuration import Configuration
 
 def with_sharing_notes(result: Pass, configuration: Configuration) -> Pass:
     """The pass, with a note in the plan of each set for each name of a domain that several replicas or sets have (N28)."""
-    sets, groups = requesting_sets(result), scaled_groups(result.world.roots)
+    sets, groups = requesting_sets(result, configuration), scaled_groups(result.world.roots)
     notes: dict[ResourceId, tuple[str, ...]] = {}
     for fabric in configuration.fabrics:
         for root, listed in sharing_notes(fabric, sets, groups).items():

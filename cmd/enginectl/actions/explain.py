@@ -26,6 +26,7 @@ from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.domains.usage import domain_users
 from resources.domains.users import claims_template
+from resources.model.membership import effective_body
 from resources.ports.configuration import Configuration
 from resources.ports.inspection import DiagnosingFabric, Diagnosis
 from resources.ports.queries import Query, QueryResult
@@ -133,7 +134,8 @@ def domains_of(configuration: Configuration, explanation: Explanation, world: Wo
             yield id
         elif live is not None and id.kind == kinds.POD.name:
             existing = {domain.id: domain for domain in world.references.of(fabric.kind.name)}
-            sets = [(observed.root.id, observed.root.body) for observed in world.roots if observed.root.id.kind == kinds.PODCLIQUESET.name]
+            roots = [observed for observed in world.roots if observed.root.id.kind == kinds.PODCLIQUESET.name]
+            sets = [(observed.root.id, effective_body(observed, configuration)) for observed in roots]
             known = {requested.id for requested in requested_by_sets(sets, fabric, scaled_groups(world.roots))} | existing.keys()
             for domain in sorted(domain for domain in known if domain.namespace == id.namespace):
                 if claims_template(live, fabric.template_name(existing.get(domain), domain.name)):

@@ -13,7 +13,7 @@ from resources.base import kinds
 from resources.domains.capacity import NodeCapacity, capacity_notes
 from resources.domains.island_capacity import island_notes, islands_of
 from resources.domains.requests import requested_by_sets, scaled_groups
-from resources.model.desired_body import desired_body
+from resources.model.membership import effective_body
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric, IslandFabric, NodeExclusiveFabric
 
@@ -23,7 +23,7 @@ async def with_capacity_notes(result: Pass, configuration: Configuration, provid
 
     Nothing is read unless a set requests a domain. `complete` is false for a snapshot: a kind that it lacks may exist all the same.
     """
-    sets = requesting_sets(result)
+    sets = requesting_sets(result, configuration)
     notes: dict[ResourceId, list[str]] = {}
     groups = scaled_groups(result.world.roots)
     fabrics = [fabric for fabric in configuration.fabrics if requested_by_sets(sets, fabric, groups)]
@@ -39,10 +39,10 @@ async def with_capacity_notes(result: Pass, configuration: Configuration, provid
     return replace(result, planned=replace(result.planned, plans=plans)) if notes else result
 
 
-def requesting_sets(result: Pass) -> list[tuple[ResourceId, Body]]:
+def requesting_sets(result: Pass, configuration: Configuration) -> list[tuple[ResourceId, Body]]:
     """The sets of a pass that are not being deleted, each as it is proposed or stored."""
     return [
-        (observed.root.id, desired_body(observed))
+        (observed.root.id, effective_body(observed, configuration))
         for observed in result.world.roots
         if observed.root.id.kind == kinds.PODCLIQUESET.name and observed.root.deleting_since is None
     ]

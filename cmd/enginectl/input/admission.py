@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.ids import ResourceId
-from engine.paths import overlay
 from engine.plan import Plan
 from engine.proposal import proposed_root
 from engine.report.printable import printable
@@ -13,18 +12,19 @@ from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
 from enginectl.base import terminal
 from enginectl.input.manifest_files import Manifest, refuse
+from enginectl.input.recorded_sets import KINDS, recorded_sets, request_for
 from enginectl.input.references import NO_REFERENCES, list_references
 from enginectl.input.roots import Roots
 from enginectl.wiring.configuration import Wiring
-from enginectl.wiring.scope import ROOTS, Selection
+from enginectl.wiring.scope import Selection
 from resources.admission.admit import admit
 from resources.admission.graph_defaults import corrected, corrections
-from resources.admission.request import Act, Request
+from resources.admission.request import Act
 from resources.ports.references import KnownReferences
 from resources.schema import pod_spec_rules
 from resources.schema.parse import unknown_pod_fields
 
-KINDS = {(kind.group, kind.name): kind for kind in ROOTS}
+NOTHING_RECORDED: Mapping[ResourceId, Body] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,19 +51,25 @@ async def admit_against(wiring: Wiring, roots: Roots, provider: Provider, agains
     """What admission decides about the roots: one that exists is an update, any other a creation."""
     if not roots.bodies:
         return AdmittedRoots(roots)
-    return admit_roots(wiring, roots, await list_references(wiring, provider, against, selection))
+    references = await list_references(wiring, provider, against, selection)
+    return admit_roots(wiring, roots, references, await recorded_sets(wiring, roots, references, provider, selection))
 
 
-def admit_roots(wiring: Wiring, roots: Roots, references: KnownReferences = NO_REFERENCES) -> AdmittedRoots:
+def admit_roots(
+    wiring: Wiring, roots: Roots, references: KnownReferences = NO_REFERENCES, recorded: Mapping[ResourceId, Body] = NOTHING_RECORDED
+) -> AdmittedRoots:
     """What admission decides about the roots, given the references that are known. Warnings go to stderr with file and line.
 
-    The roots themselves count as references too: a set may refer to a topology binding in the same files.
+    `recorded` has the stored sets that count as their objects record them (N25). The roots themselves count as references too: a set may
+    refer to a topology binding in the same files.
     """
     known = KnownReferences({**references.objects, **{live.id: live for live in map(proposed_root, roots.bodies)}}, references.kinds)
     accepted: list[tuple[Body, Manifest]] = []
     rejected: dict[ResourceId, tuple[str, ...]] = {}
     for body, manifest in zip(roots.bodies, roots.manifests, strict=True):
         request = request_for(body, references)
+        if request.id in recorded:
+            request = replace(request, old=recorded[request.id])
         decision = admit(request, wiring.configuration, known)
         places = {
             pod_spec_rules.warning(issue): manifest.place(*issue.path) for issue in unknown_pod_fields(KINDS[manifest.group_kind], body)
@@ -77,13 +83,3 @@ def admit_roots(wiring: Wiring, roots: Roots, references: KnownReferences = NO_R
             accepted.append((defaulted if defaulted is not None else corrected(body), manifest))
     bodies, manifests = tuple(body for body, _ in accepted), tuple(manifest for _, manifest in accepted)
     return AdmittedRoots(replace(roots, bodies=bodies, manifests=manifests), rejected)
-
-
-def request_for(body: Body, references: KnownReferences) -> Request:
-    """The admission request of applying this manifest: an update keeps the labels and annotations that the manifest does not name."""
-    group, _, _ = body["apiVersion"].rpartition("/")
-    id = KINDS[group, body["kind"]].id(body["metadata"].get("namespace", ""), body["metadata"]["name"])
-    live = references.find(id)
-    if live is None:
-        return Request(Act.CREATE, id, body)
-    return Request(Act.UPDATE, id, {**body, "metadata": overlay(live.body["metadata"], body["metadata"])}, live.body)

@@ -12,7 +12,7 @@ from engine.observed import Live
 from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
-from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, groups, policy_rules
+from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, groups, membership, policy_rules
 from providers.fabrics.nvidia.groups import AUTO_PATH
 from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, OFF, OPT_OUT
 from providers.fabrics.nvidia.names import (
@@ -43,6 +43,7 @@ from resources.ports.admission_policy import Enrolment, PolicyRule
 from resources.ports.checks import Check
 from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest
 from resources.ports.inspection import Diagnosis, Installation, JoinedNode
+from resources.ports.membership import MembershipRecord, ObjectRecord, RecordedSet
 from resources.ports.queries import Query, QueryResults
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue, Path
@@ -197,6 +198,16 @@ class Nvidia:
             for field in fields
         }
         return {**spec, "resourceClaims": claims, **containers}
+
+    # RecordingFabric: what live objects record wins over edited annotations.
+
+    def record_of(self, child: Live) -> ObjectRecord:
+        """What a PodClique or PodCliqueScalingGroup records (N24)."""
+        return membership.record_of(child, eligible=_has_gpus(child.body))
+
+    def as_recorded(self, body: Body, record: MembershipRecord) -> RecordedSet:
+        """The set with the mode and the names that its objects record, and an issue for each that differs (N24, N25)."""
+        return membership.as_recorded(body, record, lambda name: not _name_fault(name))
 
     # NodeExclusiveFabric, InspectingFabric and DiagnosingFabric: for messages only, no object depends on them.
 

@@ -1,0 +1,173 @@
+"""Membership: the fabric domains of a live set are those that its objects record; an edit of the annotations has no effect (N24, N25)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from engine.conditions import condition
+from engine.ids import ResourceId
+from engine.memo import Memo
+from engine.observed import Live, Observed, Slice
+from engine.paths import overlay
+from engine.plan import Alarm
+from engine.report.printable import clipped
+from engine.resource import Body
+from resources.base import kinds, names
+from resources.ports.configuration import Configuration
+from resources.ports.membership import CliqueRecord, DomainRecord, GroupRecord, MembershipRecord, RecordingFabric
+
+STAYS: Final = "it has no effect: it stays as recorded until the set is deleted and created again"
+CONDITION: Final = "FabricAnnotationsIgnored"
+"""The type of the condition of a set with annotations that differ from the record."""
+MAX_MESSAGE: Final = 2000
+"""The largest number of characters of the condition's message."""
+
+Records = tuple[tuple[RecordingFabric, MembershipRecord], ...]
+"""What the objects of a set record, for each fabric that can read it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EffectiveSet:
+    """A set as its objects are computed: with the recorded membership."""
+
+    body: Body
+    """The specified body itself if nothing differs."""
+    faults: tuple[Alarm, ...] = ()
+    """One for each annotation that differs from the record (N25)."""
+
+
+def records_of(observed: Observed, configuration: Configuration, memo: Memo) -> Records:
+    """What the objects of a set record; equal as long as they record the same.
+
+    Objects that are being deleted count as well: their pods are still in their domains.
+    """
+    recording = (fabric for fabric in configuration.fabrics if isinstance(fabric, RecordingFabric))
+    return tuple((fabric, _record(observed, fabric, memo)) for fabric in recording)
+
+
+def effective_set(body: Body, records: Records) -> EffectiveSet:
+    """The set with the recorded membership in place of the annotations in `body`, which may be invalid."""
+    faults: list[Alarm] = []
+    for fabric, record in records:
+        if record.is_empty:
+            continue
+        recorded = fabric.as_recorded(body, record)
+        reason = f"{fabric.kind.name}AnnotationIgnored"
+        faults += (Alarm(reason, str(replace(issue, message=f"{issue.message}; {STAYS}")), fault=True) for issue in recorded.issues)
+        body = recorded.body
+    return EffectiveSet(body, tuple(faults))
+
+
+def specified_body(observed: Observed) -> Body:
+    """The stored set; if there is a proposal, the proposal with its metadata laid on that of the stored set."""
+    body = observed.root.body
+    if observed.proposal is None:
+        return body
+    return {**observed.proposal, "metadata": overlay(body["metadata"], observed.proposal.get("metadata") or {})}
+
+
+def effective_body(observed: Observed, configuration: Configuration) -> Body:
+    """The set as specified, with the recorded membership. It may be invalid and lack its defaults."""
+    return effective_set(specified_body(observed), records_of(observed, configuration, Memo())).body
+
+
+def conditions(faults: Sequence[Alarm], generation: int) -> list[dict[str, Any]]:
+    """The condition of a set with such faults as a list; empty without faults."""
+    if not faults:
+        return []
+    message = "; ".join(fault.text for fault in faults)
+    return [condition(CONDITION, True, faults[0].reason, clipped(message, MAX_MESSAGE), generation=generation)]
+
+
+def _record(observed: Observed, fabric: RecordingFabric, memo: Memo) -> MembershipRecord:
+    root = observed.root.id
+    parts = tuple(part.index(f"membership of {fabric.name}", partial(_part_record, root, fabric)) for part in observed.slices.values())
+    facts = (parts, observed.references, root)
+    domains = memo.recall(("recorded domains", fabric.name), facts, lambda: _domains(observed, fabric, parts))
+
+    def make() -> MembershipRecord:
+        cliques = tuple(clique for part in parts for clique in part.cliques)
+        return MembershipRecord(root.name, cliques, tuple(group for part in parts for group in part.groups), domains)
+
+    return memo.recall(("membership", fabric.name), (parts, domains, root), make)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartRecord:
+    """What the objects of one part of a set record."""
+
+    cliques: tuple[CliqueRecord, ...]
+    groups: tuple[GroupRecord, ...]
+    domains: tuple[DomainRecord, ...]
+
+
+def _part_record(root: ResourceId, fabric: RecordingFabric, part: Slice) -> _PartRecord:
+    """Equal records are listed once: the PodCliques of one clique in all replicas of a scaling group usually record the same."""
+    return _PartRecord(
+        tuple(dict.fromkeys(_clique_records(root, fabric, part))),
+        tuple(dict.fromkeys(_group_records(root, fabric, part))),
+        tuple(DomainRecord(live.id.name, fabric.template_name(live, live.id.name), True, False) for live in part.of(fabric.kind.name)),
+    )
+
+
+def _clique_records(root: ResourceId, fabric: RecordingFabric, part: Slice) -> Iterator[CliqueRecord]:
+    for live in part.of(kinds.PODCLIQUE.name):
+        index = names.replica_of(root, live.id)
+        if index is not None:
+            clique, group_replica = _clique_of(root, index, live)
+            yield CliqueRecord(clique, index, fabric.record_of(live), group_replica)
+
+
+def _clique_of(root: ResourceId, index: int, live: Live) -> tuple[str, int | None]:
+    """The clique of the template that a PodClique belongs to, and its replica of the scaling group; from its name and its controller's."""
+    owner = live.controller
+    if owner is None or owner.kind != kinds.SCALING_GROUP.name:
+        return live.id.name.removeprefix(names.podclique(root.name, index, "")), None
+    replica, _, clique = live.id.name.removeprefix(f"{owner.name}-").partition("-")
+    return clique, int(replica) if replica.isdecimal() and len(replica) < 8 else None
+
+
+def _group_records(root: ResourceId, fabric: RecordingFabric, part: Slice) -> Iterator[GroupRecord]:
+    for live in part.of(kinds.SCALING_GROUP.name):
+        index = names.replica_of(root, live.id)
+        if index is not None:
+            yield GroupRecord(live.id.name.removeprefix(names.scaling_group(root.name, index, "")), index, fabric.record_of(live))
+
+
+def _domains(observed: Observed, fabric: RecordingFabric, parts: Sequence[_PartRecord]) -> tuple[DomainRecord, ...]:
+    """The domains that the set owns, and those whose templates its PodCliques claim, each once, by name."""
+    namespace, index = observed.root.id.namespace, _domain_index(observed, fabric)
+    records = {domain.name: domain for part in parts for domain in part.domains}
+    templates = {template for part in parts for clique in part.cliques for template in clique.record.templates}
+    claimed = (live for template in templates for live in index.by_template.get((namespace, template), ()))
+    for live in (*index.by_owner.get(observed.root.uid, ()), *claimed):
+        shared = any(owner.uid == observed.root.uid for owner in live.owners)
+        records.setdefault(live.id.name, DomainRecord(live.id.name, fabric.template_name(live, live.id.name), False, shared))
+    return tuple(records[name] for name in sorted(records))
+
+
+class _DomainIndex(NamedTuple):
+    """The domains of one fabric that have no controller."""
+
+    by_owner: Mapping[str, tuple[Live, ...]]
+    """Uid of an owner -> its domains."""
+    by_template: Mapping[tuple[str, str], tuple[Live, ...]]
+    """Namespace and ResourceClaimTemplate -> the domains with that template."""
+
+
+def _domain_index(observed: Observed, fabric: RecordingFabric) -> _DomainIndex:
+    def make(references: Slice) -> _DomainIndex:
+        by_owner: dict[str, list[Live]] = {}
+        by_template: dict[tuple[str, str], list[Live]] = {}
+        for live in references.of(fabric.kind.name):
+            by_template.setdefault((live.id.namespace, fabric.template_name(live, live.id.name)), []).append(live)
+            for owner in live.owners if live.controller is None else ():
+                by_owner.setdefault(owner.uid, []).append(live)
+        return _DomainIndex(_frozen(by_owner), _frozen(by_template))
+
+    return observed.references.index(f"recorded domains of {fabric.name}", make)
+
+
+def _frozen(lists: Mapping[Any, list[Live]]) -> dict[Any, tuple[Live, ...]]:
+    return {key: tuple(lives) for key, lives in lists.items()}
