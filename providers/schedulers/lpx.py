@@ -18,6 +18,7 @@ class LpxScheduler:
     """The back end `lpx-scheduler`."""
 
     name = "lpx-scheduler"
+    instead_of_affinity = "placement must be expressed through the LPX workload contract"
 
     def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
         """The pod spec with this scheduler's name."""

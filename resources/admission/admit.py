@@ -9,7 +9,16 @@ from engine.ids import Kind
 from engine.paths import get
 from engine.report.printable import clipped
 from engine.resource import Body
-from resources.admission import binding_rules, create_rules, graph_decision, json_rules, managed_rules, topology_rules, update_rules
+from resources.admission import (
+    binding_rules,
+    create_rules,
+    graph_decision,
+    json_rules,
+    managed_rules,
+    placement_rules,
+    topology_rules,
+    update_rules,
+)
 from resources.admission.computable_rules import parse_set
 from resources.admission.defaults import defaulted
 from resources.admission.managed_rules import Protection
@@ -87,7 +96,8 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
         )
     if old and not issues:
         issues = tuple(update_rules.issues(old.template, new.template, references, topology=configuration.topology))
-    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *_plug_in_warnings(new, configuration, references))
+    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *placement_rules.warnings(new.body, configuration))
+    warnings = (*warnings, *_plug_in_warnings(new, configuration, references))
     return Decision(issues, warnings, body=new.body)
 
 
@@ -107,6 +117,7 @@ def _creation_issues(new: SetVersion, configuration: Configuration, references: 
     yield from topology_rules.issues(new.template, references, enabled=configuration.topology)
     yield from create_rules.issues(new.model, configuration)
     yield from create_rules.new_set_issues(new.template)
+    yield from placement_rules.issues(new.body)
     for fabric in configuration.fabrics:
         yield from fabric.creation_issues(new.body)
     for scheduler in _validating_schedulers(new, configuration):
@@ -116,6 +127,7 @@ def _creation_issues(new: SetVersion, configuration: Configuration, references: 
 def _update_issues(old: SetVersion | None, new: SetVersion, configuration: Configuration, references: References) -> Iterator[Issue]:
     """The issues of a new version by itself, and the changes that fabrics forbid."""
     yield from create_rules.issues(new.model, configuration)
+    yield from placement_rules.issues(new.body, old.body if old else None)
     if old is not None:
         for fabric in configuration.fabrics:
             yield from fabric.update_issues(old.body, new.body)

@@ -1,6 +1,7 @@
 """Create rules: the admission rules for one version of a PodCliqueSet. Except those for new sets, they apply to updates as well."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from engine.duration import nanoseconds
@@ -14,6 +15,9 @@ from resources.schema.meta import ObjectMeta
 from resources.schema.podcliqueset import CREATE_RULES, CliqueTemplate, PodCliqueSet, ScalingGroupConfig, SetTemplate
 from resources.schema.topology import TopologyConstraint
 
+ROLE_MISSING: Final = (
+    "roleName is missing, and only one clique of a set may be without one: write a unique name, e.g. the name of the clique"
+)
 NAME: Final[Path] = ("metadata", "name")
 MAX_COMBINED_NAME: Final = 45
 """The largest total length of the names that a pod name is composed of."""
@@ -26,7 +30,7 @@ def issues(body: PodCliqueSet, configuration: Configuration) -> Iterator[Issue]:
     if body.spec.replicas < 0:
         yield Issue(("spec", "replicas"), ErrorType.INVALID, "must be greater than or equal to 0", body.spec.replicas)
     yield from computable_rules.issues(template, configuration)
-    yield from duplicates(((*CLIQUES, number, "spec", "roleName"), clique.spec.role_name) for number, clique in enumerate(template.cliques))
+    yield from _roles(template)
     for number, clique in enumerate(template.cliques):
         yield from _clique((*CLIQUES, number), clique)
     for number, group in enumerate(template.pod_clique_scaling_groups):
@@ -36,6 +40,13 @@ def issues(body: PodCliqueSet, configuration: Configuration) -> Iterator[Issue]:
     if template.termination_delay is not None and nanoseconds(template.termination_delay) <= 0:
         message = "terminationDelay must be greater than 0"
         yield Issue((*TEMPLATE, "terminationDelay"), ErrorType.INVALID, message, template.termination_delay)
+
+
+def _roles(template: SetTemplate) -> Iterator[Issue]:
+    """An issue for each role that repeats an earlier one. The empty role, of a clique without `roleName`, counts as a role."""
+    roles = (((*CLIQUES, number, "spec", "roleName"), clique.spec.role_name) for number, clique in enumerate(template.cliques))
+    for issue in duplicates(roles):
+        yield issue if issue.value else replace(issue, message=ROLE_MISSING)
 
 
 def new_set_issues(template: SetTemplate) -> Iterator[Issue]:

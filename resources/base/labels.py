@@ -23,6 +23,12 @@ TOPOLOGY_NAME = "grove.io/topology-name"
 GROVE_PREFIX = "grove.io/"
 """The prefix of Grove's keys, which are not copied from a set to its gangs."""
 
+ENGINE_PREFIX = "engine.grove.io/"
+"""The prefix of the engine's own keys, which are about the object that has them and are not copied to others."""
+
+DOMAIN_PLACEMENT = "engine.grove.io/domain-placement"
+"""The annotation of a set that asks to keep the pods of each of its fabric domains together (`resources.model.placement`)."""
+
 LONGEST_VALUE = 63
 """Kubernetes' limit for the value of a label, in characters."""
 
@@ -66,8 +72,8 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def without_grove(keys: Mapping[str, str]) -> dict[str, str]:
-    """The labels or annotations of a set that are copied to its gangs: all but Grove's own and `LAST_APPLIED`."""
-    return {key: value for key, value in keys.items() if not key.startswith(GROVE_PREFIX) and key != LAST_APPLIED}
+    """The labels or annotations of a set that are copied to its gangs: all but Grove's and the engine's own and `LAST_APPLIED`."""
+    return {key: value for key, value in keys.items() if not key.startswith((GROVE_PREFIX, ENGINE_PREFIX)) and key != LAST_APPLIED}
 
 
 def selector(labels: Mapping[str, str]) -> str:

@@ -1,13 +1,14 @@
 """Desired set: the desired objects of a valid PodCliqueSet, computed in four steps."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from engine.blueprint import Desired
 from engine.errors import GraphError
 from engine.failure import FailedCall
 from engine.graph import graph, part
+from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Observed
 from engine.plan import Alarm
@@ -18,7 +19,7 @@ from resources.base import kinds
 from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica
 from resources.blueprints.root import root_resource
 from resources.blueprints.shared_objects import SharedObjects, has_token, shared_objects
-from resources.domains import replica_domains
+from resources.domains import reach, replica_domains
 from resources.domains.release import DomainRelease
 from resources.domains.replica_domains import ReplicaDomains
 from resources.domains.slots import slot_notes
@@ -27,6 +28,7 @@ from resources.model.part_keys import ROOT, part_key
 from resources.model.template import Template
 from resources.model.view import MAX_REPLICAS
 from resources.policies.rollout import UpdateAllowance, current_replica, update_allowances
+from resources.policies.vacating import ReplicaProgress, vacated_domains
 from resources.ports.configuration import Configuration
 from resources.removal.replicas import PartRemoval, excess_replicas
 from resources.status import errors
@@ -111,8 +113,23 @@ def _decide_rollout(given: SetInput, state: _SetState) -> _Rollout:
     stages = [replica.stage for replica in state.replicas]
     last = status.last_updated_replica(given.observed.root)
     current, allowances = current_replica(stages, last), update_allowances(stages, last)
-    turns = (ReplicaTurn(allowances.get(stage.index, UpdateAllowance.NOTHING), stage.index == current) for stage in stages)
+    turns = [ReplicaTurn(allowances.get(stage.index, UpdateAllowance.NOTHING), stage.index == current) for stage in stages]
+    if vacated := _vacated_domains(state, turns, last):
+        turns = [replace(turn, vacated=vacated) for turn in turns]
     return _Rollout(tuple(turns), status.UpdateState(current, outdated=bool(allowances)))
+
+
+def _vacated_domains(state: _SetState, turns: Sequence[ReplicaTurn], last: int | None) -> Mapping[ResourceId, str]:
+    """The domains that pods of the set leave now; none while the token is missing without which pods cannot be created again."""
+    held = any(domain.held_by for domains in state.domains for domain in domains.requested)
+    if not held or not state.has_token:
+        return {}
+    return vacated_domains(
+        ReplicaProgress(
+            replica.view, domains.requested, turn.allowance, turn.is_current and last == replica.view.index, replica.terminations.value
+        )
+        for replica, domains, turn in zip(state.replicas, state.domains, turns, strict=True)
+    )
 
 
 def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSummary:
@@ -145,7 +162,15 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desire
             *(wait for replica in summary.replicas for wait in replica.deferred),
         ),
         notes=(*given.template.topology.notes, *slot_notes(given.template, observed.references, given.configuration)),
-        alarms=tuple(dict.fromkeys((*_alarms(state), *(alarm for replica in summary.replicas for alarm in replica.alarms)))),
+        alarms=tuple(
+            dict.fromkeys(
+                (
+                    *_alarms(state),
+                    *reach.split_alarms(observed, state.domains, given.configuration, given.memo),
+                    *(alarm for replica in summary.replicas for alarm in replica.alarms),
+                )
+            )
+        ),
         wake_at=earliest((*(replica.terminations.until for replica in state.replicas), *(release.until for release in state.releases))),
     )
 
@@ -187,6 +212,6 @@ def _failed_calls(given: SetInput, key: str) -> tuple[FailedCall, ...] | None:
 def _alarms(state: _SetState) -> Iterator[Alarm]:
     """The alarms of all requested domains and all releases. A shared domain occurs once for each replica that requests it."""
     for domains in state.domains:
-        yield from (domain.alarm for domain in domains.requested if domain.alarm is not None)
+        yield from (each for domain in domains.requested for each in (domain.alarm, domain.cut_alarm) if each is not None)
     for release in state.releases:
         yield from release.alarms

@@ -1,12 +1,13 @@
 """Replica: the desired objects of one replica of a set, and its contribution to the set's status and plan."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from engine.duration import spell
 from engine.failure import FailedCall
 from engine.graph import Part, part
+from engine.ids import ResourceId
 from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
 from engine.resource import Stance
@@ -21,6 +22,7 @@ from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, V
 from resources.policies.availability import breached_since, ready_count
 from resources.policies.rollout import UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
 from resources.policies.termination import Termination, terminations
+from resources.policies.vacating import with_vacated
 from resources.ports.configuration import Configuration
 from resources.removal.obsolete import obsolete_objects
 from resources.status import errors
@@ -58,6 +60,8 @@ class ReplicaTurn:
     allowance: UpdateAllowance
     is_current: bool
     """Whether it is the replica that is being updated."""
+    vacated: Mapping[ResourceId, str] = field(default_factory=dict)
+    """Fabric domain that is being deleted -> why the pods of the set leave it now (`vacated_domains`)."""
 
 
 def observe_replica(
@@ -80,7 +84,7 @@ def desired_replica(
     """The desired objects of a replica. `has_token` says whether its pods can watch the pods that they start after."""
     view = replace(state.view, has_token=has_token, domains=domains.requested, gang_blockers=gang_blockers)
     view = replace(view, holds=holds, failed_calls=failed_calls)
-    view = replace(view, removals=_removals(view, state, turn))
+    view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
     desired = [resource for kind in CHILD_KINDS for resource in kind.render(view)]
     removed = [*obsolete_objects(view, {resource.id for resource in desired}), *domains.release.resources]
     complete = not removed and all(resource.id in view.lives.objects for resource in desired if resource.stance is not Stance.DROP)

@@ -12,6 +12,7 @@ from resources.children import previous_template, resource_claim, scheduler_gang
 from resources.children.podclique import labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
 from resources.children.scheduler_gang import SchedulerGang
+from resources.domains import placement as domain_placement
 from resources.domains import replica_domains
 from resources.model import environment
 from resources.model.domain import Domain
@@ -66,6 +67,7 @@ def _template(view: View, clique: CliqueView, placement: LabelsAndAnnotations, s
     given, annotations = previous_template.metadata(view, clique) if clique.outdated else (clique.clique.labels, clique.clique.annotations)
     hash = clique.hash if clique.outdated else clique.clique.hash
     ours = {**our_labels(view, clique), labels.PODCLIQUE: clique.name, labels.TEMPLATE_HASH: hash}
+    ours |= domain_placement.placement_labels(view, clique)
     return _Template({**given, **placement.labels, **ours}, {**annotations, **placement.annotations}, spec)
 
 
@@ -152,7 +154,8 @@ def _serving_pod(
         annotations = pod.live.body["metadata"].get("annotations") or {}
     if placement.annotations and scheduler_gang.is_placed_by_its_scheduler(view, pod):
         clique_labels, annotations = {**clique_labels, **placement.labels}, {**annotations, **placement.annotations}
-    pod_labels = {**clique_labels, labels.TEMPLATE_HASH: _hash(clique, pod), **index}
+    of_domains = domain_placement.labels_of_serving_pod(view, clique, pod.live)
+    pod_labels = {**clique_labels, labels.TEMPLATE_HASH: _hash(clique, pod), **of_domains, **index}
     body = manifest(kinds.POD, view.namespace, pod.name, pod_labels, annotations=annotations)
     why = f"pod of {clique.name}"
     if pod.gated and is_gate_open:
@@ -186,10 +189,10 @@ def _deleted(pod: PodFacts, why: str) -> Resource:
 
 
 def _spec(view: View, clique: CliqueView, is_gate_open: bool) -> dict[str, Any]:
-    """The spec of all new pods of a clique: the clique's, extended by its scheduler, environment variables and the scheduling gate."""
+    """The spec of all new pods of a clique: the clique's, with its scheduler, affinity, environment variables and the scheduling gate."""
     scheduler = view.configuration.scheduler(clique.clique.scheduler)
     address = names.service_address(view.root, view.index, view.namespace)
-    spec = scheduler.decorate_pod(pod_spec_of(view, clique))
+    spec = domain_placement.with_affinity(view, clique, scheduler.decorate_pod(pod_spec_of(view, clique)))
     spec = environment.prepend(spec, environment.pod_variables(view.root, view.index, clique.name, address))
     spec["subdomain"] = names.headless_service(view.root, view.index)
     spec.pop("schedulingGates", None)

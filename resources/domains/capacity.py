@@ -10,6 +10,7 @@ from engine.resource import Body
 from resources.base.fields import mapping, mappings
 from resources.domains import requests
 from resources.domains.requests import RequestedDomain
+from resources.model.domain_requests import domain_requests_of
 from resources.ports.fabric import Fabric
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -80,7 +81,7 @@ def _existing(requested: Sequence[RequestedDomain], uids: Mapping[ResourceId, st
 def _pods_on_one_node(fabric: Fabric, root: ResourceId, body: Body) -> Iterator[str]:
     """A note for each clique with several pods in a domain that the template requires to run on one node."""
     cliques = requests.cliques_by_name(body)
-    for request in fabric.domain_requests(root.name, requests.annotations(body), cliques):
+    for request in domain_requests_of(fabric, root.name, body):
         for name in sorted(request.cliques & cliques.keys()):
             pods = requests.pods_per_replica(body, (name,)) * requests.replicas(body)
             if pods > 1 and (node := _required_node(cliques[name])):

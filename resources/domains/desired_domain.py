@@ -9,9 +9,9 @@ from engine.plan import Alarm
 from engine.resource import Resource, Stance
 from resources.base import kinds, labels
 from resources.base.manifest import manifest
-from resources.domains.drain import drain_verdict
-from resources.domains.users import User
-from resources.model.domain import Domain, is_foreign, is_managed, policy_of
+from resources.domains.drain import counted_users, drain_verdict
+from resources.domains.users import User, users_of_claim
+from resources.model.domain import Domain, Holders, is_foreign, is_managed, policy_of, subject_of
 from resources.model.template import Template
 from resources.ports.fabric import DomainRequest, Fabric
 
@@ -55,7 +55,7 @@ class ReplicaRequest:
         return self._existing(replace(domain, resource=self._resource(live) if managed else None), live, claim_template)
 
     def _cannot_be_created(self, domain: Domain, why: str) -> Domain:
-        subject = self.id.name if self.request.shared else f"for replica {self.index}"
+        subject = self.id.name if self.request.shared else subject_of(self.id, self.template.id.name, self.index)
         text = f"Failed to create {self.fabric.kind.name} {subject}: {why}"
         alarm = Alarm(f"{self.fabric.kind.name}Failed", text, blocking=True)
         return replace(domain, resource=self._blocked(why), blocker=why, blocked=True, alarm=alarm)
@@ -66,9 +66,18 @@ class ReplicaRequest:
         blocker = f"{live.id.kind} {live.id.name} is being deleted"
         if verdict.value:
             alarm = Alarm(f"{live.id.kind}Terminating", f"{blocker}; it is kept until its users are gone")
-            return replace(domain, resource=self._held(f"is being deleted; {verdict.value}", live), blocker=blocker, alarm=alarm)
+            held = self._held(f"is being deleted; {verdict.value}", live)
+            return replace(domain, resource=held, blocker=f"{blocker}; {verdict.value}", alarm=alarm, held_by=self._holders(users))
         why = "is being deleted; it is created again afterwards"
         return replace(domain, resource=replace(self._resource(live), stance=Stance.DROP, why=why), blocker=blocker, pending=why)
+
+    def _holders(self, users: Sequence[User]) -> Holders:
+        """The users of the domain, divided into those of this set and others. The pods among the users are all of this set."""
+        pods = {user.live.uid: user.live for user in users if user.noun == "pod"}
+        others = [user for user in users if user.noun != "pod" and pods.keys().isdisjoint(users_of_claim(user.live))]
+        indices = {str(pod.labels.get(labels.REPLICA_INDEX, "")) for pod in pods.values()}
+        own = frozenset(int(index) for index in indices if index.isdecimal() and len(index) < 8)
+        return Holders(own if self.request.shared else frozenset({self.index}), counted_users(others) if others else "")
 
     def _user_domain_terminating(self, domain: Domain) -> Domain:
         """A domain that a user created is being deleted: its pods stay, new pods wait until it is gone (N10)."""
@@ -105,7 +114,8 @@ class ReplicaRequest:
         root, shared = self.template.id, self.request.shared
         owner = Owner(root, kinds.PODCLIQUESET.api_version, controller=not shared)
         policy = policy_of(self.fabric, shared=shared)
-        keys = labels.child(_part_of(root.name, live) if shared else root.name, self.fabric.component(self.request))
+        ours = labels.child(_part_of(root.name, live) if shared else root.name, self.fabric.component(self.request))
+        keys = {**dict(self.request.labels), **ours}
         if len(self.id.name) <= labels.LONGEST_VALUE:
             keys[labels.NAME] = self.id.name
         if not shared:

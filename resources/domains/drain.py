@@ -20,11 +20,11 @@ def drain_verdict(users: Sequence[User], timeout: timedelta | None, now: datetim
     began = earliest(user.live.deleting_since for user in users)
     deadline = began + timeout if began is not None and timeout is not None else None
     if deadline is not None and timeout is not None and now is not None and now >= deadline:
-        return Verdict("", f"{_counted(users)} not gone within {spell(timeout)}")
-    return Verdict(f"waits for {_counted(users)} to be gone", until=deadline)
+        return Verdict("", f"{counted_users(users)} not gone within {spell(timeout)}")
+    return Verdict(f"waits for {counted_users(users)} to be gone", until=deadline)
 
 
-def _counted(users: Sequence[User]) -> str:
+def counted_users(users: Sequence[User]) -> str:
     """The number of users by noun, with the first name: `2 pods and 1 claim (demo-0-a-x, …)`."""
     counts = Counter(user.noun for user in users)
     first = min(user.live.id.name for user in users)

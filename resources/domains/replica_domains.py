@@ -13,12 +13,13 @@ from typing import Any
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Observed
-from engine.plan import Alarm, Wait
+from engine.plan import Wait
 from engine.resource import Body, Resource
 from resources.base import kinds
+from resources.domains.cut_off import cut_off, with_cut_off
 from resources.domains.desired_domain import ReplicaRequest
 from resources.domains.release import DomainRelease, release_domains
-from resources.domains.users import pods_of_previous_domain, users_of
+from resources.domains.users import users_of
 from resources.model.domain import Domain
 from resources.model.template import Template
 from resources.model.view import CliqueView, View
@@ -105,18 +106,12 @@ def _domain(
     )
     slices = tuple(observed.slices.values()) if request.shared else (part,)
     users = users_of(observed, fabric, live, slices) if live is not None and live.deleting_since else ()
-    previous_pods = pods_of_previous_domain(observed, fabric, live, slices) if live is not None and not live.deleting_since else ()
+    cut = cut_off(observed, fabric, (each for of, each in template.domain_requests if of is fabric), id, live, slices)
     user_lives = tuple(user.live for user in users)
-    facts = (template, live, claim_template, user_lives, previous_pods, observed.incomplete, observed.unserved, configuration)
+    facts = (template, live, claim_template, user_lives, cut, observed.incomplete, observed.unserved, configuration)
 
     def make() -> Domain:
         domain = ReplicaRequest(observed, template, fabric, request, id, index).domain(live, claim_template, users)
-        return replace(domain, alarm=domain.alarm or _replaced(id)) if previous_pods else domain
+        return with_cut_off(domain, live, cut) if cut else domain
 
     return memo.recall(("domain", fabric.name, request), facts, make)
-
-
-def _replaced(id: ResourceId) -> Alarm:
-    """The alarm about pods whose claims refer to an earlier domain of this name."""
-    text = f"{id.kind} {id.name} was created again while pods used the previous one: those pods are in no domain until they are replaced"
-    return Alarm(f"{id.kind}Replaced", text)

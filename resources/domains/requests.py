@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from engine.ids import ResourceId
 from engine.paths import get
 from engine.resource import Body
-from resources.base.fields import GROUPS, annotations_of, cliques_of, mappings
+from resources.base.fields import GROUPS, cliques_of, mappings
+from resources.model.domain_requests import domain_requests_of
 from resources.model.view import MAX_REPLICAS
 from resources.ports.fabric import INDEX, DomainRequest, Fabric
 
@@ -30,9 +31,8 @@ def requested_by_set(root: ResourceId, body: Body, fabric: Fabric) -> Iterator[R
 
     The set may lack its defaults: they are the same here as in `resources.admission.defaults`.
     """
-    cliques = cliques_by_name(body)
     count = replicas(body)
-    for request in fabric.domain_requests(root.name, annotations(body), cliques):
+    for request in domain_requests_of(fabric, root.name, body):
         pods = pods_per_replica(body, request.cliques)
         if INDEX in request.name:
             for index in range(count):
@@ -49,11 +49,6 @@ def requested_by_sets(sets: Iterable[tuple[ResourceId, Body]], fabric: Fabric) -
 def cliques_by_name(body: Body) -> Mapping[str, Body]:
     """Clique name -> its entry in the set's template."""
     return {entry["name"]: entry for entry in cliques_of(body) if isinstance(entry.get("name"), str)}
-
-
-def annotations(body: Body) -> Mapping[str, str]:
-    """The set's annotations whose values are strings."""
-    return {key: value for key, value in annotations_of(body).items() if isinstance(value, str)}
 
 
 def group_replicas(body: Body) -> Mapping[str, int]:

@@ -13,13 +13,16 @@ from engine.observed import Live, Observed
 from engine.plan import Plan, Wait
 from engine.resource import Body
 from resources.base import kinds, labels
+from resources.domains.cut_off import CutOff, cut_off
 from resources.domains.drain import drain_verdict
+from resources.domains.reach import Split, split_of
 from resources.domains.release import owned_domains
 from resources.domains.requests import requested_by_set
 from resources.domains.users import User, claims_on, has_ended
 from resources.model.domain import is_foreign, is_managed
+from resources.model.domain_requests import domain_requests_of
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import Fabric
+from resources.ports.fabric import DomainRequest, Fabric
 from resources.ports.inspection import DiagnosingFabric, JoinedNode
 
 
@@ -42,6 +45,8 @@ class State(StrEnum):
     """Pods are in it; its driver does not report which nodes have joined."""
     COMPLETED = "completed"
     """All its pods have ended. It exists until its replica or its set is deleted."""
+    REPLACED = "replaced"
+    """It was created again while pods used the previous domain of its name: those pods are cut off."""
     RELEASING = "releasing"
     """No longer requested; it is deleted when its users are gone."""
     TERMINATING = "terminating"
@@ -75,6 +80,10 @@ class DomainStatus:
     """When the wait or the drain ends by itself, if that is known."""
     finalizers: tuple[str, ...] = ()
     """The finalizers that keep it, while it terminates."""
+    split: Split | None = None
+    """How its nodes are separated from one another; None if all of them can reach one another, or if that is not known."""
+    cut: CutOff | None = None
+    """The pods of the set that are cut off from it; None if there are none."""
 
     @property
     def ready(self) -> int:
@@ -95,7 +104,8 @@ def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> I
     waits = {wait.id: wait for wait in (*plan.pending, *plan.deferred)}
     pods = _pods_by_template(observed)
     for fabric in configuration.fabrics:
-        view = _FabricView(observed, configuration, fabric, pods, faulty=bool(plan.problems or plan.error))
+        domain_requests = domain_requests_of(fabric, observed.root.id.name, body)
+        view = _FabricView(observed, configuration, fabric, domain_requests, pods, faulty=bool(plan.problems or plan.error))
         requests = requested_by_set(observed.root.id, body, fabric) if observed.root.deleting_since is None else ()
         requested = {request.id: request for request in requests}
         own = {live.id: live for part in observed.slices.values() for live in part.of(fabric.kind.name)}
@@ -138,6 +148,8 @@ class _FabricView:
     observed: Observed
     configuration: Configuration
     fabric: Fabric
+    requests: tuple[DomainRequest, ...]
+    """The set's requests for domains of this fabric."""
     pods: Mapping[str, tuple[Live, ...]]
     faulty: bool
     """Whether the set has problems or its plan failed, so that nothing is created for it."""
@@ -145,7 +157,8 @@ class _FabricView:
     def status(self, id: ResourceId, live: Live | None, wait: Wait | None, role: _Role) -> DomainStatus:
         """The status of one domain."""
         why, until = (wait.why, wait.until) if wait else ("", None)
-        status = DomainStatus(id, State.MISSING, shared=role.shared, replica=role.replica, why=why, until=until)
+        cut = cut_off(self.observed, self.fabric, self.requests, id, live, self.observed.slices.values())
+        status = DomainStatus(id, State.MISSING, shared=role.shared, replica=role.replica, why=why, until=until, cut=cut)
         if live is None and self.fabric.kind.name in self.observed.incomplete:
             return replace(status, state=State.UNKNOWN, why=why or f"{self.fabric.kind.name} objects could not be listed completely")
         if live is None or is_foreign(live, self.fabric, self.observed.root.uid, shared=role.shared):
@@ -161,6 +174,7 @@ class _FabricView:
             pods=dict(sorted(Counter(pod.labels.get(labels.PODCLIQUE, "") for pod in running).items())),
             ended=len(pods) - len(running),
             other_sets=tuple(sorted({owner.name for owner in live.owners if owner.uid != self.observed.root.uid})),
+            split=split_of(self.observed, self.fabric, live, pods, self.configuration),
         )
         if not role.requested and status.until is None:
             status = replace(status, until=self._drain_deadline(live, running, with_claims=not status.other_sets))
@@ -178,6 +192,7 @@ class _FabricView:
         ready = {node.node for node in status.joined if node.ready}
         states = (
             (State.RELEASING, not requested),
+            (State.REPLACED, status.cut is not None),
             (State.PENDING, not running and not self._accepts_pods(live)),
             (State.COMPLETED, not running and status.ended > 0),
             (State.EMPTY, not running),

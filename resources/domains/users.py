@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from engine.observed import Live, Observed, Slice
 from resources.base import kinds
+from resources.base.fields import mapping, mappings
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 
@@ -50,19 +51,25 @@ def users_of(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[
     return (*pods, *(User(claim, "claim") for claim in references))
 
 
-def pods_of_previous_domain(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[Slice]) -> tuple[Live, ...]:
-    """The pods in these slices whose claim refers to a deleted domain of the same name. A claim names the uid of its domain."""
+def domains_by_user(observed: Observed, fabric: Fabric) -> Mapping[str, frozenset[str]]:
+    """Uid of a pod -> the uids of the domains that its claims refer to: those that it owns, and those that are reserved for it."""
     claims = _claims_by_domain(observed, fabric)
 
-    def owners_of_lost_claims(references: Slice) -> frozenset[str]:
-        existing = {live.uid for live in references.of(fabric.kind.name)}
-        return frozenset(owner.uid for uid in claims.keys() - existing for claim in claims[uid] for owner in claim.owners)
+    def by_user(_: Slice) -> Mapping[str, frozenset[str]]:
+        domains: dict[str, set[str]] = {}
+        for uid, listed in claims.items():
+            for user in {user for claim in listed for user in users_of_claim(claim)}:
+                domains.setdefault(user, set()).add(uid)
+        return {user: frozenset(uids) for user, uids in domains.items()}
 
-    owners = observed.references.index(f"owners of lost claims of {fabric.name}", owners_of_lost_claims)
-    if not owners:
-        return ()
-    template = fabric.template_name(domain, domain.id.name)
-    return tuple(pod for part in slices for pod in part.of(kinds.POD.name) if pod.uid in owners and uses_template(pod, template))
+    return observed.references.index(f"domains by user of {fabric.name}", by_user)
+
+
+def users_of_claim(claim: Live) -> Iterator[str]:
+    """The uids of the pods that a resource claim belongs to: its owners, and those that it is reserved for."""
+    yield from (owner.uid for owner in claim.owners if owner.kind == kinds.POD.name)
+    reserved = mappings(mapping(claim.body.get("status")).get("reservedFor"))
+    yield from (str(user.get("uid")) for user in reserved if user.get("resource") == "pods" and user.get("uid"))
 
 
 def _claims_on(observed: Observed, fabric: Fabric, domain: Live) -> tuple[Live, ...]:

@@ -10,6 +10,16 @@ from resources.base import labels
 from resources.ports.fabric import DomainRequest, Fabric
 
 
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """The users of a domain that is being deleted, and that our finalizer keeps until they are gone."""
+
+    replicas: frozenset[int]
+    """The indices of the replicas of this set whose pods use it."""
+    others: str
+    """The users that are neither pods of this set nor their claims, in words; empty if there are none."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Domain:
     """One requested domain. Compared by identity: the memo returns the same object while nothing about the domain changes."""
@@ -29,11 +39,20 @@ class Domain:
     """What the cluster still has to do for the domain; empty if nothing."""
     alarm: Alarm | None = None
     """The alarm to publish about the domain, if there is one."""
+    held_by: Holders | None = None
+    """Its users, while it is being deleted and is kept for them; else None."""
+    cut_alarm: Alarm | None = None
+    """The alarm to publish about pods that are cut off from the domain, if there are any."""
 
 
 def policy_of(fabric: Fabric, *, shared: bool = False) -> Policy:
     """The policy of a domain object: its spec is sent once, and our finalizer is released after the driver's."""
     return Policy(seeded=(("spec",),), finalizers=(fabric.finalizer,), release_last=True, shared=shared)
+
+
+def subject_of(id: ResourceId, root: str, index: int | str) -> str:
+    """A domain of one replica of the set `root`, for messages: `for replica 0`, after its name if that is not `<set>-<index>` (R30)."""
+    return f"for replica {index}" if id.name == f"{root}-{index}" else f"{id.name} for replica {index}"
 
 
 def is_foreign(live: Live, fabric: Fabric, root_uid: str, *, shared: bool) -> bool:

@@ -53,6 +53,11 @@ class PodFacts:
         return self.phase == "Failed" or (self.phase == "Succeeded" and self.restarts_always)
 
     @property
+    def completed(self) -> bool:
+        """Whether its containers have succeeded and are not restarted: it keeps its index and needs nothing any more (N33)."""
+        return self.phase == "Succeeded" and not self.restarts_always
+
+    @property
     def serving(self) -> bool:
         """Whether it occupies its index: it is neither terminating nor ended."""
         return not self.terminating and not self.ended

@@ -74,4 +74,4 @@ def _container_without(container: Body, variables: Collection[str], claims: Coll
 
 
 def _without(entries: Any, names: Collection[str]) -> list[Body]:
-    return [entry for entry in mappings(entries) if entry.get("name") not in names]
+    return [entry for entry in mappings(entries) if _name(entry) not in names]

@@ -11,6 +11,8 @@ from engine.ids import ResourceId
 from engine.resource import Body
 from resources.base import labels
 from resources.model import sharing, topology
+from resources.model.domain_requests import domain_requests_of
+from resources.model.placement import DomainPlacement, placement_of
 from resources.model.pod_spec_form import canonical_form
 from resources.model.sharing import Sharing
 from resources.model.template_references import TemplateReferences
@@ -84,6 +86,8 @@ class Template:
     topology: Topology
     domain_requests: tuple[tuple[Fabric, DomainRequest], ...]
     """The fabric domains that it requests, each with the fabric that provides it."""
+    domain_placement: DomainPlacement | None
+    """How strictly the pods of each domain are kept together; None: not at all (R57)."""
 
     @property
     def is_ordered(self) -> bool:
@@ -136,16 +140,13 @@ def read(
         gang_annotations=labels.without_grove(annotations),
         sharing=sharing.read(id, inner, references),
         topology=topology.read(inner, references, enabled=configuration.topology),
-        domain_requests=tuple(_domain_requests(id.name, annotations, inner["cliques"], configuration)),
+        domain_requests=tuple(
+            (fabric, request)
+            for fabric in configuration.fabrics
+            for request in domain_requests_of(fabric, id.name, {"metadata": metadata, "spec": spec})
+        ),
+        domain_placement=placement_of(annotations),
     )
-
-
-def _domain_requests(
-    root: str, annotations: Body, entries: Sequence[Body], configuration: Configuration
-) -> Iterator[tuple[Fabric, DomainRequest]]:
-    by_name = {entry["name"]: entry for entry in entries}
-    for fabric in configuration.fabrics:
-        yield from ((fabric, request) for request in fabric.domain_requests(root, annotations, by_name))
 
 
 def _order(startup_type: str, entries: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
@@ -181,7 +182,7 @@ def _group(config: Mapping[str, Any], cliques: Mapping[str, Clique], inherited: 
         cliques=tuple(cliques[name] for name in config["cliqueNames"]),
         replicas=config["replicas"],
         min_available=config["minAvailable"],
-        annotations={**(config.get("annotations") or {}), **inherited},
+        annotations={**inherited, **(config.get("annotations") or {})},
         autoscaling=config.get("scaleConfig"),
     )
 

@@ -11,6 +11,8 @@ from resources.model.view import CliqueView, GroupView
 
 SCHEDULED = "PodCliqueScheduled"
 BREACHED = "MinAvailableBreached"
+INITIALIZED = "Initialized"
+"""The condition of a PodGang that has had all its pods."""
 
 FIRST_MOMENTS = timedelta(seconds=5)
 """A condition that changed within this time after the creation of its object describes the initial state, not a later change (Q16)."""
@@ -67,7 +69,7 @@ def breached_since(clique: CliqueView) -> datetime | None:
     """
     if clique.live is None or not breach_state(clique).breached:
         return None
-    return _onset(clique.live) if _was_ever_scheduled(clique.live) else None
+    return _onset(clique.live) if was_ever_scheduled(clique.live) else None
 
 
 def group_breached_since(group: GroupView) -> datetime | None:
@@ -86,7 +88,7 @@ def _onset(live: Live) -> datetime | None:
     return moment(condition["lastTransitionTime"]) if condition is not None and condition.get("status") == "True" else None
 
 
-def _was_ever_scheduled(live: Live) -> bool:
+def was_ever_scheduled(live: Live) -> bool:
     """Whether PodCliqueScheduled is True, or was True before: it changed after the first moments of the clique."""
     condition = find(_conditions(live), SCHEDULED)
     if condition is None:

@@ -4,7 +4,7 @@ A unit is a pod of a standalone clique, or a whole replica of a scaling group. P
 while it is missing, terminating, or new and not ready. There is no surge: a unit is deleted first, then its successor is created.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -43,7 +43,7 @@ def stage(view: View) -> UpdateStage:
     return UpdateStage(
         view.index,
         outdated=any(map(needs_update, view.cliques)),
-        in_transition=any(map(_is_in_transition, view.cliques)),
+        in_transition=any(map(is_in_transition, view.cliques)),
         scheduled=any(pod.scheduled for clique in view.cliques for pod in clique.pods),
         healthy=all(map(is_fully_ready, view.cliques)),
     )
@@ -94,7 +94,7 @@ def is_outdated_pod(clique: CliqueView, pod: PodFacts) -> bool:
     return not clique.is_current(pod)
 
 
-def _is_in_transition(clique: CliqueView) -> bool:
+def is_in_transition(clique: CliqueView) -> bool:
     """Whether the clique or one of its pods is missing, terminating, or new and not ready."""
     if clique.live is None or clique.terminating or clique.assignment.new or clique.assignment.terminating:
         return True
@@ -133,6 +133,8 @@ def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Rem
     ready = next(_ready_units(view), None)
     if ready is None and not view.has_token:
         return Removals(updating=True, postponed_because="pods that start after others cannot be created again without their token")
+    if ready is None and (domain := _domain_of_others(view, filter(needs_update, view.cliques))):
+        return Removals(updating=True, postponed_because=f"{domain}: pods deleted now could not be created again")
     if ready is None:
         return Removals(updating=True, postponed_because="minAvailable allows no deletion")
     return replace(ready, updating=True, postponed_because="one unit is updated at a time")
@@ -163,8 +165,21 @@ def _ready_units(view: View) -> Iterator[Removals]:
 
 
 def _can_be_created_again(view: View, clique: CliqueView) -> bool:
-    """Whether a deleted pod of the clique could be created again: not while the token is missing with which it watches its parents."""
-    return view.has_token or not parents(view, clique)
+    """Whether a deleted pod of the clique could be created again.
+
+    Not while the token is missing with which it watches its parents, nor while others keep a fabric domain that it needs and that is being
+    deleted.
+    """
+    return (view.has_token or not parents(view, clique)) and not _domain_of_others(view, [clique])
+
+
+def _domain_of_others(view: View, cliques: Iterable[CliqueView]) -> str:
+    """A domain of these cliques that is being deleted and that others use, in words; empty if there is none."""
+    names = {clique.clique.name for clique in cliques}
+    for domain in view.domains:
+        if domain.held_by and domain.held_by.others and not names.isdisjoint(domain.request.cliques):
+            return f"{domain.id.kind} {domain.id.name} is being deleted and is still used by {domain.held_by.others}"
+    return ""
 
 
 def _can_spare_one(ready: int, replicas: int, minimum: int) -> bool:

@@ -1,6 +1,6 @@
 """Fabric: the protocol of a plug-in for one vendor's domains, within which accelerators of several nodes reach one another. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +26,8 @@ class DomainRequest:
     """The cliques of the template whose pods are in it."""
     shared: bool
     """Whether every set of the namespace that requests this name shares the domain; else it belongs to one replica of one set."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Keys and values of labels that the domain object has beside the engine's own."""
 
 
 class Fabric(Protocol):
@@ -73,13 +75,14 @@ class Fabric(Protocol):
     def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
         """The domains that a set requests; empty if none.
 
-        `root` and `annotations` are the set's; `cliques` maps names to the entries of `spec.template.cliques`. Annotations may be
-        invalid, because admission may have been bypassed: an invalid request counts as none.
+        `root` and `annotations` are the set's; `cliques` maps names to the entries of `spec.template.cliques`, which have the
+        annotations that they inherit (`InheritingFabric`). Annotations may be invalid, because admission may have been bypassed: an
+        invalid request counts as none.
         """
         ...
 
     def group_annotations(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
-        """Of the set's annotations, those that are copied to its PodCliqueScalingGroups."""
+        """Of the set's annotations, those that are copied to its PodCliqueScalingGroups. Annotations of the group itself win."""
         ...
 
     def component(self, request: DomainRequest) -> str:
@@ -117,6 +120,16 @@ class Fabric(Protocol):
 
 
 @runtime_checkable
+class InheritingFabric(Protocol):
+    """A `Fabric` with annotations that cliques inherit from their scaling group and from their set, for requests of domains."""
+
+    @property
+    def inherited_annotations(self) -> Collection[str]:
+        """The keys of these annotations. A clique's own annotation counts first, then its scaling group's, then the set's."""
+        ...
+
+
+@runtime_checkable
 class NodeExclusiveFabric(Protocol):
     """A `Fabric` with one slot on each node, which one pod of any domain occupies. Used to report missing node capacity."""
 
@@ -135,4 +148,39 @@ class NodeExclusiveFabric(Protocol):
 
     def slots_of(self, claim_spec: Body) -> int:
         """The number of slots that a ResourceClaim with this spec takes; 0 for claims on other devices. Fields may have the wrong shape."""
+        ...
+
+
+@runtime_checkable
+class LinkedFabric(Protocol):
+    """A `Fabric` whose connection has a name of its own. Used in messages."""
+
+    @property
+    def link(self) -> str:
+        """What connects the accelerators of a domain, e.g. NVLink."""
+        ...
+
+
+def link_of(fabric: Fabric) -> str:
+    """What connects the accelerators of a domain, in words for messages."""
+    return fabric.link if isinstance(fabric, LinkedFabric) else "the fabric"
+
+
+@runtime_checkable
+class IslandFabric(LinkedFabric, Protocol):
+    """A `Fabric` that connects only nodes of the same island, e.g. of one NVLink clique, although a domain may have nodes of several."""
+
+    @property
+    def island_noun(self) -> str:
+        """What an island is called in messages, e.g. `NVLink clique`."""
+        ...
+
+    @property
+    def island_label(self) -> str:
+        """The label of nodes whose value names their island. Nodes without it, or with an empty value, are in none."""
+        ...
+
+    @property
+    def max_island_nodes(self) -> int:
+        """The largest number of nodes of one island that a domain can have."""
         ...

@@ -176,3 +176,13 @@ class TopologyAwareScheduler(Protocol):
     def topology_conflict(self, name: str, levels: Levels) -> str:
         """Why the engine cannot create its topology object of that name: an object exists that the binding does not control."""
         ...
+
+
+@runtime_checkable
+class AffinityIgnoringScheduler(Protocol):
+    """A `Scheduler` that may not observe the affinity of pods, by which the engine keeps the pods of a fabric domain together."""
+
+    @property
+    def instead_of_affinity(self) -> str:
+        """How users keep pods together, in a sentence without a full stop."""
+        ...

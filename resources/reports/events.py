@@ -12,6 +12,7 @@ from engine.resource import EventGroup
 from engine.result import Outcome, Result
 from engine.verb import Verb
 from resources.base import kinds, labels
+from resources.model.domain import subject_of
 from resources.ports.configuration import Configuration
 from resources.status.topology_binding import DRIFT
 
@@ -172,7 +173,7 @@ def _texts(parent: ResourceId, operation: Operation, domains: frozenset[str]) ->
         return EVENT_TEXTS.get((parent.kind, kind, operation.verb))
     if operation.verb is Verb.CREATE:
         index = operation.body["metadata"]["labels"].get(labels.REPLICA_INDEX)
-        subject = f"for replica {index}" if index is not None else "{name}"
+        subject = subject_of(operation.id, parent.name, index) if index is not None else "{name}"
         return EventTexts(f"{kind}Created", f"{kind} {{name}} created", f"{kind}Failed", f"Failed to create {kind} {subject}: {{error}}")
     if operation.verb is Verb.DELETE:
         return EventTexts(

@@ -99,6 +99,7 @@ def _with_sets(plan: Plan, sets: Sequence[Plan]) -> Plan:
         pending=tuple(wait for each in every for wait in each.pending),
         objections=tuple(objection for each in every for objection in each.objections),
         problems=tuple(problem for each in every for problem in each.problems),
+        alarms=tuple(alarm for each in every for alarm in each.alarms),
         error=next((each.error for each in every if each.error), None),
     )
 

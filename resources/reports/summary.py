@@ -8,19 +8,20 @@ from typing import Final
 from engine.conditions import find
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, moment
-from engine.plan import Plan, Wait, changed
+from engine.plan import Alarm, Plan, Wait, changed
 from engine.report.model import error_text
 from resources.base import labels
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE
 from resources.domains.status import DomainStatus
 from resources.model.pod_facts import PodFacts, facts_of
 
-STATES: Final = ("faulty", "denied", "deleting", "changing", "blocked", "later", "pending", "settled")
+STATES: Final = ("faulty", "denied", "deleting", "changing", "blocked", "later", "pending", "degraded", "settled")
 """The states of a root, the most severe first.
 
 `faulty`: it has faults, or an internal error prevents a plan; `denied`: a guard refuses its plan; `deleting`: it is being
 deleted; `changing`: the next pass changes objects; `blocked`: an operation is due and somebody else has to act first; `later`: an operation
-is due and a later pass does it; `pending`: the cluster has something to do; `settled`: nothing is left to do.
+is due and a later pass does it; `pending`: the cluster has something to do; `degraded`: nothing is left to do, and an alarm says what is
+wrong all the same; `settled`: nothing is left to do.
 """
 
 ALL_READY: Final[Mapping[str, datetime]] = {}
@@ -79,6 +80,8 @@ class WorkloadSummary:
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     """Which parts of the spec have no effect, and why."""
+    alarms: tuple[Alarm, ...] = ()
+    """What is wrong although nothing is left to do."""
     domains: tuple[DomainStatus, ...] = ()
     parent: ResourceId | None = None
     """The root that it is a part of, such as a graph."""
@@ -105,6 +108,7 @@ def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = 
         tuple(sorted(waits, key=lambda wait: wait.id)),
         problems_of(plan),
         plan.notes,
+        tuple(alarm for alarm in plan.alarms if not alarm.blocking),
         domains,
         parent_of(observed, plan),
     )
@@ -134,6 +138,7 @@ def state_of(observed: Observed, plan: Plan) -> str:
         "blocked": bool(plan.blocked),
         "later": bool(plan.later),
         "pending": bool(plan.pending),
+        "degraded": any(not alarm.blocking for alarm in plan.alarms),
         "settled": True,
     }
     return next(state for state in STATES if applies[state])

@@ -6,8 +6,7 @@ from typing import Any
 from engine.conditions import condition, is_true, merge
 from engine.resource import Body
 from resources.model.view import CliqueView, GangView, View, is_scheduled
-
-INITIALIZED = "Initialized"
+from resources.policies.availability import INITIALIZED
 
 
 def of(view: View, gang: GangView) -> Body | None:

@@ -271,6 +271,9 @@ def api_server_flags(plane: ControlPlane, store: str) -> list[str]:
         "--allow-privileged=true",
         # The first keeps simulated nodes tainted, the second requires priority classes that nothing here creates.
         "--disable-admission-plugins=TaintNodesByCondition,Priority",
+        # MutatingAdmissionPolicies are not enabled by default.
+        "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
+        "--feature-gates=MutatingAdmissionPolicy=true",
         "--max-requests-inflight=800",
         "--max-mutating-requests-inflight=800",
     ]

@@ -1,4 +1,4 @@
-"""`engine manifests crds`: what it prints can be applied, and deploy/ contains what it prints."""
+"""`engine manifests`: what it prints can be applied, and deploy/ contains the definitions that it prints."""
 
 import json
 from pathlib import Path
@@ -13,6 +13,7 @@ from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
 from enginectl.commands.manifests import manifests
 from resources.schema.crds import crds
+from tests.enginectl.calling import Engine
 
 DEPLOYED = Path(__file__).parents[2] / "deploy" / "crds"
 FILES = [
@@ -59,3 +60,71 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"file/grove\.io_podcliques\.yaml: (file exists|not a directory)"):
         manifest("crds", "--dir", str(tmp_path / "file"))
+
+
+AUTO = "network:\n  autoMNNVLEnabled: true\n"
+PROTECTED = "authorizer:\n  enabled: true\n  exemptServiceAccountUserNames: [system:serviceaccount:kube-system:gc]\n"
+HEADER = "apiVersion: operator.config.grove.io/v1alpha1\nkind: OperatorConfiguration\n"
+
+
+def policies(engine: Engine, *arguments: str) -> list[Any]:
+    """The objects that `engine manifests policies` prints."""
+    result = engine("manifests", "policies", *arguments)
+    assert result.code == Exit.DONE, result.err
+    return list(yaml.safe_load_all(result.out))
+
+
+def expressions(objects: list[Any]) -> str:
+    """The CEL expressions of these objects."""
+    return json.dumps([body["spec"] for body in objects])
+
+
+def configured(folder: Path, text: str) -> tuple[str, str]:
+    """The option that names a configuration file with this text."""
+    file = folder / "operator.yaml"
+    file.write_text(HEADER + text)
+    return "--config", str(file)
+
+
+def test_each_policy_has_a_binding_and_denies_on_failure(engine: Engine) -> None:
+    objects = policies(engine)
+
+    names = [(body["kind"], body["metadata"]["name"]) for body in objects]
+    assert names == [
+        (kind, f"{plural}.engine.grove.io")
+        for plural in ("podcliquesets", "clustertopologybindings")
+        for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    ]
+    assert {body["spec"].get("failurePolicy", "Fail") for body in objects} == {"Fail"}
+
+
+def test_what_policies_cannot_state_is_listed(engine: Engine) -> None:
+    assert "# - circular dependencies in startsAfter\n" in engine("manifests", "policies").out
+    assert "circular dependencies in startsAfter" in engine("manifests", "policies", "-o", "json").document["notStated"]
+
+
+def test_policies_follow_the_configuration(engine: Engine, tmp_path: Path) -> None:
+    off, on = policies(engine), policies(engine, *configured(tmp_path, AUTO))
+
+    assert "MNNVL is not enabled in the operator configuration" in expressions(off)
+    assert "MNNVL is not enabled in the operator configuration" not in expressions(on)
+    assert "explicit ComputeDomain annotations require opting out" in expressions(on)
+
+
+def test_enrolment_is_a_mutating_policy_on_request(engine: Engine, tmp_path: Path) -> None:
+    option = configured(tmp_path, AUTO)
+
+    assert "MutatingAdmissionPolicy" not in {body["kind"] for body in policies(engine, *option)}
+    assert "MutatingAdmissionPolicy" in {body["kind"] for body in policies(engine, "--mutating", *option)}
+    assert "MutatingAdmissionPolicy" not in {body["kind"] for body in policies(engine, "--mutating")}
+
+
+def test_protection_needs_the_account_of_the_engine(engine: Engine, tmp_path: Path) -> None:
+    option = configured(tmp_path, PROTECTED)
+
+    refused = engine("manifests", "policies", *option)
+    assert (refused.code, "--service-account NAMESPACE/NAME" in refused.err) == (Exit.USAGE, True)
+    assert engine("manifests", "policies", *option, "--service-account", "nonsense").code == Exit.USAGE
+    protecting = policies(engine, *option, "--service-account", "grove/engine")
+    assert "system:serviceaccount:grove:engine" in expressions(protecting)
+    assert "system:serviceaccount:kube-system:gc" in expressions(protecting)

@@ -235,11 +235,13 @@ async def test_a_sync_of_manifests_reports_a_domain_that_is_being_deleted_as_an_
         await cluster.sync(manifests=[auto(1, gpu(replicas=2))])
         assert len(users(cluster, "demo-0")) == 2
         await cluster.delete(COMPUTE_DOMAIN, "demo-0")
+        since, pods = domains(cluster)["demo-0"]["metadata"]["deletionTimestamp"], sorted(users(cluster, "demo-0"))
         await cluster.clock.advance(5)
         await cluster.sync(manifests=[auto(1, gpu(replicas=2))], wait=False)
 
-        message = "ComputeDomain demo-0 is being deleted; it is kept until its users are gone"
-        assert await event_messages(cluster, "ComputeDomainTerminating") == [message]
+        (message,) = await event_messages(cluster, "ComputeDomainTerminating")
+        assert message.startswith(f"ComputeDomain demo-0 is being deleted since {since}: NVLink is cut for 2 pods ({', '.join(pods)})")
+        assert message.endswith(f"kubectl -n default delete pod {' '.join(pods)}")
 
 
 async def test_pods_with_a_second_channel_are_never_scheduled_and_a_note_says_so_before_they_exist() -> None:

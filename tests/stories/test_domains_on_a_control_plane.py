@@ -10,6 +10,7 @@ import pytest
 from engine.ids import Kind
 from engine.runtime.clock import SystemClock
 from engine.runtime.session import Ending
+from providers.fabrics.nvidia.names import GROUP
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
@@ -19,13 +20,14 @@ from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOM
 from providers.sandbox.registry import run_actors
 from resources.base import kinds
 from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE_ACCOUNT
+from tests.builders import podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import started
-from tests.mnnvl.sets import OURS, auto, gpu
+from tests.mnnvl.sets import OURS, auto, gpu, gpus, said
 from tests.providers.sandbox.actors.test_on_a_real_server import until
 from tests.stories.domains import assert_invariants
 from tests.stories.fabric import FABRIC, templates_of
-from tests.stories.pods import is_ready
+from tests.stories.pods import clique_of, is_ready
 from tests.stories.test_control_plane import Audit, connection, define, synced
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
@@ -62,7 +64,8 @@ async def fabric(plane: ControlPlane) -> AsyncIterator[tuple[KubernetesClient, l
     clock, source, seen = SystemClock(), Source(path=str(plane.kubeconfig())), list[Moment]()
     async with connection(plane, "admin") as admin, connection(plane, "admin") as watcher, anyio.create_task_group() as tasks:
         async with connected(source, clock, field_manager="kubelet") as kubelet, connected(source, clock, field_manager="driver") as driver:
-            await define(admin, NAMESPACE, *map(dict, definitions()))
+            if NAMESPACE not in await names(admin, kinds.NAMESPACE, ""):
+                await define(admin, NAMESPACE, *map(dict, definitions()))
             await until(admin, SERVICE_ACCOUNT, lambda there: "default" in there, NAMESPACE)
             tasks.start_soon(run_actors, kubelet, clock, ("kubelet",), OPTIONS)
             tasks.start_soon(run_actors, driver, clock, ("driver",), OPTIONS)
@@ -159,3 +162,39 @@ async def test_domains_come_before_their_pods_follow_the_replicas_and_go_after_e
             assert await names(admin, kind) == []
         assert await names(admin, DAEMON_SET, "") == []
         assert [one for one in (await admin.list(NODE)).items if DOMAIN in one["metadata"]["labels"]] == []
+
+
+async def test_N26_groups_have_domains_that_follow_the_replicas_and_a_clique_with_none_has_no_claim(plane: ControlPlane) -> None:
+    async with fabric(plane) as (admin, seen):
+        groups = {"prefill": {}, "decode": {GROUP: "decode"}, "reranker": {GROUP: "none"}}
+        cliques = (gpu(name, pod_spec=gpus("1"), annotations=of_clique) for name, of_clique in groups.items())
+        manifest = said(podcliqueset("served", *cliques, namespace=NAMESPACE), {GROUP: "model"})
+        await admin.create(kinds.PODCLIQUESET, NAMESPACE, manifest)
+
+        for replicas in (1, 2, 1):
+            await admin.patch(kinds.PODCLIQUESET, NAMESPACE, "served", {"spec": {"replicas": replicas}}, subresource="scale")
+            report = await synced(plane, NAMESPACE, FABRIC)
+            assert (report.ending, report.failures) == (Ending.DONE, ()), [(held.id.name, held.why) for held in report.pending]
+            assert await names(admin, COMPUTE_DOMAIN) == sorted(
+                f"served-{i}-{name}" for i in range(replicas) for name in ("model", "decode")
+            )
+            pods = (await admin.list(POD, NAMESPACE)).items
+            assert {clique_of(pod): templates_of(pod) for pod in pods} == {
+                f"served-{i}-{name}": claimed
+                for i in range(replicas)
+                for name, claimed in (("prefill", [f"served-{i}-model"]), ("decode", [f"served-{i}-decode"]), ("reranker", []))
+            }
+            assert all(map(is_ready, pods))
+            await assert_invariants(admin)
+        (decode,) = [one for one in (await admin.list(COMPUTE_DOMAIN, NAMESPACE)).items if "decode" in one["metadata"]["name"]]
+        assert decode["metadata"]["labels"][GROUP] == "decode"
+        await admin.delete(kinds.PODCLIQUESET, NAMESPACE, "served", propagation="Background")
+        assert (await synced(plane, NAMESPACE, FABRIC)).ending is Ending.DONE
+
+        for name in (f"served-{index}-{of}" for index in range(2) for of in ("model", "decode")):
+            pods_of_domain = members(seen, name)
+            assert first(seen, f"ResourceClaimTemplate {name}") < min(first(seen, pod) for pod in pods_of_domain)
+            gone = max(first(seen, one, verb="DELETED") for one in (*pods_of_domain, *claims(seen, pods_of_domain)))
+            assert gone < first(seen, f"ComputeDomain {name}", deleting=True)
+        for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, *FOLLOWED):
+            assert await names(admin, kind) == []

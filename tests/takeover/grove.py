@@ -11,8 +11,8 @@ from typing import Any
 
 from engine.ids import Kind
 from resources.base import kinds
-from tests.takeover.pod_additions import from_label, with_channel, with_claims, with_env
-from tests.takeover.stored_set import AUTO, Options, clique_hash
+from tests.takeover.pod_additions import from_label, has_gpus, with_channel, with_claims, with_env
+from tests.takeover.stored_set import AUTO, GROUP, Options, clique_hash
 
 Body = dict[str, Any]
 
@@ -61,8 +61,7 @@ class Rendering:
             yield self._service(i)
         for i in self.indices:
             yield from self._autoscalers(i)
-            if self.enabled:
-                yield self._compute_domain(i)
+            yield from self._compute_domains(i)
         yield from self._claims(self.name, "PodCliqueSet", self.template, {}, "grove.io/podcliqueset-replica-index", self.indices)
         for i in self.indices:
             for clique in self.standalone:
@@ -113,16 +112,29 @@ class Rendering:
                 target = {"apiVersion": "grove.io/v1alpha1", "kind": kind, "name": name}
                 yield self._child(kinds.AUTOSCALER, name, "pcs-hpa", spec={"scaleTargetRef": target, **config})
 
-    def _compute_domain(self, i: int) -> Child:
-        name = f"{self.name}-{i}"
+    def _compute_domains(self, i: int) -> Iterator[Child]:
+        if self.enabled:
+            yield self._compute_domain(f"{self.name}-{i}", i, {})
+        groups = {self._mnnvl_group(clique) for clique in self.cliques.values() if has_gpus(clique["spec"]["podSpec"])}
+        for group in sorted(groups - {""}):
+            yield self._compute_domain(f"{self.name}-{i}-{group}", i, {GROUP: group})
+
+    def _compute_domain(self, name: str, i: int, more: Mapping[str, str]) -> Child:
         return self._child(
             COMPUTE_DOMAIN,
             name,
             "pcs-computedomain",
-            labels={"grove.io/podcliqueset-replica-index": str(i)},
+            labels={"grove.io/podcliqueset-replica-index": str(i), **more},
             finalizer="grove.io/computedomain-finalizer",
             spec={"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}},
         )
+
+    def _mnnvl_group(self, clique: Mapping[str, Any]) -> str:
+        """The group of a clique: its own annotation, else that of its scaling group, else that of the set; `none` is no group."""
+        group = next((entry for entry in self.groups if clique["name"] in entry["cliqueNames"]), {})
+        layers = (clique, group, self.pcs["metadata"])
+        found = next((value for layer in layers if (value := (layer.get("annotations") or {}).get(GROUP))), "none")
+        return "" if found == "none" else str(found)
 
     def _claims(
         self, owner: str, kind: str, holder: Mapping[str, Any], level: Mapping[str, str], index_label: str, indices: Sequence[int]
@@ -141,7 +153,10 @@ class Rendering:
 
     def _group(self, i: int, group: Mapping[str, Any]) -> Iterator[Child]:
         name = f"{self.name}-{i}-{group['name']}"
+        of_set = self.pcs["metadata"].get("annotations") or {}
         annotations = dict(group.get("annotations") or {}) | ({AUTO: "enabled"} if self.enabled else {})
+        if GROUP in of_set:
+            annotations.setdefault(GROUP, of_set[GROUP])
         replicas = self.options.replicas.get(name, group["replicas"])
         yield self._child(
             kinds.SCALING_GROUP,
@@ -182,6 +197,8 @@ class Rendering:
             spec["startsAfter"] = after
         if self.enabled:
             spec["podSpec"] = with_channel(spec["podSpec"], f"{self.name}-{i}")
+        elif mnnvl_group := self._mnnvl_group(clique):
+            spec["podSpec"] = with_channel(spec["podSpec"], f"{self.name}-{i}-{mnnvl_group}")
         annotations = {key: value for key, value in (clique.get("annotations") or {}).items() if key != "grove.io/topology-name"}
         finalizer, template_labels = "grove.io/podclique.grove.io", clique.get("labels") or {}
         yield self._child(

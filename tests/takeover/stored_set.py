@@ -12,6 +12,7 @@ from tests.takeover.pod_additions import has_gpus
 
 Body = dict[str, Any]
 AUTO = "grove.io/auto-mnnvl"
+GROUP = "grove.io/mnnvl-group"
 DIGITS = "456789bcdf"
 """The characters of the operator's hashes."""
 

@@ -21,7 +21,7 @@ from tests.mnnvl.sets import gpus
 from tests.stories.stage import DEFAULT, Stage, stage
 from tests.takeover.grove import COMPUTE_DOMAIN
 from tests.takeover.grove_operator import Grove
-from tests.takeover.stored_set import Options
+from tests.takeover.stored_set import GROUP, Options
 
 Body = dict[str, Any]
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -103,6 +103,19 @@ def racks(version: int = 1, replicas: int = 2) -> Body:
     return podcliqueset("nvl", *cliques, groups=(group("pool", "work"),), replicas=replicas)
 
 
+def groups() -> Body:
+    """Domains of groups: one of the set, another one of a clique in a scaling group, and a clique that is in none."""
+    out, fast = {GROUP: "none"}, {GROUP: "fast"}
+    cliques = [
+        clique("router", annotations=out),
+        clique("solo", pod_spec=gpus()),
+        clique("lead", pod_spec=gpus()),
+        clique("work", pod_spec=gpus(), annotations=fast),
+    ]
+    manifest = podcliqueset("grp", *cliques, groups=(group("pool", "lead", "work", replicas=2),), replicas=2)
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": {GROUP: "whole"}}}
+
+
 def _nic() -> tuple[Kind, Body]:
     kind = kinds.RESOURCE_CLAIM_TEMPLATE
     meta = {"name": "nic", "namespace": "default"}
@@ -155,6 +168,7 @@ WORLDS: Mapping[str, World] = {
     "automatic domains": World(example("04-auto-mnnvl/racks.yaml"), AUTO),
     "opted out": World(example("04-auto-mnnvl/opted-out.yaml"), AUTO),
     "domains and own claims": World(racks(), AUTO, others=(_nic(),)),
+    "groups in domains": World(groups()),
     "inference": World(inference()),
     "scaled by autoscalers": World(inference(), SCALED),
     "start order in groups": World(ordered()),

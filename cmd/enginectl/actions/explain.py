@@ -1,9 +1,10 @@
 """`engine why`: explains one object."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from engine.ids import Kind, ResourceId
-from engine.observed import World
+from engine.observed import Observed, World
 from engine.report.printable import printable
 from engine.runtime.client import Client
 from engine.runtime.passes import Pass
@@ -20,8 +21,10 @@ from enginectl.wiring.scope import EVERYTHING, Selection, scope_of
 from providers.queries import DiscoveryClient, run_queries, served_apis
 from providers.read_only import ReadOnlyProvider
 from resources.base import kinds
+from resources.domains.added_annotations import added_annotations
 from resources.domains.requests import requested_by_sets
 from resources.domains.status import DomainStatus, domain_statuses
+from resources.domains.usage import domain_users
 from resources.domains.users import claims_template
 from resources.ports.configuration import Configuration
 from resources.ports.inspection import DiagnosingFabric, Diagnosis
@@ -95,21 +98,31 @@ async def object_report(wiring: Wiring, client: Client, kind: Kind, id: Resource
     explanation = explain(result.world, plans, BLUEPRINTS_BY_KIND, id, wiring.configuration, result.now, other)
     lookups: dict[Query, QueryResult] = {query: lookup}
     diagnoses: list[Diagnosis] = []
-    for domain in domains_of(wiring.configuration, explanation, result.world):
+    for domain in dict.fromkeys((*domains_of(wiring.configuration, explanation, result.world), *lost_domains(explanation, result, wiring))):
         fabric = next(fabric for fabric in wiring.configuration.fabrics if fabric.kind.name == domain.kind)
         if isinstance(fabric, DiagnosingFabric):
             results = await run_queries(client, fabric.domain_queries(domain), apis)
             lookups |= results.results
             diagnoses += relevant(explanation, domain, fabric.diagnose(domain, results, result.now))
+    statuses = tuple(statuses_of(wiring.configuration, id, result))
     errors = {query.kind.key: lookup.error for query, lookup in lookups.items() if lookup.error}
     return ObjectReport(
         explanation,
         tuple(dict.fromkeys(diagnoses)),
-        tuple(statuses_of(wiring.configuration, id, result)),
+        tuple(status for _, status in statuses),
         next((graph for graph in graph_summaries(result, wiring.configuration) if graph.id == id), None),
         sources_of(wiring.configuration, explanation, result) if with_sources else {},
         {**result.world.incomplete, **errors},
+        tuple(domain_users(id, statuses, result.world.roots, wiring.configuration)) if statuses else (),
+        tuple(notes_about(id, result, wiring.configuration)),
     )
+
+
+def notes_about(id: ResourceId, result: Pass, configuration: Configuration) -> Iterator[str]:
+    """If the object is a PodClique: the annotations for domains that it has and its template has not."""
+    if id.kind == kinds.PODCLIQUE.name:
+        additions = (added for observed in result.world.roots for added in added_annotations(observed, configuration))
+        yield from (replace(added, podcliques=(id,)).note for added in additions if id in added.podcliques)
 
 
 def domains_of(configuration: Configuration, explanation: Explanation, world: World) -> Iterator[ResourceId]:
@@ -127,19 +140,34 @@ def domains_of(configuration: Configuration, explanation: Explanation, world: Wo
                     yield domain
 
 
+def lost_domains(explanation: Explanation, result: Pass, wiring: Wiring) -> Iterator[ResourceId]:
+    """The domains that the pod is cut off from; its claim may name the template of a domain that does not exist any more."""
+    if explanation.id.kind == kinds.POD.name:
+        owners = set(explanation.roots)
+        for observed, status in all_statuses(wiring.configuration, result):
+            if observed.root.id in owners and status.cut and explanation.id.name in status.cut.pods:
+                yield status.id
+
+
 def relevant(explanation: Explanation, domain: ResourceId, diagnoses: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
     """All diagnoses if the object is the domain; of a pod, those about the pod or about the domain as a whole."""
     subjects = (explanation.id, domain)
     return (each for each in diagnoses if explanation.id == domain or each.about in subjects or explanation.id in each.pods)
 
 
-def statuses_of(configuration: Configuration, id: ResourceId, result: Pass) -> Iterator[DomainStatus]:
-    """If the object is a domain: its status, from the view of each set that uses it."""
+def statuses_of(configuration: Configuration, id: ResourceId, result: Pass) -> Iterator[tuple[Observed, DomainStatus]]:
+    """If the object is a domain: each set that uses it, with the status of the domain from the view of that set."""
+    if any((id.group, id.kind) == (fabric.kind.group, fabric.kind.name) for fabric in configuration.fabrics):
+        yield from ((observed, status) for observed, status in all_statuses(configuration, result) if status.id == id)
+
+
+def all_statuses(configuration: Configuration, result: Pass) -> Iterator[tuple[Observed, DomainStatus]]:
+    """Each set with the status of each of its domains."""
     plans = {plan.root: plan for plan in result.planned.plans}
     for observed in result.world.roots:
         plan = plans.get(observed.root.id)
         if plan is not None:
-            yield from (status for status in domain_statuses(observed, plan, configuration) if status.id == id)
+            yield from ((observed, status) for status in domain_statuses(observed, plan, configuration))
 
 
 def sources_of(configuration: Configuration, explanation: Explanation, result: Pass) -> Sources:

@@ -1,7 +1,10 @@
 """`engine status`: the state of graphs, workloads and topology bindings."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from engine.observed import Observed
+from engine.plan import Plan
 from engine.report.line import Line
 from engine.report.printable import printable
 from enginectl.actions.graphs import graph_summaries
@@ -15,7 +18,9 @@ from enginectl.wiring.cluster import LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import select
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.domains.added_annotations import added_annotations
 from resources.domains.status import domain_statuses
+from resources.ports.configuration import Configuration
 from resources.reports.binding_summary import binding_summary
 from resources.reports.summary import summary
 
@@ -34,7 +39,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat) -> Exit:
     plans = {plan.root: plan for plan in result.planned.plans}
     roots = [(observed, plans[observed.root.id]) for observed in result.world.roots if name in ("", observed.root.id.name)]
     workloads = [
-        summary(observed, plan, domain_statuses(observed, plan, wiring.configuration))
+        summary(observed, with_fabric_notes(observed, plan, wiring.configuration), domain_statuses(observed, plan, wiring.configuration))
         for observed, plan in roots
         if observed.root.id.kind == PODCLIQUESET.name
     ]
@@ -66,6 +71,16 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat) -> Exit:
         terminal.error(f"no workload is called {printable(name)} {place}")
         return Exit.FAILED
     return Exit.FAILED if has_errors else Exit.INCOMPLETE if incomplete else Exit.DONE
+
+
+def with_fabric_notes(observed: Observed, plan: Plan, configuration: Configuration) -> Plan:
+    """The plan of a set with notes about annotations for domains that have no effect (N35).
+
+    They are the warnings of admission, which whoever applied the set may not have seen, and annotations that its PodCliques alone have.
+    """
+    warnings = (warning for fabric in configuration.fabrics for warning in fabric.warnings(observed.proposal or observed.root.body))
+    additions = (added.note for added in added_annotations(observed, configuration))
+    return replace(plan, notes=tuple(dict.fromkeys((*plan.notes, *warnings, *additions))))
 
 
 def separated(tables: Iterable[Iterable[Line]]) -> Iterator[Line]:

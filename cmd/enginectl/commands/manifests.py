@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import ObjectFormat
+from enginectl.base.options import ObjectFormat, options
 
 manifests = typer.Typer(name="manifests", help="Print what must be installed in a cluster first.", no_args_is_help=True)
 
@@ -28,3 +28,24 @@ def crds(
     if folder and format is ObjectFormat.JSON:
         raise UsageError("--dir writes YAML files; leave out -o json")
     return write_crds(folder) if folder else print_crds(as_json=format is ObjectFormat.JSON)
+
+
+@manifests.command()
+def policies(
+    ctx: typer.Context,
+    format: Annotated[ObjectFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.")] = ObjectFormat.YAML,
+    mutating: Annotated[
+        bool, typer.Option("--mutating", help="Also MutatingAdmissionPolicies, for API servers that serve them (v1beta1).")
+    ] = False,
+    service_account: Annotated[
+        str, typer.Option(metavar="NAMESPACE/NAME", help="The engine's own account, which may change managed objects.")
+    ] = "",
+) -> Exit:
+    """Print the admission rules as ValidatingAdmissionPolicies, for clusters without webhooks.
+
+    They depend on the configuration (--config). What CEL cannot express is listed in comments, with -o json in `notStated`.
+    """
+    from enginectl.actions.policies import print_policies
+    from enginectl.wiring.configuration import wire
+
+    return print_policies(wire(options(ctx)), service_account, mutating=mutating, as_json=format is ObjectFormat.JSON)

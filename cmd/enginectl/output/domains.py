@@ -6,6 +6,8 @@ from typing import Any
 from engine.report.json import identity, moment_text
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
+from resources.domains.cut_off import CutOff
+from resources.domains.reach import Split
 from resources.domains.status import DomainStatus, State
 
 MAX_LISTED = 10
@@ -15,19 +17,28 @@ GOOD = frozenset({State.JOINED, State.USED, State.COMPLETED, State.EMPTY})
 
 def domain_lines(domains: Sequence[DomainStatus], *, verbose: bool) -> Iterator[Line]:
     """A line for each domain, those that are not in a good state first."""
-    ordered = sorted(domains, key=lambda domain: domain.state in GOOD)
+    ordered = sorted(domains, key=is_good)
     listed = ordered if verbose else ordered[:MAX_LISTED]
     for domain in listed:
-        yield Line(f"  domain {printable(domain.id.name)}: {describe(domain)}", "faint" if domain.state in GOOD else "later")
+        yield Line(f"  domain {printable(domain.id.name)}: {describe(domain)}", "faint" if is_good(domain) else "later")
     if len(listed) < len(ordered):
         yield Line(f"  … {len(ordered) - len(listed)} more domains; -v shows all", "faint")
 
 
+def is_good(domain: DomainStatus) -> bool:
+    """Whether nothing is wrong with the domain and nothing has to be waited for."""
+    return domain.state in GOOD and domain.split is None
+
+
 def describe(domain: DomainStatus) -> str:
     """The state of a domain in one line, e.g. `joined, 2 of 2 nodes joined, pods: 2 of demo-0-worker`."""
-    parts = [str(domain.state), nodes_text(domain), pods_text(domain), "made by a user" if domain.made_by == "user" else ""]
+    split = printable(domain.split.summary) if domain.split else ""
+    parts = [str(domain.state), nodes_text(domain), split, pods_text(domain), "made by a user" if domain.made_by == "user" else ""]
     if domain.state is State.TERMINATING:
         parts.append(f"finalizers: {', '.join(map(printable, domain.finalizers)) or 'none'}")
+    if domain.cut:
+        since = f" since {moment_text(domain.cut.since)}" if domain.cut.since else ""
+        parts.append(f"{printable(domain.cut.text)}{since}: {printable(domain.cut.remedy)}")
     if domain.other_sets:
         parts.append(f"shared with {', '.join(map(printable, domain.other_sets[:MAX_LISTED]))}")
     if domain.why:
@@ -61,9 +72,21 @@ def domain_entry(domain: DomainStatus) -> dict[str, Any]:
             "ready": domain.ready,
             "joined": [{"name": node.node, "island": node.island, "ready": node.ready} for node in domain.joined],
         },
+        "split": split_entry(domain.split) if domain.split else None,
         "pods": {"byClique": dict(domain.pods or {}), "ended": domain.ended},
         "others": list(domain.other_sets),
         "why": domain.why,
         "until": moment_text(domain.until),
         "finalizers": list(domain.finalizers),
+        "cutOff": cut_off_entry(domain.cut) if domain.cut else None,
     }
+
+
+def split_entry(split: Split) -> dict[str, Any]:
+    """How the nodes of a domain are separated, in the JSON document."""
+    return {"islands": [{"name": island, "nodes": count} for island, count in split.islands], "nodesInNone": list(split.outside)}
+
+
+def cut_off_entry(cut: CutOff) -> dict[str, Any]:
+    """The pods that are cut off from a domain, in the JSON document."""
+    return {"pods": list(cut.pods), "link": cut.link, "since": moment_text(cut.since), "do": cut.remedy}

@@ -1,6 +1,6 @@
 """The explanation of one object: which root desires it and why, what is not in sync, and what is wrong."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from enginectl.output.graphs import graph_entry, service_lines
 from enginectl.output.status import wait_lines
 from enginectl.output.tables import age
 from resources.domains.status import DomainStatus
+from resources.domains.usage import DomainUser
 from resources.ports.inspection import Diagnosis
 from resources.reports.explanation import DesiredBy, Explanation
 from resources.reports.graph_summary import GraphSummary
@@ -46,6 +47,10 @@ class ObjectReport:
     """Field of the object -> the fields of its root that it is computed from."""
     incomplete: Mapping[str, str] = field(default_factory=dict)
     """Kind -> why its objects could not be listed completely."""
+    users: tuple[DomainUser, ...] = ()
+    """If the object is a domain that a set uses: all its users."""
+    notes: tuple[str, ...] = ()
+    """What has no effect on the object, and why."""
 
     @property
     def exists(self) -> bool:
@@ -59,9 +64,11 @@ def report_lines(report: ObjectReport, now: datetime, *, verbose: bool) -> Itera
     yield Line(printable(str(explanation.id)), "head")
     if report.exists:
         yield Line(f"  {existence(explanation.live, now)}")
-        yield from (Line(f"  {text}") for text in desire_texts(explanation))
+        yield from (Line(f"  used by {text}") for text in user_texts(report.users, verbose=verbose))
+        yield from (Line(f"  {text}") for text in desire_texts(explanation, is_used=bool(report.users)))
         yield from (Line(f"  state: {text}") for text in dict.fromkeys(map(describe, report.domains)))
         yield from graph_lines(report.graph, now, verbose) if report.graph else ()
+        yield from (Line(f"  note: {clipped(note, MAX_TEXT)}", "later") for note in report.notes)
         yield from sync_lines(explanation, verbose, settled=report.graph is None or report.graph.state == "settled")
     for path, sources in report.sources.items():
         rest = f" and {len(sources) - MAX_LISTED} more" if len(sources) > MAX_LISTED else ""
@@ -92,8 +99,20 @@ def finalizers_of(live: Live) -> list[str]:
     return [str(name) for name in live.body["metadata"].get("finalizers") or ()]
 
 
-def desire_texts(explanation: Explanation) -> Iterator[str]:
-    """Which roots desire the object and why; or that none does."""
+def user_texts(users: Sequence[DomainUser], *, verbose: bool) -> Iterator[str]:
+    """The users of a domain: sets with the numbers of their pods in it, and claims that belong to no set."""
+    listed = users if verbose else users[:MAX_LISTED]
+    for user in listed:
+        pods = ", ".join(f"{count} of {printable(clique)}" for clique, count in user.pods.items())
+        owners = ", ".join(map(printable, user.owners))
+        detail = f"pods: {pods}" if pods else f"of {owners}" if owners else "no pods now"
+        yield f"{printable(str(user.id))}, {detail}"
+    if len(listed) < len(users):
+        yield f"{len(users) - len(listed)} more; -v shows all"
+
+
+def desire_texts(explanation: Explanation, *, is_used: bool = False) -> Iterator[str]:
+    """Which roots desire the object and why; or that none does. `is_used` says whether it is a domain that a set uses."""
     for desired in explanation.desired_by:
         yield f"{STANCES[desired.stance]} {desirer(desired, explanation.id)}: {clipped(desired.why, MAX_TEXT)}"
     for problem in explanation.problems:
@@ -104,6 +123,8 @@ def desire_texts(explanation: Explanation) -> Iterator[str]:
         yield f"obsolete: {', '.join(printable(str(root)) for root in explanation.roots)} owns it and no longer desires it"
     elif explanation.orphan:
         yield "orphaned: it has our labels, and its owner no longer exists"
+    elif is_used:
+        yield "not managed: no workload has made it, it is used as it is and never changed"
     else:
         yield "not managed: no workload owns or desires it"
 
@@ -173,9 +194,11 @@ def report_document(report: ObjectReport) -> dict[str, Any]:
         "blocked": [wait_entry(wait) for wait in explanation.deferred if wait.blocked],
         "pending": [wait_entry(wait) for wait in explanation.pending],
         "problems": list(explanation.problems),
+        "notes": list(report.notes),
         "fields": [{"path": spell(path), "from": list(map(spell, sources))} for path, sources in report.sources.items()],
         "graph": graph_entry(report.graph) if report.graph else None,
         "domains": [domain_entry(domain) for domain in report.domains],
+        "usedBy": [{"object": identity(user.id), "pods": dict(user.pods), "owners": list(user.owners)} for user in report.users],
         "diagnoses": [diagnosis_entry(diagnosis) for diagnosis in report.diagnoses],
         "incomplete": dict(report.incomplete),
     }

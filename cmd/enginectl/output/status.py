@@ -17,7 +17,15 @@ from resources.reports.summary import GangSummary, WaitSince, WorkloadSummary
 
 HEADERS = ("NAMESPACE", "NAME", "STATE", "REPLICAS", "AVAILABLE", "UPDATED", "GANGS", "PODS READY", "AGE")
 BINDING_HEADERS = ("TOPOLOGY BINDING", "STATE", "LEVELS", "DRIFT", "AGE")
-TONES = {"settled": "good", "faulty": "bad", "denied": "bad", "later": "later", "blocked": "blocked", "deleting": "delete"}
+TONES = {
+    "settled": "good",
+    "faulty": "bad",
+    "denied": "bad",
+    "degraded": "bad",
+    "later": "later",
+    "blocked": "blocked",
+    "deleting": "delete",
+}
 MAX_GANGS = 10
 """Gangs that are listed; of the others the number is given."""
 MAX_REASON = 400
@@ -59,6 +67,8 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
         yield Line(f"  problem: {printable(problem)}", "bad")
     for note in workload.notes:
         yield Line(f"  note: {printable(note)}", "later")
+    for alarm in workload.alarms:
+        yield Line(f"  warning: {clipped(alarm.text, MAX_REASON)}", "bad")
     gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
     for gang in gangs if verbose else gangs[:MAX_GANGS]:
         yield gang_line(gang)
@@ -119,6 +129,7 @@ def workload_entry(workload: WorkloadSummary) -> dict[str, Any]:
         "waits": wait_entries(workload.waits),
         "problems": list(workload.problems),
         "notes": list(workload.notes),
+        "alarms": [{"reason": alarm.reason, "message": alarm.text} for alarm in workload.alarms],
         "domains": [domain_entry(domain) for domain in workload.domains],
     }
 

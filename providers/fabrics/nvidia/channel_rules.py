@@ -8,6 +8,7 @@ from engine.paths import get
 from engine.resource import Body
 from resources.base.fields import CLIQUES, cliques_of, mapping, mappings
 from resources.domains import requests
+from resources.model.domain_requests import domain_requests_of
 from resources.ports.fabric import INDEX, DomainRequest, Fabric
 from resources.schema.issues import ErrorType, Issue, Path
 
@@ -41,7 +42,7 @@ def issues(fabric: Fabric, new: Body, old: Body | None = None) -> Iterator[Issue
 def _second_claims(fabric: Fabric, body: Body, replicas: int) -> Iterator[SecondClaim]:
     """The claims for channels, without the first one of each clique; the claim that the engine adds is the first."""
     root = mapping(body.get("metadata")).get("name")
-    domains = fabric.domain_requests(root if isinstance(root, str) else "", requests.annotations(body), requests.cliques_by_name(body))
+    domains = domain_requests_of(fabric, root if isinstance(root, str) else "", body)
     for number, clique in enumerate(cliques_of(body)):
         name = clique.get("name")
         if not isinstance(name, str):

@@ -23,9 +23,9 @@ from providers.fabrics.nvidia.names import (
     FINALIZER,
     NVLINK_CLIQUE_LABEL,
 )
-from providers.fabrics.nvidia.texts import some
 from resources.base import kinds, labels
 from resources.base.fields import mappings
+from resources.base.texts import some
 from resources.domains.capacity import NodeCapacity
 from resources.domains.requests import RequestedDomain
 from resources.ports.checks import Check, CheckResult, Severity, judged, unknown

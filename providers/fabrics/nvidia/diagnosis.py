@@ -5,11 +5,11 @@ are reported together.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from engine.observed import Live
+from engine.observed import Live, timestamp
 from engine.paths import get
 from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.driver import check_controller, check_plugin, in_namespace
@@ -17,6 +17,7 @@ from providers.fabrics.nvidia.evidence import (
     CLAIM_FAILED,
     PREPARE_FAILED,
     Evidence,
+    container_problem,
     finalizers_of,
     is_ready,
     joined_nodes,
@@ -25,9 +26,10 @@ from providers.fabrics.nvidia.evidence import (
     user_of,
 )
 from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, MAX_NODES, NVLINK_CLIQUE_LABEL, TARGET_LABEL
-from providers.fabrics.nvidia.texts import some
 from resources.base import kinds
 from resources.base.fields import mapping
+from resources.base.texts import some
+from resources.domains.cut_off import remedy
 from resources.ports.inspection import Diagnosis
 
 FINALIZER_WITHIN: Final = timedelta(seconds=30)
@@ -45,6 +47,8 @@ class PodFinding(NamedTuple):
     cause: str
     advice: str = ""
     bad: bool = True
+    remedied: bool = False
+    """Whether deleting the pods helps: then that is the advice."""
 
 
 DomainRule = Callable[[Evidence], Iterator[Diagnosis]]
@@ -52,24 +56,46 @@ PodRule = Callable[[Evidence, Live], PodFinding | None]
 
 
 def diagnoses(evidence: Evidence) -> Iterator[Diagnosis]:
-    """Every finding about the domain and its pods; those about something wrong come first."""
-    findings = [*(diagnosis for rule in DOMAIN_RULES for diagnosis in rule(evidence)), *_about_pods(evidence)]
+    """Every finding about the domain and its pods: first pods that are cut off, then what else is wrong."""
+    cut_off = {pod.id: pod for pod in evidence.pods if phase_of(pod) == "Running" and evidence.is_cut_off(pod)}
+    yield from _about_pods(evidence, cut_off.values(), (_cut_off,))
+    others = [pod for pod in evidence.pods if pod.id not in cut_off]
+    findings = [*(diagnosis for rule in DOMAIN_RULES for diagnosis in rule(evidence)), *_about_pods(evidence, others, POD_RULES)]
     yield from sorted(findings, key=lambda diagnosis: not diagnosis.bad)
 
 
-def _about_pods(evidence: Evidence) -> Iterator[Diagnosis]:
+def _about_pods(evidence: Evidence, pods: Iterable[Live], rules: Sequence[PodRule]) -> Iterator[Diagnosis]:
     groups: dict[PodFinding, list[Live]] = {}
-    for pod in evidence.pods:
-        finding = next((finding for rule in POD_RULES if (finding := rule(evidence, pod)) is not None), None)
+    for pod in pods:
+        finding = next((finding for rule in rules if (finding := rule(evidence, pod)) is not None), None)
         if finding is not None:
             groups.setdefault(finding, []).append(pod)
-    for finding, pods in list(groups.items())[:MAX_FINDINGS]:
-        subject = f"pod {pods[0].id.name}" if len(pods) == 1 else f"{len(pods)} pods ({some(pod.id.name for pod in pods)})"
-        ids = tuple(pod.id for pod in pods)
-        yield Diagnosis(ids[0], f"{subject}: {finding.observation}", finding.cause, finding.advice, finding.bad, ids)
+    for finding, group in list(groups.items())[:MAX_FINDINGS]:
+        subject = f"pod {group[0].id.name}" if len(group) == 1 else f"{len(group)} pods ({some(pod.id.name for pod in group)})"
+        ids = tuple(pod.id for pod in group)
+        advice = remedy(group, evidence.local_pods) if finding.remedied else finding.advice
+        yield Diagnosis(ids[0], f"{subject}: {finding.observation}", finding.cause, advice, finding.bad, ids)
 
 
 # Rules about pods. Each returns a finding, or None if it does not apply.
+
+
+def _cut_off(evidence: Evidence, pod: Live) -> PodFinding | None:
+    """The pod is in a domain that is being deleted or is gone: the driver ended NVLink as soon as that domain was marked as deleted."""
+    if not evidence.is_cut_off(pod):
+        return None
+    name, live = f"ComputeDomain {evidence.id.name}", evidence.domain
+    if live is None:
+        cause = f"{name}, which it claims, does not exist any more: the {_driver(evidence)} has ended NVLink"
+    elif evidence.has_lost_domain(pod):
+        created = timestamp(live.created_at)
+        cause = f"its claim refers to an earlier {name}, which was deleted; the one that exists was created at {created}"
+    else:
+        since = timestamp(live.deleting_since) if live.deleting_since else ""
+        cause = f"{name} is being deleted since {since}: the {_driver(evidence)} has ended NVLink"
+    problem = container_problem(pod)
+    suffix = "; this is the likely cause of its failures" if problem else ""
+    return PodFinding(f"{problem or phase_of(pod)}, NVLink is cut", f"{cause}{suffix}", remedied=True)
 
 
 def _with_second_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
@@ -144,7 +170,7 @@ def _bound_to_previous_domain(evidence: Evidence, pod: Live) -> PodFinding | Non
     return PodFinding(
         f"ContainerCreating, event {PREPARE_FAILED}",
         "its claim refers to a domain that was deleted or is in another namespace: a claim is bound to the uid, not to the name",
-        f"delete the pod, so that it is created again with a new claim: kubectl -n {pod.id.namespace} delete pod NAME",
+        remedied=True,
     )
 
 
@@ -196,6 +222,7 @@ POD_RULES: Final[tuple[PodRule, ...]] = (
     _without_channel,
     _bound_to_previous_domain,
     _not_prepared,
+    _cut_off,
 )
 
 

@@ -13,10 +13,11 @@ from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.driver import controllers
-from providers.fabrics.nvidia.names import COMPONENT_LABELS, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER
-from resources.base import kinds
-from resources.base.fields import mapping, mappings
-from resources.domains.users import uses_template
+from providers.fabrics.nvidia.names import COMPONENT_LABELS, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, NAMED
+from resources.base import kinds, labels
+from resources.base.fields import annotations_of, mapping, mappings
+from resources.domains.users import has_ended, users_of_claim, uses_template
+from resources.ports.fabric import INDEX
 from resources.ports.inspection import JoinedNode
 from resources.ports.queries import Query, QueryResults
 
@@ -130,9 +131,40 @@ class Evidence:
 
     @cached_property
     def pods(self) -> tuple[Live, ...]:
-        """The pods that claim the domain and have not ended, by name."""
-        pods = (live for live in self._all(self._local.pods) if uses_template(live, self.template_name))
+        """The pods that claim the domain, or an earlier one of its name, and have not ended, by name."""
+        pods = (live for live in self.local_pods if uses_template(live, self.template_name) or self._claims_earlier_domain(live))
         return tuple(sorted(pods, key=lambda live: live.id))
+
+    @cached_property
+    def local_pods(self) -> tuple[Live, ...]:
+        """All pods in the namespace of the domain."""
+        return self._all(self._local.pods)
+
+    def is_cut_off(self, pod: Live) -> bool:
+        """Whether the domain that a pod of this domain claims is being deleted or does not exist any more."""
+        uids = self._domains_by_pod.get(pod.uid, frozenset())
+        return (self.is_terminating and (not uids or self.uid in uids)) or self.has_lost_domain(pod)
+
+    def has_lost_domain(self, pod: Live) -> bool:
+        """Whether a claim of a pod refers to a domain that does not exist. A claim is bound to the uid of its domain."""
+        uids = self._domains_by_pod.get(pod.uid, frozenset())
+        return self.results.of(self._local.domains).known and not uids <= {live.uid for live in self.domains}
+
+    def _claims_earlier_domain(self, pod: Live) -> bool:
+        """Whether a pod has lost its domain and its annotation names this one. Its template may have had another name."""
+        name = str(annotations_of(pod.body).get(NAMED) or "")
+        index = str(pod.labels.get(labels.REPLICA_INDEX, ""))
+        return name.replace(INDEX, index) == self.id.name and not has_ended(pod) and self.has_lost_domain(pod)
+
+    @cached_property
+    def _domains_by_pod(self) -> Mapping[str, frozenset[str]]:
+        """Uid of a pod -> the uids of the domains that its claims refer to."""
+        domains: dict[str, set[str]] = {}
+        for claim in self._claims_by_name.values():
+            if uid := channels.domain_uid(claim):
+                for user in users_of_claim(claim):
+                    domains.setdefault(user, set()).add(uid)
+        return {user: frozenset(uids) for user, uids in domains.items()}
 
     @cached_property
     def claims(self) -> tuple[Live, ...]:
@@ -255,6 +287,13 @@ def node_of(pod: Live) -> str:
 def phase_of(pod: Live) -> str:
     """The phase of a pod: Pending, Running, …"""
     return str(get(pod.body, ("status", "phase"), "") or "")
+
+
+def container_problem(pod: Live) -> str:
+    """Why a container of a pod waits, e.g. CrashLoopBackOff; empty if none does."""
+    statuses = mappings(get(pod.body, ("status", "containerStatuses"), ()))
+    reasons = (str(mapping(mapping(status.get("state")).get("waiting")).get("reason") or "") for status in statuses)
+    return next(filter(None, reasons), "")
 
 
 def is_ready(pod: Live) -> bool:

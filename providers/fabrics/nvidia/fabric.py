@@ -1,4 +1,4 @@
-"""The NVIDIA fabric: multi-node NVLink through ComputeDomains, one for each replica of a set, or shared by name.
+"""The NVIDIA fabric: multi-node NVLink through ComputeDomains, one for each replica of a set or each group in it, or shared by name.
 
 The numbers R1, N1, T1, … are those of the rules in docs/behaviour/compute-domains.md.
 """
@@ -12,8 +12,10 @@ from engine.observed import Live
 from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
-from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence
+from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, groups, policy_rules
+from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, OFF, OPT_OUT
 from providers.fabrics.nvidia.names import (
+    ANNOTATIONS,
     AUTO,
     CLAIM,
     COMPUTE_DOMAIN,
@@ -22,7 +24,10 @@ from providers.fabrics.nvidia.names import (
     ENABLED,
     FINALIZER,
     GPU,
+    GROUP,
+    MAX_NODES,
     NAMED,
+    NVLINK_CLIQUE_LABEL,
     TARGET_LABEL,
     WORKLOAD,
 )
@@ -31,6 +36,8 @@ from resources.base import kinds
 from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
 from resources.domains.capacity import capacity_notes
 from resources.domains.requests import requested_by_sets
+from resources.model.domain_requests import cliques_with_inherited
+from resources.ports.admission_policy import Enrolment, PolicyRule
 from resources.ports.checks import Check
 from resources.ports.fabric import INDEX, DomainRequest
 from resources.ports.inspection import Diagnosis, Installation, JoinedNode
@@ -40,12 +47,6 @@ from resources.schema.issues import Child, ErrorType, Issue, Path
 from resources.settings import Settings
 
 AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
-OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
-OPT_OUT: Final = (
-    "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
-    'automatic injection (set grove.io/auto-mnnvl: "disabled")'
-)
-CLAIM_NAME_TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDomain"
 
 
 class Nvidia:
@@ -57,26 +58,33 @@ class Nvidia:
     name = "nvidia"
     kind = COMPUTE_DOMAIN
     finalizer = FINALIZER
+    link = "NVLink"
+
+    inherited_annotations = (GROUP,)
+    annotations = ANNOTATIONS
 
     def __init__(self, *, auto: bool = False) -> None:
         self.auto = auto
 
     def with_defaults(self, body: Body) -> Body:
-        """A new set with GPUs gets the annotation for automatic domains (R6, R7). If the user has set it, it stays (R14, R36)."""
+        """A new set with GPUs gets the annotation for automatic domains (R6, R7). If the user has set it, it stays (R14, R36).
+
+        A set with the annotation for groups gets none (N26).
+        """
         if (
             not self.auto
             or not isinstance(body.get("metadata"), Mapping)
             or AUTO in annotations_of(body)
+            or groups.uses_groups(body)
             or not any(_has_gpus(clique) for clique in cliques_of(body))
         ):
             return body
         return overlay(body, {"metadata": {"annotations": {AUTO: ENABLED}}})
 
     def creation_issues(self, body: Body) -> Iterator[Issue]:
-        """An invalid annotation for automatic domains, an invalid or conflicting name of a domain, a claim with the name of ours, a second
-        channel.
+        """Invalid or contradictory annotations that request domains, a claim with the name of ours, a second channel.
 
-        R15, R38, R49, N14, N18, N23.
+        R15, R38, R49, N14, N18, N23, N26.
         """
         mode = annotations_of(body).get(AUTO)
         if AUTO in annotations_of(body):
@@ -84,47 +92,64 @@ class Nvidia:
                 yield Issue(AUTO_PATH, ErrorType.INVALID, f'must be "{ENABLED}" or "{DISABLED}"', mode)
             elif mode == ENABLED and not self.auto:
                 yield Issue(AUTO_PATH, ErrorType.INVALID, OFF, mode)
-        for number, clique in enumerate(cliques_of(body)):
-            yield from self._name_issues((*CLIQUES, number), clique, mode)
-            if NAMED in mapping(clique.get("annotations")) or (mode == ENABLED and _has_gpus(clique)):
+        cliques = cliques_with_inherited(self, body)
+        yield from groups.creation_issues(body, cliques, enabled=self.auto)
+        is_opted_out = mode == DISABLED or groups.uses_groups(body)
+        for number, clique in enumerate(cliques):
+            yield from self._name_issues((*CLIQUES, number), clique, is_opted_out=is_opted_out)
+            if NAMED in mapping(clique.get("annotations")) or ((mode == ENABLED or groups.group_of(clique)) and _has_gpus(clique)):
                 yield from _claim_issues((*CLIQUES, number, "spec", "podSpec", "resourceClaims"), clique)
         yield from channel_rules.issues(self, body)
 
-    def _name_issues(self, path: Path, clique: Body, mode: Any) -> Iterator[Issue]:
+    def _name_issues(self, path: Path, clique: Body, *, is_opted_out: bool) -> Iterator[Issue]:
         annotations = mapping(clique.get("annotations"))
         if NAMED not in annotations:
             return
         path, name = (*path, "annotations", NAMED), annotations[NAMED]
-        if self.auto and mode != DISABLED:
+        if self.auto and not is_opted_out:
             yield Issue(path, ErrorType.INVALID, OPT_OUT, name)
         if fault := _name_fault(name):
             yield Issue(path, ErrorType.INVALID, fault, name)
 
     def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
-        """Changes of the annotations that request domains (R16–R18, N13), and a second channel that the old set did not claim (N23)."""
+        """Changes of the annotations that request domains (R16–R18, N13, N26), and a new second channel (N23)."""
         yield from immutable(AUTO, old, new)
         yield from immutable_on_cliques(NAMED, old, new)
+        yield from groups.update_issues(old, new)
         yield from channel_rules.issues(self, new, old)
 
     def warnings(self, body: Body) -> Iterator[str]:
-        """The annotation for a named domain in a place where it has no effect (N1)."""
-        yield from misplaced(NAMED, body)
+        """Annotations of this fabric that have no effect because of their place or spelling (N1, N35)."""
+        for annotation in self.annotations:
+            yield from misplaced(annotation.key, body, annotation.places, annotation.hint)
 
     def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
-        """One domain for each replica of a set with automatic domains (R8–R10), else one for each name that its cliques have (R40–R45)."""
-        if annotations.get(AUTO) == ENABLED:
+        """One domain for each replica of a set with automatic domains (R8–R10), else one for each name that its cliques have (R40–R45),
+        and one for each group in a replica (N26).
+
+        Of annotations that contradict one another, which only stored sets have, the one in this order counts.
+        """
+        mode = annotations.get(AUTO)
+        if mode == ENABLED:
             members = frozenset(name for name, clique in cliques.items() if _has_gpus(clique))
             return (DomainRequest(f"{root}-{INDEX}", members, shared=False),)
         by_domain: dict[str, set[str]] = {}
+        by_group: dict[str, set[str]] = {}
         for name, clique in cliques.items():
             domain = mapping(clique.get("annotations")).get(NAMED)
             if domain is not None and not _name_fault(domain):
                 by_domain.setdefault(domain, set()).add(name)
-        return tuple(DomainRequest(domain, frozenset(names), shared=True) for domain, names in by_domain.items())
+            elif mode != DISABLED and (group := groups.group_of(clique)) and _has_gpus(clique):
+                by_group.setdefault(group, set()).add(name)
+        named = (DomainRequest(domain, frozenset(names), shared=True) for domain, names in by_domain.items())
+        return (*named, *(groups.request(root, group, names) for group, names in by_group.items()))
 
     def group_annotations(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
-        """The annotation for automatic domains if it is `enabled`; otherwise nothing (R14)."""
-        return {AUTO: ENABLED} if annotations.get(AUTO) == ENABLED else {}
+        """The annotation for automatic domains if it is `enabled`, nothing if it is `disabled` (R14); else that for groups (N26)."""
+        mode = annotations.get(AUTO)
+        if mode in (ENABLED, DISABLED):
+            return {AUTO: ENABLED} if mode == ENABLED else {}
+        return {GROUP: annotations[GROUP]} if GROUP in annotations else {}
 
     def component(self, request: DomainRequest) -> str:
         """Named domains have another component than those of replicas (N6)."""
@@ -206,6 +231,27 @@ class Nvidia:
     def diagnose(self, domain: ResourceId, results: QueryResults, now: datetime) -> Iterator[Diagnosis]:
         """The findings about a domain and its pods."""
         return diagnosis.diagnoses(evidence.Evidence(domain, results, now))
+
+    # RuledFabric: the admission rules as CEL.
+
+    def policy_rules(self) -> Iterator[PolicyRule]:
+        """The rules for the annotations that request domains."""
+        return policy_rules.rules(auto=self.auto)
+
+    def enrolment(self) -> Enrolment | None:
+        """The annotation for automatic domains, for new sets with GPUs (R6)."""
+        return policy_rules.enrolment() if self.auto else None
+
+    def unstated_rules(self) -> Iterator[str]:
+        """Second channels, and what the objects of a set record."""
+        return iter(policy_rules.UNSTATED)
+
+    # IslandFabric: NVLink connects the nodes of one NVLink clique.
+
+    link = "NVLink"
+    island_noun = "NVLink clique"
+    island_label = NVLINK_CLIQUE_LABEL
+    max_island_nodes = MAX_NODES
 
 
 def configured(settings: Settings) -> Nvidia:

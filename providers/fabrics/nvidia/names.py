@@ -3,6 +3,7 @@
 from typing import Final
 
 from engine.ids import Kind
+from resources.ports.annotations import Annotation, Place
 
 COMPUTE_DOMAIN: Final = Kind("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains", status=True)
 COMPUTE_DOMAIN_CLIQUE: Final = Kind(COMPUTE_DOMAIN.group, COMPUTE_DOMAIN.version, "ComputeDomainClique", "computedomaincliques")
@@ -11,8 +12,18 @@ COMPUTE_DOMAIN_CLIQUE: Final = Kind(COMPUTE_DOMAIN.group, COMPUTE_DOMAIN.version
 AUTO: Final = "grove.io/auto-mnnvl"
 """Annotation of a set: whether each replica has a domain of its own."""
 ENABLED, DISABLED = "enabled", "disabled"
+GROUP: Final = "grove.io/mnnvl-group"
+"""Annotation of a set, a scaling group or a clique, as in current Grove: the group of a replica's cliques that have a domain together."""
+NO_GROUP: Final = "none"
+"""The value of `GROUP` for cliques that are in no domain."""
 NAMED: Final = "nvidia.com/computedomain"
 """Annotation of a clique: the name of the domain that its pods join."""
+ANNOTATIONS: Final = (
+    Annotation(AUTO, (Place.SET,), "automatic domains, and opting out of them, are for the whole set"),
+    Annotation(NAMED, (Place.CLIQUE,)),
+    Annotation(GROUP, (Place.SET, Place.GROUP, Place.CLIQUE)),
+)
+"""The annotations that sets request domains with, or opt out."""
 GPU: Final = "nvidia.com/gpu"
 """The extended resource of GPUs."""
 CLAIM: Final = "mnnvl-claim"

@@ -225,14 +225,14 @@ ROWS = (
         [WAITING, refused(message=STALE), domain(), template()],
         "pod p: ContainerCreating, event FailedPrepareDynamicResources",
         "a claim is bound to the uid, not to the name",
-        "delete the pod, so that it is created again with a new claim",
+        "delete it: kubectl -n default delete pod p",
     ),
     Row(
         "a claim of another namespace",
         [WAITING, refused(message=ELSEWHERE), domain(), template()],
         "pod p: ContainerCreating, event FailedPrepareDynamicResources",
         "its claim refers to a domain that was deleted or is in another namespace",
-        "delete the pod, so that it is created again with a new claim",
+        "delete it: kubectl -n default delete pod p",
     ),
     Row(
         "nodes without fabric",

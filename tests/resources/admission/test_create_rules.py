@@ -56,6 +56,14 @@ CLIQUES = [
         id="no two cliques have one role",
     ),
     pytest.param(
+        {f"{T}.cliques.0.spec.roleName": GONE, f"{T}.cliques.+": clique("b", spec={"roleName": ""})},
+        [
+            f'{T}.cliques[1].spec.roleName: Duplicate value: "": roleName is missing, and only one clique of a set may be without one: '
+            "write a unique name, e.g. the name of the clique"
+        ],
+        id="only one clique is without a role",
+    ),
+    pytest.param(
         {f"{T}.cliques.0.spec.replicas": -1},
         [
             f"{A}.spec.replicas: Invalid value: -1: must be greater than 0",

@@ -1,0 +1,12 @@
+"""Messages: the reasons of rejected PodCliqueSets, as webhooks and policies give them."""
+
+from typing import Final
+
+from providers.fabrics.nvidia.names import CLAIM
+
+OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
+OPT_OUT: Final = (
+    "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
+    'automatic injection (set grove.io/auto-mnnvl: "disabled"); the opt-out is an annotation of the PodCliqueSet and is for the whole set'
+)
+CLAIM_NAME_TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDomain"

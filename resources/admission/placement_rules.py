@@ -1,0 +1,75 @@
+"""Placement rules: the annotation by which a set keeps the pods of each of its fabric domains together (N31)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from engine.paths import get
+from engine.resource import Body
+from resources.base import labels
+from resources.base.fields import GROUPS, annotations_of, cliques_of, mapping, mappings
+from resources.model.domain_requests import domain_requests_of
+from resources.model.placement import REQUIRED_TERMS, DomainPlacement, placement_of
+from resources.ports.configuration import Configuration
+from resources.ports.fabric import IslandFabric
+from resources.ports.scheduler import AffinityIgnoringScheduler
+from resources.schema.issues import Child, ErrorType, Issue, Path
+
+KEY: Final = labels.DOMAIN_PLACEMENT
+PATH: Final[Path] = ("metadata", "annotations", Child(KEY))
+FIELD: Final = f"metadata.annotations[{KEY}]"
+ALLOWED: Final = "must be " + " or ".join(f'"{placement}"' for placement in DomainPlacement)
+
+
+def issues(new: Body, old: Body | None = None) -> Iterator[Issue]:
+    """An invalid value; one that the stored set has already does not prevent updates."""
+    annotations, previous = annotations_of(new), annotations_of(old or {})
+    if KEY in annotations and placement_of(annotations) is None and annotations[KEY] != previous.get(KEY):
+        yield Issue(PATH, ErrorType.INVALID, ALLOWED, annotations[KEY])
+
+
+def warnings(body: Body, configuration: Configuration) -> Iterator[str]:
+    """The annotation in a place or a spelling in which it has no effect, or on a set that cannot have what it asks for."""
+    yield from _without_effect("metadata.annotations", annotations_of(body), is_place=True)
+    for number, clique in enumerate(cliques_of(body)):
+        yield from _without_effect(f"spec.template.cliques[{number}].annotations", mapping(clique.get("annotations")))
+    for number, group in enumerate(mappings(get(body, GROUPS, ()))):
+        yield from _without_effect(f"spec.template.podCliqueScalingGroups[{number}].annotations", mapping(group.get("annotations")))
+    placement = placement_of(annotations_of(body))
+    if placement is None:
+        return
+    members = _members(body, configuration)
+    if not members:
+        yield f"{FIELD} has no effect: no clique joins a domain that can be kept together"
+    for number, clique in enumerate(cliques_of(body)):
+        if clique.get("name") in members:
+            yield from _clique_warnings(f"spec.template.cliques[{number}].spec.podSpec", clique, placement, configuration)
+
+
+def _without_effect(field: str, annotations: Mapping[str, Any], *, is_place: bool = False) -> Iterator[str]:
+    """A warning for each key that was probably meant to be the annotation. Keys are case-sensitive."""
+    for key in annotations:
+        if key.lower() == KEY and not (is_place and key == KEY):
+            meant = f", as {KEY}" if key != KEY else ""
+            yield f"{field}[{key}] has no effect: it is read from metadata.annotations of the PodCliqueSet{meant}"
+
+
+def _members(body: Body, configuration: Configuration) -> frozenset[str]:
+    """The cliques that join a domain of a fabric with islands."""
+    name = str(mapping(body.get("metadata")).get("name") or "")
+    fabrics = (fabric for fabric in configuration.fabrics if isinstance(fabric, IslandFabric))
+    requested = (request for fabric in fabrics for request in domain_requests_of(fabric, name, body))
+    return frozenset(clique for request in requested for clique in request.cliques)
+
+
+def _clique_warnings(field: str, clique: Body, placement: DomainPlacement, configuration: Configuration) -> Iterator[str]:
+    """What keeps the pods of one clique from being placed as the set asks."""
+    spec = mapping(get(clique, ("spec", "podSpec"), {}))
+    name = str(spec.get("schedulerName") or configuration.default_scheduler)
+    scheduler: object = configuration.schedulers.get(name)
+    if isinstance(scheduler, AffinityIgnoringScheduler):
+        yield f"{FIELD} may have no effect: {name} is not known to observe pod affinity; {scheduler.instead_of_affinity}"
+    if placement is DomainPlacement.REQUIRED and mappings(get(spec, ("affinity", "podAffinity", REQUIRED_TERMS), ())):
+        yield (
+            f"{field}.affinity.podAffinity.{REQUIRED_TERMS}: {FIELD} adds another required term, and a scheduler places a pod only beside "
+            "pods that match all of them"
+        )

@@ -1,0 +1,1 @@
+"""ValidatingAdmissionPolicies and MutatingAdmissionPolicies: the admission rules that an API server can evaluate itself."""

@@ -1,0 +1,121 @@
+"""Placement: keeps the pods of a fabric domain in one island of nodes, if the set asks for it (N31).
+
+The pods of the domain get a label that identifies it, and an affinity to the pods with that label. A scheduler lets the first of them run
+anywhere, because it matches its own affinity. Nothing of this is part of a template hash, so it never starts an update.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from engine.canonical import token
+from engine.observed import Live
+from engine.resource import Body
+from resources.base import labels
+from resources.base.fields import mapping
+from resources.domains.replica_domains import domains_of_clique
+from resources.domains.users import claims_template
+from resources.model.domain import Domain
+from resources.model.placement import PREFERRED_TERMS, REQUIRED_TERMS, DomainPlacement
+from resources.model.topology import Constraint, Topology
+from resources.model.view import CliqueView, View
+from resources.ports.fabric import IslandFabric
+from resources.ports.scheduler import TopologyAwareScheduler
+
+WEIGHT = 100
+"""The weight of a preferred affinity: the largest that there is, because accelerators that cannot reach one another help nobody."""
+TOKEN_LENGTH = 16
+
+
+def placement_labels(view: View, clique: CliqueView) -> dict[str, str]:
+    """The labels of new pods of a clique that identify their domains; empty if the set does not ask to keep them together."""
+    return {label_key(domain): label_value(domain.id.name) for domain, _ in _placed_domains(view, clique)}
+
+
+def labels_of_serving_pod(view: View, clique: CliqueView, pod: Live) -> dict[str, str]:
+    """The labels of an existing pod that identify its domains. It gets them if the set asks now, so that new pods are placed beside it.
+
+    It keeps those that it has: its affinity may be to this label, and without it a pod that is still Pending would match nothing.
+    """
+    existing = {key: pod.labels[key] for domain in domains_of_clique(view, clique) if (key := label_key(domain)) in pod.labels}
+    placed = (domain for domain, _ in _placed_domains(view, clique) if claims_template(pod, domain.template))
+    return existing | {label_key(domain): label_value(domain.id.name) for domain in placed}
+
+
+def with_affinity(view: View, clique: CliqueView, spec: dict[str, Any]) -> dict[str, Any]:
+    """The pod spec with an affinity to the other pods of each domain; terms of the user are kept."""
+    for domain, fabric in _placed_domains(view, clique):
+        term = {
+            "labelSelector": {"matchLabels": {label_key(domain): label_value(domain.id.name)}},
+            "topologyKey": fabric.island_label,
+        }
+        if view.template.domain_placement is DomainPlacement.REQUIRED:
+            spec = _extended(spec, REQUIRED_TERMS, term)
+        else:
+            spec = _extended(spec, PREFERRED_TERMS, {"weight": WEIGHT, "podAffinityTerm": term})
+    return spec
+
+
+def label_key(domain: Domain) -> str:
+    """The label that identifies the domain of a pod. A pod can be in a domain of each kind."""
+    return f"{labels.ENGINE_PREFIX}{domain.id.kind.lower()}"
+
+
+def label_value(name: str) -> str:
+    """A label value for the domain of that name: the name, or if it is too long its beginning and a token.
+
+    A `_` separates them, which no name contains: so the values of two domains are never equal.
+    """
+    if len(name) <= labels.LONGEST_VALUE:
+        return name
+    return f"{name[: labels.LONGEST_VALUE - TOKEN_LENGTH - 1]}_{token(name, TOKEN_LENGTH)}"
+
+
+def _placed_domains(view: View, clique: CliqueView) -> Iterator[tuple[Domain, IslandFabric]]:
+    """The domains of a clique whose pods are kept together by affinity."""
+    placement = view.template.domain_placement
+    if placement is None:
+        return
+    for domain in domains_of_clique(view, clique):
+        fabric: object = domain.fabric
+        if isinstance(fabric, IslandFabric) and not _is_packed_by_scheduler(view, domain, fabric.island_label, placement):
+            yield domain, fabric
+
+
+def _is_packed_by_scheduler(view: View, domain: Domain, label: str, placement: DomainPlacement) -> bool:
+    """Whether topology constraints on this node label apply to all cliques of the domain, and the scheduler observes them."""
+    packed = frozenset(_packed_cliques(view, label, placement))
+    return bool(packed) and domain.request.cliques <= packed
+
+
+def _packed_cliques(view: View, label: str, placement: DomainPlacement) -> Iterator[str]:
+    """The cliques of the template whose scheduler packs them by this node label: as part of the set, of their group, or alone."""
+    topology = view.template.topology
+    for clique in view.template.standalone:
+        if _is_packed(view, topology, "", clique.name, label, placement, clique.scheduler):
+            yield clique.name
+    for group in view.template.groups:
+        for clique in group.cliques:
+            if _is_packed(view, topology, group.name, clique.name, label, placement, clique.scheduler):
+                yield clique.name
+
+
+def _is_packed(view: View, topology: Topology, group: str, clique: str, label: str, placement: DomainPlacement, scheduler: str) -> bool:
+    if not isinstance(view.configuration.scheduler(scheduler), TopologyAwareScheduler):
+        return False
+    constraints = (topology.of_set, topology.of_groups.get(group), topology.of_cliques.get(clique))
+    return any(_packs(constraint, label, placement) for constraint in constraints)
+
+
+def _packs(constraint: Constraint | None, label: str, placement: DomainPlacement) -> bool:
+    """Whether the constraint keeps pods together by this node label, at least as strictly as the placement asks."""
+    pack = mapping((constraint or {}).get("packConstraint"))
+    sides = ("required",) if placement is DomainPlacement.REQUIRED else ("required", "preferred")
+    return any(pack.get(side) == label for side in sides)
+
+
+def _extended(spec: Body, field: str, term: Body) -> dict[str, Any]:
+    """The pod spec with one more term of pod affinity, after those that it has."""
+    affinity = mapping(spec.get("affinity"))
+    pod_affinity = mapping(affinity.get("podAffinity"))
+    terms = pod_affinity.get(field) or ()
+    return {**spec, "affinity": {**affinity, "podAffinity": {**pod_affinity, field: [*terms, term]}}}

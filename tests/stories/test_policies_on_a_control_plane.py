@@ -1,0 +1,295 @@
+"""The admission rules as policies of a real API server: its verdicts are those of `admit`, on the tables of the rules' own tests."""
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+import pytest
+
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.schedulers.kube import KubeScheduler
+from resources.admission.admit import UNPROTECTED
+from resources.admission.managed_rules import Protection
+from resources.admission_policies.objects import policies
+from resources.base.kinds import TOPOLOGY_BINDING
+from resources.ports.configuration import Configuration
+from resources.schema.crds import crds
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import started
+from tests.resources.admission import test_binding_rules as bindings
+from tests.resources.admission import test_create_rules as creation
+from tests.resources.admission import test_dependency_rules as dependencies
+from tests.resources.admission import test_sharing_rules as sharing
+from tests.resources.admission import test_topology_rules as topology
+from tests.resources.admission import test_update_rules as update
+from tests.resources.admission.requests import GONE, binding, clique, created, pod_spec, put, small, updated, whole
+
+pytestmark = pytest.mark.e2e
+
+Body = dict[str, Any]
+
+SETS = "/apis/grove.io/v1alpha1/namespaces/ml/podcliquesets"
+BINDINGS = "/apis/grove.io/v1alpha1/clustertopologybindings"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+PLURALS = {
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
+}
+DRY = "?dryRun=All"
+PATIENCE = 30.0
+"""Seconds within which a server must have noticed changed policies."""
+
+PLAIN = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(),))
+AUTO = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),))
+RACKED = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", topology=True, fabrics=(Nvidia(auto=True),))
+
+UNSTATED = frozenset({"clique must not have circular dependencies"})
+"""The reasons of `admit` that no policy gives."""
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """An API server of its own, because policies are for all namespaces. It has our kinds and the namespace `ml`."""
+    with started(tmp_path_factory, []) as plane:
+        for definition in crds():
+            plane.call(CRDS, definition)
+        plane.call("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+        plane.call("/api/v1/namespaces/ml/serviceaccounts", {"metadata": {"name": "default"}})
+        until(lambda: plane.call(SETS)[0] == plane.call(BINDINGS)[0] == 200)
+        yield plane
+
+
+def until(holds: Any) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def install(plane: ControlPlane, configuration: Configuration, protection: Protection = UNPROTECTED, *, mutating: bool = False) -> None:
+    """Install the policies of a configuration, and wait until they decide."""
+    for body in policies(configuration, protection, mutating=mutating):
+        path = f"/apis/{body['apiVersion']}/{PLURALS[body['kind']]}"
+        plane.call(f"{path}/{body['metadata']['name']}", method="DELETE")
+        code, answer = plane.call(path, body)
+        assert code == 201, answer
+    bad = {"metadata": {"name": f"sign-{time.monotonic_ns()}"}}
+    signs = (small(cliques=[]), put(small(), {"metadata.annotations": {"grove.io/auto-mnnvl": "yes"}}))
+    until(lambda: all(verdict(plane, {**sign, "metadata": {**sign["metadata"], **bad["metadata"]}}) for sign in signs))
+    enabled = put(small(), {"metadata.annotations": {"grove.io/auto-mnnvl": "enabled"}})
+    until(lambda: bool(verdict(plane, enabled)) != created(enabled, configuration).allowed)
+    constrained = put(small(), {"spec.template.topologyConstraint": {"topologyName": "racks", "pack": {"required": "zone"}}})
+    until(lambda: bool(verdict(plane, constrained)) != configuration.topology)
+
+
+def verdict(plane: ControlPlane, new: Body, path: str = SETS) -> str:
+    """Why the server does not create an object; empty if it does."""
+    return _refusal(*plane.call(f"{path}{DRY}", new))
+
+
+def verdict_on_change(plane: ControlPlane, old: Body, new: Body, path: str = SETS) -> str:
+    """Why the server does not change an object that is stored; empty if it does."""
+    name = old["metadata"]["name"]
+    code, answer = plane.call(path, old)
+    assert code == 201, answer
+    version = orjson.loads(answer)["metadata"]["resourceVersion"]
+    try:
+        changed = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
+        return _refusal(*plane.call(f"{path}/{name}{DRY}", changed, method="PUT"))
+    finally:
+        plane.call(f"{path}/{name}", method="DELETE")
+
+
+def _refusal(code: int, answer: bytes) -> str:
+    assert code in (200, 201, 400, 403, 404, 409, 422), (code, answer)
+    return "" if code in (200, 201) else str(orjson.loads(answer)["message"])
+
+
+def first_values(*tables: Sequence[Any]) -> list[Body]:
+    """The first value of each case of these tables: a body, or changes of one."""
+    return [case.values[0] if hasattr(case, "values") else case[0] for table in tables for case in table]
+
+
+def named(name: str | None, mode: str | None, *, gpus: bool = True, claim: str = "") -> Body:
+    """A set of one clique that asks for a ComputeDomain."""
+    container: Body = {"name": "main", "image": "example/worker:1"}
+    if gpus:
+        container["resources"] = {"limits": {"nvidia.com/gpu": 8}}
+    spec = {"podSpec": {**pod_spec(), "containers": [container]}}
+    if claim:
+        spec["podSpec"]["resourceClaims"] = [{"name": claim, "resourceClaimTemplateName": "x"}]
+    annotations = {"annotations": {"nvidia.com/computedomain": name}} if name is not None else {}
+    body = small(cliques=[clique("a", spec=spec, **annotations)])
+    return put(body, {"metadata.annotations": {"grove.io/auto-mnnvl": mode}}) if mode is not None else body
+
+
+def cliques_of(body: Body) -> list[str]:
+    """The names of the cliques of a set."""
+    return [entry["name"] for entry in body["spec"]["template"]["cliques"]]
+
+
+MODES = (None, "enabled", "disabled", "Enabled", "")
+NAMES = (None, "rack-a", "rack-$(GROVE_PCS_INDEX)", "Rack", "", "a.b", "-x", "x" * 254)
+REQUESTS = [
+    *(named(name, mode, gpus=gpus) for name, mode, gpus in itertools.product(NAMES, MODES, (True, False))),
+    *(named(name, mode, gpus=gpus, claim="mnnvl-claim") for name, mode, gpus in itertools.product(NAMES[:2], MODES[:3], (True, False))),
+]
+
+
+KEY = "grove.io/mnnvl-group"
+
+
+def grouped(of_set: str | None, of_group: str | None, of_clique: str | None, mode: str | None = None, name: str | None = None) -> Body:
+    """A set whose clique `a` is in a scaling group, with the annotation for groups in three places; None: not there."""
+    a, b = (clique(letter, spec=named(None, None)["spec"]["template"]["cliques"][0]["spec"] | {"roleName": letter}) for letter in "ab")
+    a["annotations"] = {**({KEY: of_clique} if of_clique is not None else {}), **({"nvidia.com/computedomain": name} if name else {})}
+    config = {"name": "g", "cliqueNames": ["a"], "annotations": {KEY: of_group} if of_group is not None else {}}
+    body = small(cliques=[a, b], podCliqueScalingGroups=[config])
+    annotations = {**({KEY: of_set} if of_set is not None else {}), **({"grove.io/auto-mnnvl": mode} if mode else {})}
+    return put(body, {"metadata.annotations": annotations})
+
+
+VALUES = (None, "none", "model", "", "Bad")
+REQUESTS += [grouped(*places) for places in itertools.product(VALUES, repeat=3)]
+REQUESTS += [
+    grouped(*places) for places in itertools.product(VALUES[:3], VALUES[:3], VALUES[:3], (None, "enabled", "disabled"), (None, "rack-a"))
+]
+
+
+def differences(plane: ControlPlane, bodies: Sequence[Body], configuration: Configuration) -> list[str]:
+    """The sets about which the server and `admit` disagree, with both reasons."""
+    disagreements = []
+    for body in bodies:
+        ours, theirs = created(body, configuration), verdict(plane, body)
+        reasons = [str(issue) for issue in ours.issues]
+        if bool(theirs) == ours.allowed and not _is_unstated(reasons):
+            disagreements.append(f"{reasons} != {theirs!r}")
+    return disagreements
+
+
+def _is_unstated(reasons: Sequence[str]) -> bool:
+    return bool(reasons) and all(any(part in reason for part in UNSTATED) for reason in reasons)
+
+
+@pytest.mark.parametrize("configuration", [PLAIN, AUTO, RACKED], ids=["off", "auto", "topology"])
+def test_new_sets_are_judged_as_by_admit(plane: ControlPlane, configuration: Configuration) -> None:
+    install(plane, configuration)
+    tables = (creation.CLIQUES, creation.LENGTHS, creation.GROUPS, creation.SCHEDULERS, creation.OLD, sharing.SHARING, dependencies.ORDER)
+
+    assert (
+        differences(plane, [*(put(small(), changes) for changes in first_values(*tables)), *REQUESTS, small(), whole()], configuration)
+        == []
+    )
+
+
+def test_new_topology_constraints_are_judged_as_by_admit(plane: ControlPlane) -> None:
+    install(plane, RACKED)
+    constraints = (None, {"pack": {"required": "zone"}}, {"topologyName": "racks", "pack": {"required": "rack"}})
+    other = {"topologyName": "other", "pack": {"preferred": "zone"}}
+    places = itertools.product((*constraints, other), (*constraints, other), constraints, (*constraints, other))
+    bodies = [topology.constrained(*(GONE if part is None else part for part in place)) for place in places]
+
+    assert differences(plane, bodies, RACKED) == []
+
+
+def test_changes_of_sets_are_judged_as_by_admit(plane: ControlPlane) -> None:
+    install(plane, RACKED)
+    before = whole()
+    after = [put(before, changes) for changes in first_values(update.COMPOSITION, update.FIELDS, update.TOPOLOGIES)]
+    after += [put(before, {"spec.replicas": 5}), put(before, {"spec.template.terminationDelay": "5m"}), before]
+    reordered = list(reversed(small(cliques=[clique("a"), clique("b")])["spec"]["template"]["cliques"]))
+    pairs = [*((before, new) for new in after), (small(cliques=[clique("a"), clique("b")]), small(cliques=reordered))]
+    disagreements = []
+    for old, new in pairs:
+        ours, theirs = updated(old, new, RACKED), verdict_on_change(plane, old, new)
+        if bool(theirs) == ours.allowed:
+            disagreements.append(f"{[str(issue) for issue in ours.issues]} != {theirs!r}")
+
+    assert disagreements == []
+
+
+@pytest.mark.parametrize("configuration", [PLAIN, AUTO], ids=["off", "auto"])
+def test_membership_is_immutable_as_by_admit(plane: ControlPlane, configuration: Configuration) -> None:
+    install(plane, configuration)
+    sets = [named(name, mode) for name, mode in itertools.product((None, "rack-a", "rack-b"), (None, "enabled", "disabled"))]
+    sets += [grouped(*places) for places in itertools.product(VALUES[:3], (None, "none"), VALUES[1:3])]
+    stored = [body for body in sets if created(body, configuration).allowed]
+    disagreements = []
+    for old, new in ((old, new) for old, new in itertools.product(stored, sets) if cliques_of(old) == cliques_of(new)):
+        ours, theirs = updated(old, new, configuration), verdict_on_change(plane, old, new)
+        if bool(theirs) == ours.allowed:
+            disagreements.append(f"{[str(issue) for issue in ours.issues]} != {theirs!r}")
+
+    assert disagreements == []
+
+
+def test_bindings_are_judged_as_by_admit(plane: ControlPlane) -> None:
+    install(plane, bindings.SETUP)
+    until(lambda: not verdict(plane, bindings.referring("racked"), BINDINGS))
+    disagreements = []
+    # The server itself drops the namespace of an object that has none.
+    cases = [body for body in first_values(bindings.CASES) if "namespace" not in body["metadata"]]
+    for body in (*cases, binding("zone", "rack"), bindings.referring("racked")):
+        ours = created(body, bindings.SETUP, kind=TOPOLOGY_BINDING)
+        theirs = verdict(plane, body, BINDINGS)
+        if bool(theirs) == ours.allowed:
+            disagreements.append(f"{[str(issue) for issue in ours.issues]} != {theirs!r}")
+
+    assert disagreements == []
+
+
+def test_the_reason_names_the_field_and_what_is_wrong(plane: ControlPlane) -> None:
+    install(plane, AUTO)
+    two = small(cliques=[clique("a"), clique("b", spec={"replicas": 1, "minAvailable": 2}), clique("c", spec={"minAvailable": 9})])
+
+    assert "spec.template.cliques[b, c].spec.minAvailable: minAvailable must not be greater than replicas" in verdict(plane, two)
+    assert "explicit ComputeDomain annotations require opting out" in verdict(plane, named("rack-a", None))
+
+
+def test_a_set_that_is_being_deleted_may_be_changed_in_any_way(plane: ControlPlane) -> None:
+    install(plane, AUTO)
+    stored = put(named(None, "disabled"), {"metadata.finalizers": ["example.com/wait"]})
+    plane.call(SETS, stored)
+    plane.call(f"{SETS}/web", method="DELETE")
+    live = orjson.loads(plane.call(f"{SETS}/web")[1])
+
+    code, answer = plane.call(f"{SETS}/web", put(live, {"metadata.finalizers": [], "metadata.annotations": {}}), method="PUT")
+
+    assert code == 200, answer
+
+
+def test_only_exempt_users_change_managed_objects(plane: ControlPlane) -> None:
+    install(plane, PLAIN, Protection(enabled=True, operator="system:serviceaccount:grove:engine"))
+    labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "web"}
+    path = "/apis/grove.io/v1alpha1/namespaces/ml/podcliques"
+    spec = {"roleName": "a", "replicas": 1, "minAvailable": 1, "podSpec": pod_spec()}
+    mine, ours = ({"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "metadata": {"name": "x"}, "spec": spec} for _ in range(2))
+    ours = put(ours, {"metadata.labels": labels})
+    until(lambda: bool(verdict(plane, ours, path)))
+
+    assert "admission denied, creation/updation of resource: ml/x is not allowed" in verdict(plane, ours, path)
+    assert verdict(plane, mine, path) == ""
+    assert verdict(plane, {**put(ours, {"metadata.labels": {"app.kubernetes.io/managed-by": "grove-operator"}})}, path) == ""
+    plane.call("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/managed-objects.engine.grove.io", method="DELETE")
+
+
+def test_new_sets_with_gpus_are_enrolled_by_a_mutating_policy(plane: ControlPlane) -> None:
+    install(plane, AUTO, mutating=True)
+
+    def annotations_of_new(body: Body) -> Body:
+        code, answer = plane.call(f"{SETS}{DRY}", body)
+        assert code == 201, answer
+        annotations: Body = orjson.loads(answer)["metadata"].get("annotations", {})
+        return annotations
+
+    until(lambda: annotations_of_new(named(None, None)) != {})
+
+    assert annotations_of_new(named(None, None)) == {"grove.io/auto-mnnvl": "enabled"}
+    assert annotations_of_new(put(named(None, None), {"metadata.annotations": {"a": "b"}})) == {"a": "b", "grove.io/auto-mnnvl": "enabled"}
+    assert annotations_of_new(named(None, None, gpus=False)) == {}
+    assert annotations_of_new(named(None, "disabled")) == {"grove.io/auto-mnnvl": "disabled"}
