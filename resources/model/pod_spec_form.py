@@ -23,7 +23,7 @@ AMOUNT: Final = frozenset({"sizeLimit", "divisor"})
 LITERAL: Final = frozenset({"nodeSelector", "matchLabels", "labels", "annotations", "volumeAttributes", "options"})
 """Maps whose keys are the user's: they are not changed."""
 
-EMPTY_MATTERS: Final = frozenset({"labelSelector", "namespaceSelector", "selector", "matchLabelKeys"})
+EMPTY_MATTERS: Final = frozenset({"labelSelector", "namespaceSelector", "selector"})
 """Fields in which an empty value is not the same as none: an empty selector selects everything."""
 
 DEFAULTS: Final[Mapping[str, Any]] = {
