@@ -54,7 +54,8 @@ def test_every_rule_about_domains_has_a_row() -> None:
     page = (ROOT / "docs" / "behaviour" / "compute-domains.md").read_text()
     rows = re.findall(r"^\| ([RNTC]\d+) \|", page, re.MULTILINE)
 
-    assert rows == [f"{letter}{number}" for letter, last in (("R", 59), ("N", 35), ("T", 18), ("C", 12)) for number in range(1, last + 1)]
+    expected = [f"{letter}{number}" for letter, last in (("R", 59), ("N", 35), ("T", 18), ("C", 12)) for number in range(1, last + 1)]
+    assert sorted(rows) == sorted(expected)
 
 
 def configurations() -> Iterator[object]:

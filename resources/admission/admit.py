@@ -16,6 +16,7 @@ from resources.admission import (
     json_rules,
     managed_rules,
     placement_rules,
+    release_rules,
     topology_rules,
     update_rules,
 )
@@ -118,6 +119,7 @@ def _creation_issues(new: SetVersion, configuration: Configuration, references: 
     yield from create_rules.issues(new.model, configuration)
     yield from create_rules.new_set_issues(new.template)
     yield from placement_rules.issues(new.body)
+    yield from release_rules.issues(new.body)
     for fabric in configuration.fabrics:
         yield from fabric.creation_issues(new.body)
     for scheduler in _validating_schedulers(new, configuration):
@@ -128,6 +130,7 @@ def _update_issues(old: SetVersion | None, new: SetVersion, configuration: Confi
     """The issues of a new version by itself, and the changes that fabrics forbid."""
     yield from create_rules.issues(new.model, configuration)
     yield from placement_rules.issues(new.body, old.body if old else None)
+    yield from release_rules.issues(new.body)
     if old is not None:
         for fabric in configuration.fabrics:
             yield from fabric.update_issues(old.body, new.body)

@@ -29,6 +29,11 @@ ENGINE_PREFIX = "engine.grove.io/"
 DOMAIN_PLACEMENT = "engine.grove.io/domain-placement"
 """The annotation of a set that asks to keep the pods of each of its fabric domains together (`resources.model.placement`)."""
 
+RELEASE_DOMAINS = f"{ENGINE_PREFIX}release-domains"
+"""The annotation of a set that says when its fabric domains are released although it exists."""
+ON_COMPLETION = "on-completion"
+"""The value of `RELEASE_DOMAINS`: when all pods of the domain have completed."""
+
 LONGEST_VALUE = 63
 """Kubernetes' limit for the value of a label, in characters."""
 

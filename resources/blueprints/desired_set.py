@@ -20,6 +20,7 @@ from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, des
 from resources.blueprints.root import root_resource
 from resources.blueprints.shared_objects import SharedObjects, has_token, shared_objects
 from resources.domains import reach, replica_domains
+from resources.domains.completion import released_on_completion
 from resources.domains.release import DomainRelease
 from resources.domains.replica_domains import ReplicaDomains
 from resources.domains.slots import slot_notes
@@ -98,9 +99,12 @@ def _observe_replicas(given: SetInput) -> _SetState:
     observed, template, configuration, now, memo = given.observed, given.template, given.configuration, given.now, given.memo
     indices = range(_replica_count(given))
     taken = frozenset(id.name for id in observed.foreign if id.kind == kinds.POD.name)
-    domains = tuple(replica_domains.domains_of_replica(observed, template, index, configuration, now, memo) for index in indices)
+    replicas = tuple(_observe_replica(given, index, taken) for index in indices)
+    requested = (replica_domains.domains_of_replica(observed, template, index, configuration, now, memo) for index in indices)
+    with_domains = tuple(zip((replica.view for replica in replicas), requested, strict=True))
+    domains = released_on_completion(observed, template, with_domains, configuration, now, memo)
     return _SetState(
-        replicas=tuple(_observe_replica(given, index, taken) for index in indices),
+        replicas=replicas,
         domains=domains,
         shared=shared_objects(observed, template, replica_domains.shared_domains(domains), configuration, now, memo),
         excess=tuple(excess_replicas(observed, len(indices), configuration, now, memo)),

@@ -19,7 +19,7 @@ from resources.domains.replica_domains import ReplicaDomains
 from resources.model.gang_scheduling import GangBlockers
 from resources.model.template import Template
 from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, view_of
-from resources.policies.availability import breached_since, ready_count
+from resources.policies.availability import breached_since, completed_count, ready_count
 from resources.policies.rollout import UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
 from resources.policies.termination import Termination, terminations
 from resources.policies.vacating import with_vacated
@@ -128,10 +128,11 @@ def _pending(view: View, until: datetime | None) -> Iterator[Wait]:
 
 
 def _pods_pending(clique: CliqueView) -> Iterator[Wait]:
-    ready = ready_count(clique)
-    if ready < clique.replicas:
+    ready, completed = ready_count(clique), completed_count(clique)
+    if ready + completed < clique.replicas:
         reason = why_not_ready(clique.assignment.kept)
-        yield Wait(clique.id, f"{ready} of {clique.replicas} pods ready" + (f"; {reason}" if reason else ""))
+        counts = f"{ready} of {clique.replicas} pods ready" + (f", {completed} completed" if completed else "")
+        yield Wait(clique.id, counts + (f"; {reason}" if reason else ""))
     for pod in clique.assignment.terminating:
         yield Wait(pod.live.id, "is being deleted")
 

@@ -7,10 +7,10 @@ from datetime import datetime
 from engine.graph import Part, part
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import Observed
+from engine.observed import Live, Observed
 from resources.base import kinds, names
 from resources.children import identity, resource_claim
-from resources.domains.release import DomainRelease, owned_domains, release_domains
+from resources.domains.release import DomainRelease, merged, owned_domains, release_domains
 from resources.model.domain import Domain
 from resources.model.part_keys import SET
 from resources.model.template import Template
@@ -58,7 +58,11 @@ def has_token(observed: Observed, template: Template, memo: Memo) -> bool:
 
 
 def _release(observed: Observed, requested: Mapping[ResourceId, Domain], configuration: Configuration, now: datetime) -> DomainRelease:
-    lives = [live for live in owned_domains(observed, configuration, observed.slice(SET)) if live.id not in requested]
-    if not lives:
-        return DomainRelease()
-    return release_domains(observed, lives, configuration, f"{observed.root.id.name} no longer requests it", now, observed.slices.values())
+    """The release of the set's shared domains that no replica requests, and of those whose pods have all completed."""
+    reasons: dict[str, list[Live]] = {}
+    for live in owned_domains(observed, configuration, observed.slice(SET)):
+        domain = requested.get(live.id)
+        if domain is None or domain.released:
+            reasons.setdefault(domain.released if domain else f"{observed.root.id.name} no longer requests it", []).append(live)
+    slices = observed.slices.values()
+    return merged(*(release_domains(observed, lives, configuration, why, now, slices) for why, lives in reasons.items()))

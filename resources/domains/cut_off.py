@@ -64,7 +64,8 @@ def with_cut_off(domain: Domain, live: Live | None, cut: CutOff) -> Domain:
     """
     kind, name = domain.id.kind, f"{domain.id.kind} {domain.id.name}"
     if live is None:
-        return replace(domain, cut_alarm=Alarm(f"{kind}Gone", f"{name} does not exist any more: {cut.text} since then; {cut.remedy}"))
+        text = f"{name} does not exist any more: {cut.text} since it was deleted; {cut.remedy}"
+        return replace(domain, cut_alarm=Alarm(f"{kind}Gone", text))
     if live.deleting_since is None:
         text = f"{name} was created again at {timestamp(live.created_at)}: {cut.text} since then; {cut.remedy}"
         return replace(domain, cut_alarm=Alarm(f"{kind}Replaced", text))

@@ -33,6 +33,15 @@ class DomainRelease:
         return tuple(Wait(resource.id, resource.why, self.until) for resource in self.resources if resource.stance is Stance.HOLD)
 
 
+def merged(*releases: DomainRelease) -> DomainRelease:
+    """Several releases as one."""
+    return DomainRelease(
+        tuple(resource for release in releases for resource in release.resources),
+        earliest(release.until for release in releases),
+        tuple(alarm for release in releases for alarm in release.alarms),
+    )
+
+
 def release_domains(
     observed: Observed, domains: Iterable[Live], configuration: Configuration, why: str, now: datetime, slices: Iterable[Slice]
 ) -> DomainRelease:

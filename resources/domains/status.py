@@ -12,7 +12,9 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Plan, Wait
 from engine.resource import Body
+from engine.verb import Verb
 from resources.base import kinds, labels
+from resources.base.fields import annotations_of
 from resources.domains.cut_off import CutOff, cut_off
 from resources.domains.drain import drain_verdict
 from resources.domains.reach import Split, split_of
@@ -47,8 +49,10 @@ class State(StrEnum):
     """All its pods have ended. It exists until its replica or its set is deleted."""
     REPLACED = "replaced"
     """It was created again while pods used the previous domain of its name: those pods are cut off."""
+    RELEASED = "released"
+    """All its pods have completed and the set asks for its release then: it is created again before its next pods."""
     RELEASING = "releasing"
-    """No longer requested; it is deleted when its users are gone."""
+    """No longer requested, or all its pods have completed and the set asks for its release; it is deleted when its users are gone."""
     TERMINATING = "terminating"
     """Deleted; finalizers keep it."""
 
@@ -103,9 +107,10 @@ def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> I
     shared = {live.id: live for live in owned_domains(observed, configuration)}
     waits = {wait.id: wait for wait in (*plan.pending, *plan.deferred)}
     pods = _pods_by_template(observed)
+    created = frozenset(operation.id for operation in plan.operations if operation.verb is Verb.CREATE)
     for fabric in configuration.fabrics:
         domain_requests = domain_requests_of(fabric, observed.root.id.name, body)
-        view = _FabricView(observed, configuration, fabric, domain_requests, pods, faulty=bool(plan.problems or plan.error))
+        view = _FabricView(observed, configuration, fabric, domain_requests, pods, created, faulty=bool(plan.problems or plan.error))
         requests = requested_by_set(observed.root.id, body, fabric) if observed.root.deleting_since is None else ()
         requested = {request.id: request for request in requests}
         own = {live.id: live for part in observed.slices.values() for live in part.of(fabric.kind.name)}
@@ -151,6 +156,8 @@ class _FabricView:
     requests: tuple[DomainRequest, ...]
     """The set's requests for domains of this fabric."""
     pods: Mapping[str, tuple[Live, ...]]
+    created: frozenset[ResourceId]
+    """What the plan creates."""
     faulty: bool
     """Whether the set has problems or its plan failed, so that nothing is created for it."""
 
@@ -161,6 +168,9 @@ class _FabricView:
         status = DomainStatus(id, State.MISSING, shared=role.shared, replica=role.replica, why=why, until=until, cut=cut)
         if live is None and self.fabric.kind.name in self.observed.incomplete:
             return replace(status, state=State.UNKNOWN, why=why or f"{self.fabric.kind.name} objects could not be listed completely")
+        if live is None and wait is None and id not in self.created and self._is_released(id):
+            ended = len(self.pods.get(self.fabric.template_name(None, id.name), ()))
+            return replace(status, state=State.RELEASED, ended=ended, why="it is created again before its next pods")
         if live is None or is_foreign(live, self.fabric, self.observed.root.uid, shared=role.shared):
             return replace(status, why=why or self._why_missing(live))
         pods = self.pods.get(self.fabric.template_name(live, live.id.name), ())
@@ -182,6 +192,18 @@ class _FabricView:
             return replace(status, state=State.TERMINATING, finalizers=tuple(map(str, live.body["metadata"].get("finalizers") or ())))
         return replace(status, state=self._state(live, status, len(running), nodes, requested=role.requested))
 
+    @property
+    def _releases(self) -> bool:
+        """Whether the set asks for the release of domains whose pods have all completed."""
+        return bool(annotations_of(self.observed.proposal or self.observed.root.body).get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION)
+
+    def _is_released(self, id: ResourceId) -> bool:
+        pods = self.pods.get(self.fabric.template_name(None, id.name), ())
+        return self._releases and bool(pods) and all(map(has_ended, pods))
+
+    def _is_owner(self, live: Live) -> bool:
+        return any(owner.uid == self.observed.root.uid for owner in live.owners)
+
     def _why_missing(self, live: Live | None) -> str:
         if live is not None:
             return "conflict: an object of that name exists and does not belong to this set"
@@ -191,7 +213,7 @@ class _FabricView:
         """The first state that applies to a domain that exists. `running` is the number of its pods that have not ended, on `nodes`."""
         ready = {node.node for node in status.joined if node.ready}
         states = (
-            (State.RELEASING, not requested),
+            (State.RELEASING, not requested or (status.ended > 0 and not running and self._is_owner(live) and self._releases)),
             (State.REPLACED, status.cut is not None),
             (State.PENDING, not running and not self._accepts_pods(live)),
             (State.COMPLETED, not running and status.ended > 0),

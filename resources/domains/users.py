@@ -66,10 +66,10 @@ def domains_by_user(observed: Observed, fabric: Fabric) -> Mapping[str, frozense
 
 
 def users_of_claim(claim: Live) -> Iterator[str]:
-    """The uids of the pods that a resource claim belongs to: its owners, and those that it is reserved for."""
-    yield from (owner.uid for owner in claim.owners if owner.kind == kinds.POD.name)
-    reserved = mappings(mapping(claim.body.get("status")).get("reservedFor"))
-    yield from (str(user.get("uid")) for user in reserved if user.get("resource") == "pods" and user.get("uid"))
+    """The uids of the pods that a resource claim belongs to: its owners, else those that it is reserved for."""
+    owners = [owner.uid for owner in claim.owners if owner.kind == kinds.POD.name]
+    reserved = mappings(mapping(claim.body.get("status")).get("reservedFor")) if not owners else ()
+    yield from (*owners, *(str(user.get("uid")) for user in reserved if user.get("resource") == "pods" and user.get("uid")))
 
 
 def _claims_on(observed: Observed, fabric: Fabric, domain: Live) -> tuple[Live, ...]:

@@ -41,6 +41,8 @@ class Domain:
     """The alarm to publish about the domain, if there is one."""
     held_by: Holders | None = None
     """Its users, while it is being deleted and is kept for them; else None."""
+    released: str = ""
+    """Why it is released although pods of the set claim it: they have all completed (N33); empty if it is not."""
     cut_alarm: Alarm | None = None
     """The alarm to publish about pods that are cut off from the domain, if there are any."""
 

@@ -29,7 +29,7 @@ class PodFacts:
     scheduling_gated: bool
     """Whether its PodScheduled condition has the reason SchedulingGated, whichever gate causes it."""
     failing: bool
-    """Whether it is not ready and one of its containers has terminated with an error before."""
+    """Whether it is not ready, has not succeeded, and one of its containers has terminated with an error before."""
     unready: bool
     """Whether it is not ready, not failing, and one of its containers has started and is not ready."""
     restarts_always: bool
@@ -78,12 +78,13 @@ def facts_of(live: Live) -> PodFacts:
     ready = (find(conditions, "Ready") or {}).get("status") == "True"
     containers = list(status.get("containerStatuses") or ())
     all_containers = [*(status.get("initContainerStatuses") or ()), *containers]
-    failing = not ready and any(_has_failed(container) for container in all_containers)
+    phase = status.get("phase", "Pending")
+    failing = not ready and phase != "Succeeded" and any(_has_failed(container) for container in all_containers)
     started = any(container.get("started") and not container.get("ready") for container in containers)
     return PodFacts(
         live=live,
         index=_index(live, spec),
-        phase=status.get("phase", "Pending"),
+        phase=phase,
         node=spec.get("nodeName", ""),
         ready=ready,
         scheduled=scheduled.get("status") == "True",

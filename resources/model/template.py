@@ -88,6 +88,8 @@ class Template:
     """The fabric domains that it requests, each with the fabric that provides it."""
     domain_placement: DomainPlacement | None
     """How strictly the pods of each domain are kept together; None: not at all (R57)."""
+    releases_domains: bool
+    """Whether a domain is released when all its pods have completed (N33)."""
 
     @property
     def is_ordered(self) -> bool:
@@ -146,6 +148,7 @@ def read(
             for request in domain_requests_of(fabric, id.name, {"metadata": metadata, "spec": spec})
         ),
         domain_placement=placement_of(annotations),
+        releases_domains=annotations.get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION,
     )
 
 

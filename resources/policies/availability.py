@@ -32,6 +32,11 @@ def ready_count(clique: CliqueView) -> int:
     return sum(pod.ready for pod in clique.pods)
 
 
+def completed_count(clique: CliqueView) -> int:
+    """The number of pods that have completed, including terminating ones. They are never ready again, and are no breach."""
+    return sum(pod.completed for pod in clique.pods)
+
+
 def scheduled_count(clique: CliqueView) -> int:
     """The number of scheduled pods, including terminating ones."""
     return sum(pod.scheduled for pod in clique.pods)
@@ -50,7 +55,8 @@ def has_minimum_ready(clique: CliqueView) -> bool:
 def breach_state(clique: CliqueView) -> BreachState:
     """The breach state of a clique, from its pods: breached if fewer than minAvailable of them are scheduled and healthy.
 
-    A scheduled pod is healthy unless it is `failing` or `unready`; while it pulls images or runs init containers it is healthy.
+    A scheduled pod is healthy unless it is `failing` or `unready`; while it pulls images or runs init containers it is healthy, and when it
+    has completed.
     """
     minimum, scheduled = clique.clique.min_available, scheduled_count(clique)
     if scheduled < minimum:

@@ -95,19 +95,19 @@ def is_outdated_pod(clique: CliqueView, pod: PodFacts) -> bool:
 
 
 def is_in_transition(clique: CliqueView) -> bool:
-    """Whether the clique or one of its pods is missing, terminating, or new and not ready."""
+    """Whether the clique or one of its pods is missing, terminating, or new and neither ready nor completed."""
     if clique.live is None or clique.terminating or clique.assignment.new or clique.assignment.terminating:
         return True
-    return any(not pod.ready and not is_outdated_pod(clique, pod) for pod in clique.assignment.kept)
+    return any(not (pod.ready or pod.completed) and not is_outdated_pod(clique, pod) for pod in clique.assignment.kept)
 
 
 def is_fully_ready(clique: CliqueView) -> bool:
-    """Whether every pod index of the clique has a pod, and every pod is ready."""
+    """Whether every pod index of the clique has a pod, and every pod is ready or has completed."""
     return (
         clique.live is not None
         and not clique.terminating
         and not clique.assignment.new
-        and all(pod.ready for pod in clique.assignment.kept)
+        and all(pod.ready or pod.completed for pod in clique.assignment.kept)
     )
 
 
@@ -119,7 +119,7 @@ def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Rem
     if allowance is UpdateAllowance.NOTHING:
         return Removals(postponed_because="another replica is updated first")
     pods = {
-        pod.name: "the template has changed, and the pod is not ready"
+        pod.name: f"the template has changed, and the pod {'has completed' if pod.completed else 'is not ready'}"
         for clique in _standalone(view)
         for pod in _outdated_pods(clique)
         if not pod.ready

@@ -15,13 +15,13 @@ from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE
 from resources.domains.status import DomainStatus
 from resources.model.pod_facts import PodFacts, facts_of
 
-STATES: Final = ("faulty", "denied", "deleting", "changing", "blocked", "later", "pending", "degraded", "settled")
+STATES: Final = ("faulty", "denied", "deleting", "changing", "blocked", "later", "pending", "degraded", "completed", "settled")
 """The states of a root, the most severe first.
 
 `faulty`: it has faults, or an internal error prevents a plan; `denied`: a guard refuses its plan; `deleting`: it is being
 deleted; `changing`: the next pass changes objects; `blocked`: an operation is due and somebody else has to act first; `later`: an operation
 is due and a later pass does it; `pending`: the cluster has something to do; `degraded`: nothing is left to do, and an alarm says what is
-wrong all the same; `settled`: nothing is left to do.
+wrong all the same; `completed`: nothing is left to do, for all its pods have completed; `settled`: nothing is left to do.
 """
 
 ALL_READY: Final[Mapping[str, datetime]] = {}
@@ -39,11 +39,13 @@ class GangSummary:
     """The number of its pods."""
     ready: int
     """The number of its pods that are ready."""
+    completed: int = 0
+    """The number of its pods that have completed."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the gang runs, has pods, and all of them are ready."""
-        return self.phase == "Running" and 0 < self.pods == self.ready
+        """Whether the gang runs or has succeeded, has pods, and all of them are ready or have completed."""
+        return self.phase in ("Running", "Succeeded") and 0 < self.pods == self.ready + self.completed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class WorkloadSummary:
     domains: tuple[DomainStatus, ...] = ()
     parent: ResourceId | None = None
     """The root that it is a part of, such as a graph."""
+    completed: int = 0
+    """The number of its pods that have completed."""
 
 
 def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = ()) -> WorkloadSummary:
@@ -111,6 +115,7 @@ def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = 
         tuple(alarm for alarm in plan.alarms if not alarm.blocking),
         domains,
         parent_of(observed, plan),
+        sum(pod.completed for pod in pods),
     )
 
 
@@ -141,7 +146,14 @@ def state_of(observed: Observed, plan: Plan) -> str:
         "degraded": any(not alarm.blocking for alarm in plan.alarms),
         "settled": True,
     }
-    return next(state for state in STATES if applies[state])
+    state = next(state for state in STATES if applies.get(state))
+    return "completed" if state == "settled" and _has_completed(observed) else state
+
+
+def _has_completed(observed: Observed) -> bool:
+    """Whether the root has pods, and all of them have completed."""
+    pods = lives_of(observed, "Pod")
+    return bool(pods) and all(facts_of(live).completed for live in pods)
 
 
 def gangs(lives: Iterable[Live], pods: Iterable[PodFacts]) -> Iterator[GangSummary]:
@@ -152,7 +164,8 @@ def gangs(lives: Iterable[Live], pods: Iterable[PodFacts]) -> Iterator[GangSumma
     for live in lives:
         members = by_gang.get(live.id.name, [])
         phase = str((live.body.get("status") or {}).get("phase", "Pending"))
-        yield GangSummary(live.id.name, phase, len(members), sum(pod.ready for pod in members))
+        ready, completed = sum(pod.ready for pod in members), sum(pod.completed for pod in members)
+        yield GangSummary(live.id.name, phase, len(members), ready, completed)
 
 
 def lives_of(observed: Observed, kind: str) -> list[Live]:

@@ -72,7 +72,7 @@ class PodGangStatus(Wire):
     """The observed state."""
 
     phase: str
-    """The phase: Pending, Starting or Running."""
+    """The phase: Pending, Starting, Running or Succeeded."""
     conditions: Seq[Condition] = ()
     """The conditions of the gang."""
     placement_score: float | None = None

@@ -19,10 +19,15 @@ def of(view: View, gang: GangView) -> Body | None:
 
 
 def phase(gang: GangView) -> str:
-    """Pending until its minimum is scheduled, Starting until its minimum is ready, then Running."""
+    """Pending until its minimum is scheduled, Starting until its minimum is ready, then Running; Succeeded when all pods have completed."""
     if not is_scheduled(gang):
         return "Pending"
-    is_ready = all(clique is not None and sum(pod.ready for pod in clique.pods) >= minimum for _, minimum, clique in gang.groups)
+    pods = [pod for clique in gang.cliques for pod in clique.pods]
+    if pods and all(pod.completed for pod in pods):
+        return "Succeeded"
+    is_ready = all(
+        clique is not None and sum(pod.ready or pod.completed for pod in clique.pods) >= minimum for _, minimum, clique in gang.groups
+    )
     return "Running" if is_ready else "Starting"
 
 

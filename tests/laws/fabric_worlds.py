@@ -44,7 +44,12 @@ def _set(draw: Any, name: str) -> dict[str, Any]:
     cliques[0] = gpu("c0", annotations={} if is_auto else {NAMED: draw(some.sampled_from(DOMAINS))})
     groups = (group("g", "c0", replicas=draw(some.integers(1, 2))),) if draw(some.booleans()) else ()
     manifest = podcliqueset(name, *cliques, groups=groups, replicas=draw(some.integers(0, 2)))
-    return said(manifest, {AUTO: "enabled" if is_auto else "disabled"})
+    annotations = {AUTO: "enabled" if is_auto else "disabled"}
+    if draw(some.booleans()):
+        annotations[labels.RELEASE_DOMAINS] = labels.ON_COMPLETION
+        for entry in cliques:
+            entry["spec"]["podSpec"] = {**entry["spec"]["podSpec"], "restartPolicy": "Never"}
+    return said(manifest, annotations)
 
 
 def _clique(number: int, domain: str | None, *, has_gpus: bool) -> dict[str, Any]:

@@ -150,7 +150,7 @@ class Toy:
             if body["metadata"].get("deletionTimestamp"):
                 if id.name not in self.stuck:
                     del self.objects[id]
-            elif not body["spec"].get("schedulingGates") and body.get("status", {}).get("phase") not in ("Running", "Failed"):
+            elif not body["spec"].get("schedulingGates") and body.get("status", {}).get("phase") not in ("Running", "Failed", "Succeeded"):
                 self.write(id, {"spec": {"nodeName": "node"}, "status": running(self.stamp())})
 
     def settle(self, rounds: int = 40) -> int:

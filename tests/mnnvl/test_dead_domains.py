@@ -43,12 +43,13 @@ def test_N32_a_domain_that_is_being_deleted_names_its_pods_since_when_and_the_co
     at = toy.stamp()
     toy.delete(toy.domain("demo-0"))
 
-    told = "NVLink is cut for 2 pods"
+    link = "NVLink is cut for 2 pods"
     assert alarms(toy) == {
-        "ComputeDomainTerminating": f"ComputeDomain demo-0 is being deleted since {at}: {told} ({first}, {second}); it is kept until its "
+        "ComputeDomainTerminating": f"ComputeDomain demo-0 is being deleted since {at}: {link} ({first}, {second}); it is kept until its "
         f"users are gone, then created again; delete them: kubectl -n default delete pod {first} {second}"
     }
-    assert (status(toy).state, status(toy).cut and status(toy).cut.pods) == (State.TERMINATING, (first, second))
+    cut = status(toy).cut
+    assert cut is not None and (status(toy).state, cut.pods) == (State.TERMINATING, (first, second))
 
 
 def test_N32_a_domain_that_is_gone_and_then_replaced_is_told_each_time() -> None:
@@ -59,10 +60,10 @@ def test_N32_a_domain_that_is_gone_and_then_replaced_is_told_each_time() -> None
     settle(toy)
     replaced = alarms(toy)
 
-    remedy = f"NVLink is cut for 1 pod ({pod}) since then; delete it: kubectl -n default delete pod {pod}"
-    assert lost == {"ComputeDomainGone": f"ComputeDomain demo-0 does not exist any more: {remedy}"}
+    cut, remedy = f"NVLink is cut for 1 pod ({pod})", f"delete it: kubectl -n default delete pod {pod}"
+    assert lost == {"ComputeDomainGone": f"ComputeDomain demo-0 does not exist any more: {cut} since it was deleted; {remedy}"}
     created = toy.domains()["demo-0"]["metadata"]["creationTimestamp"]
-    assert replaced == {"ComputeDomainReplaced": f"ComputeDomain demo-0 was created again at {created}: {remedy}"}
+    assert replaced == {"ComputeDomainReplaced": f"ComputeDomain demo-0 was created again at {created}: {cut} since then; {remedy}"}
     assert (missing.state, status(toy).state) == (State.MISSING, State.REPLACED)
 
     toy.delete(kinds.POD.id("default", pod))

@@ -12,7 +12,7 @@ from resources.domains.status import DomainStatus, State
 
 MAX_LISTED = 10
 """Domains that are listed; of the others the number is given."""
-GOOD = frozenset({State.JOINED, State.USED, State.COMPLETED, State.EMPTY})
+GOOD = frozenset({State.JOINED, State.USED, State.COMPLETED, State.RELEASED, State.EMPTY})
 
 
 def domain_lines(domains: Sequence[DomainStatus], *, verbose: bool) -> Iterator[Line]:

@@ -19,6 +19,7 @@ HEADERS = ("NAMESPACE", "NAME", "STATE", "REPLICAS", "AVAILABLE", "UPDATED", "GA
 BINDING_HEADERS = ("TOPOLOGY BINDING", "STATE", "LEVELS", "DRIFT", "AGE")
 TONES = {
     "settled": "good",
+    "completed": "good",
     "faulty": "bad",
     "denied": "bad",
     "degraded": "bad",
@@ -80,7 +81,8 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
 
 def gang_line(gang: GangSummary) -> Line:
     """A gang, and how many of its pods are ready."""
-    return Line(f"  gang {printable(gang.name)}: {printable(gang.phase)}, {gang.ready} of {gang.pods} pods ready", "faint")
+    completed = f", {gang.completed} completed" if gang.completed else ""
+    return Line(f"  gang {printable(gang.name)}: {printable(gang.phase)}, {gang.ready} of {gang.pods} pods ready{completed}", "faint")
 
 
 def binding_lines(bindings: Sequence[BindingSummary], now: datetime, *, verbose: bool) -> Iterator[Line]:
@@ -124,7 +126,7 @@ def workload_entry(workload: WorkloadSummary) -> dict[str, Any]:
         "replicas": workload.replicas,
         "availableReplicas": workload.available,
         "updatedReplicas": workload.updated,
-        "pods": {"total": workload.pods, "scheduled": workload.scheduled, "ready": workload.ready},
+        "pods": {"total": workload.pods, "scheduled": workload.scheduled, "ready": workload.ready, "completed": workload.completed},
         "gangs": [asdict(gang) for gang in workload.gangs],
         "waits": wait_entries(workload.waits),
         "problems": list(workload.problems),

@@ -148,7 +148,12 @@ class Evidence:
     def has_lost_domain(self, pod: Live) -> bool:
         """Whether a claim of a pod refers to a domain that does not exist. A claim is bound to the uid of its domain."""
         uids = self._domains_by_pod.get(pod.uid, frozenset())
-        return self.results.of(self._local.domains).known and not uids <= {live.uid for live in self.domains}
+        return self.results.of(self._local.domains).known and not uids <= self._existing_uids
+
+    @cached_property
+    def _existing_uids(self) -> frozenset[str]:
+        """The uids of all domains of the cluster."""
+        return frozenset(live.uid for live in self.domains)
 
     def _claims_earlier_domain(self, pod: Live) -> bool:
         """Whether a pod has lost its domain and its annotation names this one. Its template may have had another name."""

@@ -60,6 +60,22 @@ def refused(name: str = "p", message: str = SKIPPED) -> Live:
     return event(name, "FailedPrepareDynamicResources", message)
 
 
+def crashing() -> Live:
+    """A pod whose container fails again and again."""
+    statuses = [{"name": "main", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
+    status = {"phase": "Running", "containerStatuses": statuses}
+    return live({**pod(node="n1").body, "status": status})
+
+
+def owned_claim(uid: str = "uid-demo-0") -> Live:
+    """A claim on the domain with that uid, owned by the pod `p`."""
+    owners = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}]
+    body = claim("p", "n1", uid).body
+    return live({**body, "metadata": {**body["metadata"], "ownerReferences": owners}})
+
+
+JOINS = {"annotations": {"nvidia.com/computedomain": "demo-$(GROVE_PCS_INDEX)"}, "labels": {"grove.io/podcliqueset-replica-index": "0"}}
+"""The metadata of a pod of replica 0 that joins a named domain."""
 CONTROLLER = deployment("controller", dra_driver_nvidia_gpu_component="controller")
 CLAIMLESS = event("p", "FailedResourceClaimCreation", 'PodResourceClaim mnnvl-claim: template "demo-0" not found')
 WAITING = pod(node="n1")
@@ -232,6 +248,27 @@ ROWS = (
         [WAITING, refused(message=ELSEWHERE), domain(), template()],
         "pod p: ContainerCreating, event FailedPrepareDynamicResources",
         "its claim refers to a domain that was deleted or is in another namespace",
+        "delete it: kubectl -n default delete pod p",
+    ),
+    Row(
+        "a pod that crashes in a domain that is being deleted",
+        [crashing(), owned_claim(), terminating(FINALIZER)],
+        "pod p: CrashLoopBackOff, NVLink is cut",
+        "since 2026-01-01T00:55:00Z: the DRA driver has ended NVLink; this is the likely cause of its failures",
+        "delete it: kubectl -n default delete pod p",
+    ),
+    Row(
+        "a pod that runs in an earlier domain of that name",
+        [pod(node="n1", phase="Running"), owned_claim("uid-old"), domain(), template()],
+        "pod p: Running, NVLink is cut",
+        "its claim refers to an earlier ComputeDomain demo-0, which was deleted; the one that exists was created at 2026-01-01T00:00:00Z",
+        "delete it: kubectl -n default delete pod p",
+    ),
+    Row(
+        "a pod of a user's domain that is gone",
+        [made("v1", "Pod", "p", "default", metadata=JOINS, spec={}, status={"phase": "Running"}), owned_claim("uid-old")],
+        "pod p: Running, NVLink is cut",
+        "ComputeDomain demo-0, which it claims, does not exist any more: the DRA driver has ended NVLink",
         "delete it: kubectl -n default delete pod p",
     ),
     Row(

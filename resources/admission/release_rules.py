@@ -1,0 +1,18 @@
+"""Release rules: the annotation of a set that says when its fabric domains are released although the set exists."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from engine.resource import Body
+from resources.base import labels
+from resources.base.fields import annotations_of
+from resources.schema.issues import Child, ErrorType, Issue, Path
+
+PATH: Final[Path] = ("metadata", "annotations", Child(labels.RELEASE_DOMAINS))
+
+
+def issues(body: Body) -> Iterator[Issue]:
+    """An issue if the annotation has another value than the one that there is (N33)."""
+    value = annotations_of(body).get(labels.RELEASE_DOMAINS, labels.ON_COMPLETION)
+    if value != labels.ON_COMPLETION:
+        yield Issue(PATH, ErrorType.INVALID, f'must be "{labels.ON_COMPLETION}"', value)

@@ -1,0 +1,65 @@
+"""Dead and users' domains, as `engine status` and `engine why` show them."""
+
+from pathlib import Path
+from typing import Any
+
+from enginectl.base.exit_codes import Exit
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
+from resources.base import kinds
+from tests.enginectl.box import Box
+from tests.enginectl.calling import Engine
+from tests.enginectl.test_why import config, domains, written
+from tests.mnnvl.sets import computedomain
+
+__all__ = ["config"]
+
+
+def crashing(body: dict[str, Any]) -> bool:
+    """Whether a container of a pod fails again and again."""
+    statuses = (body.get("status") or {}).get("containerStatuses") or ()
+    return any(((one.get("state") or {}).get("waiting") or {}).get("reason") == "CrashLoopBackOff" for one in statuses)
+
+
+def pod_of(box: Box) -> str:
+    """The name of the only pod of the set."""
+    (name,) = [name for name in box.names(kinds.POD) if name.startswith("demo-")]
+    return name
+
+
+def test_status_and_why_name_the_pods_of_a_deleted_domain_and_the_command_that_mends_it(
+    box: Box, engine: Engine, config: Path, tmp_path: Path
+) -> None:
+    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "60s").code == Exit.DONE
+    name = pod_of(box)
+    box.delete(COMPUTE_DOMAIN, "demo-0")
+    box.wait_for(kinds.POD, crashing, name)
+    domain, pod = engine("why", "computedomain/demo-0"), engine("why", f"pod/{name}")
+    text, entry = engine("status"), domains(engine("status", "-o", "json"))["demo-0"]
+
+    remedy = f"delete it: kubectl -n default delete pod {name}"
+    assert f"NVLink is cut for 1 pod ({name}) since " in text.out and remedy in text.out
+    assert (entry["cutOff"]["pods"], entry["cutOff"]["link"], entry["cutOff"]["do"]) == ([name], "NVLink", remedy)
+    for answer in (domain, pod):
+        lines = [text.strip() for text in answer.out.splitlines()]
+        place = lines.index(f"pod {name}: CrashLoopBackOff, NVLink is cut")
+        assert lines[place + 1].startswith("because ComputeDomain demo-0 is being deleted since ")
+        assert lines[place + 1].endswith("; this is the likely cause of its failures")
+        assert lines[place + 2] == f"do: {remedy}"
+        assert "because" not in " ".join(lines[:place])
+
+
+def test_why_of_a_user_domain_names_its_users_before_it_says_that_no_set_has_made_it(box: Box, engine: Engine, tmp_path: Path) -> None:
+    box.create(COMPUTE_DOMAIN, computedomain("rack", "channel"))
+    assert engine("sync", "-f", written(tmp_path, domain="rack"), "--timeout", "60s").code == Exit.DONE
+    why = engine("why", "computedomain/rack")
+    document = engine("why", "computedomain/rack", "-o", "json").document
+
+    used, unmanaged = "used by PodCliqueSet/default/demo, pods: 1 of demo-0-worker", "not managed: no workload has made it"
+    assert why.out.index(used) < why.out.index(unmanaged)
+    assert [(one["object"]["name"], one["pods"]) for one in document["usedBy"]] == [("demo", {"demo-0-worker": 1})]
+    pod = pod_of(box)
+
+    box.delete(COMPUTE_DOMAIN, "rack")
+    assert engine("sync", "--timeout", "30s", "--no-wait").code in (Exit.DONE, Exit.FAILED)
+    lost = engine("why", f"pod/{pod}")
+    assert "NVLink is cut" in lost.out and f"kubectl -n default delete pod {pod}" in lost.out
