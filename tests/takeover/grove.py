@@ -131,7 +131,7 @@ class Rendering:
 
     def _mnnvl_group(self, clique: Mapping[str, Any]) -> str:
         """The group of a clique: its own annotation, else that of its scaling group, else that of the set; `none` is no group."""
-        group = next((entry for entry in self.groups if clique["name"] in entry["cliqueNames"]), {})
+        group: Mapping[str, Any] = next((entry for entry in self.groups if clique["name"] in entry["cliqueNames"]), {})
         layers = (clique, group, self.pcs["metadata"])
         found = next((value for layer in layers if (value := (layer.get("annotations") or {}).get(GROUP))), "none")
         return "" if found == "none" else str(found)
