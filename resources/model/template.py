@@ -13,13 +13,14 @@ from resources.base import labels
 from resources.model import sharing, topology
 from resources.model.domain_requests import domain_requests_of
 from resources.model.placement import DomainPlacement, placement_of
+from resources.model.pod_spec_form import canonical_form
 from resources.model.sharing import Sharing
 from resources.model.template_references import TemplateReferences
 from resources.model.topology import Topology
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
 
-HASH_VERSION = "v1"
+HASH_VERSION = "v2"
 """The prefix of every hash. It changes with the hash function, so that new hash values are not mistaken for an edit of the template."""
 
 HASH_LENGTH = 40
@@ -162,7 +163,7 @@ def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ..
     spec = entry["spec"]
     pod_spec = spec["podSpec"]
     own_labels, annotations = entry.get("labels") or {}, entry.get("annotations") or {}
-    hashed = {"labels": own_labels, "annotations": annotations, "spec": _order_free({**pod_spec, "priorityClassName": priority})}
+    hashed = {"labels": own_labels, "annotations": annotations, "spec": canonical_form({**pod_spec, "priorityClassName": priority})}
     return Clique(
         name=entry["name"],
         replicas=spec["replicas"],
@@ -187,20 +188,6 @@ def _group(config: Mapping[str, Any], cliques: Mapping[str, Clique], inherited: 
         annotations={**inherited, **(config.get("annotations") or {})},
         autoscaling=config.get("scaleConfig"),
     )
-
-
-UNORDERED = frozenset({"volumes", "imagePullSecrets", "tolerations", "volumeMounts", "ports"})
-"""Lists of a pod spec whose order has no meaning: reordering them does not change the hash."""
-
-
-def _order_free(value: Any, name: str = "") -> Any:
-    """A copy of the value with every list in `UNORDERED` sorted. `name` is the key of the value."""
-    if isinstance(value, Mapping):
-        return {key: _order_free(item, key) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        items = [_order_free(item) for item in value]
-        return sorted(items, key=digest) if name in UNORDERED else items
-    return value
 
 
 def _hash(value: Any) -> str:

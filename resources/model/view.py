@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.diff import covers
 from engine.errors import GraphError
 from engine.failure import FailedCall
 from engine.ids import Owner, ResourceId
@@ -12,13 +11,14 @@ from engine.observed import Live, Slice
 from engine.paths import get
 from resources.base import kinds, labels, names
 from resources.model import environment
+from resources.model.adoption import is_adopted
 from resources.model.domain import Domain
 from resources.model.expansion import name_in
 from resources.model.gang_scheduling import NO_BLOCKERS, GangBlockers
 from resources.model.pod_assignment import PodAssignment, assign_pods
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.model.pod_match import is_created_from
-from resources.model.template import HASH_VERSION, Clique, Group, Template
+from resources.model.template import Clique, Group, Template
 from resources.ports.configuration import Configuration
 from resources.schema.issues import shown
 
@@ -271,7 +271,8 @@ class _ViewBuilder:
         pods = tuple(self.pods.get(live.uid, ())) if live else ()
         replicas = desired_replicas(live, clique.replicas)
         assignment = assign_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken)
-        adopted = live is not None and _is_adopted(live, template_spec(clique, group.group if group else None))
+        requests = self.template.domain_requests
+        adopted = live is not None and is_adopted(live, clique, is_member=group is not None, requests=requests)
         return CliqueView(
             id, clique, owner, gang, base_gang, group, replica, live, replicas, pods, assignment, self.template.on_delete, adopted
         )
@@ -301,13 +302,6 @@ def _member(group: GroupView, replica: int, clique: Clique) -> tuple[str, Clique
 def template_spec(clique: Clique, group: Group | None) -> dict[str, Any]:
     """The clique's pod spec in the template; with the group's variables prepended if it belongs to a scaling group."""
     return environment.prepend(clique.pod_spec, environment.group_variables(group.pods)) if group else dict(clique.pod_spec)
-
-
-def _is_adopted(live: Live, pod_spec: Mapping[str, Any]) -> bool:
-    """Whether a PodClique's hash is missing or not the engine's, and its pod spec has everything in `pod_spec`."""
-    if live.labels.get(labels.TEMPLATE_HASH, "").startswith(f"{HASH_VERSION}-"):
-        return False
-    return covers(pod_spec, get(live.body, ("spec", "podSpec"), {}))
 
 
 MAX_REPLICAS = 100_000

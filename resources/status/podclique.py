@@ -51,8 +51,12 @@ def _conditions(clique: CliqueView, old: Sequence[Mapping[str, Any]], in_progres
 
 
 def count_of_template(clique: CliqueView, hash: str) -> int:
-    """The number of the clique's pods that were created from the template with that hash, including terminating ones."""
-    return sum(pod.hash == hash for pod in clique.pods)
+    """The number of the clique's pods that were created from the template with that hash, including terminating ones.
+
+    A pod of the current template counts whichever operator wrote its hash.
+    """
+    current = clique.clique.hash
+    return sum(pod.hash == hash or (hash == current and clique.is_current(pod)) for pod in clique.pods)
 
 
 def is_settled(clique: CliqueView) -> bool:

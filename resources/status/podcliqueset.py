@@ -108,12 +108,12 @@ def _progress(
     """The progress of an update: it ends when every replica is updated.
 
     It begins when the hash of the template changes, and again when something is outdated although it has ended: after a change of the
-    update strategy from OnDelete. The hash of another operator differs for an equal template: then it begins only if `update` is not done.
+    update strategy from OnDelete. The hash of another operator differs for an equal template: then it begins only if something is outdated.
     """
     known = old.get("updateProgress") or {}
     before = old.get("currentGenerationHash")
     is_our_hash = str(before or "").startswith(f"{HASH_VERSION}-")
-    has_new_hash = bool(before) and before != template.hash and (is_our_hash or not update.done)
+    has_new_hash = bool(before) and before != template.hash and (is_our_hash or update.outdated)
     begins = has_new_hash or (bool(known.get("updateEndedAt")) and update.outdated)
     if begins:
         known = {}

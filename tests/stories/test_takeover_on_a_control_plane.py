@@ -1,0 +1,116 @@
+"""A take-over on a real control plane: what Grove's operator has left is adopted, and the garbage collector finds nothing to do."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+
+from engine.ids import Kind
+from engine.runtime.clock import SystemClock
+from engine.runtime.passes import Engine
+from engine.runtime.session import Ending, preview
+from engine.verb import Verb
+from enginectl.wiring.scope import scope_of
+from providers.cluster import Cluster
+from providers.kubernetes.client import KubernetesClient
+from providers.kubernetes.connect import connected
+from providers.kubernetes.kubeconfig import Source
+from resources.base import kinds
+from resources.registry import BLUEPRINTS
+from tests.controlplane.cluster import ControlPlane
+from tests.providers.sandbox.actors.test_on_a_real_server import until
+from tests.stories.pods import is_bound, is_ready
+from tests.stories.stage import SETUP
+from tests.stories.test_control_plane import Audit, connection, define, synced
+from tests.takeover.grove_operator import Grove
+from tests.takeover.stored_set import Options
+from tests.takeover.worlds import inference
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+NAMESPACE = "takeover"
+KINDS = (
+    kinds.POD,
+    kinds.PODCLIQUE,
+    kinds.SCALING_GROUP,
+    kinds.PODGANG,
+    kinds.SERVICE,
+    kinds.ROLE,
+    kinds.ROLE_BINDING,
+    kinds.AUTOSCALER,
+    kinds.SECRET,
+)
+SELECTOR = "app.kubernetes.io/part-of=llm"
+
+
+def workload() -> dict[str, Any]:
+    """A set that the control plane's nodes can run: without volumes of the user, whose mounts nobody simulates."""
+    manifest = inference()
+    manifest["metadata"]["namespace"] = NAMESPACE
+    del manifest["spec"]["template"]["priorityClassName"]
+    return manifest
+
+
+async def there(admin: KubernetesClient, *of: Kind) -> dict[str, dict[str, Any]]:
+    """Kind and name of the set's objects -> object."""
+    found = [(kind.name, body) for kind in of or KINDS for body in (await admin.list(kind, NAMESPACE, labels=SELECTOR)).items]
+    return {f"{kind} {body['metadata']['name']}": body for kind, body in found}
+
+
+def uids(bodies: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {name: body["metadata"]["uid"] for name, body in bodies.items()}
+
+
+async def previewed(plane: ControlPlane) -> list[Any]:
+    """The operations that `engine diff` shows."""
+    clock = SystemClock()
+    async with connection(plane, "operator") as client:
+        where = replace(scope_of(SETUP), namespaces=(NAMESPACE,))
+        look = await preview(Engine(Cluster(client, clock), clock, where, BLUEPRINTS, SETUP))
+    return [operation for plan in look.planned.plans for operation in plan.operations]
+
+
+def until_pods_run(admin: KubernetesClient) -> Callable[[], Awaitable[None]]:
+    """Waits until every pod that exists is ready."""
+
+    async def pause() -> None:
+        await until(admin, kinds.POD, lambda pods: all(is_bound(pod) and is_ready(pod) for pod in pods.values()), NAMESPACE)
+
+    return pause
+
+
+async def test_a_set_of_the_operator_is_adopted_scaled_and_deleted_and_no_pod_is_lost(control_plane: ControlPlane) -> None:
+    source = Source(path=str(control_plane.kubeconfig()))
+    async with connection(control_plane, "admin") as admin, connected(source, SystemClock(), field_manager="grove-operator") as operator:
+        await define(admin, NAMESPACE)
+        await Grove(operator, until_pods_run(admin), Options(), NAMESPACE).deploy(workload())
+        before = await there(admin)
+        audit = Audit(control_plane)
+
+        assert {operation.verb for operation in await previewed(control_plane)} == {Verb.PATCH, Verb.STATUS}
+        report = await synced(control_plane, NAMESPACE)
+
+        assert (report.ending, report.failures) == (Ending.DONE, ())
+        seen = audit.read()
+        assert seen.refused == []
+        assert {verb.partition(" ")[0] for verb in seen.writes} == {"patch"}
+        await anyio.sleep(5)  # The garbage collector acts within a second or two.
+        after = await there(admin)
+        assert uids(after) == uids(before)
+        assert {name: body["spec"] for name, body in after.items() if name.startswith("Pod ")} == {
+            name: body["spec"] for name, body in before.items() if name.startswith("Pod ")
+        }
+        assert await previewed(control_plane) == []
+
+        await admin.patch(kinds.PODCLIQUESET, NAMESPACE, "llm", {"spec": {"replicas": 3}}, subresource="scale")
+        assert (await synced(control_plane, NAMESPACE)).ending is Ending.DONE
+        grown = uids(await there(admin, kinds.POD))
+        assert {name: grown[name] for name in uids(before) if name.startswith("Pod ")} == uids(
+            {name: body for name, body in before.items() if name.startswith("Pod ")}
+        )
+
+        await admin.delete(kinds.PODCLIQUESET, NAMESPACE, "llm", propagation="Background")
+        await synced(control_plane, NAMESPACE)
+        assert await there(admin) == {}

@@ -1,0 +1,163 @@
+"""A cluster that Grove's operator has run is taken over without a restart (M1 to M8 of docs/behaviour/take-over.md)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.diff import explain
+from engine.operation import Operation
+from engine.runtime.session import Ending
+from engine.verb import Verb
+from resources.base import kinds, labels
+from tests.stories.pods import images
+from tests.stories.stage import Stage
+from tests.takeover.worlds import ALL, WORLDS, World, inference, planned, run_by_grove, serving, uids
+
+pytestmark = pytest.mark.anyio
+
+EVERY_WORLD = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+HASH = f"metadata.labels.{labels.TEMPLATE_HASH}"
+WRITTEN = {"Pod": {HASH}, "PodClique": {HASH}}
+"""Kind -> the fields outside its status that a take-over changes, for a set at rest."""
+
+
+def changed_fields(operations: tuple[Operation, ...]) -> Iterator[tuple[str, str]]:
+    """Kind and path of each field outside statuses that operations change."""
+    for operation in operations:
+        if operation.verb is not Verb.STATUS:
+            yield from ((operation.id.kind, ".".join(change.path)) for change in explain(operation))
+
+
+def status_of(cluster: Stage, kind: Any, name: str) -> dict[str, Any]:
+    return dict(cluster.there(kind)[name]["status"])
+
+
+@EVERY_WORLD
+async def test_M1_no_object_is_deleted_or_created_and_every_object_stays_the_same(world: World) -> None:
+    async with run_by_grove(world) as (cluster, _):
+        before = uids(cluster)
+        assert {operation.verb for operation in await planned(cluster)} <= {Verb.PATCH, Verb.STATUS}
+
+        report = await cluster.sync()
+
+        assert (report.ending, report.failures) == (Ending.DONE, ())
+        assert uids(cluster) == before
+
+
+@EVERY_WORLD
+async def test_M2_only_hash_labels_and_statuses_are_written(world: World) -> None:
+    async with run_by_grove(world) as (cluster, _):
+        while operations := await planned(cluster):
+            others = {(kind, path) for kind, path in changed_fields(operations) if path not in WRITTEN.get(kind, ())}
+            assert others - world.written == set()
+            await cluster.sync()
+
+
+@EVERY_WORLD
+async def test_M3_a_second_sync_writes_nothing(world: World) -> None:
+    async with run_by_grove(world) as (cluster, _):
+        await cluster.sync()
+
+        await cluster.sync()
+
+        assert cluster.process.count == 0
+
+
+@EVERY_WORLD
+async def test_M4_no_update_begins_and_no_counter_drops(world: World) -> None:
+    name = world.manifest["metadata"]["name"]
+    async with run_by_grove(world) as (cluster, _):
+        for operation in await planned(cluster):
+            progress = ((operation.body or {}).get("status") or {}).get("updateProgress") or {}
+            assert "updateEndedAt" in progress or not progress, operation
+            drops = [change for change in explain(operation) if change.path[-1].endswith("Replicas")]
+            assert drops == []
+
+        await cluster.sync()
+
+        status = status_of(cluster, kinds.PODCLIQUESET, name)
+        assert "updateProgress" not in status
+        assert status["availableReplicas"] == status["updatedReplicas"] == status["replicas"]
+        hashes = {pod["metadata"]["labels"][labels.TEMPLATE_HASH][:3] for pod in cluster.there(kinds.POD).values()}
+        assert hashes == {"v2-"}
+
+
+async def test_M5_the_users_manifest_is_no_edit_although_the_operator_has_stored_it_in_another_spelling() -> None:
+    async with run_by_grove(WORLDS["inference"]) as (cluster, _):
+        await cluster.sync()
+        before = uids(cluster)
+
+        await cluster.apply(inference())
+        report = await cluster.sync()
+
+        assert report.ending is Ending.DONE
+        assert uids(cluster) == before
+        assert "updateProgress" not in status_of(cluster, kinds.PODCLIQUESET, "llm")
+
+
+async def test_M5_the_users_manifest_may_be_applied_before_the_first_sync() -> None:
+    async with run_by_grove(WORLDS["inference"]) as (cluster, _):
+        before = uids(cluster)
+
+        await cluster.apply(inference())
+        await cluster.sync()
+
+        assert uids(cluster) == before
+
+
+async def test_M6_replicas_of_the_template_that_were_edited_without_effect_replace_nothing() -> None:
+    async with run_by_grove(WORLDS["inference"]) as (cluster, grove):
+        before = uids(cluster)
+        manifest = inference()
+        manifest["spec"]["template"]["cliques"][2]["spec"] |= {"replicas": 5, "minAvailable": 2}
+        await grove.client.patch(kinds.PODCLIQUESET, "default", "llm", {"spec": manifest["spec"]})
+
+        await cluster.sync()
+
+        assert uids(cluster) == before
+
+
+async def test_M7_domains_stay_the_same_objects_with_their_finalizers_and_pods_keep_their_claims() -> None:
+    async with run_by_grove(WORLDS["domains and own claims"]) as (cluster, _):
+        specs = {name: pod["spec"] for name, pod in cluster.there(kinds.POD).items()}
+        claims = uids(cluster, kinds.RESOURCE_CLAIM, kinds.RESOURCE_CLAIM_TEMPLATE)
+
+        await cluster.sync()
+
+        assert {name: pod["spec"] for name, pod in cluster.there(kinds.POD).items()} == specs
+        assert uids(cluster, kinds.RESOURCE_CLAIM, kinds.RESOURCE_CLAIM_TEMPLATE) == claims
+
+
+async def test_M8_what_was_changed_by_hand_in_a_member_is_replaced_and_shown_before() -> None:
+    async with run_by_grove(WORLDS["inference"]) as (cluster, grove):
+        changed = {"spec": {"podSpec": serving(7)}}
+        await grove.client.patch(kinds.PODCLIQUE, "default", "llm-0-pool-1-work", changed)
+
+        deleted = {operation.id.name for operation in await planned(cluster) if operation.verb is Verb.DELETE}
+        await cluster.sync()
+
+        assert deleted and all(name.startswith("llm-0-pool-1-") for name in deleted)
+        assert images(cluster.there(kinds.POD).values()) == {"example/worker:1"}
+
+
+def metadata_keys(cluster: Stage) -> set[tuple[str, str]]:
+    """Every label, annotation, finalizer and owner of every object, with the object."""
+    found = set()
+    for kind in (kinds.PODCLIQUESET, *ALL):
+        for name, body in cluster.there(kind).items() if cluster.serves(kind) else ():
+            meta = body["metadata"]
+            keys = [*meta.get("labels", ()), *meta.get("annotations", ()), *meta.get("finalizers", ())]
+            keys += [f"owner {owner['kind']} {owner['name']}" for owner in meta.get("ownerReferences", ())]
+            found |= {(f"{kind.name} {name}", key) for key in keys}
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name, world in WORLDS.items() if not world.written])
+async def test_M17_no_metadata_is_added_that_the_operator_does_not_know(name: str) -> None:
+    async with run_by_grove(WORLDS[name]) as (cluster, _):
+        before = metadata_keys(cluster)
+
+        await cluster.sync()
+
+        assert metadata_keys(cluster) == before
