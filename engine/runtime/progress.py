@@ -10,10 +10,10 @@ from engine.runtime.logs import Log
 
 
 class Progress(Protocol):
-    """Called in this order: `waiting_for_lease` if need be; then for each pass `planned`, `applied` for each result, and `idle`."""
+    """Called for each pass in this order: `planned`, `applied` for each result, `idle`; and `waiting_for_lease` between passes."""
 
     def waiting_for_lease(self, holder: LeaseHolder) -> None:
-        """The lease is held by `holder`; called once for each holder."""
+        """The lease is held by `holder`, and we need it; called once for each holder."""
         ...
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:

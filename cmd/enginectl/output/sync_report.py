@@ -76,10 +76,11 @@ def error_texts(sync: SyncReport) -> Iterator[str]:
         yield from (f"{plan.root}: {clipped(alarm.text, MAX_ERROR)}" for alarm in plan.alarms if alarm.blocking)
     yield from (f"denied by {objection.rule}: {clipped(objection.message, MAX_ERROR)}" for objection in sync.objections)
     yield from (f"{wait.id}: {clipped(wait.why, MAX_ERROR)}" for wait in sync.name_conflicts)
-    if is_cut_short(sync):
+    if is_cut_short(sync) and sync.not_started:
         yield f"{counted(len(sync.not_started), 'operation')} {CONTINUE}"
-    elif sync.timed_out:
+    if sync.timed_out:
         yield "not settled in time"
+    if sync.timed_out and not sync.mid_pass:
         yield from (f"pending: {text}" for text in pending_texts(sync.plans))
     if sync.lease_taken:
         yield f"{sync.lease_taken}: what is left to write is left to it"
