@@ -5,6 +5,7 @@ EngineError
 ├── GraphError            a desired graph contradicts itself: a duplicate name or a cycle
 ├── LeaseTaken            another process holds the lease and did not release it while we waited
 ├── LeaseLost             we held the lease and lost it
+├── TimedOut              the time for a command was over before it could do anything
 └── ClusterError          an error of the API server
     ├── Unreachable       no answer: refused, cut, timed out
     ├── Unauthorized      401: our credentials are not accepted
@@ -40,6 +41,10 @@ class LeaseTaken(EngineError):
 
 class LeaseLost(EngineError):
     """We held the lease and could not renew it in time, or another process took it."""
+
+
+class TimedOut(EngineError):
+    """The time for a command was over before it could do anything."""
 
 
 class ClusterError(EngineError):

@@ -64,6 +64,10 @@ class Debounce:
         for key in keys:
             self._pending.pop(key, None)
 
+    def delays(self, operations: Iterable[Operation]) -> bool:
+        """Whether one of these operations waits for its status to stop changing."""
+        return any(operation.key in self._pending for operation in operations)
+
     @property
     def next_due(self) -> float | None:
         """The monotonic time at which the first pending status is due if nothing changes; None if none is pending."""

@@ -31,13 +31,15 @@ def no_events(warnings: Sequence[RootWarning], results: Sequence[Result]) -> tup
     return ()
 
 
-def new_warnings(world: World, plans: Sequence[Plan], memory: Memory) -> list[RootWarning]:
-    """The warnings that the last pass did not have, sorted; a warning is new again when its root was edited and still has it.
-
-    A root that does not exist yet has none: an event is about an object with a uid.
-    """
+def warnings_of(world: World, plans: Sequence[Plan]) -> frozenset[RootWarning]:
+    """The warnings of a pass. A root that does not exist yet has none: an event is about an object with a uid."""
     roots = {observed.root.id: observed for observed in world.roots if observed.root.uid}
-    warnings = frozenset(warning for plan in plans if plan.root in roots for warning in _warnings(roots[plan.root], plan))
+    return frozenset(warning for plan in plans if plan.root in roots for warning in _warnings(roots[plan.root], plan))
+
+
+def new_warnings(world: World, plans: Sequence[Plan], memory: Memory) -> list[RootWarning]:
+    """The warnings that the last pass did not have, sorted; a warning is new again when its root was edited and still has it."""
+    warnings = warnings_of(world, plans)
     new, memory.warnings = sorted(warnings - memory.warnings), warnings
     return new
 

@@ -6,7 +6,7 @@ crash the others wait for the rest of the duration, unless the leader ran on the
 """
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,14 +23,14 @@ from engine.errors import (
     LeaseLost,
     LeaseTaken,
     NotFound,
+    ServerFault,
     Unauthorized,
     Unreachable,
 )
 from engine.ids import Kind
-from engine.report.printable import printable
-from engine.runtime.client import Client
+from engine.runtime.client import Body, Client
 from engine.runtime.clock import Clock
-from engine.runtime.identity import is_gone
+from engine.runtime.lease_holder import CurrentHolder, LeaseHolder, annotated, holder_of
 
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 
@@ -70,29 +70,36 @@ class Lease:
     name: str
     identity: str
     durations: Durations = Durations()
+    purpose: str = ""
+    """What the process holds it for: its command and the namespaces; kept in the Lease for whoever waits for it."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
-def ignore_holder(holder: str) -> None:
+def ignore_holder(holder: LeaseHolder) -> None:
     """The default for `on_wait`."""
 
 
 @asynccontextmanager
 async def held(
-    lease: Lease, *, patience: float | None = None, on_wait: Callable[[str], None] = ignore_holder
+    lease: Lease,
+    *,
+    patience: float | None = None,
+    on_wait: Callable[[LeaseHolder], None] = ignore_holder,
+    current: CurrentHolder | None = None,
 ) -> AsyncIterator["Leadership"]:
     """Wait until the lease is ours, renew it while the block runs, then give it back.
 
-    `patience`: how many seconds to wait for another holder (default: for ever); `on_wait` is called with each holder that we wait for.
+    `patience`: how many seconds to wait for another holder (default: for ever; 0: one attempt); `on_wait` is called with each holder that
+    we wait for; `current` keeps what is known of the holder from call to call, so that many short ones recognise a dead holder.
     The block is cancelled when the lease is lost. Raises `LeaseTaken` when patience ends, `LeaseLost` after the block was cancelled, and
-    the server's error when we have no permission or have not once been able to read the lease.
+    the server's error when we have no permission, have not once been able to read the lease, or could not when patience ended.
     """
     leadership = Leadership(lease)
     failure: Exception | None = None
     try:
-        await leadership.acquire(patience, on_wait)
+        await leadership.acquire(patience, on_wait, current or CurrentHolder())
         async with anyio.create_task_group() as group:
             group.start_soon(leadership.keep_renewing)
             group.start_soon(leadership.enforce_deadline)
@@ -105,7 +112,7 @@ async def held(
     finally:
         await leadership.release()
     if leadership.scope.cancelled_caught:
-        raise LeaseLost(f"the lease {lease} is no longer ours") from failure
+        raise LeaseLost(f"the lease {lease} is no longer ours: {leadership.lost_because}") from failure
     if failure:
         raise failure
 
@@ -119,8 +126,14 @@ class Leadership:
         """Cancelled when the lease is lost."""
         self._attempt = anyio.CancelScope()
         """The renewal in progress."""
+        self.lost_because = ""
+        """Why the lease was lost."""
+        self._renewal_error: Exception | None = None
+        """Why the last renewal failed."""
         self._record: dict[str, Any] = {}
         """The Lease object as we wrote it last; empty while it is not ours."""
+        self._unanswered = False
+        """Whether the last write had no answer: the lease may be ours although we do not know it."""
         self._renewed_at = 0.0
         """When the last successful write was sent, on our monotonic clock: the lease lasts from then on."""
 
@@ -128,22 +141,20 @@ class Leadership:
         """Whether the renew deadline has not passed. Asked before each write, for a process may have been suspended without noticing."""
         return bool(self._record) and self.lease.clock.monotonic() < self._renewed_at + self.lease.durations.renew
 
-    async def acquire(self, patience: float | None, on_wait: Callable[[str], None]) -> None:
+    async def acquire(self, patience: float | None, on_wait: Callable[[LeaseHolder], None], current: CurrentHolder) -> None:
         """Wait until the lease is ours. Raises `LeaseTaken` when somebody else holds it for longer than `patience` seconds."""
         clock, durations = self.lease.clock, self.lease.durations
-        # One retry period more: the duration of a dead holder's lease is counted from our first reading, a moment after our start.
-        give_up_at = clock.monotonic() + patience + durations.retry if patience is not None else float("inf")
-        current = _CurrentHolder()
+        give_up_at = clock.monotonic() + patience if patience is not None else float("inf")
         while not await self._try_to_acquire(current):
             now = clock.monotonic()
             if now >= give_up_at:
                 raise current.error or LeaseTaken(f"the lease {self.lease} is {current.description}")
             if current.is_new():
-                on_wait(current.name)
+                on_wait(current.holder)
             pauses = (durations.retry * random.uniform(1.0, 1.2), give_up_at - now, current.expires_at - now)
             await clock.sleep(min(pause for pause in pauses if pause > 0))
 
-    async def _try_to_acquire(self, current: "_CurrentHolder") -> bool:
+    async def _try_to_acquire(self, current: CurrentHolder) -> bool:
         """Read the Lease; create it if there is none, take it over if it is free or has expired. Returns whether it is ours now."""
         with anyio.move_on_after(self.lease.durations.renew / 2, shield=True):
             try:
@@ -151,9 +162,11 @@ class Leadership:
                 current.was_read, current.error = True, None
                 if existing is None:
                     await self._create()
-                elif current.may_be_replaced(existing, self.lease):
-                    await self._write(existing, taking_over=current.name != self.lease.identity)
+                elif current.may_be_replaced(existing, self.lease.identity, self.lease.clock.monotonic(), self.lease.durations.lease):
+                    await self._write(existing, taking_over=current.holder.identity != self.lease.identity)
                 return bool(self._record)
+            except Conflict:
+                return False  # Another candidate was faster.
             except ClusterError as error:
                 if isinstance(error, FINAL) or not current.was_read:
                     raise
@@ -167,40 +180,60 @@ class Leadership:
         durations = self.lease.durations
         while True:
             await self.lease.clock.sleep(durations.retry * random.uniform(0.9, 1.1))
-            with anyio.move_on_after(durations.renew / 2, shield=True) as self._attempt, suppress(ClusterError):
-                await self._renew()
+            if not self._record:
+                return  # The lease was lost, and the block has not ended yet.
+            with anyio.move_on_after(durations.renew / 2, shield=True) as self._attempt:
+                try:
+                    await self._renew()
+                except ClusterError as error:
+                    self._renewal_error = error
 
     async def _renew(self) -> None:
         try:
             await self._write(self._record)
         except (Conflict, NotFound):
             existing = await self._get()
-            if existing is not None and (existing.get("spec") or {}).get("holderIdentity") == self.lease.identity:
+            holder = holder_of(existing or {})
+            if existing is not None and holder.identity == self.lease.identity:
                 await self._write(existing)  # The answer to our last write was lost, or somebody has added a label.
             else:
-                self._lose()
+                self._lose(f"it is held by {holder}" if holder.identity else "somebody has released or deleted it")
 
     async def enforce_deadline(self) -> None:
         """Give the lease up at the renew deadline, even while a renewal is in progress."""
         clock, durations = self.lease.clock, self.lease.durations
         while (left := self._renewed_at + durations.renew - clock.monotonic()) > 0:
             await clock.sleep(left)
-        self._lose()
+        self._lose(f"it could not be renewed: {self._renewal_error or 'the server did not answer in time'}")
 
-    def _lose(self) -> None:
+    def _lose(self, because: str) -> None:
         """Stop at once: nothing is written any more, and the block is cancelled."""
-        self._record = {}
+        self.lost_because = because
+        self._record, self._unanswered = {}, False  # It expires by itself: a last write of ours may still be on its way.
         self._attempt.cancel()
         self.scope.cancel()
 
     async def release(self) -> None:
         """Give the lease back if it is ours, so that the next process need not wait. Runs although we are cancelled; raises nothing."""
-        if not self._record:
+        if not self._record and not self._unanswered:
             return
-        spec = self._record["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time(self.lease.clock.now())}
         with anyio.move_on_after(RELEASE_TIMEOUT, shield=True), suppress(ClusterError):
-            await self.lease.client.replace(LEASE, self.lease.namespace, self.lease.name, self._record | {"spec": spec})
+            await self._give_back()
         self._record = {}
+
+    async def _give_back(self) -> None:
+        """Write that nobody holds the lease. If that fails, or if we do not know whether it is ours, read it first."""
+        if self._record:
+            with suppress(ClusterError):
+                return await self._write_free(self._record)
+        existing = await self._get()
+        if existing is not None and holder_of(existing).identity == self.lease.identity:
+            await self._write_free(existing)
+
+    async def _write_free(self, existing: dict[str, Any]) -> None:
+        spec = existing["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time(self.lease.clock.now())}
+        body = existing | {"spec": spec, "metadata": annotated(existing, "", "")}
+        await self.lease.client.replace(LEASE, self.lease.namespace, self.lease.name, body)
 
     async def _get(self) -> dict[str, Any] | None:
         """The Lease object, or None. A get, not a list: a role can allow it for this one name."""
@@ -211,23 +244,26 @@ class Leadership:
 
     async def _create(self) -> None:
         """Create the Lease; if somebody else was faster, it stays theirs."""
-        sent_at = self.lease.clock.monotonic()
-        body = {
-            "apiVersion": LEASE.api_version,
-            "kind": LEASE.name,
-            "metadata": {"name": self.lease.name, "namespace": self.lease.namespace},
-            "spec": self._spec({}, taking_over=True) | {"leaseTransitions": 0},
-        }
+        metadata = {"name": self.lease.name, "namespace": self.lease.namespace}
+        body = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata}
+        spec = self._spec({}, taking_over=True) | {"leaseTransitions": 0}
         with suppress(AlreadyExists):
-            self._record = await self.lease.client.create(LEASE, self.lease.namespace, body)
-            self._renewed_at = sent_at
+            await self._send(body, spec, lambda held: self.lease.client.create(LEASE, self.lease.namespace, held))
 
     async def _write(self, existing: dict[str, Any], *, taking_over: bool = False) -> None:
         """Replace the Lease that was read or written last by one that we hold. Raises `Conflict` if it has changed since."""
-        sent_at = self.lease.clock.monotonic()
-        body = existing | {"spec": self._spec(existing.get("spec") or {}, taking_over=taking_over)}
-        self._record = await self.lease.client.replace(LEASE, self.lease.namespace, self.lease.name, body)
-        self._renewed_at = sent_at
+        spec = self._spec(existing.get("spec") or {}, taking_over=taking_over)
+        await self._send(existing, spec, lambda held: self.lease.client.replace(LEASE, self.lease.namespace, self.lease.name, held))
+
+    async def _send(self, existing: dict[str, Any], spec: dict[str, Any], call: Callable[[Body], Awaitable[dict[str, Any]]]) -> None:
+        """Send the Lease with that spec and our annotations by `call`, and note that it is ours from the time of sending on."""
+        sent_at, self._unanswered = self.lease.clock.monotonic(), True
+        try:
+            self._record = await call(existing | {"spec": spec, "metadata": annotated(existing, self.lease.identity, self.lease.purpose)})
+        except ClusterError as error:
+            self._unanswered = isinstance(error, Unreachable | ServerFault)
+            raise
+        self._renewed_at, self._unanswered = sent_at, False
 
     def _spec(self, before: dict[str, Any], *, taking_over: bool) -> dict[str, Any]:
         """The spec `before`, renewed by us now; with `taking_over` as a new term of leadership."""
@@ -238,43 +274,6 @@ class Leadership:
             "renewTime": now,
         }
         return spec | {"acquireTime": now, "leaseTransitions": (before.get("leaseTransitions") or 0) + 1} if taking_over else spec
-
-
-class _CurrentHolder:
-    """What a candidate knows of the current holder of the lease."""
-
-    def __init__(self) -> None:
-        self.was_read = False
-        """Whether the Lease has been read at least once."""
-        self.name = ""
-        self.expires_at = 0.0
-        """When the lease expires if it is not renewed, on our monotonic clock."""
-        self.error: ClusterError | None = None
-        """Why the last attempt failed."""
-        self._record: tuple[object, ...] = ()
-        """Holder, renew time and transitions as last read; a change of any means that the holder is alive."""
-        self._reported = ""
-        """The holder that the last call of `is_new` reported."""
-
-    @property
-    def description(self) -> str:
-        """The end of the sentence "the lease … is"."""
-        return f"held by {printable(self.name)}" if self.name else "contested"
-
-    def is_new(self) -> bool:
-        """Whether the holder is another than at the last call. A lease without a holder is contested: the next reading shows who won."""
-        before, self._reported = self._reported, self.name or self._reported
-        return before != self._reported
-
-    def may_be_replaced(self, existing: dict[str, Any], lease: Lease) -> bool:
-        """Whether we may write the Lease that was just read: it is free, has expired, or its holder has ended or is this process."""
-        spec = existing.get("spec") or {}
-        self.name, now = spec.get("holderIdentity") or "", lease.clock.monotonic()
-        record = (self.name, spec.get("renewTime"), spec.get("leaseTransitions"))
-        if record != self._record:
-            self._record, self.expires_at = record, now + (spec.get("leaseDurationSeconds") or lease.durations.lease)
-        # It names this process if the answer to our write was lost.
-        return self.name in ("", lease.identity) or now >= self.expires_at or is_gone(self.name)
 
 
 def _micro_time(moment: datetime) -> str:

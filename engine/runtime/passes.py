@@ -21,7 +21,7 @@ from engine.resource import Body
 from engine.result import Result
 from engine.runtime.apply import always, apply, ignore_result
 from engine.runtime.clock import Clock
-from engine.runtime.event_recording import EventBuilder, new_warnings, no_events, record_events
+from engine.runtime.event_recording import EventBuilder, new_warnings, no_events, record_events, warnings_of
 from engine.runtime.memory import Memory
 from engine.runtime.provider import Observation, Provider, Scope
 from engine.tick import Plans, plan_all
@@ -159,9 +159,7 @@ def choose(current: Pass, memory: Memory, at: float) -> tuple[Plan, ...]:
         plan if _is_final(plan, current) else _without(plan, lambda operation: operation.verb is Verb.STATUS and operation.key not in due)
         for plan in allowed
     )
-    chosen = tuple(plan for plan in steady if plan.operations)
-    memory.debounce.written(status.key for status in _statuses(chosen))
-    return chosen
+    return tuple(plan for plan in steady if plan.operations)
 
 
 def _statuses(plans: Iterable[Plan]) -> list[Operation]:
@@ -203,6 +201,20 @@ def _without(plan: Plan, excluded: Callable[[Operation], bool]) -> Plan:
     )
 
 
+def has_unrecorded_warnings(current: Pass, memory: Memory) -> bool:
+    """Whether the pass found something that `execute` would record as a Warning event."""
+    return not warnings_of(current.world, current.planned.plans) <= memory.warnings
+
+
+def note_unexecuted(memory: Memory, current: Pass) -> None:
+    """Take note of a pass that is not executed: calls that failed and are no longer needed, because somebody else made them, are forgotten.
+
+    Only of roots that this process has carried out a plan for: of others it does not know which calls fail.
+    """
+    if not current.planned.objections:
+        memory.failed_calls.note([plan for plan in current.planned.plans if plan.root in memory.failed_calls.known], (), current.now)
+
+
 async def execute(
     engine: Engine,
     memory: Memory,
@@ -216,6 +228,7 @@ async def execute(
 
     A change that does not last has two results: DONE, and FAILED with the reason.
     """
+    memory.debounce.written(status.key for status in _statuses(chosen))
     results = await apply(chosen, engine.provider, engine.clock, concurrency=engine.concurrency, on_result=on_result, may_write=may_write)
     for reverted in memory.rejections.note(results, engine.clock.monotonic()):
         results.append(reverted)

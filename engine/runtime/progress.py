@@ -5,14 +5,15 @@ from typing import Protocol
 
 from engine.plan import Plan
 from engine.result import Outcome, Result
+from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.logs import Log
 
 
 class Progress(Protocol):
-    """Called in this order: `waiting_for_lease` if need be; then for each pass `planned`, `applied` for each result, and `idle`."""
+    """Called for each pass in this order: `planned`, `applied` for each result, `idle`; and `waiting_for_lease` between passes."""
 
-    def waiting_for_lease(self, holder: str) -> None:
-        """The lease is held by `holder`; called once for each holder."""
+    def waiting_for_lease(self, holder: LeaseHolder) -> None:
+        """The lease is held by `holder`, and we need it; called once for each holder."""
         ...
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
@@ -31,7 +32,7 @@ class Progress(Protocol):
 class NoProgress:
     """A `Progress` that shows nothing."""
 
-    def waiting_for_lease(self, holder: str) -> None:
+    def waiting_for_lease(self, holder: LeaseHolder) -> None:
         """Show nothing."""
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
@@ -50,9 +51,9 @@ class LoggedProgress:
     def __init__(self, log: Log) -> None:
         self._log = log
 
-    def waiting_for_lease(self, holder: str) -> None:
+    def waiting_for_lease(self, holder: LeaseHolder) -> None:
         """Log who holds the lease."""
-        self._log.info("waiting for the lease", holder=holder)
+        self._log.info("waiting for the lease", holder=holder.identity, since=holder.acquired_at, purpose=holder.purpose)
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
         """Log how much there is to do."""

@@ -1,28 +1,47 @@
-"""Session: `engine sync`. Makes passes until every root is settled, or until nothing is left that it could do or wait for."""
+"""Session: `engine sync`. Makes passes until every root is settled, or until nothing is left that it could do or wait for.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+It holds the lease only while it writes. While it waits for the cluster it observes without the lease, and takes it again when a pass has
+something to do; that pass is then made anew, for another process may have written in between.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
-from engine.errors import EngineError
-from engine.observed import Observed
+from engine.errors import ClusterError, EngineError, LeaseTaken, TimedOut
+from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Alarm, Objection, Plan, Wait
+from engine.proposal import proposed_root
 from engine.resource import Body
 from engine.result import Outcome, Result
 from engine.runtime.apply import always
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
+from engine.runtime.deadline import cancelled_at
 from engine.runtime.internal_errors import InternalErrors
-from engine.runtime.lease import Leadership, Lease, held
+from engine.runtime.lease import Lease, held
+from engine.runtime.lease_holder import CurrentHolder
 from engine.runtime.logs import Log
 from engine.runtime.memory import Memory
-from engine.runtime.passes import Engine, Pass, choose, execute, observe_and_plan, tune_gc
+from engine.runtime.passes import (
+    Engine,
+    Pass,
+    choose,
+    execute,
+    has_unrecorded_warnings,
+    note_unexecuted,
+    observe_and_plan,
+    tune_gc,
+)
 from engine.runtime.progress import NoProgress, Progress
 from engine.runtime.provider import TRANSIENT
+from engine.runtime.settling import awaited_roots, is_name_conflict, may_settle, with_observed
 from engine.tick import Plans
+from engine.verb import Verb
 from engine.world import empty
 
 LONGEST_PAUSE = 2.0
@@ -37,11 +56,13 @@ class Ending(StrEnum):
 
     INTERRUPTED = "interrupted"
     FAILED = "failed"
-    """An operation failed, a root is invalid or blocked, or something did not settle in time."""
+    """An operation failed, or a root is invalid or blocked."""
     DENIED = "denied"
     """A guard objects to a plan."""
     INCOMPLETE = "incomplete"
     """Something could not be listed completely; everything else is done."""
+    TIMED_OUT = "timed out"
+    """Something did not settle in time; nothing has failed."""
     DONE = "done"
 
 
@@ -56,19 +77,27 @@ class SyncReport:
     timed_out: bool = False
     error: EngineError | None = None
     """The error that ended the session after its first pass."""
+    mid_pass: bool = False
+    """Whether it ended in the middle of a pass: its plans then also hold operations that were applied."""
+    lease_taken: str = ""
+    """Who holds the lease that the session needed at its end to do what was left; empty if nobody kept it from writing."""
+    roots: Mapping[str, ResourceId] = field(default_factory=dict)
+    """Key of each operation -> the root whose plan it was in."""
 
     @property
     def ending(self) -> Ending:
         """How it ended: the worst ending that applies."""
         if self.interrupted:
             return Ending.INTERRUPTED
-        if self.error or self.timed_out or self.internal_errors:
+        if self.error or self.internal_errors or self.problems or self.name_conflicts or self.blocking_alarms:
             return Ending.FAILED
-        if self.problems or self.failures or self.name_conflicts or self.blocking_alarms:
+        if self.failures and not (self.timed_out and self.mid_pass):
             return Ending.FAILED
         if self.objections:
             return Ending.DENIED
-        return Ending.INCOMPLETE if self.incomplete else Ending.DONE
+        if self.incomplete:
+            return Ending.INCOMPLETE
+        return Ending.TIMED_OUT if self.timed_out else Ending.DONE
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -103,9 +132,7 @@ class SyncReport:
     @property
     def name_conflicts(self) -> tuple[Wait, ...]:
         """Objects that cannot be created because a foreign object has the name."""
-        return tuple(
-            wait for plan, observed in _with_observed(self.last_pass) for wait in plan.deferred if _is_name_conflict(wait, observed)
-        )
+        return tuple(wait for plan, observed in with_observed(self.last_pass) for wait in plan.deferred if is_name_conflict(wait, observed))
 
     @property
     def blocking_alarms(self) -> tuple[Alarm, ...]:
@@ -146,139 +173,253 @@ async def sync(
     *,
     wait: bool = True,
     patience: float = 300.0,
+    lock_timeout: float | None = None,
     stop: anyio.CancelScope | None = None,
     progress: Progress | None = None,
     log: Log | None = None,
 ) -> SyncReport:
-    """Make passes while holding the lease (None: without one) until every root is settled.
+    """Make passes until every root is settled; those that write hold the lease (None: no lease is used).
 
-    `wait=False`: end when nothing is left to do now. `patience`: seconds after which it ends in any case. When `stop` is cancelled, calls
-    in progress end and the report says what was done. Internal errors are written to `log`. Raises `LeaseTaken` when somebody else holds
-    the lease for one lease duration, and errors of the cluster before the first pass; later errors are in the report.
+    With manifests it waits for their roots only. `wait=False`: end when nothing is left to do now. `patience`: seconds after which it ends
+    in any case. `lock_timeout`: seconds to wait for another holder of the lease (None: a little longer than the lease of a dead one lasts).
+    When `stop` is cancelled, calls in progress end and the report says what was done. Internal errors are written to `log`.
+
+    Raises, before the first pass, `LeaseTaken` when somebody else keeps the lease, `TimedOut`, and errors of the cluster; later ones are in
+    the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
     """
     tune_gc()
-    session = _Session(engine, manifests, wait, patience, progress or NoProgress(), log)
+    session = _Session(engine, lease, manifests, wait, patience, lock_timeout, progress or NoProgress(), log)
     with stop or anyio.CancelScope() as scope:
         try:
-            async with _leading(lease, session.progress) as leadership:
-                await session.run(leadership.may_write if leadership else always)
+            async with cancelled_at(engine.clock, session.give_up_at) as limit:
+                await checkpoint_if_cancelled()
+                await session.run()
+            if limit.cancelled_caught:
+                session.time_out()
         except EngineError as error:
             if session.last_pass is None:
                 raise
             session.error = error
-    last_pass = session.last_pass or Pass(engine.clock.now(), 0.0, empty(), Plans(()), frozenset())
-    return SyncReport(last_pass, tuple(session.results), scope.cancelled_caught, session.timed_out, session.error)
-
-
-def _leading(lease: Lease | None, progress: Progress) -> AbstractAsyncContextManager[Leadership | None]:
-    """Hold the lease while the block runs; without a lease just run it."""
-    if lease is None:
-        return nullcontext()
-    return held(lease, patience=lease.durations.lease, on_wait=progress.waiting_for_lease)
+    return session.report(interrupted=scope.cancelled_caught)
 
 
 class _Session:
     """The state of one session."""
 
-    def __init__(self, engine: Engine, manifests: Sequence[Body], wait: bool, patience: float, progress: Progress, log: Log | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        lease: Lease | None,
+        manifests: Sequence[Body],
+        wait: bool,
+        patience: float,
+        lock_timeout: float | None,
+        progress: Progress,
+        log: Log | None,
+    ) -> None:
         self.engine = engine
+        self.lease = lease
         self.manifests = manifests
+        self.proposed = frozenset(proposed_root(manifest).id for manifest in manifests)
         self.wait = wait
-        self.patience = patience
+        self.give_up_at = engine.clock.monotonic() + patience
+        self.lock_timeout = _default_lock_timeout(lease) if lock_timeout is None else lock_timeout
         self.progress = progress
         self.memory = Memory()
+        self.backoff = Backoff(LONGEST_PAUSE)
         self.internal_errors = InternalErrors(log) if log else None
         self.last_pass: Pass | None = None
         self.results: list[Result] = []
+        self.roots: dict[str, ResourceId] = {}
+        """Key of each operation that was to be executed -> the root whose plan it was in."""
         self.incomplete_passes = 0
         """How many passes in a row could not list everything."""
         self.idle_passes = 0
         """How many passes in a row had nothing to do."""
+        self.is_over = False
+        self.is_executing = False
         self.timed_out = False
         self.error: EngineError | None = None
+        self.transient_error: EngineError | None = None
+        """Why the cluster cannot be observed, or the lease not be taken again, at the moment."""
+        self.has_led = False
+        """Whether the lease has been ours."""
+        self.current_holder = CurrentHolder()
+        self.lease_taken: LeaseTaken | None = None
+        """Who keeps the lease from us at the moment, after it has been ours."""
+        self.blocked_since: float | None = None
+        """Since when somebody has the lease although only we could do what is left; None: nobody has, or waiting is of use."""
 
-    async def run(self, may_write: Callable[[], bool]) -> None:
-        """Make passes until the session is over or has taken too long."""
-        clock, backoff = self.engine.clock, Backoff(LONGEST_PAUSE)
-        give_up_at = clock.monotonic() + self.patience
+    async def run(self) -> None:
+        """Write while there is something to write, and observe without the lease while there is not, until the session is over."""
+        async with self._leading(self.lock_timeout) as may_write:
+            await self._write(may_write)
+        while not self.is_over:
+            if work := await self._wait_for_work():
+                await self._write_again(work)
+
+    @asynccontextmanager
+    async def _leading(self, lock_timeout: float) -> AsyncIterator[Callable[[], bool]]:
+        """Hold the lease while the block runs, and yield what says whether we may write. Without a lease just run the block."""
+        if self.lease is None:
+            yield always
+            return
+        on_wait = self.progress.waiting_for_lease
+        async with held(self.lease, patience=lock_timeout, on_wait=on_wait, current=self.current_holder) as leadership:
+            self.has_led, self.lease_taken, self.blocked_since, self.transient_error = True, None, None, None
+            yield leadership.may_write
+
+    async def _write(self, may_write: Callable[[], bool]) -> None:
+        """Make passes and execute them, until one has nothing to do or achieves nothing: then the lease is of more use to others."""
         while True:
-            current = self.last_pass = await self._observe_and_plan(give_up_at)
-            self.incomplete_passes = self.incomplete_passes + 1 if current.world.incomplete else 0
-            chosen = choose(current, self.memory, clock.monotonic())
-            self.idle_passes = 0 if chosen else self.idle_passes + 1
-            self.progress.planned(current.planned.plans, sum(len(plan.operations) for plan in chosen))
+            current = await self._observe_and_plan()
+            chosen = choose(current, self.memory, self.engine.clock.monotonic())
+            self._note(current, chosen)
+            self.is_executing = True
             results = await execute(self.engine, self.memory, current, chosen, on_result=self._record, may_write=may_write)
-            if not chosen and self._is_over(current):
+            self.is_executing = False
+            self.is_over = not chosen and self._nothing_to_wait_for(current)
+            if self.is_over or not any(result.outcome is Outcome.DONE for result in results):
                 return
-            if clock.monotonic() >= give_up_at:
-                self.timed_out = True
-                return
-            changed = not current.quiet or any(result.outcome is Outcome.DONE for result in results)
-            seconds = backoff.pause(self.engine, self.memory, current, changed=changed)
-            seconds = min(seconds, max(0.0, give_up_at - clock.monotonic()))
-            self.progress.idle(current.planned.plans, seconds)
-            await clock.sleep(seconds)
+            await self._pause(current, changed=True)
+
+    async def _wait_for_work(self) -> Sequence[Plan]:
+        """Make passes that write nothing until there is something to do, and return those plans; none if the session is over."""
+        while self.last_pass is not None:
+            await self._pause(self.last_pass, changed=not self.last_pass.quiet)
+            current = await self._observe_and_plan()
+            note_unexecuted(self.memory, current)
+            work = choose(current, self.memory, self.engine.clock.monotonic())
+            self._note(current, work)
+            ours = awaited_roots(current, self.proposed)
+            # What is left of other roots is no reason to wait for a lease that somebody else has.
+            is_idle = not any(plan.root in ours for plan in work) if self.lease_taken else not work
+            self.is_over = is_idle and self._nothing_to_wait_for(current)
+            if self.is_over:
+                return ()
+            if work or has_unrecorded_warnings(current, self.memory):
+                return work or current.planned.plans
+        return ()
+
+    async def _write_again(self, work: Sequence[Plan]) -> None:
+        """Take the lease if nobody else has it, and write. Otherwise go on waiting: whoever has it writes.
+
+        Raises `LeaseTaken` when somebody has it for longer than the lock timeout and waiting is of no use, and `EngineError` when we are
+        no longer allowed to take it.
+        """
+        is_ours = False
+        try:
+            async with self._leading(0.0) as may_write:
+                is_ours = True
+                await self._write(may_write)
+        except LeaseTaken as taken:
+            self._note_taken(taken, is_blocking=not self.wait or self._is_ours_alone(work))
+            if self.blocked_since is not None and self.engine.clock.monotonic() - self.blocked_since >= self.lock_timeout:
+                raise
+        except ClusterError as error:
+            if is_ours:
+                raise
+            failure = EngineError(f"the lease {self.lease} could not be taken again: {error}")
+            if not isinstance(error, TRANSIENT):
+                raise failure from error
+            self.transient_error = failure
+
+    def _note_taken(self, taken: LeaseTaken, *, is_blocking: bool) -> None:
+        """Note that somebody else has the lease, and report it once for each holder. `is_blocking`: whether waiting is of no use."""
+        if not is_blocking:
+            self.blocked_since = None
+        elif self.blocked_since is None:
+            self.blocked_since = self.engine.clock.monotonic()
+        self.lease_taken, self.transient_error = taken, None
+        if self.current_holder.is_new():
+            self.progress.waiting_for_lease(self.current_holder.holder)
+
+    def _is_ours_alone(self, work: Iterable[Plan]) -> bool:
+        """Whether some of the work is to apply our manifests, which no other process does for us."""
+        return any(
+            operation.id == plan.root and operation.verb is not Verb.STATUS
+            for plan in work
+            if plan.root in self.proposed
+            for operation in plan.operations
+        )
+
+    def _note(self, current: Pass, chosen: Sequence[Plan]) -> None:
+        """Count the pass and report its plans, of which the chosen ones are to be executed."""
+        self.last_pass = current
+        self.incomplete_passes = self.incomplete_passes + 1 if current.world.incomplete else 0
+        self.idle_passes = 0 if chosen else self.idle_passes + 1
+        self.roots.update((operation.key, plan.root) for plan in chosen for operation in plan.operations)
+        self.progress.planned(current.planned.plans, sum(len(plan.operations) for plan in chosen))
 
     def _record(self, result: Result) -> None:
         """Keep the result and report it."""
         self.results.append(result)
         self.progress.applied(result)
 
-    async def _observe_and_plan(self, give_up_at: float) -> Pass:
-        """Observe and plan. After the first pass, transient errors are retried until `give_up_at`."""
-        clock, pause = self.engine.clock, SHORTEST_PAUSE
+    async def _pause(self, current: Pass, *, changed: bool) -> None:
+        """Wait until the next pass; while somebody else has the lease, as long as candidates for it wait."""
+        seconds = self.backoff.pause(self.engine, self.memory, current, changed=changed)
+        if self.lease is not None and (self.lease_taken or self.transient_error):
+            seconds = max(seconds, self.lease.durations.retry)
+        self.progress.idle(current.planned.plans, seconds)
+        await self.engine.clock.sleep(seconds)
+
+    async def _observe_and_plan(self) -> Pass:
+        """Observe and plan. After the first pass, transient errors are retried for as long as the session lasts."""
+        pause = SHORTEST_PAUSE
         while True:
             try:
                 current = await observe_and_plan(self.engine, self.memory, self.manifests)
-            except TRANSIENT:
-                if self.last_pass is None or clock.monotonic() >= give_up_at:
+            except TRANSIENT as error:
+                if self.last_pass is None:
                     raise
+                self.transient_error = error
             else:
+                self.transient_error = None
                 if self.internal_errors:
                     self.internal_errors.note(current.planned.plans)
                 return current
-            await clock.sleep(pause)
+            await self.engine.clock.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
 
-    def _is_over(self, current: Pass) -> bool:
+    def _nothing_to_wait_for(self, current: Pass) -> bool:
         """Whether nothing is worth waiting for, given that nothing is left to do now."""
         if current.planned.objections:
             return True
-        if self.memory.debounce.next_due is not None:
+        awaited = awaited_roots(current, self.proposed)
+        plans = [plan for plan in current.planned.plans if plan.root in awaited]
+        if any(self.memory.debounce.delays(plan.operations) for plan in plans):
             return False
         if current.world.incomplete:
             return self.incomplete_passes >= MAX_INCOMPLETE
-        if self.wait and any(_may_settle(plan, observed) for plan, observed in _with_observed(current)):
+        if self.wait and any(may_settle(plan, observed) for plan, observed in with_observed(current) if plan.root in awaited):
             return False
         # What is deferred may depend on something that is about to happen: make one more pass to see whether it does.
-        return self.idle_passes > 1 or not any(plan.deferred for plan in current.planned.plans)
+        return self.idle_passes > 1 or not any(plan.deferred for plan in plans)
+
+    def time_out(self) -> None:
+        """Note that the time is over. Raises `LeaseTaken` or `TimedOut` if it was over before the first pass."""
+        if self.last_pass is None:
+            if self.lease is not None and not self.has_led and self.current_holder.was_read:
+                raise LeaseTaken(f"the lease {self.lease} is {self.current_holder.description}")
+            raise TimedOut("the time was over before the cluster could be observed; nothing was written")
+        self.timed_out, self.error = True, self.transient_error
+
+    def report(self, *, interrupted: bool) -> SyncReport:
+        """What the session did and what is left."""
+        last_pass = self.last_pass or Pass(self.engine.clock.now(), 0.0, empty(), Plans(()), frozenset())
+        return SyncReport(
+            last_pass,
+            tuple(self.results),
+            interrupted,
+            self.timed_out,
+            self.error,
+            mid_pass=self.is_executing,
+            lease_taken=str(self.lease_taken) if self.timed_out and self.lease_taken else "",
+            roots=self.roots,
+        )
 
 
-def _with_observed(current: Pass) -> Iterator[tuple[Plan, Observed]]:
-    """Each plan of a root with the observation it was made from. Plans for orphans have none and are left out."""
-    by_root = {observed.root.id: observed for observed in current.world.roots}
-    return ((plan, by_root[plan.root]) for plan in current.planned.plans if plan.root in by_root)
-
-
-def _may_settle(plan: Plan, observed: Observed) -> bool:
-    """Whether the root settles if we wait: it waits for something, and nothing needs a user or operator.
-
-    Waiting is useless where an operation was rejected, a guard objects, the root is invalid, or a name is taken.
-    """
-    if plan.operations or plan.objections or plan.problems or plan.error or any(alarm.blocking for alarm in plan.alarms):
-        return False
-    if any(_is_name_conflict(wait, observed) for wait in plan.deferred):
-        return False
-    return bool(plan.pending) or any(_ends_by_itself(wait, observed) for wait in plan.deferred)
-
-
-def _is_name_conflict(wait: Wait, observed: Observed) -> bool:
-    """Whether the object is deferred because a foreign object has its name and is not being deleted."""
-    foreign = observed.foreign.get(wait.id)
-    return foreign is not None and foreign.deleting_since is None
-
-
-def _ends_by_itself(wait: Wait, observed: Observed) -> bool:
-    """Whether the object is deferred until a known time, or until an object of its name has been deleted."""
-    existing = observed.find(wait.id) or observed.foreign.get(wait.id) or observed.references.objects.get(wait.id)
-    return wait.until is not None or (existing is not None and existing.deleting_since is not None)
+def _default_lock_timeout(lease: Lease | None) -> float:
+    """One lease duration, and one retry period more: the lease of a dead holder expires that long after our first reading of it."""
+    return lease.durations.lease + lease.durations.retry if lease is not None else 0.0

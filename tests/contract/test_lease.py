@@ -10,6 +10,7 @@ import pytest
 from engine.errors import ClusterError, LeaseLost, LeaseTaken, NotFound
 from engine.runtime.clock import SystemClock
 from engine.runtime.lease import LEASE, Durations, Lease, held
+from engine.runtime.lease_holder import CurrentHolder
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
@@ -49,8 +50,8 @@ async def counting(server: Server) -> AsyncIterator[Counting]:
         yield Counting(client)
 
 
-def lease(client: Counting, name: str, identity: str, durations: Durations = QUICK) -> Lease:
-    return Lease(client, SystemClock(), "default", name, identity, durations)
+def lease(client: Counting, name: str, identity: str, durations: Durations = QUICK, purpose: str = "") -> Lease:
+    return Lease(client, SystemClock(), "default", name, identity, durations, purpose)
 
 
 async def test_acquiring_renewing_and_releasing_cause_no_conflict(server: Server) -> None:
@@ -75,6 +76,21 @@ async def test_while_one_holds_it_another_gets_an_error_that_names_the_holder(se
         with pytest.raises(LeaseTaken, match="held by first"):
             async with held(lease(client, "contested", "second", Durations(0.3, 0.2, 0.05)), patience=0.1):
                 pass
+
+
+async def test_what_it_is_held_for_is_in_the_lease_while_it_is_held(server: Server) -> None:
+    async with counting(server) as client:
+        async with held(lease(client, "annotated", "first", purpose="sync -f racks.yaml in namespace x")):
+            await client.client.patch(LEASE, "default", "annotated", {"metadata": {"annotations": {"theirs": "stays"}}})
+            current = CurrentHolder()
+            with pytest.raises(LeaseTaken, match=r"held by first, since \d{4}-\S+Z, for: sync -f racks\.yaml in namespace x$"):
+                async with held(lease(client, "annotated", "second"), patience=0.0, current=current):
+                    pass
+        left = await client.get(LEASE, "default", "annotated")
+        async with held(lease(client, "annotated", "second"), patience=0.0, current=current):
+            pass
+
+    assert (left["spec"]["holderIdentity"], left["metadata"]["annotations"]) == ("", {"theirs": "stays"})
 
 
 async def test_a_leader_whose_lease_is_taken_over_stops_and_does_not_take_it_back(server: Server) -> None:

@@ -10,6 +10,7 @@ from engine.ids import ResourceId
 from engine.operation import Cause, Operation
 from engine.plan import Plan, Wait
 from engine.result import Outcome, Result
+from engine.runtime.lease_holder import LeaseHolder
 from engine.verb import Verb
 from enginectl.output.progress import MAX_ROOTS, Lines, Tree
 
@@ -52,13 +53,13 @@ def test_without_a_terminal_every_operation_is_a_line_and_what_is_pending_is_wri
     lines.applied(Result(CREATE, Outcome.FAILED, error=Forbidden("no\nway")))
     lines.idle(PENDING, 1.0)
     lines.idle(PENDING, 1.0)
-    lines.waiting_for_lease("some\x1bbody")
+    lines.waiting_for_lease(LeaseHolder("some\x1bbody", purpose="sync\n"))
 
     assert capsys.readouterr().err.splitlines() == [
         "+ create   Pod/a/x-0-\\x1b[2Jw",
         "+ create   Pod/a/x-0-\\x1b[2Jw: failed, no\\x0away",
         "· pending  Pod/a/x-0-\\x1b[2Jw: not ready",
-        "waiting for the lease, held by some\\x1bbody",
+        "waiting for the lease, held by some\\x1bbody, for: sync\\x0a",
     ]
 
 

@@ -106,17 +106,20 @@ class Stage:
         """`engine sync` in a process of its own, to its end."""
         return await self.until_ended(lambda: self.syncing(process, **options))
 
-    async def syncing(self, process: Process | None = None, *, limits: Limits | None = None, **options: Any) -> SyncReport:
+    async def syncing(
+        self, process: Process | None = None, *, limits: Limits | None = None, lease: Lease | None = None, **options: Any
+    ) -> SyncReport:
         """The same, for when somebody else turns the clock."""
         ours = process or self.start()
-        return await sync(self._engine(ours, limits or Limits()), self._lease(ours), **options)
+        return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
         return Engine(
             Eyes(ours, self.clock), self.clock, scope_of(self.setup), BLUEPRINTS, self.setup, limits, events_of=event_builder(self.setup)
         )
 
-    def _lease(self, ours: Process) -> Lease:
+    def lease_for(self, ours: Process) -> Lease:
+        """The lease, under the name of the process that was started last."""
         return Lease(ours, self.clock, "default", "engine", f"process-{self._started}")
 
     async def look(self) -> Pass:
@@ -129,7 +132,7 @@ class Stage:
         ours, stop, ended, log = process or self.start(), anyio.CancelScope(), anyio.Event(), io.StringIO()
 
         async def lead() -> None:
-            await run(self._engine(ours), self._lease(ours), logger(log, format="text"), interval=INTERVAL, stop=stop)
+            await run(self._engine(ours), self.lease_for(ours), logger(log, format="text"), interval=INTERVAL, stop=stop)
             ended.set()
 
         async with anyio.create_task_group() as group:

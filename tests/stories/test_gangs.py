@@ -122,7 +122,7 @@ async def test_what_a_gang_is_short_of_is_told() -> None:
         await cluster.apply(podcliqueset("web", clique("worker", 3, pod_spec=asking(3))))
         report = await cluster.sync(patience=30)
 
-        assert (report.ending, report.timed_out) == (Ending.FAILED, True)
+        assert (report.ending, report.timed_out) == (Ending.TIMED_OUT, True)
         (waiting,) = report.pending
         assert waiting.why.startswith("0 of 3 pods ready; web-0-worker-")
         assert "Unschedulable: 0/2 nodes are available: 2 Insufficient cpu." in waiting.why

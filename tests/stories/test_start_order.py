@@ -102,7 +102,7 @@ async def test_a_token_that_is_not_there_yet_holds_the_pods_that_need_it_and_say
         report = await cluster.sync(patience=30)
 
         (plan,) = report.plans
-        assert (report.ending, report.timed_out) == (Ending.FAILED, True)
+        assert (report.ending, report.timed_out) == (Ending.TIMED_OUT, True)
         assert {held.why for held in plan.deferred} == {
             "web-0-worker starts after web-0-leader; Secret web-ic-sat does not contain the token to watch them yet"
         }

@@ -49,9 +49,9 @@ async def plan_with_notes(engine: Engine, manifests: tuple[Body, ...] = ()) -> P
     """One pass over the cluster as if the manifests were applied. Kinds that the cluster does not serve are named on stderr."""
     result = await plan_once(engine, manifests)
     if note := await missing_kinds(engine, result.world.unserved, {manifest["kind"] for manifest in manifests}):
-        terminal.notice(f"note: {note}")
+        terminal.note(note)
     if note := await requirements.missing_if_known(engine.configuration, engine.provider):
-        terminal.notice(f"note: {note}")
+        terminal.note(note)
     return result
 
 

@@ -24,7 +24,7 @@ async def require(wiring: Wiring, provider: Provider, selection: Selection, aske
     if message := await unserved_roots(provider, [kind for kind in ROOTS if kind.name in asked]) or await nothing_served(provider):
         raise InputError(message)
     if message := await unserved_roots(provider, optional_roots(selection.roots)):
-        terminal.notice(f"note: {message}")
+        terminal.note(message)
     await require_configured(wiring.configuration, provider)
 
 

@@ -5,7 +5,7 @@ import anyio
 from engine.runtime import loop
 from enginectl.actions import requirements
 from enginectl.base.exit_codes import Exit
-from enginectl.wiring.cluster import connect, engine_of, lease_of
+from enginectl.wiring.cluster import connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import select
 
@@ -15,5 +15,6 @@ async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope) -> 
     selection = select(wiring)
     async with connect(wiring) as (client, provider):
         await requirements.require(wiring, provider, selection)
-        await loop.run(engine_of(wiring, provider, selection), lease_of(wiring, client), wiring.log, interval=interval, stop=stop)
+        lease = lease_of(wiring, client, purpose_of("run", (), selection))
+        await loop.run(engine_of(wiring, provider, selection), lease, wiring.log, interval=interval, stop=stop)
     return Exit.DONE

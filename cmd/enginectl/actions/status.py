@@ -10,7 +10,7 @@ from engine.report.printable import printable
 from enginectl.actions.graphs import graph_summaries
 from enginectl.actions.preview import plan_with_notes, report_errors
 from enginectl.base import terminal
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import OutputFormat
 from enginectl.output.graphs import graph_entry, graph_lines
 from enginectl.output.status import binding_entry, binding_lines, workload_entry, workload_lines
@@ -28,10 +28,14 @@ VERSION = 2
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
 
 
-async def show_status(wiring: Wiring, name: str, format: OutputFormat) -> Exit:
+STATE_CODES = {"faulty": Exit.FAILED, "denied": Exit.DENIED, "settled": Exit.DONE}
+"""State of a root -> the exit code with `--exit-code`. Every other state: not settled."""
+
+
+async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, detailed: bool = False) -> Exit:
     """Plan once, write the state of every root (or of those called `name`), and return the exit code.
 
-    1 if there is no root called `name`; 5 if something could not be listed.
+    1 if there is no root called `name`; 5 if something could not be listed; with `detailed` also 1, 3 or 8 for the worst state shown.
     """
     async with open_baseline(wiring, LIVE) as (provider, namespaces):
         selection = select(wiring, default=namespaces)
@@ -70,7 +74,9 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat) -> Exit:
         place = f"in {printable(selection.namespaces[0])}" if selection.namespaces else "in any namespace"
         terminal.error(f"no workload is called {printable(name)} {place}")
         return Exit.FAILED
-    return Exit.FAILED if has_errors else Exit.INCOMPLETE if incomplete else Exit.DONE
+    states = {*(graph.state for graph in graphs), *(workload.state for workload in workloads), *(binding.state for binding in bindings)}
+    codes = {STATE_CODES.get(state, Exit.UNSETTLED) for state in states} if detailed else set()
+    return worst(codes | {code for code, applies in ((Exit.FAILED, has_errors), (Exit.INCOMPLETE, incomplete)) if applies})
 
 
 def with_fabric_notes(observed: Observed, plan: Plan, configuration: Configuration) -> Plan:

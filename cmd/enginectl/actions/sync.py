@@ -1,31 +1,37 @@
 """`engine sync`: applies the plan, pass after pass, until every workload is settled."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import anyio
 
-from engine.errors import LeaseLost
+from engine.errors import LeaseLost, LeaseTaken
 from engine.guard import Limits
 from engine.runtime import session
+from engine.runtime.deadline import in_time
 from engine.runtime.lease import DISABLED
-from engine.runtime.session import Ending
+from engine.runtime.provider import Provider
+from engine.runtime.session import Ending, SyncReport
 from enginectl.actions import requirements
-from enginectl.actions.preview import report_errors, report_of
+from enginectl.actions.preview import preview, report_errors, report_of
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
-from enginectl.input.admission import admit_against
+from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.roots import Roots, select_for
 from enginectl.output.progress import show_progress
-from enginectl.output.sync_report import sync_document, sync_lines
-from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of
+from enginectl.output.sync_report import change_lines, changes, error_texts, sync_document, sync_lines
+from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring, default_namespace
+from enginectl.wiring.scope import Selection
 
 CODES = {
     Ending.INTERRUPTED: Exit.INTERRUPTED,
     Ending.FAILED: Exit.FAILED,
     Ending.DENIED: Exit.DENIED,
     Ending.INCOMPLETE: Exit.INCOMPLETE,
+    Ending.TIMED_OUT: Exit.UNSETTLED,
     Ending.DONE: Exit.DONE,
 }
 
@@ -36,6 +42,9 @@ class Patience:
 
     wait: bool = True
     seconds: float = 300.0
+    """From the beginning of the command to its end, whatever it waits for."""
+    lock_timeout: float | None = None
+    """Seconds to wait for another holder of the lease; None: see `session.sync`."""
 
 
 async def sync(
@@ -46,35 +55,75 @@ async def sync(
     *,
     limits: Limits = DEFAULT_LIMITS,
     patience: Patience = Patience(),
+    files: Sequence[Path] = (),
+    began: float | None = None,
+    quiet: bool = False,
 ) -> Exit:
-    """Sync as the holder of the lease, write the result, and return the exit code.
+    """Sync, as the holder of the lease wherever it writes, write the result, and return the exit code.
 
-    Cancelling `stop` lets calls under way finish. Raises `InputError` if a manifest is rejected, before anything is written.
+    `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
+    was changed and what is wrong. Cancelling `stop` lets calls under way finish. Raises `InputError` if a manifest is rejected, before
+    anything is written, and `LeaseTaken` and `TimedOut` if that is how it ends before its first pass.
     """
+    clock = wiring.clock
+    give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
     selection = select_for(wiring, roots, default=(default_namespace(wiring),))
     async with connect(wiring) as (client, provider):
-        await requirements.require(wiring, provider, selection, roots.kinds)
-        admitted = await admit_against(wiring, roots, provider, LIVE, selection)
-        admitted.require_all()
-        engine, lease = engine_of(wiring, provider, selection, limits), lease_of(wiring, client)
+        admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, provider, selection), "the cluster could be checked")
+        lease = lease_of(wiring, client, purpose_of("sync", files, selection))
         if lease is None:
-            terminal.notice(f"warning: {DISABLED}")
-        with show_progress(wiring) as progress:
+            terminal.warning(DISABLED)
+        with show_progress(wiring, quiet=quiet) as progress:
             result = await session.sync(
-                engine,
+                engine_of(wiring, provider, selection, limits),
                 lease,
                 admitted.roots.bodies,
                 wait=patience.wait,
-                patience=patience.seconds,
+                patience=max(0.0, give_up_at - clock.monotonic()),
+                lock_timeout=patience.lock_timeout,
                 stop=stop,
                 progress=progress,
                 log=wiring.log if wiring.options.log_format else None,
             )
-    remaining = report_of(result.last_pass)
+    code = Exit.NOT_LEADER if isinstance(result.error, LeaseLost | LeaseTaken) else CODES[result.ending]
+    if quiet:
+        write_quietly(result, format, code)
+    else:
+        write(wiring, result, format)
+    return code
+
+
+async def check(wiring: Wiring, roots: Roots, provider: Provider, selection: Selection) -> AdmittedRoots:
+    """Check before anything is written that the cluster serves our kinds, and that it would admit the roots. Raises `InputError`."""
+    await requirements.require(wiring, provider, selection, roots.kinds)
+    admitted = await admit_against(wiring, roots, provider, LIVE, selection)
+    admitted.require_all()
+    return admitted
+
+
+async def dry_run(wiring: Wiring, roots: Roots, format: OutputFormat, *, limits: Limits, give_up_at: float) -> Exit:
+    """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
+    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, roots, LIVE, format, limits=limits), "the plan was made")
+
+
+def write(wiring: Wiring, result: SyncReport, format: OutputFormat) -> None:
+    """Write what was done and what is left."""
+    verbose, remaining = wiring.options.verbose, report_of(result.last_pass)
     if format is OutputFormat.JSON:
         terminal.print_json(sync_document(result, remaining))
     else:
-        terminal.print_lines(sync_lines(result, remaining, verbose=wiring.options.verbose))
-    if wiring.options.verbose and not wiring.options.log_format:
+        terminal.print_lines(sync_lines(result, remaining, verbose=verbose))
+    if verbose and not wiring.options.log_format:
         report_errors(result.plans, verbose=True)
-    return Exit.NOT_LEADER if isinstance(result.error, LeaseLost) else CODES[result.ending]
+
+
+def write_quietly(result: SyncReport, format: OutputFormat, code: Exit) -> None:
+    """Write what was changed to stdout, and what is wrong to stderr; nothing at all if nothing was changed and nothing is wrong."""
+    if format is OutputFormat.TEXT:
+        terminal.print_lines(change_lines(result))
+    elif code is not Exit.DONE or any(changes(result)):
+        terminal.print_json(sync_document(result, report_of(result.last_pass)))
+    for message in error_texts(result):
+        terminal.error(message)
+    terminal.incomplete(result.incomplete)
+    report_errors(result.plans, verbose=False)

@@ -14,6 +14,7 @@ class Exit(IntEnum):
     INCOMPLETE = 5
     NOT_LEADER = 6
     PREFLIGHT = 7
+    UNSETTLED = 8
     USAGE = 64
     INTERRUPTED = 130
     TERMINATED = 143
@@ -35,12 +36,13 @@ MEANINGS: dict[Exit, str] = {
     Exit.INCOMPLETE: "not everything could be listed",
     Exit.NOT_LEADER: "another holder has the lease",
     Exit.PREFLIGHT: "preflight failed",
+    Exit.UNSETTLED: "not settled",
     Exit.USAGE: "usage error",
     Exit.INTERRUPTED: "interrupted",
     Exit.TERMINATED: "terminated",
 }
 
-WORST_FIRST = (Exit.PREFLIGHT, Exit.FAILED, Exit.DENIED, Exit.NOT_LEADER, Exit.INCOMPLETE, Exit.CHANGES, Exit.DONE)
+WORST_FIRST = (Exit.PREFLIGHT, Exit.FAILED, Exit.DENIED, Exit.NOT_LEADER, Exit.INCOMPLETE, Exit.UNSETTLED, Exit.CHANGES, Exit.DONE)
 
 
 def worst(codes: Iterable[Exit]) -> Exit:

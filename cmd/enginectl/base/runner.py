@@ -9,7 +9,7 @@ from types import FrameType
 
 import anyio
 
-from engine.errors import EngineError, LeaseLost, LeaseTaken
+from engine.errors import EngineError, LeaseLost, LeaseTaken, TimedOut
 from engine.report.printable import printable
 from enginectl.base import terminal
 from enginectl.base.errors import MissingRequirement, UsageError
@@ -60,11 +60,14 @@ async def _run(work: Work) -> Exit:
     return report_signal(received[0]) if received else code
 
 
-def conclude(code: Exit, format: OutputFormat) -> Exit:
-    """Write what the exit code means: as the last line of text, or on stderr beside a JSON document unless it is 0. Returns the code."""
+def conclude(code: Exit, format: OutputFormat, *, quiet: bool = False) -> Exit:
+    """Write what the exit code means: as the last line of text, or on stderr unless it is 0, beside a JSON document and if `quiet`.
+
+    Returns the code.
+    """
     if code in SIGNALS.values():
         return code  # The signal has been reported already.
-    if format is OutputFormat.TEXT:
+    if format is OutputFormat.TEXT and not quiet:
         terminal.print_line(meaning(code))
     elif code is not Exit.DONE:
         terminal.notice(meaning(code))
@@ -109,6 +112,8 @@ def code_of(error: BaseException) -> Exit:
         return Exit.USAGE
     if isinstance(error, MissingRequirement):
         return Exit.PREFLIGHT
+    if isinstance(error, TimedOut):
+        return Exit.UNSETTLED
     return Exit.NOT_LEADER if isinstance(error, LeaseTaken | LeaseLost) else Exit.FAILED
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TextIO
 
 from engine.errors import EngineError
@@ -27,6 +28,8 @@ TONES: Mapping[str, str] = {
 """Tone of a line -> ANSI colour code."""
 PLAIN = str.maketrans({"±": "*", "⊘": "x", "→": ">", "×": "x", "…": "~", "·": ".", "—": "-", "✓": "v", "✗": "x"})
 """Replacements for our own signs on a terminal that cannot show them."""
+
+_leave_out_notes = ContextVar("_leave_out_notes", default=False)
 
 
 def print_line(line: Line | str = "") -> None:
@@ -75,6 +78,28 @@ def notice(line: Line | str) -> None:
     """Write a line to stderr: progress, notes, warnings."""
     sys.stderr.write(formatted(line, sys.stderr))
     sys.stderr.flush()
+
+
+@contextmanager
+def without_notes() -> Iterator[None]:
+    """Leave out notes and warnings while the block runs."""
+    token = _leave_out_notes.set(True)
+    try:
+        yield
+    finally:
+        _leave_out_notes.reset(token)
+
+
+def note(message: str) -> None:
+    """Write a note to stderr, unless notes are left out."""
+    if not _leave_out_notes.get():
+        notice(f"note: {message}")
+
+
+def warning(message: str) -> None:
+    """Write a warning to stderr, unless notes are left out."""
+    if not _leave_out_notes.get():
+        notice(f"warning: {message}")
 
 
 def error(message: str) -> None:

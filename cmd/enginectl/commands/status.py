@@ -12,6 +12,9 @@ def status(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="One workload. Default: all.", show_default=False)] = "",
     format: Format = OutputFormat.TEXT,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 0 only if everything is settled: 1 faulty, 3 denied, 8 not settled.")
+    ] = False,
 ) -> Exit:
     """Show the state of each workload.
 
@@ -22,4 +25,4 @@ def status(
     from enginectl.wiring.configuration import wire
 
     wiring = wire(options(ctx))
-    return conclude(run_cancellable(lambda: show_status(wiring, name, format)), format)
+    return conclude(run_cancellable(lambda: show_status(wiring, name, format, detailed=exit_code)), format)

@@ -1,5 +1,6 @@
 """`engine sync`: applies the plan until every workload is settled."""
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -15,7 +16,18 @@ def sync(
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait until every workload is settled, or only do what can be done now.")
     ] = True,
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="Maximum duration, e.g. 90s or 5m.")] = "5m",
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="Maximum duration of the whole command, e.g. 90s or 5m.")] = "5m",
+    lock_timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How long to wait for another holder of the lease; 0: not at all. Default: until that of a dead one expires (17s).",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Write one line for each change, nothing if there is none, and errors to stderr.")
+    ] = False,
     max_deletes: Annotated[
         int | None,
         typer.Option(min=0, metavar="N", help="Allowed number of unintended deletes. Default: 10, or a tenth of all objects."),
@@ -26,27 +38,40 @@ def sync(
     """Apply the plan until every workload is settled.
 
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
-    With -f: apply these manifests first.
+    With -f: apply these manifests first, and wait for their workloads only.
+
+    It holds the lease of all writers only while it writes; while it waits for pods, others may write.
+
+    Exit codes: 0 done, 1 failed, 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, 8 not settled within --timeout, 64 usage error.
     """
     import anyio
 
     from engine.guard import Limits
-    from enginectl.actions.preview import preview
     from enginectl.actions.sync import Patience
+    from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
+    from enginectl.base import terminal
     from enginectl.base.durations import parse_seconds
+    from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run, run_cancellable
     from enginectl.input.roots import load_roots
-    from enginectl.wiring.cluster import LIVE
     from enginectl.wiring.configuration import wire
 
-    patience, limits = Patience(wait, parse_seconds(timeout, "--timeout")), Limits(max_deletes)
-    wiring = wire(options(ctx), allow_replace=allow_replace)
-    roots = load_roots(wiring, files or ())
+    if quiet and (dry_run or options(ctx).verbose):
+        raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
+    lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
+    patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
+    with terminal.without_notes() if quiet else nullcontext():
+        wiring = wire(options(ctx), allow_replace=allow_replace)
+        began = wiring.clock.monotonic()
+        roots = load_roots(wiring, files or ())
 
-    async def work(stop: anyio.CancelScope) -> Exit:
-        return await apply_until_settled(wiring, roots, format, stop, limits=limits, patience=patience)
+        async def work(stop: anyio.CancelScope) -> Exit:
+            return await apply_until_settled(
+                wiring, roots, format, stop, limits=limits, patience=patience, files=files or (), began=began, quiet=quiet
+            )
 
-    if dry_run:
-        return conclude(run_cancellable(lambda: preview(wiring, roots, LIVE, format, limits=limits)), format)
-    return conclude(run(work), format)
+        if dry_run:
+            give_up_at = began + patience.seconds
+            return conclude(run_cancellable(lambda: show_plan(wiring, roots, format, limits=limits, give_up_at=give_up_at)), format)
+        return conclude(run(work), format, quiet=quiet)

@@ -75,7 +75,7 @@ def admit_roots(
             pod_spec_rules.warning(issue): manifest.place(*issue.path) for issue in unknown_pod_fields(KINDS[manifest.group_kind], body)
         } | {str(correction): manifest.place(*correction.path) for correction in corrections(body)}
         for warning in decision.warnings:
-            terminal.notice(f"warning: {places.get(warning) or manifest.place()}: {printable(warning)}")
+            terminal.warning(f"{places.get(warning) or manifest.place()}: {printable(warning)}")
         if decision.issues:
             rejected[request.id] = tuple(f"{manifest.place(*issue.path)}: {issue}" for issue in decision.issues)
         else:

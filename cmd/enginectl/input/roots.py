@@ -54,7 +54,7 @@ def load_roots(wiring: Wiring, files: Sequence[Path], *, against: str = LIVE) ->
     namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
     roots = select_roots(manifests, ROOTS, faults, namespace=namespace, forced=bool(options.namespace))
     for note in roots.notes:
-        terminal.notice(f"note: {note}")
+        terminal.note(note)
     return roots
 
 

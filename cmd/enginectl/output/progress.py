@@ -14,7 +14,8 @@ from engine.report.printable import clipped, printable
 from engine.report.text import MARKS, group_name
 from engine.result import Outcome, Result
 from engine.runtime.clock import Clock
-from engine.runtime.progress import LoggedProgress, Progress
+from engine.runtime.lease_holder import LeaseHolder
+from engine.runtime.progress import LoggedProgress, NoProgress, Progress
 from enginectl.base import terminal
 from enginectl.wiring.configuration import Wiring
 
@@ -27,8 +28,14 @@ MAX_PENDING = 12
 
 
 @contextmanager
-def show_progress(wiring: Wiring) -> Iterator[Progress]:
-    """A `Progress`: log lines if `--log-format` is given, a tree on a terminal (removed at the end), else lines on stderr."""
+def show_progress(wiring: Wiring, *, quiet: bool = False) -> Iterator[Progress]:
+    """A `Progress`: log lines if `--log-format` is given, a tree on a terminal (removed at the end), else lines on stderr.
+
+    `quiet`: nothing is shown.
+    """
+    if quiet:
+        yield NoProgress()
+        return
     if wiring.options.log_format:
         yield LoggedProgress(wiring.log)
         return
@@ -48,7 +55,7 @@ class Lines:
     def __init__(self) -> None:
         self._pending: tuple[str, ...] = ()
 
-    def waiting_for_lease(self, holder: str) -> None:
+    def waiting_for_lease(self, holder: LeaseHolder) -> None:
         """Name the holder of the lease."""
         terminal.notice(lease_text(holder))
 
@@ -70,9 +77,9 @@ class Lines:
         self._pending = pending
 
 
-def lease_text(holder: str) -> str:
+def lease_text(holder: LeaseHolder) -> str:
     """Who holds the lease that we wait for."""
-    return f"waiting for the lease, held by {printable(holder)}"
+    return f"waiting for the lease, held by {holder}"
 
 
 def pending_texts(plans: Sequence[Plan]) -> Iterator[str]:
@@ -109,7 +116,7 @@ class Tree:
     head: str = ""
     drawn_at: float = float("-inf")
 
-    def waiting_for_lease(self, holder: str) -> None:
+    def waiting_for_lease(self, holder: LeaseHolder) -> None:
         """Name the holder of the lease."""
         self.head = lease_text(holder)
         self.draw(now=True)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from engine.ids import ResourceId
 from engine.report.json import VERSION, document, identity
 from engine.report.line import Line
 from engine.report.model import Report
@@ -11,11 +12,13 @@ from engine.report.printable import clipped, printable
 from engine.report.text import text
 from engine.result import Outcome, Result
 from engine.runtime.session import Ending, SyncReport
-from enginectl.output.progress import counted
+from engine.verb import Verb
+from enginectl.output.progress import counted, pending_texts
 
 MAX_FAILURES = 20
 """Failures that are listed; of the others the number is given."""
 MAX_ERROR = 300
+CONTINUE = "of the last plan left; run the command again to continue."
 
 
 def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterator[Line]:
@@ -29,14 +32,58 @@ def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterato
         yield Line(f"… and {len(sync.failures) - MAX_FAILURES} more failures", "bad")
     if sync.error:
         yield Line(f"stopped: {clipped(str(sync.error), MAX_ERROR)}", "bad")
-    if sync.interrupted:
+    if is_cut_short(sync):
         unstarted = counted(len(sync.not_started), "operation") if sync.not_started else "no operation"
-        yield Line(f"Interrupted: {unstarted} of the last plan left; run the command again to continue.", "bad")
+        yield Line(f"{'Interrupted' if sync.interrupted else 'Timed out'}: {unstarted} {CONTINUE}", "bad")
     elif sync.timed_out:
         yield Line("Not settled in time; this is left:", "bad")
-    # After an interruption the last plan also holds operations that were applied: only a new pass can say what is left.
-    if not settled and not sync.interrupted:
+    if sync.lease_taken:
+        yield Line(f"{printable(sync.lease_taken)}: what is left to write is left to it", "later")
+    # The last plan also holds operations that were applied: only a new pass can say what is left.
+    if not settled and not is_cut_short(sync):
         yield from text(remaining, verbose=verbose)
+
+
+def is_cut_short(sync: SyncReport) -> bool:
+    """Whether it ended before its last plan was carried out, by a signal or because the time was over."""
+    return sync.interrupted or (sync.timed_out and sync.mid_pass)
+
+
+def changes(sync: SyncReport) -> Iterator[Result]:
+    """What was applied, statuses apart: they report and change nothing."""
+    return (result for result in sync.results if result.outcome is Outcome.DONE and result.operation.verb is not Verb.STATUS)
+
+
+def change_lines(sync: SyncReport) -> Iterator[Line]:
+    """A line for each change that was applied, with its workload, its reason and its cause."""
+    for result in changes(sync):
+        operation = result.operation
+        object, root = printable(str(operation.id)), sync.roots.get(operation.key)
+        workload = f" of {printable(str(root))}" if root is not None and root != operation.id else ""
+        yield Line(f"{operation.verb} {object}{workload}: {clipped(operation.why, MAX_ERROR)} ({operation.cause})", operation.verb)
+
+
+def error_texts(sync: SyncReport) -> Iterator[str]:
+    """What is wrong, a text for each: failures, faults, guards, names that are taken, and what kept it from settling in time."""
+    for result in sync.failures[:MAX_FAILURES]:
+        yield f"{result.operation.verb} {result.operation.id}: {clipped(str(result.error), MAX_ERROR)}"
+    if len(sync.failures) > MAX_FAILURES:
+        yield f"{len(sync.failures) - MAX_FAILURES} more operations failed"
+    if sync.error:
+        yield clipped(str(sync.error), MAX_ERROR)
+    for plan in sync.plans:
+        yield from (f"{plan.root}: {clipped(problem, MAX_ERROR)}" for problem in plan.problems)
+        yield from (f"{plan.root}: {clipped(alarm.text, MAX_ERROR)}" for alarm in plan.alarms if alarm.blocking)
+    yield from (f"denied by {objection.rule}: {clipped(objection.message, MAX_ERROR)}" for objection in sync.objections)
+    yield from (f"{wait.id}: {clipped(wait.why, MAX_ERROR)}" for wait in sync.name_conflicts)
+    if is_cut_short(sync) and sync.not_started:
+        yield f"{counted(len(sync.not_started), 'operation')} {CONTINUE}"
+    if sync.timed_out:
+        yield "not settled in time"
+    if sync.timed_out and not sync.mid_pass:
+        yield from (f"pending: {text}" for text in pending_texts(sync.plans))
+    if sync.lease_taken:
+        yield f"{sync.lease_taken}: what is left to write is left to it"
 
 
 def applied_text(sync: SyncReport) -> str:
@@ -53,18 +100,21 @@ def sync_document(sync: SyncReport, remaining: Report) -> dict[str, Any]:
         "ending": str(sync.ending),
         "timedOut": sync.timed_out,
         "error": str(sync.error) if sync.error else None,
-        "results": [result_entry(result) for result in sync.results],
+        "leaseTaken": sync.lease_taken or None,
+        "results": [result_entry(result, sync.roots.get(result.operation.key)) for result in sync.results],
         "left": document(remaining),
     }
 
 
-def result_entry(result: Result) -> dict[str, Any]:
-    """An operation and its outcome in the JSON document."""
+def result_entry(result: Result, root: ResourceId | None) -> dict[str, Any]:
+    """An operation and its outcome in the JSON document. `root`: the root whose plan it was in, if that is known."""
     operation = result.operation
     return {
         "verb": str(operation.verb),
         "object": identity(operation.id),
+        "root": identity(root) if root is not None else None,
         "why": operation.why,
+        "cause": str(operation.cause),
         "outcome": str(result.outcome),
         "error": str(result.error) if result.error else None,
     }

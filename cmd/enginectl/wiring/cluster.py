@@ -1,6 +1,8 @@
 """Cluster: the connection, the engine and the lease that commands use, and the snapshot that can stand in for a cluster."""
 
-from collections.abc import AsyncIterator
+import os
+import socket
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from engine.runtime.passes import Engine
 from engine.runtime.provider import Provider
 from enginectl.base.errors import UsageError
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
+from enginectl.wiring.protection import pod_namespace
 from enginectl.wiring.scope import Selection, scope_of
 from providers.read_only import ReadOnlyProvider
 from providers.snapshot import EMPTY as EMPTY_CLUSTER
@@ -24,6 +27,8 @@ from resources.reports.events import event_builder
 LIVE, EMPTY = "live", "empty"
 """Values of `--against`; any other value is the path of a snapshot."""
 DEFAULT_LIMITS = Limits()
+MAX_NAMES = 3
+"""Files and namespaces that the purpose of a lease names; of others the number is given."""
 
 
 @asynccontextmanager
@@ -61,13 +66,34 @@ def engine_of(wiring: Wiring, provider: Provider, selection: Selection, limits: 
     return Engine(provider, wiring.clock, scope, BLUEPRINTS, configuration, limits, events_of=event_builder(configuration))
 
 
-def lease_of(wiring: Wiring, client: Client) -> Lease | None:
+def lease_of(wiring: Wiring, client: Client, purpose: str) -> Lease | None:
     """The lease that every writer holds; None if the configuration disables leader election.
 
-    Its place depends on the configuration only, never on who runs the command or where.
+    Its place depends on the configuration only, never on who runs the command or where. `purpose` tells others what it is held for.
     """
     election = wiring.settings.leader_election
     if not election.enabled:
         return None
     durations = Durations(*map(settings.seconds, (election.lease_duration, election.renew_deadline, election.retry_period)))
-    return Lease(client, wiring.clock, election.resource_namespace or DEFAULT_NAMESPACE, election.resource_name, identify(), durations)
+    namespace = election.resource_namespace or DEFAULT_NAMESPACE
+    return Lease(client, wiring.clock, namespace, election.resource_name, identify(own_pod()), durations, purpose)
+
+
+def own_pod() -> str:
+    """`namespace/name` of the pod that this process runs in; empty outside a pod."""
+    namespace = pod_namespace()
+    return f"{namespace}/{os.environ.get('POD_NAME') or socket.gethostname()}" if namespace else ""
+
+
+def purpose_of(command: str, files: Sequence[Path], selection: Selection) -> str:
+    """What a command holds the lease for, e.g. `sync -f racks.yaml in namespace x`. Of files only their names, which say enough."""
+    names = [f"-f {file.name or file}" for file in files]
+    namespaces = selection.namespaces
+    place = f"in namespace{'s' if len(namespaces) > 1 else ''} {_first(namespaces, ', ')}" if namespaces else "in all namespaces"
+    return " ".join(part for part in (command, _first(names, " "), place) if part)
+
+
+def _first(words: Sequence[str], separator: str) -> str:
+    """At most `MAX_NAMES` of the words, and how many more there are."""
+    more = f" and {len(words) - MAX_NAMES} more" if len(words) > MAX_NAMES else ""
+    return f"{separator.join(words[:MAX_NAMES])}{more}"

@@ -73,7 +73,7 @@ def read_settings(path: Path) -> settings.Settings:
     """The operator configuration in a file. Warnings go to stderr. Raises `UsageError` with every error of the file."""
     file = read_configuration_file(path)
     for warning in file.warnings:
-        terminal.notice(f"warning: {warning}")
+        terminal.warning(str(warning))
     if file.settings is None:
         raise UsageError("\n".join(map(str, file.errors)))
     return file.settings

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import anyio
 
-from engine.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unreachable
+from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, NotFound, Unreachable
 from engine.ids import Kind
 from providers.sandbox.clock import VirtualClock
 
@@ -21,6 +21,10 @@ class Leases:
         """Identities whose writes do not reach the server."""
         self.lost_answers = 0
         """How many writes are done without an answer."""
+        self.errors: list[ClusterError] = []
+        """What the next writes answer instead of being done."""
+        self.history: list[str] = []
+        """The holder after each write; empty for nobody."""
         self.forbidden = False
         self.unreachable = False
         self.silent = False
@@ -56,6 +60,8 @@ class Leases:
             raise Unreachable("no answer")
         if self.forbidden:
             raise Forbidden("leases is forbidden")
+        if body and self.errors:
+            raise self.errors.pop(0)
         if body and body["spec"]["holderIdentity"] in self.cut_off:
             raise Unreachable("no answer")
 
@@ -63,6 +69,7 @@ class Leases:
         """Store the Lease, as any writer would."""
         self.revision += 1
         self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.revision)}}
+        self.history.append(self.holder)
         if self.lost_answers:
             self.lost_answers -= 1
             raise Unreachable("no answer")
@@ -70,7 +77,7 @@ class Leases:
 
     @property
     def holder(self) -> str:
-        return cast(str, self.lease["spec"]["holderIdentity"]) if self.lease else ""
+        return cast(str, self.lease.get("spec", {}).get("holderIdentity", "")) if self.lease else ""
 
 
 def record(holder: str, clock: VirtualClock, *, seconds: int = 15) -> dict[str, Any]:

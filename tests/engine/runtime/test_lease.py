@@ -15,6 +15,7 @@ from engine.errors import ClusterError, Forbidden, InputError, LeaseLost, LeaseT
 from engine.runtime.client import Client
 from engine.runtime.identity import identify, is_gone
 from engine.runtime.lease import Durations, Leadership, Lease, held
+from engine.runtime.lease_holder import LeaseHolder
 from providers.sandbox.clock import VirtualClock
 from resources.base import kinds
 from resources.install.permissions import permissions
@@ -46,9 +47,12 @@ class Candidate:
     def may_write(self) -> bool:
         return self.leadership is not None and self.leadership.may_write()
 
+    def note_holder(self, holder: LeaseHolder) -> None:
+        self.waited_for.append(holder.identity)
+
     async def run(self) -> None:
         try:
-            async with held(self.lease, patience=self.patience, on_wait=self.waited_for.append) as self.leadership:
+            async with held(self.lease, patience=self.patience, on_wait=self.note_holder) as self.leadership:
                 self.times_led += 1
                 try:
                     await self.stop.wait()

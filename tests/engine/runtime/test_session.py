@@ -15,6 +15,7 @@ from engine.resource import Body
 from engine.result import Outcome, Result
 from engine.runtime.client import Client
 from engine.runtime.lease import Lease, held
+from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.logs import logger
 from engine.runtime.passes import Engine
 from engine.runtime.rejections import MAX_REVERTED
@@ -103,7 +104,7 @@ async def test_what_does_not_settle_in_time_is_reported_as_pending() -> None:
 
     report = await stage.sync(patience=30)
 
-    assert (report.ending, report.timed_out) == (Ending.FAILED, True)
+    assert (report.ending, report.timed_out) == (Ending.TIMED_OUT, True)
     assert [f"{wait.id}: {wait.why}" for wait in report.pending] == [
         "Leaf/default/root-0: not ready",
         "Leaf/default/root-1: not ready",
@@ -128,7 +129,7 @@ async def test_while_nothing_changes_passes_become_rare() -> None:
     passes = 0
 
     class Counting:
-        def waiting_for_lease(self, holder: str) -> None: ...
+        def waiting_for_lease(self, holder: LeaseHolder) -> None: ...
         def planned(self, plans: Sequence[Plan], operations: int) -> None:
             nonlocal passes
             passes += 1
@@ -383,18 +384,22 @@ async def test_while_another_process_leads_nothing_is_done() -> None:
     assert stage.provider.started == []
 
 
-async def test_a_lease_lost_in_the_middle_ends_the_session_and_is_reported() -> None:
+async def test_a_lease_lost_while_writing_ends_the_session_and_is_reported() -> None:
     stage = Stage(root_body(leaves=1))
+    stage.provider.gates[create("root-0").key] = answered = anyio.Event()
 
     async def take_over() -> None:
-        await stage.clock.sleep(5)
+        await stage.clock.sleep(1)
         stage.leases.keep(record("usurper", stage.clock))
+        await stage.clock.sleep(5)
+        answered.set()
 
     stage.background = take_over
+    stage.provider.gates[create("root-0").key] = answered
     report = await stage.sync()
 
     assert report.ending is Ending.FAILED
-    assert "no longer ours" in str(report.error)
+    assert "no longer ours: it is held by usurper" in str(report.error)
 
 
 async def _hold(stage: Stage, name: str) -> None:

@@ -1,0 +1,103 @@
+"""LeaseHolder: who holds a lease, since when and for what, as its Lease object says; and what a candidate knows of the current one."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import ClusterError
+from engine.report.printable import clipped
+from engine.runtime.identity import is_gone, readable
+
+HELD_BY, HELD_FOR = "engine.grove.io/held-by", "engine.grove.io/held-for"
+"""Annotations of a Lease: the identity of the holder that wrote them, and what it holds the lease for, for people.
+
+The second counts only while the first names the holder: other programs that take the lease leave annotations as they are.
+"""
+
+MAX_IDENTITY, MAX_PURPOSE = 160, 200
+"""Characters that are shown of what is in a Lease: anybody with the permission may have written it."""
+
+MICRO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00)")
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseHolder:
+    """The holder that a Lease names. As text it is safe to print: `process 41 on host1, since 2026-01-01T00:00:00Z, for: run in …`."""
+
+    identity: str
+    acquired_at: str = ""
+    """When it acquired the lease, to the second, by its own clock; empty if the Lease does not say it."""
+    purpose: str = ""
+    """The command that it holds the lease for, and in which namespaces; empty if it is not known."""
+
+    def __str__(self) -> str:
+        since = f", since {self.acquired_at}" if self.acquired_at else ""
+        purpose = f", for: {clipped(self.purpose, MAX_PURPOSE)}" if self.purpose else ""
+        return f"{clipped(readable(self.identity), MAX_IDENTITY)}{since}{purpose}"
+
+
+def holder_of(lease: Mapping[str, Any]) -> LeaseHolder:
+    """The holder in a Lease object; its identity is empty if the lease is free. Values of a wrong type count as absent."""
+    spec, annotations = _mapping(lease.get("spec")), _mapping(_mapping(lease.get("metadata")).get("annotations"))
+    identity, acquired = _text(spec.get("holderIdentity")), MICRO_TIME.fullmatch(_text(spec.get("acquireTime")))
+    purpose = _text(annotations.get(HELD_FOR)) if annotations.get(HELD_BY) == identity else ""
+    return LeaseHolder(identity, f"{acquired[1]}Z" if acquired else "", purpose)
+
+
+def annotated(lease: Mapping[str, Any], identity: str, purpose: str) -> dict[str, Any]:
+    """The metadata of a Lease with our annotations for that holder; without them if there is no holder or no purpose."""
+    metadata = _mapping(lease.get("metadata"))
+    others = {key: value for key, value in _mapping(metadata.get("annotations")).items() if key not in (HELD_BY, HELD_FOR)}
+    ours = {HELD_BY: identity, HELD_FOR: purpose} if identity and purpose else {}
+    bare = {key: value for key, value in metadata.items() if key != "annotations"}
+    return bare | ({"annotations": others | ours} if others or ours else {})
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+class CurrentHolder:
+    """What a candidate knows of the current holder of a lease. Kept between attempts, it also learns that a holder has died."""
+
+    def __init__(self) -> None:
+        self.was_read = False
+        """Whether the Lease has been read at least once."""
+        self.holder = LeaseHolder("")
+        self.expires_at = 0.0
+        """When the lease expires if it is not renewed, on our monotonic clock."""
+        self.error: ClusterError | None = None
+        """Why the last attempt failed."""
+        self._record: tuple[object, ...] = ()
+        """Holder, renew time and transitions as last read; a change of any means that the holder is alive."""
+        self._reported = ""
+        """The holder that the last call of `is_new` reported."""
+
+    @property
+    def description(self) -> str:
+        """The end of the sentence "the lease … is"."""
+        return f"held by {self.holder}" if self.holder.identity else "contested"
+
+    def is_new(self) -> bool:
+        """Whether the holder is another than at the last call. A lease without a holder is contested: the next reading shows who won."""
+        before, self._reported = self._reported, self.holder.identity or self._reported
+        return before != self._reported
+
+    def may_be_replaced(self, existing: Mapping[str, Any], identity: str, now: float, duration: float) -> bool:
+        """Whether we may write the Lease that was just read: it is free, has expired, or its holder has ended or is this process.
+
+        `identity` is ours, `now` a time of our monotonic clock, `duration` that of a Lease which does not name one.
+        """
+        spec = _mapping(existing.get("spec"))
+        self.holder = holder_of(existing)
+        name = self.holder.identity
+        record = (name, spec.get("renewTime"), spec.get("leaseTransitions"))
+        if record != self._record:
+            self._record, self.expires_at = record, now + (spec.get("leaseDurationSeconds") or duration)
+        # It names this process if the answer to our write was lost.
+        return name in ("", identity) or now >= self.expires_at or is_gone(name)

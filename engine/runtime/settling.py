@@ -1,0 +1,49 @@
+"""Settling: whether a root comes to rest if we wait for it, or needs a user or operator."""
+
+from collections.abc import Iterator, Set
+
+from engine.ids import ResourceId
+from engine.observed import Observed
+from engine.plan import Plan, Wait
+from engine.runtime.passes import Pass
+
+
+def awaited_roots(current: Pass, proposed: Set[ResourceId]) -> Set[ResourceId]:
+    """The roots to wait for: those that manifests propose and those that these consist of; all that have a plan if none is proposed."""
+    if not proposed:
+        return {plan.root for plan in current.planned.plans}
+    roots = [observed.root for observed in current.world.roots]
+    uids = {root.uid for root in roots if root.id in proposed} - {""}
+    # One that is being replaced is no longer planned as a part of its parent, and still controlled by it.
+    controlled = {root.id for root in roots if root.controller is not None and root.controller.uid in uids}
+    return proposed | controlled | {plan.root for plan in current.planned.plans if plan.parent in proposed}
+
+
+def with_observed(current: Pass) -> Iterator[tuple[Plan, Observed]]:
+    """Each plan of a root with the observation it was made from. Plans for orphans have none and are left out."""
+    by_root = {observed.root.id: observed for observed in current.world.roots}
+    return ((plan, by_root[plan.root]) for plan in current.planned.plans if plan.root in by_root)
+
+
+def may_settle(plan: Plan, observed: Observed) -> bool:
+    """Whether the root settles if we wait: it waits for something, and nothing needs a user or operator.
+
+    Waiting is useless where an operation was rejected, a guard objects, the root is invalid, or a name is taken.
+    """
+    if plan.operations or plan.objections or plan.problems or plan.error or any(alarm.blocking for alarm in plan.alarms):
+        return False
+    if any(is_name_conflict(wait, observed) for wait in plan.deferred):
+        return False
+    return bool(plan.pending) or any(_ends_by_itself(wait, observed) for wait in plan.deferred)
+
+
+def is_name_conflict(wait: Wait, observed: Observed) -> bool:
+    """Whether the object is deferred because a foreign object has its name and is not being deleted."""
+    foreign = observed.foreign.get(wait.id)
+    return foreign is not None and foreign.deleting_since is None
+
+
+def _ends_by_itself(wait: Wait, observed: Observed) -> bool:
+    """Whether the object is deferred until a known time, or until an object of its name has been deleted."""
+    existing = observed.find(wait.id) or observed.foreign.get(wait.id) or observed.references.objects.get(wait.id)
+    return wait.until is not None or (existing is not None and existing.deleting_since is not None)
