@@ -6,6 +6,7 @@ from engine.event import RootWarning
 from engine.memo import Memo
 from engine.observed import World
 from engine.runtime.debounce import Debounce
+from engine.runtime.event_publishing import EventPublisher
 from engine.runtime.failed_calls import FailedCalls
 from engine.runtime.foreign import ForeignObjects
 from engine.runtime.lookups import Lookups
@@ -29,3 +30,4 @@ class Memory:
     failed_calls: FailedCalls = field(default_factory=FailedCalls)
     warnings: frozenset[RootWarning] = frozenset()
     """The warnings of the last pass; each has been recorded as an event."""
+    events: EventPublisher = field(default_factory=EventPublisher)

@@ -58,7 +58,7 @@ def engine_of(wiring: Wiring, provider: Provider, selection: Selection, limits: 
     """The engine that passes over the selection run with."""
     configuration = wiring.configuration
     scope = scope_of(configuration, selection)
-    return Engine(provider, wiring.clock, scope, BLUEPRINTS, configuration, limits, events_of=event_builder(configuration))
+    return Engine(provider, wiring.clock, scope, BLUEPRINTS, configuration, limits, events_of=event_builder(configuration), log=wiring.log)
 
 
 def lease_of(wiring: Wiring, client: Client) -> Lease | None:
