@@ -31,3 +31,7 @@ class Memory:
     warnings: frozenset[RootWarning] = frozenset()
     """The warnings of the last pass; each has been recorded as an event."""
     events: EventPublisher = field(default_factory=EventPublisher)
+
+    def forget_computed(self) -> None:
+        """Forget everything that depends on the configuration, and keep what was observed: the next pass computes all plans anew."""
+        self.memo, self.world, self.lookups = Memo(), None, Lookups()

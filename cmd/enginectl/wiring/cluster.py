@@ -9,6 +9,7 @@ from engine.report.printable import printable
 from engine.runtime.client import Client
 from engine.runtime.identity import identify
 from engine.runtime.lease import Durations, Lease
+from engine.runtime.logs import Log
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Provider
 from enginectl.base.errors import UsageError
@@ -27,14 +28,17 @@ DEFAULT_LIMITS = Limits()
 
 
 @asynccontextmanager
-async def connect(wiring: Wiring) -> AsyncIterator[tuple[Client, Provider]]:
-    """The cluster of the options. Raises `InputError` if there is none, with a message that says what to do."""
+async def connect(wiring: Wiring, log: Log | None = None) -> AsyncIterator[tuple[Client, Provider]]:
+    """The cluster of the options. Raises `InputError` if there is none, with a message that says what to do.
+
+    `log`, if given, is used instead of the log of the options.
+    """
     # Imported here: it takes a third of a second, which a preview without a cluster does not need.
     from providers.kubernetes.connect import connected
     from providers.watching import WatchingCluster
 
     async with connected(wiring.source, wiring.clock) as client:
-        yield client, WatchingCluster(client, wiring.clock, wiring.log)
+        yield client, WatchingCluster(client, wiring.clock, log or wiring.log)
 
 
 @asynccontextmanager
