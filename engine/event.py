@@ -29,3 +29,17 @@ class Event:
     message: str
     warning: bool = False
     """Whether its type is `Warning` instead of `Normal`."""
+    count: int = 1
+    """How often it has happened since it was last written."""
+    combined: bool = False
+    """Whether it stands for similar events, whose messages differ; `message` is then that of the latest of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RootEvents:
+    """What is to be published about one root and its objects after a pass."""
+
+    root: ResourceId
+    uid: str
+    """The uid of the root; empty if there is no such root, as for the objects that a deleted one has left behind."""
+    events: tuple[Event, ...]

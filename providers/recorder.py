@@ -1,8 +1,10 @@
-"""Recorder: writes Kubernetes Events; a repeated event increases the count of the first one."""
+"""Recorder: writes Kubernetes Events; a repeated event increases the count of the first one, whichever process has written it."""
 
+from collections import OrderedDict
 from datetime import datetime
+from hashlib import sha256
 
-from engine.errors import NotFound
+from engine.errors import AlreadyExists, NotFound
 from engine.event import Event
 from engine.ids import ResourceId
 from engine.runtime.client import Client
@@ -19,7 +21,10 @@ COMPONENTS = {
 """Kind of the object -> the component that its events name. Users filter by these names."""
 
 MAX_REMEMBERED = 4096
-"""How many events are remembered for counting; the one recorded longest ago is forgotten first."""
+"""How many counts are remembered; that of the Event written longest ago is forgotten first, and read again when it is needed."""
+
+MAX_COUNT = 2**31 - 1
+"""The largest count that the API stores."""
 
 MAX_NAME_LENGTH = 253
 
@@ -27,43 +32,74 @@ API_VERSIONS = {(kind.group, kind.name): kind.api_version for kind in kinds.KIND
 
 
 class Recorder:
-    """Writes events, and remembers them as long as this process lives to count repetitions."""
+    """Writes Events, and remembers their counts.
+
+    The name of an Event is a function of what it says about which object: a process that knows nothing of those before it finds it under
+    that name.
+    """
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._recorded: dict[Event, tuple[str, int]] = {}
-        """Event -> the name of its Event object, and its count."""
-        self._created = 0
+        self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
+        """Namespace and name of an Event object -> its count."""
 
     async def record(self, event: Event) -> None:
-        """Create the Event object, or increase its count if it exists. Raises `ClusterError`."""
-        known = self._recorded.pop(event, None)
-        self._recorded[event] = (known and await self._count(event, *known)) or (await self._create(event), 1)
-        if len(self._recorded) > MAX_REMEMBERED:
-            del self._recorded[next(iter(self._recorded))]
+        """Create the Event object, or add to its count if it exists. Raises `ClusterError`."""
+        namespace, name = _namespace(event), event_name(event.about.name, _digest(event))
+        count = self._counts.get((namespace, name))
+        if count is None or not await self._add(event, name, count):
+            await self._create(event, name)
 
-    async def _count(self, event: Event, name: str, count: int) -> tuple[str, int] | None:
-        """Increase the count of an Event object; None if the object has expired."""
-        changes = {"count": count + 1, "lastTimestamp": timestamp(self._clock.now())}
+    async def _create(self, event: Event, name: str) -> None:
+        """Create the Event object; if an earlier process has, add to its count."""
+        namespace = _namespace(event)
         try:
-            await self._client.patch(kinds.EVENT, _namespace(event), name, changes)
-        except NotFound:
-            return None
-        return name, count + 1
+            await self._client.create(kinds.EVENT, namespace, _body(event, name, timestamp(self._clock.now())))
+            self._remember(namespace, name, event.count)
+        except AlreadyExists:
+            # Its count is in the answer to a patch: the permission to read events is not needed.
+            changes = {"lastTimestamp": timestamp(self._clock.now())}
+            stored = (await self._client.patch(kinds.EVENT, namespace, name, changes)).get("count")
+            await self._add(event, name, max(1, stored) if isinstance(stored, int) else 1)
 
-    async def _create(self, event: Event) -> str:
-        now = self._clock.now()
-        self._created += 1
-        name = event_name(event.about.name, f"{int(now.timestamp() * 1_000_000):x}.{self._created:x}")
-        await self._client.create(kinds.EVENT, _namespace(event), _body(event, name, timestamp(now)))
-        return name
+    async def _add(self, event: Event, name: str, count: int) -> bool:
+        """Add to the count of an Event object. Returns False if the object has expired."""
+        namespace, total = _namespace(event), min(count + event.count, MAX_COUNT)
+        changes: dict[str, object] = {"count": total, "lastTimestamp": timestamp(self._clock.now())}
+        if event.combined:
+            changes["message"] = _message(event)
+        try:
+            await self._client.patch(kinds.EVENT, namespace, name, changes)
+        except NotFound:
+            self._counts.pop((namespace, name), None)
+            return False
+        self._remember(namespace, name, total)
+        return True
+
+    def _remember(self, namespace: str, name: str, count: int) -> None:
+        self._counts[namespace, name] = count
+        self._counts.move_to_end((namespace, name))
+        if len(self._counts) > MAX_REMEMBERED:
+            self._counts.popitem(last=False)
 
 
 def event_name(object_name: str, token: str) -> str:
-    """The name of an Event object: the name of the object, shortened if need be, and a unique token."""
+    """The name of an Event object: the name of the object, shortened if need be, and a token."""
     length = MAX_NAME_LENGTH - len(token) - 1
     return f"{object_name[:length].rstrip('-.')}.{token}"
+
+
+def _digest(event: Event) -> str:
+    """A token that is the same for equal events. The message of a combined Event changes with each of its events."""
+    about = event.about
+    message = "" if event.combined else _message(event)
+    facts = (about.group, about.kind, about.namespace, about.name, event.uid, event.warning, event.reason, event.combined, message)
+    return sha256(repr(facts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def _message(event: Event) -> str:
+    return event.message[:1024]
 
 
 def timestamp(moment: datetime) -> str:
@@ -84,8 +120,8 @@ def _body(event: Event, name: str, now: str) -> dict[str, object]:
         "involvedObject": _reference(event.about, event.uid),
         "type": "Warning" if event.warning else "Normal",
         "reason": event.reason,
-        "message": event.message[:1024],
-        "count": 1,
+        "message": _message(event),
+        "count": event.count,
         "firstTimestamp": now,
         "lastTimestamp": now,
         "source": {"component": component},

@@ -34,6 +34,10 @@ VALUES_WITHOUT_EFFECT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {("logLevel", "error"): "error is treated as info"},
 )
 """The same for single values of fields that otherwise have an effect."""
+NEEDS_RESTART: Final[Mapping[str, str]] = MappingProxyType({"leaderElection": "the Lease is held with the values at the start"})
+"""The fields, or sections, that `engine run` uses when it starts only, each with the reason."""
+NOT_USED_WHILE_RUNNING: Final[Mapping[str, str]] = MappingProxyType({"authorizer": "only `engine review` and the sandbox judge writes"})
+"""The fields, or sections, that `engine run` does not use, each with the reason."""
 
 
 def known_fields(model: type[Wire] = Settings, section: str = "") -> Iterator[tuple[str, Any]]:
@@ -62,6 +66,18 @@ def reason_without_effect(path: Path, value: Any) -> str | None:
     field = generic(path)
     reasons = (reason for section, reason in WITHOUT_EFFECT.items() if f"{field}.".startswith(f"{section}."))
     return next(reasons, VALUES_WITHOUT_EFFECT.get((field, value)) if isinstance(value, str) else None)
+
+
+def is_in(field: str, sections: Mapping[str, str]) -> bool:
+    """Whether the field, or a section that contains it, is among these."""
+    return any(f"{field}.".startswith(f"{section}.") for section in sections)
+
+
+def changed_fields(old: Settings, new: Settings) -> tuple[str, ...]:
+    """The paths of the fields with an effect whose values differ, sorted; defaults count as values."""
+    before, after = (dict(leaves(settings.model_dump(mode="json", by_alias=True))) for settings in (old, new))
+    differing = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    return tuple(sorted({field for path in differing if not is_in(field := generic(path), WITHOUT_EFFECT)}))
 
 
 def generic(path: Path) -> str:

@@ -1,29 +1,20 @@
-"""Event recording: the warnings of a pass that are new, and writing events to the cluster."""
+"""Event recording: the warnings of a pass that are new, and its events, root by root."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import anyio
-
-from engine.errors import ClusterError
-from engine.event import Event, RootWarning
+from engine.event import Event, RootEvents, RootWarning
+from engine.ids import ResourceId
 from engine.observed import Observed, World
 from engine.plan import Plan
 from engine.report.model import error_text
 from engine.result import Result
 from engine.runtime.memory import Memory
-from engine.runtime.provider import Provider
-
-TIME_LIMIT = 5.0
-"""Seconds for writing the events of one pass; events that are not written by then are dropped."""
-
-CONCURRENCY = 4
-"""How many events are written at the same time."""
 
 INTERNAL_ERROR = "InternalError"
 """The reason of the event for a root whose plan could not be computed because of a defect of the engine."""
 
 EventBuilder = Callable[[Sequence[RootWarning], Sequence[Result]], tuple[Event, ...]]
-"""Returns the events of a pass, given its new warnings and its results."""
+"""Returns the events of one root in a pass, given its new warnings and its results."""
 
 
 def no_events(warnings: Sequence[RootWarning], results: Sequence[Result]) -> tuple[Event, ...]:
@@ -31,17 +22,17 @@ def no_events(warnings: Sequence[RootWarning], results: Sequence[Result]) -> tup
     return ()
 
 
-def warnings_of(world: World, plans: Sequence[Plan]) -> frozenset[RootWarning]:
-    """The warnings of a pass. A root that does not exist yet has none: an event is about an object with a uid."""
+def warnings_of(world: World, plans: Sequence[Plan]) -> dict[ResourceId, frozenset[RootWarning]]:
+    """Root -> its warnings in a pass. A root that does not exist yet has none: an event is about an object with a uid."""
     roots = {observed.root.id: observed for observed in world.roots if observed.root.uid}
-    return frozenset(warning for plan in plans if plan.root in roots for warning in _warnings(roots[plan.root], plan))
+    return {plan.root: frozenset(_warnings(roots[plan.root], plan)) for plan in plans if plan.root in roots}
 
 
-def new_warnings(world: World, plans: Sequence[Plan], memory: Memory) -> list[RootWarning]:
-    """The warnings that the last pass did not have, sorted; a warning is new again when its root was edited and still has it."""
-    warnings = warnings_of(world, plans)
-    new, memory.warnings = sorted(warnings - memory.warnings), warnings
-    return new
+def new_warnings(world: World, plans: Sequence[Plan], memory: Memory) -> dict[ResourceId, list[RootWarning]]:
+    """Root -> its warnings that the last pass did not have, sorted; a warning is new again when its root was edited and still has it."""
+    by_root = warnings_of(world, plans)
+    known, memory.warnings = memory.warnings, frozenset().union(*by_root.values())
+    return {root: sorted(warnings - known) for root, warnings in by_root.items() if not warnings <= known}
 
 
 def _warnings(observed: Observed, plan: Plan) -> Iterator[RootWarning]:
@@ -64,18 +55,18 @@ def _is_proposed_by_user(observed: Observed) -> bool:
     return observed.proposal is not None and observed.proposer is None
 
 
-async def record_events(provider: Provider, events: Sequence[Event]) -> None:
-    """Write the events, within `TIME_LIMIT` seconds. An event that cannot be written is dropped: events are for people only."""
-    limit = anyio.CapacityLimiter(CONCURRENCY)
-
-    async def record(event: Event) -> None:
-        async with limit:
-            try:
-                await provider.record(event)
-            except ClusterError:
-                return
-
-    with anyio.move_on_after(TIME_LIMIT):
-        async with anyio.create_task_group() as tasks:
-            for event in events:
-                tasks.start_soon(record, event)
+def events_by_root(
+    world: World,
+    plans: Sequence[Plan],
+    warnings: Mapping[ResourceId, Sequence[RootWarning]],
+    results: Sequence[Result],
+    build: EventBuilder,
+) -> list[RootEvents]:
+    """The events of a pass. `plans` are those that were executed; a result belongs to the plan with its operation."""
+    roots = {operation.key: plan.root for plan in plans for operation in plan.operations}
+    by_root: dict[ResourceId, list[Result]] = {root: [] for root in warnings}
+    for result in results:
+        by_root.setdefault(roots.get(result.operation.key, result.operation.id), []).append(result)
+    uids = {observed.root.id: observed.root.uid for observed in world.roots}
+    built = (RootEvents(root, uids.get(root, ""), build(warnings.get(root, ()), own)) for root, own in by_root.items())
+    return [group for group in built if group.events]

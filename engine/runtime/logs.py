@@ -28,6 +28,33 @@ class Log(Protocol):
         ...
 
 
+class ReplaceableLog:
+    """A `Log` that passes everything on to another one, which can be replaced while it is used."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def use(self, log: Log) -> None:
+        """Write to this log from now on."""
+        self._log = log
+
+    def debug(self, event: str, **values: Any) -> None:
+        """Pass it on."""
+        self._log.debug(event, **values)
+
+    def info(self, event: str, **values: Any) -> None:
+        """Pass it on."""
+        self._log.info(event, **values)
+
+    def warning(self, event: str, **values: Any) -> None:
+        """Pass it on."""
+        self._log.warning(event, **values)
+
+    def error(self, event: str, **values: Any) -> None:
+        """Pass it on."""
+        self._log.error(event, **values)
+
+
 def logger(stream: TextIO, *, format: Format | None = None, verbose: bool = False, colour: bool = False) -> Log:
     """A logger that writes one line for each event. Default format: text if the stream is a terminal, otherwise JSON.
 

@@ -24,6 +24,12 @@ SHORTEST_RETRY_PAUSE = 2.0
 LONGEST_RETRY_PAUSE = 60.0
 """Seconds between two passes after many have failed in a row."""
 
+RELOAD_INTERVAL = 5.0
+"""Seconds between two looks at the configuration."""
+
+Reload = Callable[[Engine], Awaitable[Engine | None]]
+"""Returns the given engine with another configuration if that has changed, otherwise None. It logs what it refuses."""
+
 
 async def run(
     engine: Engine,
@@ -33,19 +39,24 @@ async def run(
     interval: float = 60.0,
     stop: anyio.CancelScope | None = None,
     progress: Progress | None = None,
+    reload: Reload | None = None,
 ) -> None:
     """Make passes while the lease is ours, at least every `interval` seconds and sooner while objects change, until `stop` is cancelled.
 
     On cancellation calls in progress end first, and the lease is given back. Without a lease (None) it warns once and always writes.
+    `reload` is asked every `RELOAD_INTERVAL` seconds, whether the lease is ours or not; a new configuration is used from the next pass on.
     """
     tune_gc()
     loop = _Loop(engine, log, interval, progress or LoggedProgress(log))
     with stop or anyio.CancelScope():
-        if lease is None:
-            log.warning(DISABLED)
-            await loop.make_passes(always)
-        else:
-            await _run_as_leader(loop, lease)
+        async with anyio.create_task_group() as tasks:
+            if reload is not None:
+                tasks.start_soon(loop.follow_configuration, reload)
+            if lease is None:
+                log.warning(DISABLED)
+                await loop.make_passes(always)
+            else:
+                await _run_as_leader(loop, lease)
 
 
 async def _run_as_leader(loop: "_Loop", lease: Lease) -> None:
@@ -73,20 +84,55 @@ class _Loop:
         self.internal_errors = InternalErrors(log)
         self.blocked: set[str] = set()
         """The reasons logged as `blocked` that still apply."""
+        self.reconfigured: Engine | None = None
+        """The engine with the configuration to use from the next pass on; None if it has not changed."""
+        self.is_reconfigured = anyio.Event()
+
+    async def follow_configuration(self, reload: Reload) -> None:
+        """Take over every new configuration, for ever."""
+        while True:
+            await self.engine.clock.sleep(RELOAD_INTERVAL)
+            try:
+                engine = await reload(self.reconfigured or self.engine)
+            except Exception as error:
+                self.log.error("configuration not reloaded", error=error, exc_info=not isinstance(error, EngineError))
+                continue
+            if engine is not None:
+                self.reconfigured = engine
+                self.is_reconfigured.set()
 
     async def make_passes(self, may_write: Callable[[], bool]) -> None:
-        """Make passes for ever: at every change if the provider watches the cluster, else with growing pauses while nothing changes."""
-        provider = self.engine.provider
-        if not isinstance(provider, WatchingProvider):
-            await self._repeat(may_write, Backoff(self.interval), self.engine.clock.sleep)
-            return
-        async with provider.watching(self.engine.scope):
-            await self._repeat(may_write, Backoff(self.interval, watching=True), partial(self._until_changed, provider))
+        """Make passes for ever: at every change if the provider watches the cluster, else with growing pauses while nothing changes.
+
+        When a new configuration needs other kinds, the watches of the old ones end, and everything is listed again.
+        """
+        while True:
+            self._use_new_configuration()
+            provider = self.engine.provider
+            if not isinstance(provider, WatchingProvider):
+                await self._repeat(may_write, Backoff(self.interval), self._pause)
+                continue
+            async with provider.watching(self.engine.scope):
+                await self._repeat(may_write, Backoff(self.interval, watching=True), partial(self._until_changed, provider))
+
+    def _use_new_configuration(self) -> None:
+        """Plan with the new configuration from now on, if there is one."""
+        if self.reconfigured is not None:
+            self.engine, self.reconfigured, self.is_reconfigured = self.reconfigured, None, anyio.Event()
+            self.memory.forget_computed()
+
+    def _needs_other_kinds(self) -> bool:
+        """Whether the new configuration needs other kinds than are watched."""
+        return self.reconfigured is not None and self.reconfigured.scope is not self.engine.scope
 
     async def _repeat(self, may_write: Callable[[], bool], backoff: Backoff, pause: Callable[[float], Awaitable[None]]) -> None:
-        """Make passes for ever; `pause` waits between two of them. After failed passes the pauses double from `SHORTEST_RETRY_PAUSE`."""
+        """Make passes as long as the kinds stay the same; `pause` waits between two of them.
+
+        After failed passes the pauses double from `SHORTEST_RETRY_PAUSE`.
+        """
         retry_pause = SHORTEST_RETRY_PAUSE
-        while True:
+        while not self._needs_other_kinds():
+            self._use_new_configuration()
             try:
                 await pause(await self._pass(may_write, backoff))
                 retry_pause = SHORTEST_RETRY_PAUSE
@@ -100,14 +146,19 @@ class _Loop:
         """Wait for a change, at most `seconds`, and at least for the shortest pause so that one pass sees changes made together."""
         shortest = min(SHORTEST_PAUSE, seconds)
         await self.engine.clock.sleep(shortest)
+        await self._pause(seconds - shortest, provider.changed)
+
+    async def _pause(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> None:
+        """Wait that many seconds, until one of these returns, or until there is a new configuration."""
         async with anyio.create_task_group() as tasks:
 
-            async def end_when_changed() -> None:
-                await provider.changed()
+            async def end_when(change: Callable[[], Awaitable[None]]) -> None:
+                await change()
                 tasks.cancel_scope.cancel()
 
-            tasks.start_soon(end_when_changed)
-            await self.engine.clock.sleep(seconds - shortest)
+            for change in (*changes, self.is_reconfigured.wait):
+                tasks.start_soon(end_when, change)
+            await self.engine.clock.sleep(seconds)
             tasks.cancel_scope.cancel()
 
     async def _pass(self, may_write: Callable[[], bool], backoff: Backoff) -> float:

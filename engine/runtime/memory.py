@@ -6,6 +6,7 @@ from engine.event import RootWarning
 from engine.memo import Memo
 from engine.observed import World
 from engine.runtime.debounce import Debounce
+from engine.runtime.event_publishing import EventPublisher
 from engine.runtime.failed_calls import FailedCalls
 from engine.runtime.foreign import ForeignObjects
 from engine.runtime.lookups import Lookups
@@ -29,3 +30,8 @@ class Memory:
     failed_calls: FailedCalls = field(default_factory=FailedCalls)
     warnings: frozenset[RootWarning] = frozenset()
     """The warnings of the last pass; each has been recorded as an event."""
+    events: EventPublisher = field(default_factory=EventPublisher)
+
+    def forget_computed(self) -> None:
+        """Forget everything that depends on the configuration, and keep what was observed: the next pass computes all plans anew."""
+        self.memo, self.world, self.lookups = Memo(), None, Lookups()

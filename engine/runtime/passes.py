@@ -21,7 +21,8 @@ from engine.resource import Body
 from engine.result import Result
 from engine.runtime.apply import always, apply, ignore_result
 from engine.runtime.clock import Clock
-from engine.runtime.event_recording import EventBuilder, new_warnings, no_events, record_events, warnings_of
+from engine.runtime.event_recording import EventBuilder, events_by_root, new_warnings, no_events, warnings_of
+from engine.runtime.logs import Log
 from engine.runtime.memory import Memory
 from engine.runtime.provider import Observation, Provider, Scope
 from engine.tick import Plans, plan_all
@@ -46,7 +47,9 @@ class Engine:
     concurrency: int = 24
     """How many operations are sent at the same time."""
     events_of: EventBuilder = no_events
-    """The Kubernetes Events to publish after a pass."""
+    """The Kubernetes Events to publish after a pass, for one root at a time."""
+    log: Log | None = None
+    """Where it is reported that Events were dropped; None: nowhere."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,7 +206,8 @@ def _without(plan: Plan, excluded: Callable[[Operation], bool]) -> Plan:
 
 def has_unrecorded_warnings(current: Pass, memory: Memory) -> bool:
     """Whether the pass found something that `execute` would record as a Warning event."""
-    return not warnings_of(current.world, current.planned.plans) <= memory.warnings
+    by_root = warnings_of(current.world, current.planned.plans)
+    return any(not warnings <= memory.warnings for warnings in by_root.values())
 
 
 def note_unexecuted(memory: Memory, current: Pass) -> None:
@@ -242,5 +246,6 @@ async def execute(
         }
         memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete)
     warnings = new_warnings(current.world, current.planned.plans, memory)
-    await record_events(engine.provider, engine.events_of(warnings, results))
+    events = events_by_root(current.world, chosen, warnings, results, engine.events_of)
+    await memory.events.publish(engine.provider, engine.clock, events, engine.log, flush=not chosen)
     return results

@@ -16,9 +16,6 @@ from resources.model.domain import subject_of
 from resources.ports.configuration import Configuration
 from resources.status.topology_binding import DRIFT
 
-MAX_EVENTS = 100
-"""The limit for the events of one pass; failures come first."""
-
 
 @dataclass(frozen=True, slots=True)
 class EventTexts:
@@ -110,7 +107,7 @@ def event_builder(configuration: Configuration) -> Callable[[Sequence[RootWarnin
 def events_of_pass(
     warnings: Sequence[RootWarning], results: Sequence[Result], *, domains: frozenset[str] = frozenset()
 ) -> tuple[Event, ...]:
-    """The events of a pass, warnings first, at most `MAX_EVENTS`. `domains` are the kinds of fabric domains.
+    """The events of one root in a pass: warnings first, then those about fabric domains. `domains` are the kinds of fabric domains.
 
     A root warning is published under its own reason: an alarm's, `InternalError` for a defect of the engine, or `ValidationFailed`. Objects
     that are deleted as part of an event group are reported once, as that group.
@@ -119,9 +116,14 @@ def events_of_pass(
     events = [
         *(Event(warning.root, warning.uid, warning.reason or VALIDATION_FAILED, warning.text, warning=True) for warning in warnings),
         *_of_event_groups(results),
-        *(event for result in results for event in _of_result(result, uids, domains)),
+        # First those that tell what no other object does: where there are too many, the last ones are combined.
+        *(
+            event
+            for result in sorted(results, key=lambda each: each.operation.id.kind not in domains)
+            for event in _of_result(result, uids, domains)
+        ),
     ]
-    return tuple(sorted(dict.fromkeys(events), key=lambda event: not event.warning)[:MAX_EVENTS])
+    return tuple(sorted(events, key=lambda event: not event.warning))
 
 
 def _of_event_groups(results: Sequence[Result]) -> Iterator[Event]:

@@ -1,11 +1,13 @@
 """Recorder: an event is created once and counted when it repeats."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
 
+from engine.errors import ServerFault
 from engine.event import Event
 from providers.recorder import Recorder
 from providers.sandbox.api.verbs import Api
@@ -62,6 +64,57 @@ async def test_an_event_that_has_expired_is_created_again() -> None:
 
     (stored,) = await bench.events()
     assert stored["count"] == 1
+
+
+async def test_a_new_process_counts_the_event_of_the_one_before_without_reading_events() -> None:
+    bench = Bench()
+    await bench.recorder.record(event())
+    await bench.clock.advance(60)
+    bench.client.get = refuse  # type: ignore[method-assign]
+    await Recorder(bench.client, bench.clock).record(event())
+
+    (stored,) = await bench.events()
+    assert stored["count"] == 2
+    assert stored["lastTimestamp"] > stored["firstTimestamp"]
+
+
+async def test_a_count_that_could_not_be_written_leaves_one_event() -> None:
+    bench = Bench()
+    await bench.recorder.record(event())
+    patch, bench.client.patch = bench.client.patch, refuse  # type: ignore[method-assign]
+    with pytest.raises(ServerFault):
+        await bench.recorder.record(event())
+    bench.client.patch = patch  # type: ignore[method-assign]
+    await bench.recorder.record(event())
+
+    (stored,) = await bench.events()
+    assert stored["count"] == 2
+
+
+async def refuse(*args: object, **options: object) -> dict[str, Any]:
+    """A server that fails."""
+    raise ServerFault("etcdserver: request timed out")
+
+
+async def test_a_combined_event_has_the_count_and_the_message_of_its_latest_events() -> None:
+    bench = Bench()
+    for message, count in (("(combined from similar events): a", 90), ("(combined from similar events): b", 7)):
+        await bench.recorder.record(replace(event(message), count=count, combined=True))
+
+    (stored,) = await bench.events()
+    assert (stored["count"], stored["message"]) == (97, "(combined from similar events): b")
+
+
+@pytest.mark.parametrize("count", [None, 0, -5])
+async def test_an_event_of_our_name_with_a_meaningless_count_is_counted_from_one(count: int | None) -> None:
+    bench = Bench()
+    await bench.recorder.record(event())
+    (stored,) = await bench.events()
+    await bench.client.patch(kinds.EVENT, "default", stored["metadata"]["name"], {"count": count})
+    await Recorder(bench.client, bench.clock).record(event())
+
+    (stored,) = await bench.events()
+    assert stored["count"] == 2
 
 
 async def test_events_of_the_same_time_have_different_names() -> None:

@@ -7,10 +7,23 @@ from typing import Any
 
 import pytest
 
-from resources.settings_fields import REQUIRED, VALUES_WITHOUT_EFFECT, WITHOUT_EFFECT, known_fields, without_effect
+from resources.settings import valid_settings
+from resources.settings_fields import (
+    NEEDS_RESTART,
+    NOT_USED_WHILE_RUNNING,
+    REQUIRED,
+    VALUES_WITHOUT_EFFECT,
+    WITHOUT_EFFECT,
+    changed_fields,
+    is_in,
+    known_fields,
+    without_effect,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
-ROW = re.compile(r"^\| `(?P<field>[\w.\[\]]+)` \| (?P<default>[^|]+) \| (?P<meaning>[^|]+) \| (?P<effect>[^|]+) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| `(?P<field>[\w.\[\]]+)` \| (?P<default>[^|]+) \| (?P<meaning>[^|]+) \| (?P<effect>[^|]+) \| (?P<running>[^|]+) \|$", re.MULTILINE
+)
 ROWS = [match.groupdict() for match in ROW.finditer(PAGE.read_text("utf-8"))]
 
 
@@ -29,6 +42,29 @@ def has_effect(field: str) -> bool:
 def test_the_page_lists_every_field_once_with_its_default() -> None:
     assert [row["field"] for row in ROWS] == list(dict.fromkeys(row["field"] for row in ROWS))
     assert {row["field"]: row["default"] for row in ROWS} == {field: written(default) for field, default in known_fields()}
+
+
+def test_the_page_says_which_fields_take_effect_while_the_engine_runs() -> None:
+    def expected(field: str) -> str:
+        if not has_effect(field) or field in ("apiVersion", "kind"):
+            return "-"
+        return "restart" if is_in(field, NEEDS_RESTART) else "not used" if is_in(field, NOT_USED_WHILE_RUNNING) else "live"
+
+    assert {row["field"]: row["running"] for row in ROWS} == {field: expected(field) for field, _ in known_fields()}
+
+
+def test_fields_that_differ_are_named_once_and_those_without_effect_are_not() -> None:
+    old = valid_settings({"network": {"autoMNNVLEnabled": False}, "runtimeClientConnection": {"qps": 5}})
+    new = valid_settings(
+        {
+            "network": {"autoMNNVLEnabled": True},
+            "scheduler": {"profiles": [{"name": "kai-scheduler"}, {"name": "volcano"}]},
+            "dynamo": {"ingress": {"hostSuffix": "example.com"}},
+        }
+    )
+
+    assert changed_fields(old, old) == ()
+    assert changed_fields(old, new) == ("dynamo.ingress.hostSuffix", "network.autoMNNVLEnabled", "scheduler.profiles[].name")
 
 
 def test_the_page_says_which_fields_have_no_effect() -> None:

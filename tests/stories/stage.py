@@ -13,7 +13,7 @@ from engine.guard import Limits
 from engine.ids import Kind
 from engine.runtime.lease import Lease
 from engine.runtime.logs import logger
-from engine.runtime.loop import run
+from engine.runtime.loop import Reload, run
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import Observation, Scope
 from engine.runtime.session import SyncReport, preview, sync
@@ -127,12 +127,15 @@ class Stage:
         return await preview(self._engine(Process(InProcessClient(self.api))))
 
     @asynccontextmanager
-    async def running(self, process: Process | None = None) -> AsyncIterator[Process]:
-        """`engine run` in the background, for as long as the block lasts. No pass of it may fail in a way that nobody has foreseen."""
+    async def running(self, process: Process | None = None, *, reload: Reload | None = None) -> AsyncIterator[Process]:
+        """`engine run` in the background, for as long as the block lasts. No pass of it may fail in a way that nobody has foreseen.
+
+        `reload` follows its configuration.
+        """
         ours, stop, ended, log = process or self.start(), anyio.CancelScope(), anyio.Event(), io.StringIO()
 
         async def lead() -> None:
-            await run(self._engine(ours), self.lease_for(ours), logger(log, format="text"), interval=INTERVAL, stop=stop)
+            await run(self._engine(ours), self.lease_for(ours), logger(log, format="text"), interval=INTERVAL, stop=stop, reload=reload)
             ended.set()
 
         async with anyio.create_task_group() as group:

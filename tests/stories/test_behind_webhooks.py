@@ -51,7 +51,8 @@ async def test_an_enrolled_set_comes_up_is_edited_and_goes_and_no_write_of_ours_
     assert domains == {"ComputeDomain web-0"}
     assert images(pods) == {"example/worker:2"}
     assert all(map(is_ready, pods))
-    assert [*refused, *cluster.process.refused] == []
+    # An Event that an earlier process has written is found by creating it.
+    assert [call for call in (*refused, *cluster.process.refused) if not call.startswith("create Event ")] == []
 
 
 async def test_what_is_refused_leaves_no_trace() -> None:

@@ -1,9 +1,13 @@
 """`engine run`: passes without end, until a signal stops them."""
 
+from dataclasses import replace
+
 import anyio
 
 from engine.runtime import loop
+from engine.runtime.logs import ReplaceableLog
 from enginectl.actions import requirements
+from enginectl.actions.reload import reload_of
 from enginectl.base.exit_codes import Exit
 from enginectl.wiring.cluster import connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring
@@ -12,9 +16,9 @@ from enginectl.wiring.scope import select
 
 async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope) -> Exit:
     """Reconcile until `stop` is cancelled, with a pass at least every `interval` seconds."""
-    selection = select(wiring)
-    async with connect(wiring) as (client, provider):
+    selection, log = select(wiring), ReplaceableLog(wiring.log)
+    async with connect(wiring, log) as (client, provider):
         await requirements.require(wiring, provider, selection)
-        lease = lease_of(wiring, client, purpose_of("run", (), selection))
-        await loop.run(engine_of(wiring, provider, selection), lease, wiring.log, interval=interval, stop=stop)
+        engine, lease = engine_of(wiring, provider, selection), lease_of(wiring, client, purpose_of("run", (), selection))
+        await loop.run(replace(engine, log=log), lease, log, interval=interval, stop=stop, reload=reload_of(wiring, selection, log))
     return Exit.DONE

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from engine.errors import Forbidden
+from engine.errors import ServerFault
 from engine.event import Event, RootWarning
 from engine.result import Result
 from engine.runtime.memory import Memory
@@ -40,7 +40,7 @@ async def test_events_are_recorded_and_their_failure_does_not_matter() -> None:
 
     async def refuse(event: Event) -> None:
         stage.provider.events.append(event)
-        raise Forbidden("events is forbidden")
+        raise ServerFault("etcdserver: request timed out")
 
     stage.provider.record = refuse  # type: ignore[method-assign]
     stage.engine = Engine(stage.provider, stage.clock, SCOPE, (Toy(),), None, events_of=events_of_pass)

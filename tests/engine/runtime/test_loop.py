@@ -4,15 +4,20 @@ import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import anyio
 import pytest
 
+from engine.blueprint import Desired
 from engine.errors import Forbidden, ServerFault, Unreachable
+from engine.memo import Memo
+from engine.observed import Observed
 from engine.runtime.lease import DISABLED, Lease
 from engine.runtime.logs import logger
-from engine.runtime.loop import run
+from engine.runtime.loop import RELOAD_INTERVAL, Reload, run
 from engine.runtime.passes import Engine
 from engine.verb import Verb
 from tests.engine.runtime.fakes import ROOT, SCOPE, create, leaf, root
@@ -26,8 +31,9 @@ pytestmark = pytest.mark.anyio
 class Running:
     """A loop on a stage, and its log."""
 
-    def __init__(self, stage: Stage, interval: float, lease: Lease | None) -> None:
+    def __init__(self, stage: Stage, interval: float, lease: Lease | None, reload: Reload | None) -> None:
         self.stage = stage
+        self.reload = reload
         self.lease = lease
         self.interval = interval
         self.stop = anyio.CancelScope()
@@ -36,7 +42,7 @@ class Running:
 
     async def run(self) -> None:
         log = logger(self.stream, format="json", verbose=True)
-        await run(self.stage.engine, self.lease, log, interval=self.interval, stop=self.stop)
+        await run(self.stage.engine, self.lease, log, interval=self.interval, stop=self.stop, reload=self.reload)
         self.ended.set()
 
     def events(self, event: str) -> list[dict[str, Any]]:
@@ -45,8 +51,8 @@ class Running:
 
 
 @asynccontextmanager
-async def running(stage: Stage, interval: float = 60.0, *, with_lease: bool = True) -> AsyncIterator[Running]:
-    loop = Running(stage, interval, stage.lease if with_lease else None)
+async def running(stage: Stage, interval: float = 60.0, *, with_lease: bool = True, reload: Reload | None = None) -> AsyncIterator[Running]:
+    loop = Running(stage, interval, stage.lease if with_lease else None, reload)
     async with anyio.create_task_group() as group:
         group.start_soon(stage.background)
         group.start_soon(loop.run)
@@ -239,3 +245,44 @@ async def test_a_root_that_is_deleted_during_a_pass_is_no_failure() -> None:
         assert loop.events("pass failed") == []
         assert not any(id.kind == ROOT.name for id in stage.provider.objects)
         assert stage.provider.writes[Verb.DELETE] == 0
+
+
+class Configured(Toy):
+    """A toy whose roots have as many leaves as the configuration says, and that remembers this without naming the configuration."""
+
+    def desire(self, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Desired:
+        """As of a root with that many leaves."""
+        leaves = memo.recall("leaves", (), lambda: configuration)
+        body = {**observed.root.body, "spec": {"leaves": leaves}}
+        return super().desire(replace(observed, proposal=body), now, configuration, memo)
+
+
+async def test_a_new_configuration_is_used_at_once_and_nothing_computed_from_the_old_one() -> None:
+    stage = Stage(root_body(leaves=1))
+    stage.engine = Engine(stage.provider, stage.clock, SCOPE, (Configured(),), 1)
+    configurations = iter([None, 3])
+
+    async def reload(engine: Engine) -> Engine | None:
+        configuration = next(configurations, None)
+        return replace(engine, configuration=configuration) if configuration is not None else None
+
+    async with running(stage, interval=3600, reload=reload):
+        await stage.clock.advance(RELOAD_INTERVAL + 1)
+        assert leaf("root-1") not in stage.provider.objects
+        await stage.clock.advance(RELOAD_INTERVAL + 1)
+        assert leaf("root-2") in stage.provider.objects
+
+
+async def test_a_defect_while_the_configuration_is_read_is_logged_and_ends_nothing() -> None:
+    stage = Stage(root_body(leaves=1))
+
+    async def reload(engine: Engine) -> Engine | None:
+        raise KeyError("a defect")
+
+    async with running(stage, reload=reload) as loop:
+        await stage.clock.advance(3 * RELOAD_INTERVAL)
+        stage.provider.put({**stage.provider.objects[root()], "spec": {"leaves": 3}})
+        await stage.clock.advance(80)
+
+        assert "KeyError" in loop.events("configuration not reloaded")[0]["exception"]
+        assert stage.provider.objects[root()]["status"]["ready"] == 3

@@ -1,0 +1,198 @@
+"""Event correlation: which Events are written for what has happened, so that many similar ones become few, with a count.
+
+The limits are those of client-go's event recorder. Nothing here reads a clock: times are those of a monotonic clock, in seconds.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from engine.event import Event, RootEvents
+from engine.ids import ResourceId
+
+COMBINED: Final = "(combined from similar events): "
+"""The beginning of the message of an Event that stands for several messages or objects."""
+
+MAX_SIMILAR: Final = 10
+"""How many messages for one object and reason, and how many objects of one root for one reason, are reported one by one."""
+
+WINDOW: Final = 600.0
+"""Seconds without a similar event after which events are reported one by one again."""
+
+BURST: Final = 25
+"""How many Events about one object may be written at once, repetitions included."""
+
+REFILL: Final = 300.0
+"""Seconds after which one more may be written, up to `BURST`."""
+
+SPACING: Final = 10.0
+"""Seconds between two writes of one Event: what happens in between is added up."""
+
+MAX_REMEMBERED: Final = 4096
+"""How many objects, reasons and Events are remembered; those used longest ago are forgotten first."""
+
+RESERVED: Final = {(True, True): 0, (True, False): 3, (False, True): 3, (False, False): 10}
+"""(Warning, combined) -> how many of the `BURST` must be left for others: Normal events cannot use up what warnings need, nor
+single ones what combined ones need to report the number."""
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+@dataclass(slots=True)
+class _Similar:
+    """What has been reported one by one under one reason: digests of messages, or of objects."""
+
+    latest: float
+    reported: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One Event, and what has happened since it was last written."""
+
+    event: Event
+    pending: int = 0
+    is_free: bool = False
+    """Whether its next write has been counted against the burst already."""
+    unreported: int = 0
+    """How much of `pending` has not been counted as withheld."""
+    noted: float = 0.0
+    """When something was last added."""
+    written: float | None = None
+
+
+@dataclass(slots=True)
+class _Allowance:
+    """How many Events about one object may be written at a time."""
+
+    left: float
+    at: float
+
+
+class Correlator:
+    """Combines the events of one process, pass by pass."""
+
+    def __init__(self) -> None:
+        self._similar: OrderedDict[Hashable, _Similar] = OrderedDict()
+        self._streams: OrderedDict[Hashable, _Stream] = OrderedDict()
+        self._allowances: OrderedDict[Hashable, _Allowance] = OrderedDict()
+        self._pending: dict[Hashable, _Stream] = {}
+        self.withheld = 0
+        """How many events of the last pass are not in any Event, because too many about their object have been written lately."""
+
+    def combine(self, groups: Iterable[RootEvents], at: float, *, flush: bool = False) -> list[Event]:
+        """The Events to write now, each with the count to add, warnings first.
+
+        Equal events become one. Of an object's events with one reason, and of a root's objects with one reason, those beyond
+        `MAX_SIMILAR` become one combined Event, the latter on the root. What may not be written yet is added to a later write.
+        `flush`: do not wait for `SPACING`, because nothing more is about to happen.
+        """
+        self.withheld = 0
+        occurrences = [(group, event) for group in groups for event in group.events]
+        due: list[Event] = []
+        for is_warning in (True, False):
+            for group, event in occurrences:
+                if event.warning is is_warning:
+                    self._note(self._placed(group, event, at), at)
+            due += self._due(is_warning, at, flush=flush)
+        return due
+
+    def _placed(self, group: RootEvents, event: Event, at: float) -> Event:
+        """The event, or one on the root if enough other objects of the root have had such an event."""
+        if not group.uid or event.about == group.root:
+            return event
+        objects = self._reported(("objects", group.root, group.uid, event.warning, event.reason), at)
+        if _is_reported(objects, hash((event.about, event.uid))):
+            return event
+        return _combined(event, group.root, group.uid)
+
+    def _note(self, event: Event, at: float) -> None:
+        """Add the event to the Event that stands for it."""
+        if not event.combined:
+            messages = self._reported(("messages", event.about, event.uid, event.warning, event.reason), at)
+            digest = hash(event.message)
+            is_known = digest in messages.reported
+            if not is_known and (len(messages.reported) >= MAX_SIMILAR or not self._take(event, at)):
+                event = _combined(event, event.about, event.uid)
+            elif not is_known:
+                messages.reported.add(digest)
+                self._add(event, at).is_free = True
+                return
+        self._add(event, at)
+
+    def _add(self, event: Event, at: float) -> _Stream:
+        key = (event.about, event.uid, event.warning, event.reason, event.combined or event.message)
+        stream = _recent(self._streams, key, lambda: _Stream(event), self._forget)
+        stream.event, stream.noted = event, at
+        stream.pending += event.count
+        stream.unreported += event.count
+        self._pending[key] = stream
+        return stream
+
+    def _forget(self, key: Hashable) -> None:
+        """Called for an Event that is remembered no longer: what it still had to report is not written."""
+        stream = self._pending.pop(key, None)
+        self.withheld += stream.unreported if stream is not None else 0
+
+    def _due(self, is_warning: bool, at: float, *, flush: bool) -> list[Event]:
+        """The Events of this type to write now."""
+        due = []
+        for key, stream in list(self._pending.items()):
+            is_spaced = flush or stream.written is None or at - stream.written >= SPACING
+            if stream.event.warning is not is_warning or not (is_spaced or stream.is_free):
+                continue
+            if at - stream.noted > WINDOW:  # It would be published as if it had happened now.
+                stream.pending, stream.unreported = 0, 0
+                del self._pending[key]
+                continue
+            if not stream.is_free and not self._take(stream.event, at):
+                self.withheld += stream.unreported
+                stream.unreported = 0
+                continue
+            due.append(replace(stream.event, count=stream.pending))
+            stream.pending, stream.unreported, stream.is_free, stream.written = 0, 0, False, at
+            del self._pending[key]
+        return due
+
+    def _take(self, event: Event, at: float) -> bool:
+        """Count one write against the burst of the event's object, unless too few are left."""
+        allowance = _recent(self._allowances, (event.about, event.uid), lambda: _Allowance(BURST, at))
+        allowance.left, allowance.at = min(BURST, allowance.left + (at - allowance.at) / REFILL), at
+        if allowance.left < RESERVED[event.warning, event.combined] + 1:
+            return False
+        allowance.left -= 1
+        return True
+
+    def _reported(self, key: Hashable, at: float) -> _Similar:
+        """What has been reported one by one under this key; nothing if there was no such event for `WINDOW` seconds."""
+        similar = _recent(self._similar, key, lambda: _Similar(at))
+        if at - similar.latest > WINDOW:
+            similar.reported = set()
+        similar.latest = at
+        return similar
+
+
+def _is_reported(similar: _Similar, digest: int) -> bool:
+    """Whether this one is reported by itself: it has been before, or there is still room for it."""
+    if digest not in similar.reported and len(similar.reported) < MAX_SIMILAR:
+        similar.reported.add(digest)
+    return digest in similar.reported
+
+
+def _combined(event: Event, about: ResourceId, uid: str) -> Event:
+    """The combined event, on this object, to which the event belongs."""
+    return replace(event, about=about, uid=uid, message=COMBINED + event.message, combined=True)
+
+
+def _recent(
+    store: OrderedDict[Key, Value], key: Key, make: Callable[[], Value], on_forget: Callable[[Key], None] = lambda key: None
+) -> Value:
+    """The value of that key, now the most recent one; a new one if there is none. Forgets the oldest beyond `MAX_REMEMBERED`."""
+    if key not in store:
+        store[key] = make()
+        if len(store) > MAX_REMEMBERED:
+            on_forget(store.popitem(last=False)[0])
+    store.move_to_end(key)
+    return store[key]

@@ -1,0 +1,121 @@
+"""Event publishing: writes the Events of passes. A write that fails never fails a pass, and is not repeated for ever."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import anyio
+
+from engine.errors import ClusterError, Forbidden, Throttled
+from engine.event import Event, RootEvents
+from engine.runtime.clock import Clock
+from engine.runtime.event_correlation import Correlator
+from engine.runtime.logs import Log
+from engine.runtime.provider import Provider
+
+TIME_LIMIT: Final = 5.0
+"""Seconds for writing the events of one pass; events that are not written by then are dropped."""
+
+CONCURRENCY: Final = 4
+"""How many events are written at the same time."""
+
+MAX_WRITES: Final = 100
+"""The limit for the Events of one pass; warnings come first."""
+
+MAX_ATTEMPTS: Final = 3
+"""How often an event is sent while the server asks to send it later."""
+
+THROTTLED_PAUSE: Final = 1.0
+"""Seconds without events after the server has asked to send them later and did not say when."""
+
+FORBIDDEN_PAUSE: Final = 600.0
+"""Seconds without events in a namespace after the server has not permitted one there."""
+
+MAX_NAMESPACES: Final = 1024
+"""How many such namespaces are remembered."""
+
+
+@dataclass(slots=True)
+class _Sending:
+    """An Event to be written, and how often it has been sent."""
+
+    event: Event
+    attempts: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class EventPublisher:
+    """The Events of one process. It is only memory: a new process starts with an empty one, and finds its Events by their names."""
+
+    correlator: Correlator = field(default_factory=Correlator)
+    _waiting: list[_Sending] = field(default_factory=list)
+    """Events that the server has asked to send later."""
+    _paused_until: float = 0.0
+    _forbidden_until: dict[str, float] = field(default_factory=dict)
+    """Namespace -> when an event is tried there again."""
+
+    async def publish(
+        self, provider: Provider, clock: Clock, groups: Sequence[RootEvents], log: Log | None = None, *, flush: bool = False
+    ) -> None:
+        """Write what these events amount to (`Correlator.combine`), within `TIME_LIMIT` seconds. Log once how many were dropped."""
+        at = clock.monotonic()
+        combined = self.correlator.combine(groups, at, flush=flush)
+        sendings = self._waiting + [_Sending(event) for event in combined]
+        if not sendings and not self.correlator.withheld:
+            return
+        sendings.sort(key=lambda sending: not sending.event.warning)
+        self._waiting, chosen = [], sendings[:MAX_WRITES]
+        failed = len(sendings) - len(chosen)
+        if at < self._paused_until:
+            self._waiting = chosen
+        else:
+            failed += await self._send(provider, clock, [sending for sending in chosen if self._is_permitted(sending.event, at)])
+        if log is not None and (failed or self.correlator.withheld):
+            log.warning("events dropped", withheld=self.correlator.withheld, failed=failed)
+
+    def _is_permitted(self, event: Event, at: float) -> bool:
+        """Whether events may be written in the namespace, as far as we know."""
+        return at >= self._forbidden_until.get(event.about.namespace, 0.0)
+
+    async def _send(self, provider: Provider, clock: Clock, sendings: Sequence[_Sending]) -> int:
+        """Write the Events. Returns how many were dropped; those that the server asks to send later are kept."""
+        limit, settled = anyio.CapacityLimiter(CONCURRENCY), list[bool]()
+
+        async def send(sending: _Sending) -> None:
+            async with limit:
+                settled.append(await self._try(provider, clock, sending))
+
+        with anyio.move_on_after(TIME_LIMIT):
+            async with anyio.create_task_group() as tasks:
+                for sending in sendings:
+                    tasks.start_soon(send, sending)
+        return len(sendings) - sum(settled)
+
+    async def _try(self, provider: Provider, clock: Clock, sending: _Sending) -> bool:
+        """Write one Event. Returns whether it is written or kept for later."""
+        at = clock.monotonic()
+        if not self._is_permitted(sending.event, at):
+            return False
+        if at >= self._paused_until:
+            sending.attempts += 1
+            try:
+                await provider.record(sending.event)
+                return True
+            except Throttled as error:
+                self._paused_until = at + (error.retry_after or THROTTLED_PAUSE)
+            except Forbidden:
+                self._forbid(sending.event.about.namespace, at)
+                return False
+            except ClusterError:
+                return False
+        if sending.attempts >= MAX_ATTEMPTS:
+            return False
+        self._waiting.append(sending)
+        return True
+
+    def _forbid(self, namespace: str, at: float) -> None:
+        """Remember that events are not permitted in that namespace."""
+        self._forbidden_until.pop(namespace, None)
+        self._forbidden_until[namespace] = at + FORBIDDEN_PAUSE
+        if len(self._forbidden_until) > MAX_NAMESPACES:
+            del self._forbidden_until[next(iter(self._forbidden_until))]

@@ -1,0 +1,147 @@
+"""Event correlation: equal events are counted, similar ones combined, and no object is flooded."""
+
+from collections import Counter
+
+from engine.event import Event, RootEvents
+from engine.ids import ResourceId
+from engine.runtime.event_correlation import BURST, COMBINED, MAX_REMEMBERED, MAX_SIMILAR, REFILL, SPACING, WINDOW, Correlator
+from tests.engine.runtime.fakes import leaf, root
+
+ROOT = root()
+
+
+def event(message: str, reason: str = "Created", about: ResourceId = ROOT, *, warning: bool = False) -> Event:
+    """An event about the root, or about one of its leaves."""
+    return Event(about, f"uid-{about.name}", reason, message, warning)
+
+
+def messages(count: int, reason: str = "Created", *, warning: bool = False, first: int = 0) -> list[Event]:
+    """So many events about the root that differ in their message only."""
+    return [event(f"leaf {number} created", reason, warning=warning) for number in range(first, first + count)]
+
+
+def leaves(count: int, first: int = 0) -> list[Event]:
+    """An event about each of so many leaves."""
+    return [event("ready", "Ready", leaf(f"leaf-{number}")) for number in range(first, first + count)]
+
+
+def of_root(*events: Event) -> list[RootEvents]:
+    """What happened to the root."""
+    return [RootEvents(ROOT, "uid-root", events)]
+
+
+def counts(events: list[Event]) -> dict[str, int]:
+    """Message -> count."""
+    return {event.message: event.count for event in events}
+
+
+def test_equal_events_of_a_pass_become_one_with_their_number() -> None:
+    assert counts(Correlator().combine(of_root(*[event("quota exceeded")] * 5), 0)) == {"quota exceeded": 5}
+
+
+def test_an_event_that_repeats_is_added_up_until_it_may_be_written_again() -> None:
+    correlator = Correlator()
+
+    written = [counts(correlator.combine(of_root(event("quota exceeded")), at)) for at in (0, 1, 2, SPACING, SPACING + 1)]
+
+    assert [counts.get("quota exceeded", 0) for counts in written] == [1, 0, 0, 3, 0]
+    assert counts(correlator.combine([], SPACING + 2, flush=True)) == {"quota exceeded": 1}
+
+
+def test_ten_messages_are_written_one_by_one_and_the_others_as_one_event_with_the_last_message() -> None:
+    written = counts(Correlator().combine(of_root(*messages(500)), 0))
+
+    assert len(written) == MAX_SIMILAR + 1
+    assert written[f"{COMBINED}leaf 499 created"] == 500 - MAX_SIMILAR
+    assert all(written[f"leaf {number} created"] == 1 for number in range(MAX_SIMILAR))
+
+
+def test_messages_are_written_one_by_one_again_after_ten_minutes_without_them() -> None:
+    correlator = Correlator()
+    correlator.combine(of_root(*messages(MAX_SIMILAR + 1)), 0)
+
+    within = correlator.combine(of_root(event("another")), WINDOW)
+    after = correlator.combine(of_root(event("a third")), 2 * WINDOW + 1)
+
+    assert ([one.combined for one in within], [one.combined for one in after]) == ([True], [False])
+
+
+def test_what_happens_to_more_than_ten_objects_is_reported_on_their_root() -> None:
+    correlator = Correlator()
+
+    written = correlator.combine(of_root(*leaves(500)), 0)
+
+    assert Counter(one.about.kind for one in written) == {"Leaf": MAX_SIMILAR, "Root": 1}
+    assert (written[-1].message, written[-1].count, written[-1].uid) == (f"{COMBINED}ready", 500 - MAX_SIMILAR, "uid-root")
+    assert correlator.withheld == 0
+
+
+def test_objects_without_a_root_keep_their_events() -> None:
+    groups = [RootEvents(each.about, "", (each,)) for each in leaves(30)]
+
+    assert {one.about.kind for one in Correlator().combine(groups, 0)} == {"Leaf"}
+
+
+def test_no_more_than_a_burst_is_written_about_one_object_and_nothing_of_it_is_lost() -> None:
+    correlator = Correlator()
+    reasons = ["A", "B", "C", "D"]
+
+    written = correlator.combine(of_root(*(one for reason in reasons for one in messages(10, reason))), 0)
+
+    assert len(written) < BURST
+    assert sum(one.count for one in written) == 40
+    assert {one.reason for one in written} == set(reasons)
+    assert sum(one.reason == "A" and not one.combined for one in written) == 10
+    assert correlator.withheld == 0
+
+
+def test_a_spent_burst_is_refilled_by_one_every_five_minutes() -> None:
+    correlator = Correlator()
+    # Different reasons are never combined.
+    spent = correlator.combine(of_root(*(event("x", f"Reason{number}", warning=True) for number in range(100))), 0)
+    correlator.combine([], 1)
+
+    assert len(spent) == BURST
+    assert correlator.combine(of_root(event("x", "Another", warning=True)), REFILL - 1) == []
+    assert correlator.withheld == 1
+    assert len(correlator.combine([], REFILL + 1, flush=True)) == 1
+
+
+def test_what_could_not_be_written_for_ten_minutes_is_dropped_instead_of_published_as_news() -> None:
+    correlator = Correlator()
+    correlator.combine(of_root(*(event("x", f"Reason{number}", warning=True) for number in range(100))), 0)
+
+    assert correlator.combine([], WINDOW + 1, flush=True) == []
+    assert correlator.combine(of_root(event("y", "Now", warning=True)), WINDOW + 1) != []
+
+
+def test_warnings_are_written_first_and_normal_events_leave_room_for_them() -> None:
+    correlator = Correlator()
+    normal, warnings = [one for reason in "ABC" for one in messages(10, reason)], messages(5, "Failed", warning=True)
+
+    together = correlator.combine(of_root(*normal, *warnings), 0)
+    later = correlator.combine(of_root(event("leaf lost", "Lost", warning=True)), 1)
+
+    assert [one.warning for one in together] == [True] * 5 + [False] * (len(together) - 5)
+    assert counts(later) == {"leaf lost": 1}
+
+
+def test_one_object_cannot_use_up_what_others_may_write() -> None:
+    correlator = Correlator()
+    correlator.combine(of_root(*(event("x", f"Reason{number}", warning=True) for number in range(100))), 0)
+    other = root("other")
+
+    assert counts(correlator.combine([RootEvents(other, "uid-other", (event("hello", about=other),))], 1)) == {"hello": 1}
+
+
+def test_an_hour_of_churn_does_not_let_the_memory_grow() -> None:
+    correlator = Correlator()
+
+    for second in range(3600):
+        about = root(f"root-{second}")
+        group = RootEvents(about, f"uid-{second}", tuple(event(f"message {number}", about=about) for number in range(12)))
+        correlator.combine([group], float(second))
+
+    sizes = {len(store) for store in (correlator._similar, correlator._streams, correlator._allowances)}
+    assert max(sizes) == MAX_REMEMBERED
+    assert len(correlator._pending) == 0

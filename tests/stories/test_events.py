@@ -1,0 +1,100 @@
+"""Events: a user finds what has happened to a set, also to a large one, and the server is not flooded."""
+
+from typing import Any
+
+import pytest
+
+from engine.errors import ClusterError, Forbidden
+from engine.runtime import passes
+from engine.runtime.event_correlation import BURST, COMBINED, MAX_SIMILAR, WINDOW
+from engine.runtime.session import Ending
+from resources.base import kinds
+from tests.builders import clique, podcliqueset
+from tests.mnnvl.sets import auto, gpu
+from tests.stories.fabric import rack
+from tests.stories.process import Call
+from tests.stories.stage import Stage, stage
+
+pytestmark = pytest.mark.anyio
+
+
+class Events:
+    """The Events that a process writes: each call to a server that records them."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+
+    def count(self, call: Call) -> ClusterError | None:
+        """Called before each call of the process; refuses none."""
+        verb, kind, _ = call
+        self.writes += kind is kinds.EVENT and verb in ("create", "patch")
+        return None
+
+
+def events(cluster: Stage, reason: str) -> list[dict[str, Any]]:
+    """The Events with that reason."""
+    return [event for event in cluster.there(kinds.EVENT).values() if event["reason"] == reason]
+
+
+async def test_deleting_five_hundred_replicas_writes_a_few_dozen_events_that_say_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "MANY_OBJECTS", 10**6)  # A virtual clock does not wait for threads.
+    async with stage(nodes=200) as cluster:
+        await cluster.apply(podcliqueset("web", clique("a", 1), clique("b", 1), replicas=500))
+        async with cluster.running() as ours:
+            await cluster.settle()
+            assert len(cluster.there(kinds.POD)) == 1000
+            seen = Events()
+            ours.refuses = seen.count
+            await cluster.delete(kinds.PODCLIQUESET, "web")
+            await cluster.settle()
+            assert cluster.there(kinds.POD) == {}
+
+    assert seen.writes <= 2 * MAX_SIMILAR + BURST
+    deleted = events(cluster, "PodDeleteSuccessful")
+    (combined,) = (event for event in deleted if event["involvedObject"]["kind"] == "PodCliqueSet")
+    assert combined["involvedObject"]["name"] == "web"
+    assert combined["message"].startswith(f"{COMBINED}Deleted Pod: web-")
+    assert sum(event["count"] for event in deleted) == 1000
+
+
+async def test_each_domain_of_a_set_with_ten_replicas_has_its_own_event() -> None:
+    async with rack(nodes=20) as cluster:
+        await cluster.apply(auto(10, gpu(), clique("b", 1), clique("c", 1)))
+        assert (await cluster.sync()).ending is Ending.DONE
+
+        created = {event["message"] for event in events(cluster, "ComputeDomainCreated")}
+        assert created == {f"ComputeDomain demo-{index} created" for index in range(10)}
+
+
+async def test_an_alarm_that_lasts_is_one_event_however_many_processes_report_it() -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web", clique("a", 1)) | {"spec": {"replicas": 1, "template": {"cliques": []}}})
+        for _ in range(3):
+            await cluster.sync()
+            await cluster.clock.advance(60)
+
+        (event,) = events(cluster, "ValidationFailed")
+        assert event["count"] == 3
+        assert event["lastTimestamp"] > event["firstTimestamp"]
+
+
+async def test_events_that_are_forbidden_are_not_asked_for_again_and_disturb_nothing() -> None:
+    def refuse(call: Call) -> ClusterError | None:
+        return Forbidden("events is forbidden") if call[1] is kinds.EVENT else None
+
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web", clique("a", 2), replicas=2))
+        ours = cluster.start()
+        ours.refuses = refuse
+        async with cluster.running(ours):
+            await cluster.settle()
+            asked = len(ours.refused)
+            await cluster.scale(kinds.PODCLIQUESET, "web", 5)
+            await cluster.settle()
+            assert len(cluster.there(kinds.POD)) == 10
+            assert 0 < asked == len(ours.refused)
+
+            await cluster.clock.advance(WINDOW)
+            await cluster.scale(kinds.PODCLIQUESET, "web", 6)
+            await cluster.settle()
+            assert asked < len(ours.refused)
