@@ -34,8 +34,11 @@ class ReplicaDomains:
 
     requested: tuple[Domain, ...] = ()
     release: DomainRelease = DomainRelease()
-    by_key: Mapping[tuple[ResourceId, bool], Domain] = field(default_factory=dict)
+    by_key: Mapping[tuple[ResourceId, bool], Domain] = field(init=False)
     """The requested domains by id and by whether they are shared."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_key", {(domain.id, domain.request.shared): domain for domain in self.requested})
 
 
 NO_DOMAINS = ReplicaDomains()
@@ -57,10 +60,7 @@ def domains_of_replica(
     why = f"replica {index} no longer requests it"
     release = release_domains(observed, unrequested, configuration, why, now, (part,)) if unrequested else DomainRelease()
 
-    def make() -> ReplicaDomains:
-        return ReplicaDomains(requested, release, {(domain.id, domain.request.shared): domain for domain in requested})
-
-    return memo.recall(("domains", index), (requested, release.resources), make)
+    return memo.recall(("domains", index), (requested, release.resources), lambda: ReplicaDomains(requested, release))
 
 
 def shared_domains(replicas: Iterable[ReplicaDomains]) -> Mapping[ResourceId, Domain]:

@@ -8,7 +8,7 @@ import pytest
 from engine.observed import live
 from engine.runtime.provider import Observation, Scope
 from enginectl.actions.node_capacity import capacity_of, nodes_of
-from providers.fabrics.nvidia import checks as nvidia
+from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NAMED
 from providers.snapshot import Snapshot

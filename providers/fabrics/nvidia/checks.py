@@ -1,8 +1,6 @@
-"""Checks: what an installation needs for ComputeDomains, each requirement judged by the results of `QUERIES`."""
+"""Checks: what an installation needs for ComputeDomains, each requirement judged by an `Inspection`."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 from engine.ids import Kind
@@ -10,25 +8,30 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
-from providers.fabrics.nvidia.crd import ComputeDomainCrd, read_crd
 from providers.fabrics.nvidia.driver import (
-    PLUGINS,
-    Installed,
-    controllers,
     in_namespace,
-    install,
     install_crds,
-    installed,
-    plugins,
     publish_channels,
     upgrade,
 )
 from providers.fabrics.nvidia.evidence import finalizers_of, template_name
+from providers.fabrics.nvidia.inspection import (
+    CLASS,
+    CLIQUES_CRD,
+    CRD,
+    DEPLOYMENTS,
+    DOMAIN_NODES,
+    DOMAINS,
+    NVLINK_NODES,
+    SLICES,
+    TEMPLATES,
+    Inspection,
+    capacity,
+)
 from providers.fabrics.nvidia.names import (
     CHANNEL,
     CHANNEL_CLASS,
     COMPUTE_DOMAIN,
-    COMPUTE_DOMAIN_CLIQUE,
     DOMAIN_LABEL,
     DRIVER,
     FINALIZER,
@@ -37,11 +40,8 @@ from providers.fabrics.nvidia.names import (
 from resources.base import kinds, labels
 from resources.base.fields import mappings
 from resources.base.texts import MAX_NAMES, some
-from resources.domains.capacity import NodeCapacity
-from resources.domains.requests import RequestedDomain
 from resources.ports.checks import Check, CheckResult, Severity, judged, unknown
-from resources.ports.inspection import Installation
-from resources.ports.queries import Query, QueryResult
+from resources.ports.queries import QueryResult
 from resources.schema.formats import subdomain_faults
 
 MISSING_CRD: Final = (
@@ -49,95 +49,10 @@ MISSING_CRD: Final = (
     "or disable MNNVL in the operator configuration"
 )
 
-CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
-CLIQUES_CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN_CLIQUE.plural}.{COMPUTE_DOMAIN_CLIQUE.group}")
-CLASS: Final = Query(kinds.DEVICE_CLASS, name=CHANNEL_CLASS, versions=kinds.OLDER_RESOURCE_VERSIONS)
-SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_RESOURCE_VERSIONS)
-DEPLOYMENTS: Final = Query(kinds.DEPLOYMENT)
-DOMAINS: Final = Query(COMPUTE_DOMAIN)
-TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, versions=kinds.OLDER_RESOURCE_VERSIONS)
-CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_RESOURCE_VERSIONS)
-SCALING_GROUPS: Final = Query(kinds.SCALING_GROUP)
-DOMAIN_NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
-NVLINK_NODES: Final = Query(kinds.NODE, labels=NVLINK_CLIQUE_LABEL)
-QUERIES: Final = (
-    CRD,
-    CLIQUES_CRD,
-    CLASS,
-    SLICES,
-    DEPLOYMENTS,
-    DOMAINS,
-    TEMPLATES,
-    CLAIMS,
-    SCALING_GROUPS,
-    DOMAIN_NODES,
-    NVLINK_NODES,
-    PLUGINS,
-)
-
 KAI: Final = "kai-scheduler"
 """The component of the image paths of the KAI scheduler."""
 GATE: Final = "DynamicResourceAllocation=true"
 """The feature gate without which the KAI scheduler does not allocate devices."""
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """What the checks judge: an installation, and the domains that its sets request."""
-
-    installation: Installation
-    auto: bool
-    """Whether new sets with GPUs request domains automatically."""
-    requested: tuple[RequestedDomain, ...]
-    capacity_notes: tuple[str, ...] = ()
-    """One line for each set some of whose pods cannot get a node, with the reason."""
-    island_notes: tuple[str, ...] = ()
-    """One line for each set with domains that cannot be in one NVLink clique, with the reason."""
-
-    def result(self, query: Query) -> QueryResult:
-        """The result of one of `QUERIES`."""
-        return self.installation.results.of(query)
-
-    @cached_property
-    def needed(self) -> bool:
-        """Whether sets request domains, get them automatically, or can request them because the kind is served."""
-        return self.auto or bool(self.requested) or self.installation.apis.serves(COMPUTE_DOMAIN)
-
-    @property
-    def required(self) -> Severity:
-        """The level of requirements without which no domain works."""
-        return Severity.HARD if self.auto else self.recommended
-
-    @property
-    def recommended(self) -> Severity:
-        """The level of the other requirements."""
-        return Severity.WARNING if self.needed else Severity.INFO
-
-    @cached_property
-    def crd(self) -> ComputeDomainCrd | None:
-        """The CRD of ComputeDomains; None if it could not be read."""
-        objects = self.result(CRD).objects
-        return read_crd(objects[0].body) if objects else None
-
-    @cached_property
-    def controllers(self) -> list[Live]:
-        """The Deployments of the driver's controller."""
-        return controllers(self.result(DEPLOYMENTS).objects)
-
-    @cached_property
-    def plugins(self) -> list[Live]:
-        """The DaemonSets of the driver's kubelet plugin."""
-        return plugins(self.result(PLUGINS).objects)
-
-    @cached_property
-    def driver(self) -> Installed:
-        """Where the driver is installed, according to its controller or its kubelet plugin."""
-        return installed((*self.controllers, *self.plugins))
-
-    @property
-    def install(self) -> str:
-        """What to do where a part of the driver is missing."""
-        return install(self.driver, auto=self.auto)
 
 
 Rule = Callable[[Inspection], Iterator[Check]]
@@ -152,17 +67,6 @@ def checks(inspection: Inspection) -> Iterator[Check]:
 def required_kinds(*, auto: bool) -> dict[Kind, str]:
     """R3, R5: the ComputeDomain kind with the error message if it is not served, where new sets get domains automatically; else nothing."""
     return {COMPUTE_DOMAIN: MISSING_CRD} if auto else {}
-
-
-def capacity(installation: Installation) -> NodeCapacity | None:
-    """The nodes that can run pods of domains; None if ResourceSlices or ResourceClaims could not be read."""
-    slices, claims = installation.results.of(SLICES), installation.results.of(CLAIMS)
-    if not slices.known or not slices.served or not claims.known:
-        return None
-    taken = {node: channels.domain_uid(claim) for node, claim in channels.allocations(claims.objects)}
-    nodes = installation.results.of(NVLINK_NODES)
-    cliques = {live.id.name: clique for live in nodes.objects if (clique := live.labels.get(NVLINK_CLIQUE_LABEL))} if nodes.known else None
-    return NodeCapacity(channels.eligible_nodes(slices.objects), taken, cliques)
 
 
 def _crd(inspection: Inspection) -> Iterator[Check]:

@@ -12,7 +12,7 @@ from engine.observed import Live
 from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
-from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, groups, membership, policy_rules
+from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, groups, inspection, membership, policy_rules
 from providers.fabrics.nvidia.groups import AUTO_PATH
 from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, OFF, OPT_OUT
 from providers.fabrics.nvidia.names import (
@@ -231,19 +231,21 @@ class Nvidia:
 
     def installation_queries(self) -> tuple[Query, ...]:
         """The queries whose results `checks` reads."""
-        return checks.QUERIES
+        return inspection.QUERIES
 
     def checks(self, installation: Installation) -> Iterator[Check]:
         """The checks of an installation."""
         sets = [(live.id, live.body) for live in installation.sets or ()]
-        uids = {live.id: live.uid for live in installation.results.of(checks.DOMAINS).objects}
-        scaling_groups = replicas_of_groups(installation.results.of(checks.SCALING_GROUPS).objects)
-        capacity = checks.capacity(installation)
+        uids = {live.id: live.uid for live in installation.results.of(inspection.DOMAINS).objects}
+        scaling_groups = replicas_of_groups(installation.results.of(inspection.SCALING_GROUPS).objects)
+        capacity = inspection.capacity(installation)
         notes = sorted(capacity_notes(self, sets, capacity, uids, scaling_groups).items())
         of_cliques = sorted(island_notes(self, sets, capacity, uids, scaling_groups).items())
         lines = tuple(f"{root.namespace}/{root.name}: {note}" for root, note in notes)
         clique_lines = tuple(f"{root.namespace}/{root.name}: {note}" for root, listed in of_cliques for note in listed)
-        return checks.checks(checks.Inspection(installation, self.auto, requested_by_sets(sets, self, scaling_groups), lines, clique_lines))
+        return checks.checks(
+            inspection.Inspection(installation, self.auto, requested_by_sets(sets, self, scaling_groups), lines, clique_lines)
+        )
 
     def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...]:
         """The nodes in the domain's status."""

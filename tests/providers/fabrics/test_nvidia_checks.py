@@ -9,7 +9,8 @@ from hypothesis import given
 
 from engine.ids import Kind
 from engine.observed import Live, live
-from providers.fabrics.nvidia import checks as nvidia
+from providers.fabrics.nvidia import checks
+from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, FINALIZER, NAMED
 from resources.base import kinds
@@ -197,7 +198,7 @@ def test_a_domain_whose_spec_names_its_template_does_not_conflict_with_a_templat
     assert found(installation)["names of the domains' claim templates"].outcome is CheckResult.GOOD
 
 
-@pytest.mark.parametrize("args", [[f"--feature-gates={nvidia.GATE}"], ["--feature-gates", f"A=b,{nvidia.GATE}"]])
+@pytest.mark.parametrize("args", [[f"--feature-gates={checks.GATE}"], ["--feature-gates", f"A=b,{checks.GATE}"]])
 def test_kai_with_the_feature_gate_is_good(args: list[str]) -> None:
     assert found(site({nvidia.DEPLOYMENTS: [deployment("kai", {**KAI, "args": args})]}))["KAI scheduler"].outcome is CheckResult.GOOD
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from engine.observed import Live, live
-from providers.fabrics.nvidia import checks as nvidia
+from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import CHANNEL, DRIVER, FINALIZER
 from resources.base.texts import some

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from engine.observed import Live
-from providers.fabrics.nvidia import checks as nvidia
 from providers.fabrics.nvidia import driver
+from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds
 from resources.ports.checks import CheckResult
