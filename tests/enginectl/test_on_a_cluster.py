@@ -82,7 +82,7 @@ def test_status_shows_the_state_of_a_workload(synced: Box, engine: Engine) -> No
         "AGE": "",
     }
     (entry,) = document["workloads"]
-    assert (document["version"], entry["pods"]) == (2, {"total": 3, "scheduled": 3, "ready": 3})
+    assert (document["version"], entry["pods"]) == (2, {"total": 3, "scheduled": 3, "ready": 3, "completed": 0})
     assert (missing.code, missing.err.splitlines()[0]) == (Exit.FAILED, "engine: no workload is called nobody in default")
 
 
@@ -100,11 +100,11 @@ def test_status_shows_what_is_pending_and_since_when(full_box: Box, engine: Engi
     assert re.search(r"PodClique/default/first-0-leader: 0 of 1 pods ready, since \d+s", engine("status").out)
 
 
-def test_without_waiting_what_is_left_is_listed_and_a_timeout_has_a_code_of_its_own(full_box: Box, engine: Engine) -> None:
+def test_without_waiting_what_is_left_is_listed_and_a_timeout_is_a_failure(full_box: Box, engine: Engine) -> None:
     hasty, patient = engine("sync", "-f", FIRST, "--no-wait"), engine("sync", "--timeout", "1s")
 
     assert hasty.code == Exit.DONE and "PodClique/first-0-worker  0 of 2 pods ready" in hasty.out
-    assert patient.code == Exit.UNSETTLED and "Not settled in time; this is left:" in patient.out
+    assert patient.code == Exit.FAILED and "Not settled in time; this is left:" in patient.out
 
 
 def test_a_preview_against_a_snapshot_equals_one_against_the_cluster_and_it_has_no_secret(

@@ -133,8 +133,10 @@ def test_the_timeout_covers_a_cluster_that_does_not_answer(box: Box) -> None:
 
     for words in (("sync",), ("sync", "-f", FIRST), ("sync", "--dry-run")):
         answer = finished(*words, "--timeout", "1s", KUBECONFIG=str(box.kubeconfig))
-        assert (answer.code, answer.err.splitlines()[-1]) == (Exit.UNSETTLED, "exit 8: not settled")
+        assert (answer.code, answer.err.splitlines()[-1]) == (Exit.FAILED, "exit 1: failed")
         assert "the time was over before" in answer.err and "nothing was written" in answer.err
+    quiet = finished("sync", "--quiet", "--timeout", "1s", KUBECONFIG=str(box.kubeconfig))
+    assert (quiet.code, quiet.err.splitlines()[-1]) == (Exit.UNSETTLED, "exit 8: not settled")
     assert box.names(PODCLIQUESET) == []
 
 

@@ -28,7 +28,7 @@ VERSION = 2
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
 
 
-STATE_CODES = {"faulty": Exit.FAILED, "denied": Exit.DENIED, "settled": Exit.DONE}
+STATE_CODES = {"faulty": Exit.FAILED, "denied": Exit.DENIED, "completed": Exit.DONE, "settled": Exit.DONE}
 """State of a root -> the exit code with `--exit-code`. Every other state: not settled."""
 
 

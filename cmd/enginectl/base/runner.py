@@ -9,7 +9,7 @@ from types import FrameType
 
 import anyio
 
-from engine.errors import EngineError, LeaseLost, LeaseTaken, TimedOut
+from engine.errors import EngineError, LeaseLost, LeaseTaken
 from engine.report.printable import printable
 from enginectl.base import terminal
 from enginectl.base.errors import MissingRequirement, UsageError
@@ -112,8 +112,6 @@ def code_of(error: BaseException) -> Exit:
         return Exit.USAGE
     if isinstance(error, MissingRequirement):
         return Exit.PREFLIGHT
-    if isinstance(error, TimedOut):
-        return Exit.UNSETTLED
     return Exit.NOT_LEADER if isinstance(error, LeaseTaken | LeaseLost) else Exit.FAILED
 
 

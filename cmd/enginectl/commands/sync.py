@@ -42,10 +42,12 @@ def sync(
 
     It holds the lease of all writers only while it writes; while it waits for pods, others may write.
 
-    Exit codes: 0 done, 1 failed, 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, 8 not settled within --timeout, 64 usage error.
+    Exit codes: 0 done, 1 failed, 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, 64 usage error.
+    With --quiet, 8 instead of 1 if nothing has failed and the time is over.
     """
     import anyio
 
+    from engine.errors import TimedOut
     from engine.guard import Limits
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
@@ -53,7 +55,7 @@ def sync(
     from enginectl.base import terminal
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
-    from enginectl.base.runner import conclude, run, run_cancellable
+    from enginectl.base.runner import conclude, leaves, run, run_cancellable
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
@@ -67,11 +69,21 @@ def sync(
         roots = load_roots(wiring, files or ())
 
         async def work(stop: anyio.CancelScope) -> Exit:
-            return await apply_until_settled(
-                wiring, roots, format, stop, limits=limits, patience=patience, files=files or (), began=began, quiet=quiet
-            )
+            try:
+                return await apply_until_settled(
+                    wiring, roots, format, stop, limits=limits, patience=patience, files=files or (), began=began, quiet=quiet
+                )
+            except (TimedOut, ExceptionGroup) as error:
+                timeouts = list(leaves(error))
+                if not (quiet and all(isinstance(each, TimedOut) for each in timeouts)):
+                    raise
+                terminal.error(str(timeouts[0]))
+                return Exit.UNSETTLED
 
         if dry_run:
             give_up_at = began + patience.seconds
-            return conclude(run_cancellable(lambda: show_plan(wiring, roots, format, limits=limits, give_up_at=give_up_at)), format)
-        return conclude(run(work), format, quiet=quiet)
+            code = run_cancellable(lambda: show_plan(wiring, roots, format, limits=limits, give_up_at=give_up_at))
+        else:
+            code = run(work)
+        # Only a job that runs again continues by itself: for everybody else a timeout is a failure.
+        return conclude(code if quiet or code is not Exit.UNSETTLED else Exit.FAILED, format, quiet=quiet)
