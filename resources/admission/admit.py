@@ -130,7 +130,7 @@ def _update_issues(old: SetVersion | None, new: SetVersion, configuration: Confi
     """The issues of a new version by itself, and the changes that fabrics forbid."""
     yield from create_rules.issues(new.model, configuration)
     yield from placement_rules.issues(new.body, old.body if old else None)
-    yield from release_rules.issues(new.body)
+    yield from release_rules.issues(new.body, old.body if old else None)
     if old is not None:
         for fabric in configuration.fabrics:
             yield from fabric.update_issues(old.body, new.body)

@@ -11,8 +11,8 @@ from resources.schema.issues import Child, ErrorType, Issue, Path
 PATH: Final[Path] = ("metadata", "annotations", Child(labels.RELEASE_DOMAINS))
 
 
-def issues(body: Body) -> Iterator[Issue]:
-    """An issue if the annotation has another value than the one that there is (N33)."""
-    value = annotations_of(body).get(labels.RELEASE_DOMAINS, labels.ON_COMPLETION)
-    if value != labels.ON_COMPLETION:
+def issues(new: Body, old: Body | None = None) -> Iterator[Issue]:
+    """An issue if the annotation has another value than the one that there is (N33); a stored one does not prevent updates."""
+    value = annotations_of(new).get(labels.RELEASE_DOMAINS, labels.ON_COMPLETION)
+    if value != labels.ON_COMPLETION and value != annotations_of(old or {}).get(labels.RELEASE_DOMAINS):
         yield Issue(PATH, ErrorType.INVALID, f'must be "{labels.ON_COMPLETION}"', value)

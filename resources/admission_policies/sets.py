@@ -9,6 +9,8 @@ from typing import Final
 
 from resources.admission.create_rules import MAX_COMBINED_NAME
 from resources.admission_policies.rules import QUALIFIED, for_each_clique, for_each_group, matches, no_subdomain, on_create, repeated, text
+from resources.base.labels import DOMAIN_PLACEMENT, ON_COMPLETION, RELEASE_DOMAINS
+from resources.model.placement import DomainPlacement
 from resources.model.scheduler_topology import unavailable_because
 from resources.model.template import EXPLICIT
 from resources.ports.admission_policy import PolicyRule, PolicyVariable
@@ -58,6 +60,7 @@ def set_rules(configuration: Configuration) -> Iterator[PolicyRule]:
     yield from _sharing()
     yield from _schedulers(configuration)
     yield from _topology(configuration)
+    yield from _annotations()
     delay = "variables.template.terminationDelay"
     yield PolicyRule(
         f"!has({delay}) || {delay} == '' || duration({delay}) > duration('0s')",
@@ -249,6 +252,16 @@ def _topology(configuration: Configuration) -> Iterator[PolicyRule]:
     )
     reason = "all topologyConstraint.topologyName values within a PodCliqueSet must match in the current implementation"
     yield on_create(PolicyRule(f"{names}.all(n, {names}.all(m, m == n))", f"spec.template: {reason}"))
+
+
+def _annotations() -> Iterator[PolicyRule]:
+    """The engine's own annotations of sets. A value that is stored already does not prevent updates."""
+    for key, values in ((DOMAIN_PLACEMENT, [str(placement) for placement in DomainPlacement]), (RELEASE_DOMAINS, [ON_COMPLETION])):
+        new, old = (f"variables.{which}[?{text(key)}]" for which in ("annotations", "oldAnnotations"))
+        allowed = " or ".join(f'"{value}"' for value in values)
+        is_valid = f"!{new}.hasValue() || {new}.value() in [{', '.join(map(text, values))}]"
+        is_stored = f"(request.operation == 'UPDATE' && {new} == {old})"
+        yield PolicyRule(f"{is_valid} || {is_stored}", f"metadata.annotations.{key}: must be {allowed}")
 
 
 BINDING_VARIABLES: Final = (

@@ -78,13 +78,10 @@ def install(plane: ControlPlane, configuration: Configuration, protection: Prote
         plane.call(f"{path}/{body['metadata']['name']}", method="DELETE")
         code, answer = plane.call(path, body)
         assert code == 201, answer
-    bad = {"metadata": {"name": f"sign-{time.monotonic_ns()}"}}
-    signs = (small(cliques=[]), put(small(), {"metadata.annotations": {"grove.io/auto-mnnvl": "yes"}}))
-    until(lambda: all(verdict(plane, {**sign, "metadata": {**sign["metadata"], **bad["metadata"]}}) for sign in signs))
-    enabled = put(small(), {"metadata.annotations": {"grove.io/auto-mnnvl": "enabled"}})
-    until(lambda: bool(verdict(plane, enabled)) != created(enabled, configuration).allowed)
+    annotated = [put(small(), {"metadata.annotations": {"grove.io/auto-mnnvl": mode}}) for mode in ("yes", "enabled")]
     constrained = put(small(), {"spec.template.topologyConstraint": {"topologyName": "racks", "pack": {"required": "zone"}}})
-    until(lambda: bool(verdict(plane, constrained)) != configuration.topology)
+    for sign in (small(cliques=[]), *annotated, constrained):
+        until(lambda sign=sign: bool(verdict(plane, sign)) != created(sign, configuration).allowed)
 
 
 def verdict(plane: ControlPlane, new: Body, path: str = SETS) -> str:
@@ -134,7 +131,7 @@ def cliques_of(body: Body) -> list[str]:
 
 
 MODES = (None, "enabled", "disabled", "Enabled", "")
-NAMES = (None, "rack-a", "rack-$(GROVE_PCS_INDEX)", "Rack", "", "a.b", "-x", "x" * 254)
+NAMES = (None, "rack-a", "rack-$(GROVE_PCS_INDEX)", "Rack", "", "a.b", "-x", "x" * 254, "rack-$(GROVE_PCSG_INDEX)")
 REQUESTS = [
     *(named(name, mode, gpus=gpus) for name, mode, gpus in itertools.product(NAMES, MODES, (True, False))),
     *(named(name, mode, gpus=gpus, claim="mnnvl-claim") for name, mode, gpus in itertools.product(NAMES[:2], MODES[:3], (True, False))),
@@ -142,6 +139,9 @@ REQUESTS = [
 
 
 KEY = "grove.io/mnnvl-group"
+OWN = [("engine.grove.io/domain-placement", value) for value in ("required", "preferred", "Required", "")]
+OWN += [("engine.grove.io/release-domains", value) for value in ("on-completion", "true")]
+REQUESTS += [put(small(), {"metadata.annotations": {key: value}}) for key, value in OWN]
 
 
 def grouped(of_set: str | None, of_group: str | None, of_clique: str | None, mode: str | None = None, name: str | None = None) -> Body:
@@ -157,7 +157,8 @@ def grouped(of_set: str | None, of_group: str | None, of_clique: str | None, mod
 VALUES = (None, "none", "model", "", "Bad")
 REQUESTS += [grouped(*places) for places in itertools.product(VALUES, repeat=3)]
 REQUESTS += [
-    grouped(*places) for places in itertools.product(VALUES[:3], VALUES[:3], VALUES[:3], (None, "enabled", "disabled"), (None, "rack-a"))
+    grouped(*places)
+    for places in itertools.product(VALUES[:3], VALUES[:3], VALUES[:3], (None, "enabled", "disabled"), (None, "rack-$(GROVE_PCSG_INDEX)"))
 ]
 
 

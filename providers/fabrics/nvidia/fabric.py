@@ -5,7 +5,7 @@ The numbers R1, N1, T1, … are those of the rules in docs/behaviour/compute-dom
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
@@ -14,7 +14,7 @@ from engine.quantity import is_zero
 from engine.resource import Body
 from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, groups, inspection, membership, policy_rules
 from providers.fabrics.nvidia.groups import AUTO_PATH
-from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, OFF, OPT_OUT
+from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, NO_SCALING_GROUP, OFF, OPT_OUT
 from providers.fabrics.nvidia.names import (
     ANNOTATIONS,
     AUTO,
@@ -48,11 +48,6 @@ from resources.ports.queries import Query, QueryResults
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue, Path
 from resources.settings import Settings
-
-NO_SCALING_GROUP: Final = (
-    f"{GROUP_INDEX} is the index of a scaling group's replica, and this clique is in no scaling group: "
-    f"add it to one in spec.template.podCliqueScalingGroups, or use {INDEX}, the index of the set's replica"
-)
 
 
 class Nvidia:

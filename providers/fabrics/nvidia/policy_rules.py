@@ -5,11 +5,11 @@ from typing import Final
 
 from providers.fabrics.nvidia import groups
 from providers.fabrics.nvidia.groups import CONTRADICTORY
-from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, OFF, OPT_OUT
+from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, NO_SCALING_GROUP, OFF, OPT_OUT
 from providers.fabrics.nvidia.names import AUTO, CLAIM, DISABLED, ENABLED, GPU, GROUP, NAMED, NO_GROUP
 from resources.admission_policies.rules import for_each_clique, for_each_group, matches, no_subdomain, on_create, on_update, text
 from resources.ports.admission_policy import Enrolment, PolicyRule
-from resources.ports.fabric import INDEX
+from resources.ports.fabric import GROUP_INDEX, INDEX
 from resources.schema.formats import LABEL, LONGEST_LABEL
 
 MODE: Final = f"variables.annotations[?{text(AUTO)}]"
@@ -78,9 +78,11 @@ def _creation_rules(*, auto: bool) -> Iterator[PolicyRule]:
         yield for_each_clique(bad, field, OPT_OUT)
     in_group = f"{NAME}.hasValue() && {GROUP_OF_CLIQUE} != {text(NO_GROUP)}"
     yield for_each_clique(in_group, field, f"{CONTRADICTORY}the clique is in a group of {GROUP}, and a node has one channel")
-    name = f"{NAME}.orValue('').replace({text(INDEX)}, '0')"
+    name = f"{NAME}.orValue('').replace({text(INDEX)}, '0').replace({text(GROUP_INDEX)}, '0')"
     reason = "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
     yield for_each_clique(f"{NAME}.hasValue() && {no_subdomain(name)}", field, reason)
+    is_alone = "!variables.groups.exists(g, c.name in g.cliqueNames)"
+    yield for_each_clique(f"{NAME}.orValue('').contains({text(GROUP_INDEX)}) && {is_alone}", field, NO_SCALING_GROUP)
     # Without an annotation the set is enrolled later, if automatic domains are enabled.
     default = ENABLED if auto else DISABLED
     is_enabled = f"{MODE}.orValue({USES_GROUPS} ? {text(DISABLED)} : {text(default)}) == {text(ENABLED)}"
