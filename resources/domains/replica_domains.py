@@ -120,7 +120,9 @@ def _domain(
     )
     slices = tuple(observed.slices.values()) if request.shared else (part,)
     users = users_of(observed, fabric, live, slices) if live is not None and live.deleting_since else ()
-    cut = cut_off(observed, fabric, (each for of, each in template.domain_requests if of is fabric), id, live, slices)
+    requests = tuple(each for of, each in template.domain_requests if of is fabric)
+    # Once for a shared domain, however many replicas request it.
+    cut = memo.recall(("cut off", fabric.name, request), (observed, live), lambda: cut_off(observed, fabric, requests, id, live, slices))
     user_lives = tuple(user.live for user in users)
     facts = (template, live, claim_template, user_lives, cut, observed.incomplete, observed.unserved, configuration)
 

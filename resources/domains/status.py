@@ -165,7 +165,8 @@ class _FabricView:
     def status(self, id: ResourceId, live: Live | None, wait: Wait | None, role: _Role) -> DomainStatus:
         """The status of one domain."""
         why, until = (wait.why, wait.until) if wait else ("", None)
-        cut = cut_off(self.observed, self.fabric, self.requests, id, live, self.observed.slices.values())
+        own = (self.observed.slice(str(role.replica)),) if not role.shared and role.replica is not None else self.observed.slices.values()
+        cut = cut_off(self.observed, self.fabric, self.requests, id, live, own)
         status = DomainStatus(id, State.MISSING, shared=role.shared, replica=role.replica, why=why, until=until, cut=cut)
         if live is None and self.fabric.kind.name in self.observed.incomplete:
             return replace(status, state=State.UNKNOWN, why=why or f"{self.fabric.kind.name} objects could not be listed completely")

@@ -219,11 +219,13 @@ async def test_who_comes_late_into_a_domain_that_is_being_deleted_leaves_nothing
         await cluster.apply(auto(1, gpu(replicas=2, minAvailable=1)))
         await cluster.clock.advance(60)
         (running,) = [name for name, pod in cluster.there(POD).items() if is_ready(pod)]
+        before = uids(cluster)
         await cluster.delete(COMPUTE_DOMAIN, "demo-0")
         await cluster.clock.advance(5)
         await cluster.delete(POD, running)
         await cluster.clock.advance(120)
-        assert users(cluster, "demo-0") and "deletionTimestamp" in domains(cluster)["demo-0"]["metadata"]
+        # The pod that was bound to the node meanwhile could never start there: it has made room for a new domain (N34).
+        assert before != uids(cluster) and any(map(is_ready, cluster.there(POD).values()))
         await cluster.delete(kinds.PODCLIQUESET, "demo")
         await cluster.clock.advance(1300)
 
