@@ -1,5 +1,6 @@
 """Worlds for the laws of domains: sets in automatic and named domains, random events, and passes that race or are interrupted."""
 
+import copy
 import random
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -12,6 +13,8 @@ from engine.operation import Operation
 from engine.plan import Plan
 from engine.verb import Verb
 from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, GROUP, NAMED
+from resources.admission.admit import admit
+from resources.admission.request import Act, Request
 from resources.base import kinds, labels
 from resources.domains.users import ENDED
 from tests.builders import clique, group, podcliqueset
@@ -213,8 +216,12 @@ def _foreign_template(name: str) -> Body:
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": {"spec": {}}}
 
 
-def edit_membership(toy: Rack, id: ResourceId, chance: random.Random) -> None:
-    """A user edits the annotations that request domains, on the set and on some cliques and scaling groups, and no webhook objects."""
+def edit_membership(toy: Rack, id: ResourceId, chance: random.Random, *, guarded: bool = False) -> None:
+    """A user edits the annotations that request domains, on the set and on some cliques and scaling groups.
+
+    If `guarded`, a webhook judges the edit; otherwise the server stores whatever it is.
+    """
+    stored = copy.deepcopy(toy.objects[id])
     if chance.random() < 0.6:
         toy.write(id, {"metadata": {"annotations": {AUTO: chance.choice(("enabled", "disabled", "other", None))}}})
     if chance.random() < 0.4:
@@ -224,6 +231,8 @@ def edit_membership(toy: Rack, id: ResourceId, chance: random.Random) -> None:
         entries = [_edited(entry, keys, chance) for entry in template.get(field) or ()]
         toy.write(id, {"spec": {"template": {field: entries}}})
     toy.write(id, {"metadata": {"generation": toy.objects[id]["metadata"]["generation"] + 1}})
+    if guarded and not admit(Request(Act.UPDATE, id, toy.objects[id], stored), toy.configuration).allowed:
+        toy.objects[id] = stored
 
 
 def _edited(entry: Body, keys: Sequence[str], chance: random.Random) -> Body:

@@ -4,6 +4,7 @@ import random
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -72,9 +73,10 @@ def ours(toy: Rack, ids: set[Any]) -> set[Any]:
     return {id for id in ids if id.kind in (kinds.PODCLIQUESET.name, COMPUTE_DOMAIN.name)} if competing else ids
 
 
+@pytest.mark.parametrize("guarded", [False, True], ids=["without a webhook", "with a webhook"])
 @given(manifests(), CHANCE)
-@settings(max_examples=40)
-def test_membership_edited_annotations_move_no_pod_into_a_domain_or_out_of_it(sets: Bodies, chance: random.Random) -> None:
+@settings(max_examples=25)
+def test_membership_edited_annotations_move_no_pod_into_a_domain_or_out_of_it(guarded: bool, sets: Bodies, chance: random.Random) -> None:
     """N24: after any edits, interrupted passes, scaling and deleted pods, each PodClique that existed before has the claim that it had.
 
     New replicas have those of the others: automatic domains everywhere or nowhere.
@@ -84,7 +86,7 @@ def test_membership_edited_annotations_move_no_pod_into_a_domain_or_out_of_it(se
     before = memberships(toy)
     for _ in range(6):
         for id in alive:
-            edit_membership(toy, id, chance)
+            edit_membership(toy, id, chance, guarded=guarded)
             scale(toy, id, chance.randint(1, 3))
         if chance.random() < 0.5 and (pods := toy.pods()):
             toy.delete(chance.choice(pods))
