@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from engine.graph import Graph
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
-from engine.observed import Live, Observed
+from engine.observed import Live, Observed, World
 from engine.plan import Alarm, Wait
 from engine.resource import Body, Policy
 
@@ -98,6 +98,15 @@ class LookingBlueprint(Protocol):
 
     def lookups(self, id: ResourceId, body: Body, configuration: Any) -> tuple[ResourceId, ...]:
         """The objects that a root of this body names. The body is not validated."""
+        ...
+
+
+@runtime_checkable
+class UsedBlueprint(Protocol):
+    """A `Blueprint` whose objects may be used by objects that neither are owned by them nor have the labels of the same root."""
+
+    def in_use(self, orphans: Sequence[Live], world: World, configuration: Any) -> frozenset[str]:
+        """The uids of those of these objects, none of which has a root, that other objects still use."""
         ...
 
 

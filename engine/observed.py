@@ -187,3 +187,9 @@ class World:
     """Objects that roots refer to, whoever owns them."""
     unserved: frozenset[str] = frozenset()
     """Kinds that the cluster does not serve."""
+
+    def rootless(self) -> Iterator[Live]:
+        """The objects with our labels that no root owns: the orphans, and those that are foreign to the root that their labels name."""
+        yield from self.orphans
+        for observed in self.roots:
+            yield from observed.foreign.values()

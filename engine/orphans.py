@@ -1,10 +1,10 @@
 """Orphans: objects that are being deleted, whose root no longer exists, and that only our finalizer still holds."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
-from engine.blueprint import Blueprint, incomplete_kinds
+from engine.blueprint import Blueprint, UsedBlueprint, incomplete_kinds
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.operation import Cause, Expect, Operation
@@ -38,17 +38,9 @@ def _extended(plan: Plan, cleanup: Sequence[Operation], released_last: Set[str])
     return replace(plan, operations=(*plan.operations, *due))
 
 
-@dataclass(frozen=True, slots=True)
-class _Rootless:
-    """The objects that no root owns: by the uid of their owner, and their kinds by the root that their labels name."""
-
-    owned: Mapping[str, Sequence[Live]]
-    kinds: Mapping[ResourceId, Set[str]]
-
-
 def _cleanups(blueprints: Sequence[Blueprint], world: World, configuration: Any) -> dict[ResourceId, tuple[Operation, ...]]:
     """The operations on orphans by the root that their labels name."""
-    lives = [*world.orphans, *(live for observed in world.roots for live in observed.foreign.values())]
+    lives = list(world.rootless())
     orphans = [live for live in lives if live.deleting_since is not None]
     if not orphans:
         return {}
@@ -59,13 +51,15 @@ def _cleanups(blueprints: Sequence[Blueprint], world: World, configuration: Any)
     cleanups: dict[ResourceId, tuple[Operation, ...]] = {}
     for blueprint in blueprints:
         policies, reads = blueprint.policies(configuration), blueprint.reads(configuration)
-        rootless = _Rootless(owned, _kinds_by_root(blueprint, lives))
+        used = blueprint.in_use(orphans, world, configuration) if isinstance(blueprint, UsedBlueprint) else frozenset()
+        kinds = _kinds_by_root(blueprint, lives)
         for live in orphans:
             root, policy = blueprint.root_of(live), policies.get(live.id.kind)
             if root is None or policy is None:
                 continue
-            users = reads.get(live.id.kind, frozenset()) if policy.release_last else frozenset()
-            if operations := tuple(_cleanup(live, policy, rootless, root, users)):
+            users = reads.get(live.id.kind, frozenset())
+            in_use = policy.release_last and (live.uid in used or not users.isdisjoint(kinds[root]))
+            if operations := tuple(_cleanup(live, policy, owned.get(live.uid, ()), in_use=in_use)):
                 cleanups[root] = (*cleanups.get(root, ()), *operations)
     return cleanups
 
@@ -80,17 +74,16 @@ def _kinds_by_root(blueprint: Blueprint, lives: Sequence[Live]) -> dict[Resource
     return kinds
 
 
-def _cleanup(orphan: Live, policy: Policy, rootless: _Rootless, root: ResourceId, users: Set[str]) -> Iterator[Operation]:
+def _cleanup(orphan: Live, policy: Policy, owned: Sequence[Live], *, in_use: bool) -> Iterator[Operation]:
     """The operations on one orphan: deletes of the objects that it owns, or the release of our finalizers when nothing needs them."""
-    owned = rootless.owned.get(orphan.uid, ())
     for live in owned:
         if live.deleting_since is None:
             why = f"its owner {orphan.id} {WHY}"
             yield Operation(Verb.DELETE, live.id, why, Cause.INTENT, expect=Expect(live.uid), controller=live.controller)
     finalizers = orphan.body["metadata"].get("finalizers") or ()
     own = [finalizer for finalizer in policy.finalizers if finalizer in finalizers]
-    # An object that is released last waits for its root's objects of the kinds that use it, and for the finalizers of others.
-    is_too_early = bool(owned) or (policy.release_last and (len(own) < len(finalizers) or not users.isdisjoint(rootless.kinds[root])))
+    # An object that is released last waits for those that use it or may use it, and for the finalizers of others.
+    is_too_early = bool(owned) or in_use or (policy.release_last and len(own) < len(finalizers))
     if own and not is_too_early:
         body = {"finalizers": own, "of": list(finalizers)}
         expect, controller = Expect(orphan.uid), orphan.controller

@@ -1,6 +1,6 @@
 """PodCliqueSet: the blueprint of the root kind: replicas that consist of cliques and scaling groups of cliques."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from engine.blueprint import Desired
@@ -8,12 +8,13 @@ from engine.errors import GraphError
 from engine.graph import graph
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
-from engine.observed import Live, Observed
+from engine.observed import Live, Observed, World
 from engine.resource import Policy
 from resources.admission.admitted_set import AdmittedSet, admitted_set
 from resources.base import kinds, labels
 from resources.blueprints.desired_set import SetInput, desired_set
 from resources.blueprints.root import KNOWN
+from resources.domains.users import used_orphans
 from resources.model.domain import policy_of
 from resources.model.gang_scheduling import gang_kinds
 from resources.model.part_keys import SET, part_key
@@ -93,6 +94,10 @@ class PodCliqueSetBlueprint:
         """The set that the labels of the child name; None if they name none."""
         name = child.labels.get(labels.PART_OF) if child.labels.get(labels.MANAGED_BY) != labels.GRAPH_MANAGER else None
         return self.kind.id(child.id.namespace, name) if name else None
+
+    def in_use(self, orphans: Sequence[Live], world: World, configuration: Configuration) -> frozenset[str]:
+        """The uids of the domains among these objects that pods without a root, or resource claims, use."""
+        return used_orphans(world, orphans, configuration)
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
         """The part of the set that the name of the child belongs to, e.g. `"0"` for replica 0."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from engine.observed import Live, Observed, Slice
+from engine.observed import Live, Observed, Slice, World
 from resources.base import kinds
 from resources.base.fields import mapping, mappings
 from resources.ports.configuration import Configuration
@@ -29,7 +29,13 @@ def has_ended(pod: Live) -> bool:
 
 def claims_template(pod: Live, template: str) -> bool:
     """Whether the spec of a pod claims the ResourceClaimTemplate of that name, whatever the pod's phase."""
-    return any(claim.get("resourceClaimTemplateName") == template for claim in pod.body["spec"].get("resourceClaims") or ())
+    return template in _claimed_templates(pod)
+
+
+def _claimed_templates(pod: Live) -> Iterator[str]:
+    """The names of the ResourceClaimTemplates that the spec of a pod claims."""
+    claims = mappings(mapping(pod.body.get("spec")).get("resourceClaims"))
+    return (name for claim in claims if isinstance(name := claim.get("resourceClaimTemplateName"), str))
 
 
 def uses_template(pod: Live, template: str) -> bool:
@@ -49,6 +55,25 @@ def users_of(observed: Observed, fabric: Fabric, domain: Live, slices: Iterable[
     pods = (User(pod, "pod") for part in slices for pod in part.of(kinds.POD.name) if uses_template(pod, template))
     references = _claims_on(observed, fabric, domain) if claims else ()
     return (*pods, *(User(claim, "claim") for claim in references))
+
+
+def used_orphans(world: World, orphans: Iterable[Live], configuration: Configuration) -> frozenset[str]:
+    """The uids of the domains among these objects, whose sets are gone, that pods without a set, or resource claims, still use.
+
+    Pods of a shared domain may have belonged to other sets than the one that the domain's labels name.
+    """
+    by_kind = {fabric.kind.name: fabric for fabric in configuration.fabrics}
+    domains = [(by_kind[live.id.kind], live) for live in orphans if live.id.kind in by_kind]
+    if not domains:
+        return frozenset()
+    pods = (live for live in world.rootless() if live.id.kind == kinds.POD.name and not has_ended(live))
+    templates = {(pod.id.namespace, name) for pod in pods for name in _claimed_templates(pod)}
+
+    def is_used(fabric: Fabric, domain: Live) -> bool:
+        claimed = domain.id.namespace, fabric.template_name(domain, domain.id.name)
+        return claimed in templates or bool(_claims_on(world, fabric, domain))
+
+    return frozenset(domain.uid for fabric, domain in domains if is_used(fabric, domain))
 
 
 def domains_by_user(observed: Observed, fabric: Fabric) -> Mapping[str, frozenset[str]]:
@@ -72,13 +97,13 @@ def users_of_claim(claim: Live) -> Iterator[str]:
     yield from (*owners, *(str(user.get("uid")) for user in reserved if user.get("resource") == "pods" and user.get("uid")))
 
 
-def _claims_on(observed: Observed, fabric: Fabric, domain: Live) -> tuple[Live, ...]:
+def _claims_on(observed: Observed | World, fabric: Fabric, domain: Live) -> tuple[Live, ...]:
     claims = _claims_by_domain(observed, fabric).get(domain.uid, ())
     # The driver serves claims of the domain's namespace only: a claim of another namespace must not keep the domain.
     return tuple(claim for claim in claims if claim.id.namespace == domain.id.namespace)
 
 
-def _claims_by_domain(observed: Observed, fabric: Fabric) -> Mapping[str, tuple[Live, ...]]:
+def _claims_by_domain(observed: Observed | World, fabric: Fabric) -> Mapping[str, tuple[Live, ...]]:
     """Uid of a domain -> the resource claims that refer to it, in every namespace."""
 
     def by_domain(references: Slice) -> Mapping[str, tuple[Live, ...]]:

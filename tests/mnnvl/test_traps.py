@@ -11,6 +11,7 @@ from engine.memo import Memo
 from engine.observed import live
 from engine.quantity import is_zero
 from engine.tick import plan_all
+from engine.verb import Verb
 from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, NAMED
 from resources.base.kinds import PODCLIQUE
 from resources.install.permissions import permissions
@@ -286,6 +287,24 @@ def test_T16_a_domain_that_is_no_longer_requested_waits_for_its_pods_too() -> No
 
     assert deferred(plan)["demo-0"].startswith("replica 0 no longer requests it; waits for 1 pod")
     assert plan.wake_at is not None and plan.wake_at - toy.now == toy.configuration.drain_timeout
+
+
+@pytest.mark.parametrize("user", ["a pod with a claim", "a pod that has no claim yet", "a claim of a foreign pod"])
+def test_T16_a_shared_domain_whose_sets_were_deleted_by_force_is_kept_for_the_users_of_all_of_them(user: str) -> None:
+    toy = up(named("rack"), named("rack", "other"))
+    part_of = toy.domains()["rack"]["metadata"]["labels"]["app.kubernetes.io/part-of"]
+    (pod,) = (id for id in toy.pods() if "worker" in id.name and not id.name.startswith(part_of))
+    (claim,) = (id for id in toy.objects if id.kind == "ResourceClaim" and id.name.startswith(pod.name))
+    kept = {"a pod with a claim": [pod, claim], "a pod that has no claim yet": [pod], "a claim of a foreign pod": [claim]}[user]
+    toy.delete(toy.domain("rack"))
+    toy.live()
+    toy.objects = {id: body for id, body in toy.objects.items() if id in (toy.domain("rack"), *kept)}
+    assert [plan.operations for plan in toy.plans()] == []
+    for id in kept:
+        del toy.objects[id]
+    (plan,) = toy.plans()
+
+    assert [(operation.verb, operation.id.name) for operation in plan.operations] == [(Verb.RELEASE, "rack")]
 
 
 @pytest.mark.parametrize("unseen", ["Pod", "PodClique", "ResourceClaim"])
