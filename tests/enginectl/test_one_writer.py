@@ -15,12 +15,14 @@ from engine.runtime.lease_holder import HELD_BY, HELD_FOR
 from enginectl.base.exit_codes import Exit
 from enginectl.wiring.cluster import purpose_of
 from enginectl.wiring.scope import EVERYTHING, Selection
+from providers.fabrics.nvidia.names import AUTO
 from providers.sandbox.http.faults import InjectedFault
 from resources.base.kinds import PODCLIQUESET
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine, finished, started
 
 FIRST = ROOT / "examples" / "01-first-gang"
+OPTED_OUT = ROOT / "examples" / "04-auto-mnnvl" / "opted-out.yaml"
 NAME = "grove-operator-leader-election"
 
 
@@ -182,6 +184,16 @@ def test_a_quiet_sync_leaves_out_notes_and_warnings_but_not_errors(box: Box, eng
 
     assert (answer.code, answer.out, answer.err) == (Exit.DONE, "", "")
     assert loud.err.count("warning: ") == 2
+
+
+def test_a_quiet_sync_names_an_edited_annotation_that_has_no_effect(box: Box, engine: Engine) -> None:
+    engine("sync", "-f", OPTED_OUT)
+    box.change(PODCLIQUESET, "alone", {"metadata": {"annotations": {AUTO: "enabled"}}})
+
+    answer = engine("sync", "-q")
+
+    fault = f"PodCliqueSet/default/alone: metadata.annotations.{AUTO}: Forbidden: annotation {AUTO} cannot be added"
+    assert (answer.code, answer.out, answer.err.count(fault)) == (Exit.FAILED, "", 1)
 
 
 @pytest.mark.parametrize(
