@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from engine import conditions
@@ -21,6 +21,9 @@ from resources.domains.users import has_ended, users_of_claim, uses_template
 from resources.ports.fabric import GROUP_INDEX, INDEX
 from resources.ports.inspection import JoinedNode
 from resources.ports.queries import Query, QueryResults
+
+MAX_REMEMBERED: Final = 8192
+"""Domains of which the name of the template is remembered."""
 
 CLAIM_FAILED: Final = "FailedResourceClaimCreation"
 SCHEDULING_FAILED: Final = "FailedScheduling"
@@ -74,8 +77,14 @@ def joined_nodes(domain: Live) -> tuple[JoinedNode, ...]:
 
 def template_name(domain: Live | None, name: str) -> str:
     """The name of the ResourceClaimTemplate that pods of a domain claim; the domain's own name `name` if its spec has none."""
-    template = get(domain.body, ("spec", "channel", "resourceClaimTemplate", "name"), "") if domain is not None else ""
-    return template if isinstance(template, str) and template else name
+    return (_specified_template(domain) if domain is not None else "") or name
+
+
+@lru_cache(maxsize=MAX_REMEMBERED)
+def _specified_template(domain: Live) -> str:
+    """The name of the template in a domain's spec; empty if it has none. Cached because it is asked of all domains in every pass."""
+    template = get(domain.body, ("spec", "channel", "resourceClaimTemplate", "name"), "")
+    return template if isinstance(template, str) else ""
 
 
 @dataclass(frozen=True)
