@@ -12,7 +12,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Plan, Wait
 from engine.verb import Verb
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of
 from resources.domains.cut_off import CutOff, cut_off
 from resources.domains.drain import drain_verdict
@@ -153,8 +153,7 @@ class _Role:
 
 
 def _replica_of(live: Live | None) -> int | None:
-    index = live.labels.get(labels.REPLICA_INDEX, "") if live is not None else ""
-    return int(index) if index.isdecimal() and len(index) < 8 else None
+    return names.index_in(live.labels.get(labels.REPLICA_INDEX, "")) if live is not None else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
