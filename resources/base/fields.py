@@ -29,3 +29,9 @@ def annotations_of(body: Body) -> Mapping[str, Any]:
 def cliques_of(body: Body) -> list[Body]:
     """The cliques of a set's template. An entry that is not a map becomes an empty one, so that indices are kept."""
     return mappings(get(body, CLIQUES, ()))
+
+
+def members_of(group: Body) -> list[str]:
+    """The names of the cliques in a scaling group of a set's template, those that are strings; empty if they are no list."""
+    members = group.get("cliqueNames")
+    return [name for name in members if isinstance(name, str)] if isinstance(members, list | tuple) else []

@@ -84,3 +84,8 @@ def replica_of(root: ResourceId, child: ResourceId) -> int | None:
         return None
     digits, _, _ = child.name[len(prefix) :].partition("-")
     return int(digits) if digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0") else None
+
+
+def index_in(text: str) -> int | None:
+    """The index that a label or a piece of a name is; None if it is none, or none that a replica can have."""
+    return int(text) if text.isdecimal() and len(text) < 8 else None

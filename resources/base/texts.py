@@ -7,8 +7,8 @@ MAX_NAMES: Final = 5
 """The largest number of names in one message."""
 
 
-def some(names: Iterable[Any]) -> str:
-    """The names in one line, each once: the first `MAX_NAMES`, and how many more there are, for example `a, b and 3 more`."""
+def some(names: Iterable[Any], at_most: int = MAX_NAMES) -> str:
+    """The names in one line, each once: the first `at_most`, and how many more there are, for example `a, b and 3 more`."""
     listed = list(dict.fromkeys(map(str, names)))
-    rest = len(listed) - MAX_NAMES
-    return ", ".join(listed[:MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(listed) - at_most
+    return ", ".join(listed[:at_most]) + (f" and {rest} more" if rest > 0 else "")

@@ -8,6 +8,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, cliques_of, mapping
+from resources.base.texts import some
 from resources.ports.annotations import AnnotatedFabric, Annotation
 from resources.ports.configuration import Configuration
 
@@ -25,9 +26,8 @@ class AddedAnnotation:
     @property
     def note(self) -> str:
         """The fact in one sentence, and from where the annotation is read."""
-        listed = [podclique.name for podclique in self.podcliques[:MAX_NAMES]]
-        rest = len(self.podcliques) - len(listed)
-        subject = f"PodClique{'s' if len(self.podcliques) > 1 else ''} {', '.join(listed)}{f' and {rest} more' if rest else ''}"
+        listed = some((podclique.name for podclique in self.podcliques), MAX_NAMES)
+        subject = f"PodClique{'s' if len(self.podcliques) > 1 else ''} {listed}"
         reading = f"it is read from {' or '.join(self.annotation.places)} of the PodCliqueSet"
         return f"{subject}: annotation {self.annotation.key} has no effect there: {reading}"
 

@@ -7,7 +7,7 @@ from engine.ids import Owner, ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Alarm
 from engine.resource import Resource, Stance
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
 from resources.domains.drain import counted_users, drain_verdict
 from resources.domains.users import User, users_of_claim
@@ -81,8 +81,8 @@ class ReplicaRequest:
         """The users of the domain, divided into those of this set and others. The pods among the users are all of this set."""
         pods = {user.live.uid: user.live for user in users if user.noun == "pod"}
         others = [user for user in users if user.noun != "pod" and pods.keys().isdisjoint(users_of_claim(user.live))]
-        indices = {str(pod.labels.get(labels.REPLICA_INDEX, "")) for pod in pods.values()}
-        own = frozenset(int(index) for index in indices if index.isdecimal() and len(index) < 8)
+        indices = (names.index_in(str(pod.labels.get(labels.REPLICA_INDEX, ""))) for pod in pods.values())
+        own = frozenset(index for index in indices if index is not None)
         return Holders(own if self.request.shared else frozenset({self.index}), counted_users(others) if others else "")
 
     def _user_domain_terminating(self, domain: Domain) -> Domain:

@@ -14,8 +14,8 @@ from resources.domains.replica_domains import ReplicaDomains
 from resources.domains.users import claims_on, claims_template, has_ended
 from resources.model.domain import Domain
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import Fabric, IslandFabric, NodeExclusiveFabric
-from resources.ports.inspection import DiagnosingFabric, JoinedNode
+from resources.ports.fabric import IslandFabric, NodeExclusiveFabric
+from resources.ports.inspection import IslandReportingFabric, JoinedNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,15 @@ def split_among(fabric: IslandFabric, nodes: Iterable[JoinedNode]) -> Split | No
     return Split(fabric.link, fabric.island_noun, tuple(sorted(islands.items())), outside)
 
 
-def split_of(observed: Observed, fabric: Fabric, domain: Live, pods: Iterable[Live], configuration: Configuration) -> Split | None:
-    """How the nodes of a domain are separated from one another; None if they are not, or if the fabric does not tell.
+def split_of(
+    observed: Observed, fabric: IslandReportingFabric, domain: Live, pods: Iterable[Live], configuration: Configuration
+) -> Split | None:
+    """How the nodes of a domain are separated from one another; None if they are not.
 
     `pods` include the set's pods of the domain. Nodes whose pods are ended or being deleted do not count. Of other sets that share the
     domain only the claims are known: their nodes count if this set has pods in the domain.
     """
-    if not isinstance(fabric, IslandFabric) or not (candidates := _separate_nodes(fabric, domain)):
+    if not (candidates := _separate_nodes(fabric, domain)):
         return None
     template = fabric.template_name(domain, domain.id.name)
     members = [pod for pod in pods if claims_template(pod, template)]
@@ -85,40 +87,47 @@ def split_of(observed: Observed, fabric: Fabric, domain: Live, pods: Iterable[Li
 
 
 def split_alarms(observed: Observed, replicas: Sequence[ReplicaDomains], configuration: Configuration, memo: Memo) -> Iterator[Alarm]:
-    """One alarm for each requested domain whose pods cannot all reach one another. `replicas` are in the order of their indices."""
+    """One alarm for each requested domain whose pods cannot all reach one another. `replicas` are in the order of their indices.
+
+    There is none for fabrics that do not tell.
+    """
+    fabrics = {fabric.kind.name: fabric for fabric in configuration.fabrics if isinstance(fabric, IslandReportingFabric)}
+    if not fabrics:
+        return
     shared: dict[ResourceId, Domain] = {}
     for index, replica in enumerate(replicas):
-        for domain in replica.requested:
+        for domain in (domain for domain in replica.requested if domain.id.kind in fabrics):
             if domain.request.shared:
                 shared.setdefault(domain.id, domain)
             else:
-                yield from _alarms(observed, domain, (observed.slice(str(index)),), configuration, memo)
+                yield from _alarms(observed, domain, fabrics[domain.id.kind], (observed.slice(str(index)),), configuration, memo)
     every = tuple(observed.slices.values()) if shared else ()
     for domain in shared.values():
-        yield from _alarms(observed, domain, every, configuration, memo)
+        yield from _alarms(observed, domain, fabrics[domain.id.kind], every, configuration, memo)
 
 
-def _alarms(observed: Observed, domain: Domain, slices: tuple[Slice, ...], configuration: Configuration, memo: Memo) -> tuple[Alarm, ...]:
+def _alarms(
+    observed: Observed, domain: Domain, fabric: IslandReportingFabric, slices: tuple[Slice, ...], configuration: Configuration, memo: Memo
+) -> tuple[Alarm, ...]:
     """The alarm about one domain, if there is one. Pods and claims are looked at only where the driver reports several islands."""
-    fabric = domain.fabric
     live = next((live for part in (*slices, observed.references) if (live := part.objects.get(domain.id)) is not None), None)
-    if live is None or live.deleting_since is not None or domain.blocked or not isinstance(fabric, IslandFabric):
+    if live is None or live.deleting_since is not None or domain.blocked:
         return ()
     if not memo.recall(("separate nodes", domain.id), (live, fabric), lambda: _separate_nodes(fabric, live)):
         return ()
 
     def make() -> tuple[Alarm, ...]:
         pods = (pod for part in slices for pod in part.of(kinds.POD.name))
-        split = split_of(observed, domain.fabric, live, pods, configuration)
+        split = split_of(observed, fabric, live, pods, configuration)
         return (_alarm(domain.id, split),) if split is not None else ()
 
     facts = (live, slices, tuple(claims_on(observed, [live], configuration)), configuration)
     return memo.recall(("split", domain.id), facts, make)
 
 
-def _separate_nodes(fabric: IslandFabric, domain: Live) -> tuple[JoinedNode, ...]:
+def _separate_nodes(fabric: IslandReportingFabric, domain: Live) -> tuple[JoinedNode, ...]:
     """The nodes that have joined a domain, if they cannot all reach one another; otherwise none."""
-    nodes = fabric.joined_nodes(domain) if isinstance(fabric, DiagnosingFabric) and domain.deleting_since is None else ()
+    nodes = fabric.joined_nodes(domain) if domain.deleting_since is None else ()
     return nodes if split_among(fabric, nodes) is not None else ()
 
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import Observed, Slice
+from engine.observed import Live, Observed, Slice
 from engine.plan import Wait
 from engine.resource import Body, Resource
 from resources.base import kinds, names
-from resources.domains.cut_off import cut_off, with_cut_off
+from resources.domains.cut_off import CutOff, cut_off, with_cut_off
 from resources.domains.desired_domain import ReplicaRequest
 from resources.domains.release import DomainRelease, release_domains
-from resources.domains.users import users_of
+from resources.domains.users import User, users_of
 from resources.model.domain import Domain
 from resources.model.expansion import expanded, is_per_group_replica
 from resources.model.template import Template
@@ -118,16 +118,35 @@ def _domain(
     claim_template = (
         references.get(kinds.RESOURCE_CLAIM_TEMPLATE.id(namespace, fabric.template_name(live, request.name))) if live is not None else None
     )
-    slices = tuple(observed.slices.values()) if request.shared else (part,)
-    users = users_of(observed, fabric, live, slices) if live is not None and live.deleting_since else ()
-    requests = tuple(each for of, each in template.domain_requests if of is fabric)
-    # Once for a shared domain, however many replicas request it.
-    cut = memo.recall(("cut off", fabric.name, request), (observed, live), lambda: cut_off(observed, fabric, requests, id, live, slices))
-    user_lives = tuple(user.live for user in users)
-    facts = (template, live, claim_template, user_lives, cut, observed.incomplete, observed.unserved, configuration)
+    users, cut = _users_and_cut_off(observed, template, fabric, request, id, live, part, memo)
+    facts = (template, live, claim_template, users, cut, observed.incomplete, observed.unserved, configuration)
 
     def make() -> Domain:
         domain = ReplicaRequest(observed, template, fabric, request, id, index).domain(live, claim_template, users)
         return with_cut_off(domain, live, cut) if cut else domain
 
     return memo.recall(("domain", fabric.name, request), facts, make)
+
+
+def _users_and_cut_off(
+    observed: Observed,
+    template: Template,
+    fabric: Fabric,
+    request: DomainRequest,
+    id: ResourceId,
+    live: Live | None,
+    part: Slice,
+    memo: Memo,
+) -> tuple[tuple[User, ...], CutOff | None]:
+    """The users of a domain that is being deleted, none otherwise; and the pods that are cut off from it.
+
+    All replicas use a shared domain: it is looked at once in a pass, for the first of them.
+    """
+    slices = observed.slices.values() if request.shared else (part,)
+
+    def make() -> tuple[tuple[User, ...], CutOff | None]:
+        users = users_of(observed, fabric, live, slices) if live is not None and live.deleting_since else ()
+        return users, cut_off(observed, fabric, (each for of, each in template.domain_requests if of is fabric), id, live, slices)
+
+    facts = (observed if request.shared else part, observed.references, observed.incomplete, template, live)
+    return memo.recall(("users", id, request.shared), facts, make)

@@ -13,7 +13,7 @@ from engine.observed import Live, Observed
 from engine.paths import get
 from engine.resource import Body
 from resources.base import kinds, names
-from resources.base.fields import GROUPS, cliques_of, mappings
+from resources.base.fields import GROUPS, cliques_of, mappings, members_of
 from resources.model.domain_requests import domain_requests_of
 from resources.model.expansion import expanded, is_per_group_replica, name_in
 from resources.model.view import MAX_REPLICAS
@@ -152,8 +152,7 @@ def group_of_clique(body: Body) -> Mapping[str, str]:
 def _groups_by_clique(body: Body) -> Mapping[str, Body]:
     groups: dict[str, Body] = {}
     for group in mappings(get(body, GROUPS, ())):
-        members = group.get("cliqueNames")
-        groups |= {name: group for name in (members if isinstance(members, list | tuple) else ()) if isinstance(name, str)}
+        groups |= dict.fromkeys(members_of(group), group)
     return groups
 
 

@@ -12,7 +12,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Plan, Wait
 from engine.verb import Verb
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of
 from resources.domains.cut_off import CutOff, cut_off
 from resources.domains.drain import drain_verdict
@@ -25,7 +25,7 @@ from resources.model.domain_requests import domain_requests_of
 from resources.model.membership import effective_body, specified_body
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
-from resources.ports.inspection import DiagnosingFabric, JoinedNode
+from resources.ports.inspection import DiagnosingFabric, IslandReportingFabric, JoinedNode
 
 
 class State(StrEnum):
@@ -111,7 +111,17 @@ def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> I
     created = frozenset(operation.id for operation in plan.operations if operation.verb is Verb.CREATE)
     for fabric in configuration.fabrics:
         domain_requests = domain_requests_of(fabric, observed.root.id.name, body)
-        view = _FabricView(observed, configuration, fabric, domain_requests, pods, created, faulty=bool(plan.problems or plan.error))
+        view = _FabricView(
+            observed,
+            configuration,
+            fabric,
+            fabric if isinstance(fabric, DiagnosingFabric) else None,
+            fabric if isinstance(fabric, IslandReportingFabric) else None,
+            domain_requests,
+            pods,
+            created,
+            faulty=bool(plan.problems or plan.error),
+        )
         requests = requested_by_set(observed.root.id, body, fabric, groups) if observed.root.deleting_since is None else ()
         requested = {request.id: request for request in requests}
         own = {live.id: live for part in observed.slices.values() for live in part.of(fabric.kind.name)}
@@ -143,8 +153,7 @@ class _Role:
 
 
 def _replica_of(live: Live | None) -> int | None:
-    index = live.labels.get(labels.REPLICA_INDEX, "") if live is not None else ""
-    return int(index) if index.isdecimal() and len(index) < 8 else None
+    return names.index_in(live.labels.get(labels.REPLICA_INDEX, "")) if live is not None else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,6 +163,10 @@ class _FabricView:
     observed: Observed
     configuration: Configuration
     fabric: Fabric
+    diagnosing: DiagnosingFabric | None
+    """The fabric, if its domains name the nodes that have joined them."""
+    reporting: IslandReportingFabric | None
+    """The fabric, if the nodes that have joined a domain may be separated from one another."""
     requests: tuple[DomainRequest, ...]
     """The set's requests for domains of this fabric."""
     pods: Mapping[str, tuple[Live, ...]]
@@ -181,12 +194,12 @@ class _FabricView:
         status = replace(
             status,
             made_by="engine" if is_managed(live, self.fabric) else "user",
-            joined=self.fabric.joined_nodes(live) if isinstance(self.fabric, DiagnosingFabric) else (),
+            joined=self.diagnosing.joined_nodes(live) if self.diagnosing else (),
             expected=len(nodes),
             pods=dict(sorted(Counter(pod.labels.get(labels.PODCLIQUE, "") for pod in running).items())),
             ended=len(pods) - len(running),
             other_sets=tuple(sorted({owner.name for owner in live.owners if owner.uid != self.observed.root.uid})),
-            split=split_of(self.observed, self.fabric, live, pods, self.configuration),
+            split=split_of(self.observed, self.reporting, live, pods, self.configuration) if self.reporting else None,
         )
         if not role.requested and status.until is None:
             status = replace(status, until=self._drain_deadline(live, running, with_claims=not status.other_sets))
@@ -220,7 +233,7 @@ class _FabricView:
             (State.PENDING, not running and not self._accepts_pods(live)),
             (State.COMPLETED, not running and status.ended > 0),
             (State.EMPTY, not running),
-            (State.USED, not isinstance(self.fabric, DiagnosingFabric)),
+            (State.USED, self.diagnosing is None),
             (State.JOINING, not nodes or not nodes <= ready or len(nodes) < running),
         )
         return next((state for state, applies in states if applies), State.JOINED)

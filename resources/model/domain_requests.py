@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from engine.paths import get
 from engine.resource import Body
-from resources.base.fields import GROUPS, annotations_of, cliques_of, mapping, mappings
+from resources.base.fields import GROUPS, annotations_of, cliques_of, mapping, mappings, members_of
 from resources.ports.fabric import DomainRequest, Fabric, InheritingFabric
 
 
@@ -38,10 +38,8 @@ def _annotations_of_groups(body: Body) -> Mapping[str, Mapping[str, str]]:
     """Clique name -> the annotations of its scaling group; cliques whose group has none are not included."""
     by_clique: dict[str, Mapping[str, str]] = {}
     for group in mappings(get(body, GROUPS, ())):
-        names, annotations = group.get("cliqueNames"), mapping(group.get("annotations"))
-        for name in names if annotations and isinstance(names, list | tuple) else ():
-            if isinstance(name, str):
-                by_clique[name] = annotations
+        if annotations := mapping(group.get("annotations")):
+            by_clique |= dict.fromkeys(members_of(group), annotations)
     return by_clique
 
 

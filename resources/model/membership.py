@@ -125,7 +125,7 @@ def _clique_of(root: ResourceId, index: int, live: Live) -> tuple[str, int | Non
     if owner is None or owner.kind != kinds.SCALING_GROUP.name:
         return live.id.name.removeprefix(names.podclique(root.name, index, "")), None
     replica, _, clique = live.id.name.removeprefix(f"{owner.name}-").partition("-")
-    return clique, int(replica) if replica.isdecimal() and len(replica) < 8 else None
+    return clique, names.index_in(replica)
 
 
 def _group_records(root: ResourceId, fabric: RecordingFabric, part: Slice) -> Iterator[GroupRecord]:

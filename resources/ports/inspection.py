@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from resources.ports.checks import Check
+from resources.ports.fabric import Fabric, IslandFabric
 from resources.ports.queries import Query, QueryResults, ServedApis
 
 
@@ -89,3 +90,8 @@ class DiagnosingFabric(Protocol):
     def diagnose(self, domain: ResourceId, results: QueryResults, now: datetime) -> Iterator[Diagnosis]:
         """The findings about a domain, the most severe first. `results` has the results of `domain_queries`; `now` is in UTC."""
         ...
+
+
+@runtime_checkable
+class IslandReportingFabric(Fabric, IslandFabric, DiagnosingFabric, Protocol):
+    """A `Fabric` that connects only nodes of the same island, and whose domains name the nodes that have joined them (N29)."""

@@ -1,12 +1,17 @@
 """Channels: the device that a pod in a ComputeDomain gets; a node has one. Which nodes have it, and which claims use it."""
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Final
 
 from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia.names import CHANNEL, CHANNEL_CLASS, DAEMON_CONFIG, DRIVER
 from resources.base.fields import mapping, mappings
+
+MAX_REMEMBERED: Final = 8192
+"""Claims of which it is remembered to which domain they refer."""
 
 
 def eligible_nodes(slices: Iterable[Live]) -> frozenset[str]:
@@ -34,8 +39,12 @@ def allocations(claims: Iterable[Live]) -> Iterator[tuple[str, Live]]:
     return ((node, claim) for claim in claims if (node := allocated_node(claim)))
 
 
+@lru_cache(maxsize=MAX_REMEMBERED)
 def domain_uid(claim: Live) -> str:
-    """The uid of the domain that a pod's claim gives access to; empty for other claims, those of the driver's own daemons included."""
+    """The uid of the domain that a pod's claim gives access to; empty for other claims, those of the driver's own daemons included.
+
+    Cached because it is asked of all claims whenever one has changed.
+    """
     for config in mappings(get(claim.body, ("spec", "devices", "config"), ())):
         opaque = mapping(config.get("opaque"))
         parameters = mapping(opaque.get("parameters"))

@@ -6,43 +6,33 @@ are reported together.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Final, NamedTuple
 
 from engine.observed import Live, timestamp
 from engine.paths import get
 from providers.fabrics.nvidia import channels
-from providers.fabrics.nvidia.driver import check_controller, check_plugin, in_namespace
+from providers.fabrics.nvidia.domain_findings import DOMAIN_RULES
+from providers.fabrics.nvidia.driver import check_controller, check_plugin
 from providers.fabrics.nvidia.evidence import (
     CLAIM_FAILED,
     PREPARE_FAILED,
     Evidence,
     container_problem,
-    finalizers_of,
     is_ready,
     joined_nodes,
     node_of,
     phase_of,
-    pods_of,
+    required_in_clique,
     user_of,
 )
-from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, MAX_NODES, NVLINK_CLIQUE_LABEL, TARGET_LABEL
+from providers.fabrics.nvidia.names import DOMAIN_LABEL, MAX_NODES, NVLINK_CLIQUE_LABEL
 from resources.base import kinds, labels
-from resources.base.fields import mapping, mappings
 from resources.base.texts import MAX_NAMES, some
 from resources.domains.cut_off import remedy
-from resources.model.placement import REQUIRED_TERMS
 from resources.ports.inspection import Diagnosis
 
-FINALIZER_WITHIN: Final = timedelta(seconds=30)
-"""How long the driver may take to put its finalizer on a new domain."""
-RELEASE_WITHIN: Final = timedelta(seconds=60)
-"""How long the driver may take to remove what it created for a deleted domain."""
 AFFINITY: Final = "didn't match pod affinity rules"
 """In a scheduler's message: nodes that a required affinity to other pods excludes."""
-DEFAULT_SCHEDULER: Final = "default-scheduler"
-OBSERVE_AFFINITY: Final = frozenset({DEFAULT_SCHEDULER, "kai-scheduler", "volcano"})
-"""The schedulers that are known to observe the affinity of pods: kube-scheduler, and those that use its plugin for that."""
 MAX_FINDINGS: Final = 20
 """The largest number of different findings about pods; further ones are left out."""
 
@@ -61,7 +51,6 @@ class PodFinding(NamedTuple):
     """Whether deleting the pods helps: then that is the advice."""
 
 
-DomainRule = Callable[[Evidence], Iterator[Diagnosis]]
 PodRule = Callable[[Evidence, Live], PodFinding | None]
 
 
@@ -100,13 +89,13 @@ def _cut_off(evidence: Evidence, pod: Live) -> PodFinding | None:
         return None
     name, live = f"ComputeDomain {evidence.id.name}", evidence.domain
     if live is None:
-        cause = f"{name}, which it claims, does not exist any more: the {_driver(evidence)} has ended NVLink"
+        cause = f"{name}, which it claims, does not exist any more: the {evidence.driver_words} has ended NVLink"
     elif evidence.has_lost_domain(pod):
         created = timestamp(live.created_at)
         cause = f"its claim refers to an earlier {name}, which was deleted; the one that exists was created at {created}"
     else:
         since = timestamp(live.deleting_since) if live.deleting_since else ""
-        cause = f"{name} is being deleted since {since}: the {_driver(evidence)} has ended NVLink"
+        cause = f"{name} is being deleted since {since}: the {evidence.driver_words} has ended NVLink"
     problem = container_problem(pod)
     suffix = "; this is the likely cause of its failures" if problem else ""
     return PodFinding(f"{problem or phase_of(pod)}, NVLink is cut", f"{cause}{suffix}", remedied=True)
@@ -141,7 +130,7 @@ def _why_no_template(evidence: Evidence) -> tuple[str, str]:
         return f"{domain} does not exist", "run engine sync: it creates the domain if a workload requests it"
     if evidence.is_terminating:
         return f"{domain} is being deleted", "wait until the domain is gone: it is created again if a workload requests it"
-    return f"the {_controller(evidence)} has not created it for {domain}", check_controller(evidence.driver_namespace)
+    return f"the {evidence.controller_words} has not created it for {domain}", check_controller(evidence.driver_namespace)
 
 
 def _gated(evidence: Evidence, pod: Live) -> PodFinding | None:
@@ -153,7 +142,7 @@ def _gated(evidence: Evidence, pod: Live) -> PodFinding | None:
 
 def _without_room_in_clique(evidence: Evidence, pod: Live) -> PodFinding | None:
     """N31: the pod must be in the NVLink clique of the other pods of its domain, and that has no free node."""
-    if node_of(pod) or not _required_in_clique(pod) or not any(AFFINITY in message for message in evidence.unscheduled(pod)):
+    if node_of(pod) or not required_in_clique(pod) or not any(AFFINITY in message for message in evidence.unscheduled(pod)):
         return None
     cliques = {node: clique for node, clique in evidence.nvlink_cliques.items() if node in evidence.eligible_nodes}
     if not cliques:
@@ -174,7 +163,7 @@ def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
         return None
     observation = "Pending, cannot allocate all claims"
     if not evidence.eligible_nodes and not evidence.allocations:
-        cause = f"no node offers a channel: the {_driver(evidence)} has published no ResourceSlice"
+        cause = f"no node offers a channel: the {evidence.driver_words} has published no ResourceSlice"
         return PodFinding(observation, cause, check_plugin(evidence.driver_namespace))
     if not evidence.allocations:
         cause = "every channel is free: other claims of the pod, or its node selection, exclude the nodes that have one"
@@ -218,7 +207,7 @@ def _not_prepared(evidence: Evidence, pod: Live) -> PodFinding | None:
         return None
     observation, label = f"ContainerCreating on {node}, NodePrepareResources returned no result", evidence.node_labels.get(node, "")
     if evidence.is_terminating:
-        cause = f"ComputeDomain {evidence.id.name} is being deleted: the {_driver(evidence)} has removed what the pod needs"
+        cause = f"ComputeDomain {evidence.id.name} is being deleted: the {evidence.driver_words} has removed what the pod needs"
         return PodFinding(observation, cause, "delete the pod after the domain is gone: the domain and the pod are created again")
     if label and label != evidence.uid:
         exists = any(live.uid == label for live in evidence.domains)
@@ -241,7 +230,7 @@ def _daemon_set_state(evidence: Evidence) -> tuple[str, str]:
     """The state of the domain's DaemonSet, and the advice."""
     live = next((live for live in evidence.driver_objects if live.id.kind == kinds.DAEMON_SET.name), None)
     if live is None:
-        return f"the {_controller(evidence)} has not created its DaemonSet", check_controller(evidence.driver_namespace)
+        return f"the {evidence.controller_words} has not created its DaemonSet", check_controller(evidence.driver_namespace)
     name, advice = f"DaemonSet {live.id.namespace}/{live.id.name}", f"kubectl -n {live.id.namespace} describe daemonset {live.id.name}"
     if live.deleting_since is not None:
         return f"{name} is being deleted", advice
@@ -261,157 +250,6 @@ POD_RULES: Final[tuple[PodRule, ...]] = (
     _not_prepared,
     _cut_off,
 )
-
-
-# Rules about the domain. Each yields its findings.
-
-
-def _missing(evidence: Evidence) -> Iterator[Diagnosis]:
-    if evidence.domain is None and evidence.pods:
-        observation = f"claimed by {some(f'pod {pod.id.name}' for pod in evidence.pods)}"
-        yield Diagnosis(evidence.id, observation, "it does not exist", "run engine sync: it creates the domain if a workload requests it")
-
-
-def _without_driver_finalizer(evidence: Evidence) -> Iterator[Diagnosis]:
-    live = evidence.domain
-    if (
-        live is None
-        or evidence.is_terminating
-        or DRIVER_FINALIZER in evidence.finalizers
-        or evidence.now - live.created_at <= FINALIZER_WITHIN
-    ):
-        return
-    cause = f"the {_controller(evidence)} does not run, or is of another version"
-    yield Diagnosis(
-        evidence.id, f"the driver's finalizer {DRIVER_FINALIZER} is missing", cause, check_controller(evidence.driver_namespace)
-    )
-
-
-def _name_conflict(evidence: Evidence) -> Iterator[Diagnosis]:
-    live = evidence.template
-    if evidence.domain is None or live is None or evidence.is_terminating:
-        return
-    uid = live.labels.get(DOMAIN_LABEL, "")
-    if uid != evidence.uid:
-        problem = f"belongs to {evidence.domain_named(uid)}" if uid else "was not created by the DRA driver"
-        cause = "the driver cannot create its own of that name and reports no error; no pods are created, they would join the wrong domain"
-        observation = f"ResourceClaimTemplate {live.id.name} {problem}"
-        yield Diagnosis(live.id, observation, cause, "delete that ResourceClaimTemplate, or give the domain another name")
-
-
-def _our_finalizer_left(evidence: Evidence) -> Iterator[Diagnosis]:
-    if not evidence.is_terminating or evidence.finalizers != [FINALIZER]:
-        return
-    observation = "being deleted, only the engine's finalizer is left"
-    pods = {pod.id for pod in evidence.pods}
-    # A claim of a pod that is named already is no second user.
-    claims = [claim for claim in evidence.domain_claims if pods.isdisjoint(pods_of(claim))]
-    users = [*(f"pod {pod.id.name}" for pod in evidence.pods), *(f"claim {claim.id.name}" for claim in claims)]
-    if users:
-        yield Diagnosis(evidence.id, observation, f"the engine releases it when these are gone: {some(users)}")
-    else:
-        advice = "run engine sync, or check that engine run holds its Lease"
-        yield Diagnosis(evidence.id, observation, "nothing uses the domain any more: the engine has to release it", advice)
-
-
-def _driver_finalizer_left(evidence: Evidence) -> Iterator[Diagnosis]:
-    live = evidence.domain
-    if live is None or live.deleting_since is None or DRIVER_FINALIZER not in evidence.finalizers:
-        return
-    if evidence.now - live.deleting_since <= RELEASE_WITHIN:
-        return
-    objects = evidence.driver_objects
-    names = some(f"{part.id} ({', '.join(finalizers_of(part)) or 'no finalizer'})" for part in objects)
-    counts = Counter((part.id.kind, str(part.labels.get(TARGET_LABEL))) for part in objects)
-    repeated = [kind for (kind, _), count in counts.items() if count > 1]
-    if any(set(finalizers_of(part)) - {DRIVER_FINALIZER} for part in objects):
-        cause = f"objects that the driver created have finalizers of others: {names}"
-    elif repeated:
-        cause = f"the domain has more than one {some(repeated)}, which the driver does not handle: {names}"
-    elif objects:
-        cause = f"the {_controller(evidence)} does not run, or does not watch that namespace: {names}"
-    else:
-        cause = f"the {_controller(evidence)} does not run: nothing that it created is left"
-    observation = "being deleted, the driver has not released its finalizer"
-    yield Diagnosis(evidence.id, observation, cause, check_controller(evidence.driver_namespace))
-
-
-def _foreign_finalizers(evidence: Evidence) -> Iterator[Diagnosis]:
-    foreign = [name for name in evidence.finalizers if name not in (FINALIZER, DRIVER_FINALIZER)]
-    if evidence.is_terminating and foreign:
-        observation = f"being deleted, other finalizers are left: {some(foreign)}"
-        yield Diagnosis(evidence.id, observation, "neither the engine nor the DRA driver set them", "ask whoever set them to release them")
-
-
-def _without_nvlink(evidence: Evidence) -> Iterator[Diagnosis]:
-    live = evidence.domain
-    running = [pod for pod in evidence.pods if phase_of(pod) == "Running"]
-    if live is None or not running:
-        return
-    nodes = joined_nodes(live)
-    subject = "its pod runs" if len(running) == 1 else f"its {len(running)} pods run"
-    used = {node_of(pod) for pod in running if pod.deleting_since is None}
-    islands = {node.node: node.island for node in nodes if node.node in used}
-    without_fabric = sorted(node for node, island in islands.items() if not island)
-    if without_fabric:
-        observation = f"{subject} on nodes without NVLink fabric: {some(without_fabric)}"
-        yield Diagnosis(evidence.id, observation, "these nodes reach the others over slower networks", _keep_together(running))
-    cliques = Counter(island for island in islands.values() if island)
-    if len(cliques) > 1:
-        counts = some(f"{clique} ({count} node{'s' if count > 1 else ''})" for clique, count in sorted(cliques.items()))
-        cause = f"NVLink does not connect these cliques: {counts}"
-        yield Diagnosis(evidence.id, f"{subject} in {len(cliques)} NVLink cliques", cause, _keep_together(running))
-    if not nodes and "allocationMode" not in mapping(get(live.body, ("spec", "channel"), {})):
-        cause = "driver 25.3 treats numNodes 0 as complete: no daemon starts, and there is no NVLink between nodes"
-        yield Diagnosis(evidence.id, f"{subject}, and no node has joined", cause, "upgrade the NVIDIA DRA driver")
-
-
-def _keep_together(pods: Sequence[Live]) -> str:
-    """How to get these running pods into one NVLink clique. Pods are placed when they are created; running ones never move."""
-    schedulers = {str(get(pod.body, ("spec", "schedulerName"), "") or DEFAULT_SCHEDULER) for pod in pods}
-    if others := sorted(schedulers - OBSERVE_AFFINITY):
-        return f"{some(others)} must place the pods in one clique, by its own means; then delete the pods, so that they are created again"
-    sets = sorted({part_of for pod in pods if (part_of := pod.labels.get(labels.PART_OF))})
-    names = f"PodCliqueSet {some(sets)}" if sets else "their PodCliqueSet"
-    if all(_required_in_clique(pod) for pod in pods):
-        return f"delete the pods of {names} that are outside of the clique that shall remain: they are created again in it"
-    return (
-        f"annotate {names} with {labels.DOMAIN_PLACEMENT}: required, then delete its pods: running pods do not move, "
-        "those that are created again are placed in one clique"
-    )
-
-
-def _required_in_clique(pod: Live) -> bool:
-    """Whether a pod must be in the NVLink clique of the pods that its affinity selects."""
-    terms = mappings(get(pod.body, ("spec", "affinity", "podAffinity", REQUIRED_TERMS), ()))
-    return any(term.get("topologyKey") == NVLINK_CLIQUE_LABEL for term in terms)
-
-
-def _ready_without_nodes(evidence: Evidence) -> Iterator[Diagnosis]:
-    live = evidence.domain
-    if live is not None and get(live.body, ("status", "status")) == "Ready" and not joined_nodes(live):
-        cause = "the driver reports Ready for every domain with numNodes 0, whether pods have joined or not"
-        yield Diagnosis(evidence.id, "its status is Ready, and no node has joined", cause, bad=False)
-
-
-DOMAIN_RULES: Final[tuple[DomainRule, ...]] = (
-    _missing,
-    _without_driver_finalizer,
-    _name_conflict,
-    _our_finalizer_left,
-    _driver_finalizer_left,
-    _foreign_finalizers,
-    _without_nvlink,
-    _ready_without_nodes,
-)
-
-
-def _driver(evidence: Evidence) -> str:
-    return in_namespace("DRA driver", evidence.driver_namespace)
-
-
-def _controller(evidence: Evidence) -> str:
-    return in_namespace("controller of the DRA driver", evidence.driver_namespace)
 
 
 def _nodes_by_clique(evidence: Evidence) -> Mapping[str, int]:

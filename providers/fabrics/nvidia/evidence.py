@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from engine import conditions
@@ -12,15 +12,19 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
-from providers.fabrics.nvidia.driver import CONTROLLERS, PLUGINS, controllers, plugins
+from providers.fabrics.nvidia.driver import CONTROLLERS, PLUGINS, controllers, in_namespace, plugins
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping, mappings
 from resources.base.texts import some
 from resources.domains.users import has_ended, users_of_claim, uses_template
+from resources.model.placement import REQUIRED_TERMS
 from resources.ports.fabric import GROUP_INDEX, INDEX
 from resources.ports.inspection import JoinedNode
 from resources.ports.queries import Query, QueryResults
+
+MAX_REMEMBERED: Final = 8192
+"""Domains of which the name of the template is remembered."""
 
 CLAIM_FAILED: Final = "FailedResourceClaimCreation"
 SCHEDULING_FAILED: Final = "FailedScheduling"
@@ -74,8 +78,14 @@ def joined_nodes(domain: Live) -> tuple[JoinedNode, ...]:
 
 def template_name(domain: Live | None, name: str) -> str:
     """The name of the ResourceClaimTemplate that pods of a domain claim; the domain's own name `name` if its spec has none."""
-    template = get(domain.body, ("spec", "channel", "resourceClaimTemplate", "name"), "") if domain is not None else ""
-    return template if isinstance(template, str) and template else name
+    return (_specified_template(domain) if domain is not None else "") or name
+
+
+@lru_cache(maxsize=MAX_REMEMBERED)
+def _specified_template(domain: Live) -> str:
+    """The name of the template in a domain's spec; empty if it has none. Cached because it is asked of all domains in every pass."""
+    template = get(domain.body, ("spec", "channel", "resourceClaimTemplate", "name"), "")
+    return template if isinstance(template, str) else ""
 
 
 @dataclass(frozen=True)
@@ -93,6 +103,16 @@ class Evidence:
     @cached_property
     def _local(self) -> NamespaceQueries:
         return namespace_queries(self.id.namespace)
+
+    @property
+    def driver_words(self) -> str:
+        """The driver, with its namespace if that is known, for messages."""
+        return in_namespace("DRA driver", self.driver_namespace)
+
+    @property
+    def controller_words(self) -> str:
+        """The driver's controller, with its namespace if that is known, for messages."""
+        return in_namespace("controller of the DRA driver", self.driver_namespace)
 
     @cached_property
     def domains(self) -> tuple[Live, ...]:
@@ -327,3 +347,9 @@ def user_of(claim: Live) -> str:
     """The pods that a claim is reserved for or owned by, in words for messages; without such a pod, the claim itself."""
     pods = [f"{pod.namespace}/{pod.name}" for pod in pods_of(claim)]
     return f"pod{'s' if len(pods) > 1 else ''} {some(pods)}" if pods else f"claim {claim.id.namespace}/{claim.id.name}"
+
+
+def required_in_clique(pod: Live) -> bool:
+    """Whether a pod must be in the NVLink clique of the pods that its affinity selects."""
+    terms = mappings(get(pod.body, ("spec", "affinity", "podAffinity", REQUIRED_TERMS), ()))
+    return any(term.get("topologyKey") == NVLINK_CLIQUE_LABEL for term in terms)

@@ -59,7 +59,6 @@ class Nvidia:
     name = "nvidia"
     kind = COMPUTE_DOMAIN
     finalizer = FINALIZER
-    link = "NVLink"
 
     inherited_annotations = (GROUP,)
     annotations = ANNOTATIONS

@@ -13,7 +13,7 @@ from engine.paths import get, merge_patch
 from engine.resource import Body
 from providers.fabrics.nvidia.groups import group_of
 from providers.fabrics.nvidia.names import GROUP, NO_GROUP
-from resources.base.fields import CLIQUES, GROUPS, annotations_of, cliques_of, mapping, mappings
+from resources.base.fields import CLIQUES, GROUPS, annotations_of, cliques_of, mapping, mappings, members_of
 
 ABSENT = None
 """The value of an annotation that is not there."""
@@ -56,10 +56,8 @@ def _inherited(body: Body) -> Mapping[str, Any]:
     of_set = annotations_of(body).get(GROUP, ABSENT)
     values = {name: of_set for name, _ in _named(body, CLIQUES)}
     for _, group in _named(body, GROUPS):
-        names = group.get("cliqueNames")
-        for name in names if _has_value(group) and isinstance(names, list | tuple) else ():
-            if isinstance(name, str):
-                values[name] = mapping(group.get("annotations"))[GROUP]
+        if _has_value(group):
+            values |= dict.fromkeys(members_of(group), mapping(group.get("annotations"))[GROUP])
     return values
 
 
@@ -104,9 +102,7 @@ def _group_value(group: Body, of_set: Any, members: Mapping[str, str], recorded:
 
 
 def _members(group: Body, inheriting: Mapping[str, str]) -> Mapping[str, str]:
-    names = group.get("cliqueNames")
-    listed = names if isinstance(names, list | tuple) else ()
-    return {name: inheriting[name] for name in listed if isinstance(name, str) and name in inheriting}
+    return {name: inheriting[name] for name in members_of(group) if name in inheriting}
 
 
 def _agreed(groups: Iterable[str]) -> str:
