@@ -72,7 +72,7 @@ def error_texts(sync: SyncReport) -> Iterator[str]:
     if sync.error:
         yield clipped(str(sync.error), MAX_ERROR)
     for plan in sync.plans:
-        yield from (f"{plan.root}: {clipped(problem, MAX_ERROR)}" for problem in plan.problems)
+        yield from (f"{plan.root}: {clipped(problem, MAX_ERROR)}" for problem in (*plan.problems, *plan.faults))
         yield from (f"{plan.root}: {clipped(alarm.text, MAX_ERROR)}" for alarm in plan.alarms if alarm.blocking)
     yield from (f"denied by {objection.rule}: {clipped(objection.message, MAX_ERROR)}" for objection in sync.objections)
     yield from (f"{wait.id}: {clipped(wait.why, MAX_ERROR)}" for wait in sync.name_conflicts)
