@@ -97,7 +97,8 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
         )
     if old and not issues:
         issues = tuple(update_rules.issues(old.template, new.template, references, topology=configuration.topology))
-    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *placement_rules.warnings(new.body, configuration))
+    from_domains = (*placement_rules.warnings(new.body, configuration), *release_rules.warnings(new.body))
+    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains)
     warnings = (*warnings, *_plug_in_warnings(new, configuration, references))
     return Decision(issues, warnings, body=new.body)
 

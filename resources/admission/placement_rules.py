@@ -1,14 +1,16 @@
 """Placement rules: the annotation by which a set keeps the pods of each of its fabric domains together (N31)."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from engine.paths import get
 from engine.resource import Body
+from resources.admission.annotations import misplaced
 from resources.base import labels
-from resources.base.fields import GROUPS, annotations_of, cliques_of, mapping, mappings
+from resources.base.fields import annotations_of, cliques_of, mapping, mappings
 from resources.model.domain_requests import domain_requests_of
 from resources.model.placement import REQUIRED_TERMS, DomainPlacement, placement_of
+from resources.ports.annotations import Place
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import IslandFabric
 from resources.ports.scheduler import AffinityIgnoringScheduler
@@ -29,11 +31,7 @@ def issues(new: Body, old: Body | None = None) -> Iterator[Issue]:
 
 def warnings(body: Body, configuration: Configuration) -> Iterator[str]:
     """The annotation in a place or a spelling in which it has no effect, or on a set that cannot have what it asks for."""
-    yield from _without_effect("metadata.annotations", annotations_of(body), is_place=True)
-    for number, clique in enumerate(cliques_of(body)):
-        yield from _without_effect(f"spec.template.cliques[{number}].annotations", mapping(clique.get("annotations")))
-    for number, group in enumerate(mappings(get(body, GROUPS, ()))):
-        yield from _without_effect(f"spec.template.podCliqueScalingGroups[{number}].annotations", mapping(group.get("annotations")))
+    yield from misplaced(KEY, body, (Place.SET,))
     placement = placement_of(annotations_of(body))
     if placement is None:
         return
@@ -43,14 +41,6 @@ def warnings(body: Body, configuration: Configuration) -> Iterator[str]:
     for number, clique in enumerate(cliques_of(body)):
         if clique.get("name") in members:
             yield from _clique_warnings(f"spec.template.cliques[{number}].spec.podSpec", clique, placement, configuration)
-
-
-def _without_effect(field: str, annotations: Mapping[str, Any], *, is_place: bool = False) -> Iterator[str]:
-    """A warning for each key that was probably meant to be the annotation. Keys are case-sensitive."""
-    for key in annotations:
-        if key.lower() == KEY and not (is_place and key == KEY):
-            meant = f", as {KEY}" if key != KEY else ""
-            yield f"{field}[{key}] has no effect: it is read from metadata.annotations of the PodCliqueSet{meant}"
 
 
 def _members(body: Body, configuration: Configuration) -> frozenset[str]:

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from engine.resource import Body
+from resources.admission.annotations import misplaced
 from resources.base import labels
 from resources.base.fields import annotations_of
+from resources.ports.annotations import Place
 from resources.schema.issues import Child, ErrorType, Issue, Path
 
 PATH: Final[Path] = ("metadata", "annotations", Child(labels.RELEASE_DOMAINS))
@@ -16,3 +18,8 @@ def issues(new: Body, old: Body | None = None) -> Iterator[Issue]:
     value = annotations_of(new).get(labels.RELEASE_DOMAINS, labels.ON_COMPLETION)
     if value != labels.ON_COMPLETION and value != annotations_of(old or {}).get(labels.RELEASE_DOMAINS):
         yield Issue(PATH, ErrorType.INVALID, f'must be "{labels.ON_COMPLETION}"', value)
+
+
+def warnings(body: Body) -> Iterator[str]:
+    """The annotation in a place or a spelling in which it has no effect (N35)."""
+    yield from misplaced(labels.RELEASE_DOMAINS, body, (Place.SET,))

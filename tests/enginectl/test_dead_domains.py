@@ -63,3 +63,15 @@ def test_why_of_a_user_domain_names_its_users_before_it_says_that_no_set_has_mad
     assert engine("sync", "--timeout", "30s", "--no-wait").code in (Exit.DONE, Exit.FAILED)
     lost = engine("why", f"pod/{pod}")
     assert "NVLink is cut" in lost.out and f"kubectl -n default delete pod {pod}" in lost.out
+
+
+def test_the_command_is_whole_at_the_end_of_its_line_however_long_names_are(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+    long = "a-name-as-long-as-it-may-be-at-most"
+    assert engine("sync", "-f", written(tmp_path, long, pods=3), "--config", config, "--timeout", "60s").code == Exit.DONE
+    pods = sorted(name for name in box.names(kinds.POD) if name.startswith(long))
+    box.delete(COMPUTE_DOMAIN, f"{long}-0")
+    remedy = f"delete them: kubectl -n default delete pod {' '.join(pods)}"
+    status, why = engine("status"), engine("why", f"computedomain/{long}-0")
+
+    assert [line.split()[0] for line in status.out.splitlines() if line.endswith(remedy)] == ["warning:", "domain"]
+    assert f"    do: {remedy}" in why.out.splitlines()

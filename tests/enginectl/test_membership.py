@@ -48,6 +48,17 @@ def test_diff_and_status_report_the_annotation_that_has_no_effect(edited: Box, e
     assert [domain["object"]["name"] for domain in workload["domains"]] == ["demo-0"]
 
 
+def test_status_shows_the_annotation_once(edited: Box, engine: Engine, config: Path) -> None:
+    assert engine("status", "--config", config).out.count(FAULT) == 1
+
+
+def test_a_quiet_sync_writes_to_stderr_which_annotation_has_no_effect(edited: Box, engine: Engine, config: Path) -> None:
+    answer = engine("sync", "-q", "--config", config)
+
+    assert (answer.code, answer.out) == (Exit.FAILED, "")
+    assert answer.err.startswith("engine: PodCliqueSet/default/demo: metadata.annotations") and answer.err.count(FAULT) == 1
+
+
 def test_a_manifest_that_puts_the_annotation_back_is_accepted(edited: Box, engine: Engine, config: Path, manifest: Path) -> None:
     assert engine("diff", "-f", manifest, "--config", config).code == Exit.DONE
     assert engine("sync", "-f", manifest, "--no-wait", "--config", config).code == Exit.DONE

@@ -17,7 +17,7 @@ from enginectl.wiring.cluster import purpose_of
 from enginectl.wiring.scope import EVERYTHING, Selection
 from providers.fabrics.nvidia.names import AUTO
 from providers.sandbox.http.faults import InjectedFault
-from resources.base.kinds import PODCLIQUESET
+from resources.base.kinds import POD, PODCLIQUESET
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine, finished, started
 
@@ -235,3 +235,17 @@ def test_the_exit_code_of_status_tells_what_is_faulty_denied_and_unknown_from_wh
     incomplete = engine("status", "--exit-code")
 
     assert root and (changing.code, incomplete.code) == (Exit.UNSETTLED, Exit.INCOMPLETE)
+
+
+def test_the_exit_code_of_status_counts_a_completed_set_as_done(box: Box, engine: Engine, tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    pod_spec = '{restartPolicy: Never, containers: [{name: c, image: "x:1"}]}'
+    clique = f'{{name: c, annotations: {{sandbox.grove.io/fail: "exit:0"}}, spec: {{podSpec: {pod_spec}}}}}'
+    spec = f"{{replicas: 1, template: {{cliques: [{clique}]}}}}"
+    job.write_text(f"apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata: {{name: job}}\nspec: {spec}\n")
+    engine("sync", "-f", job, "--no-wait")
+    box.wait_for(POD, lambda pod: (pod.get("status") or {}).get("phase") == "Succeeded")
+    synced, answer = engine("sync", "--timeout", "60s"), engine("status", "job", "--exit-code")
+
+    assert (synced.code, answer.code) == (Exit.DONE, Exit.DONE)
+    assert re.search(r"job +completed", answer.out)

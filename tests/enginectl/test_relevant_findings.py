@@ -10,7 +10,8 @@ from resources.reports.explanation import Explanation
 DOMAIN = ResourceId("resource.nvidia.com", "ComputeDomain", "default", "d")
 FIRST, SECOND, THIRD = (ResourceId("", "Pod", "default", name) for name in "abc")
 SHARED = Diagnosis(FIRST, "2 pods (a, b): Pending", "no node is free", pods=(FIRST, SECOND))
-OF_DOMAIN = Diagnosis(DOMAIN, "domain d: NotReady", "a node has not joined")
+OF_DOMAIN = Diagnosis(DOMAIN, "NotReady", "a node has not joined")
+NAMING_IT = replace(OF_DOMAIN, observation="ComputeDomain d: NotReady")
 ABOUT_A = Explanation(FIRST, None, (), (), (), (), (), orphan=False, problems=())
 
 
@@ -19,8 +20,9 @@ def shown(id: ResourceId) -> list[Diagnosis]:
 
 
 def test_a_finding_about_several_pods_is_shown_for_each_of_them() -> None:
-    assert shown(FIRST) == shown(SECOND) == shown(DOMAIN) == [SHARED, OF_DOMAIN]
+    assert shown(FIRST) == shown(SECOND) == [SHARED, NAMING_IT]
+    assert shown(DOMAIN) == [SHARED, OF_DOMAIN]
 
 
-def test_of_another_pod_only_what_is_said_of_the_domain_is_shown() -> None:
-    assert shown(THIRD) == [OF_DOMAIN]
+def test_of_another_pod_only_what_is_said_of_the_domain_is_shown_and_names_the_domain() -> None:
+    assert shown(THIRD) == [NAMING_IT]

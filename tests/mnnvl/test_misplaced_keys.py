@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from providers.fabrics.nvidia.names import AUTO, NAMED
+from resources.base.labels import DOMAIN_PLACEMENT, ON_COMPLETION, RELEASE_DOMAINS
 from tests.builders import clique, group, podcliqueset
 from tests.mnnvl.asking import ask, sharing, up
 from tests.mnnvl.sets import OPTED_OUT, gpu, gpus, said
@@ -73,3 +74,15 @@ def test_N35_keys_in_their_place_and_keys_of_others_cause_no_warning() -> None:
     manifest = sharing(gpu(annotations={NAMED: "rack", **others}, labels={"nvidia.com/gpu.clique": "x"}), clique("frontend"))
 
     assert warnings(manifest) == []
+
+
+def test_N35_keys_of_the_engine_itself_are_warned_about_too() -> None:
+    manifest = sharing(gpu(annotations={NAMED: "rack", RELEASE_DOMAINS: ON_COMPLETION}, labels={DOMAIN_PLACEMENT: "required"}))
+    manifest["metadata"]["annotations"] |= {"engine.grove.io/domain_placement": "required", "engine.grove.io/releaseDomains": ON_COMPLETION}
+
+    assert warnings(manifest) == [
+        f"metadata.annotations[engine.grove.io/domain_placement] has no effect: the annotation is {DOMAIN_PLACEMENT}",
+        f"spec.template.cliques[0].labels[{DOMAIN_PLACEMENT}] has no effect: it is an annotation, not a label; {ON_SET}",
+        f"metadata.annotations[engine.grove.io/releaseDomains] has no effect: the annotation is {RELEASE_DOMAINS}",
+        f"spec.template.cliques[0].annotations[{RELEASE_DOMAINS}] has no effect: {ON_SET}",
+    ]

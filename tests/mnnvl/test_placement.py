@@ -213,10 +213,10 @@ def test_N31_in_another_place_or_spelling_it_has_no_effect_and_causes_a_warning(
     spelled = said(auto(), {**auto()["metadata"]["annotations"], "engine.grove.io/Domain-Placement": "required"})
 
     assert warnings(misplaced) == [
-        f"spec.template.{place}.annotations[{DOMAIN_PLACEMENT}] has no effect: it is read from metadata.annotations of the PodCliqueSet"
-        for place in ("cliques[0]", "podCliqueScalingGroups[0]")
+        f"spec.template.{place}.annotations[{DOMAIN_PLACEMENT}] has no effect: it is read from metadata.annotations"
+        for place in ("podCliqueScalingGroups[0]", "cliques[0]")
     ]
-    assert len(warnings(spelled)) == 1 and warnings(spelled)[0].endswith(f"of the PodCliqueSet, as {DOMAIN_PLACEMENT}")
+    assert len(warnings(spelled)) == 1 and warnings(spelled)[0].endswith(f"has no effect: the annotation is {DOMAIN_PLACEMENT}")
     assert warnings(placing(auto())) == []
 
 

@@ -152,9 +152,15 @@ def lost_domains(explanation: Explanation, result: Pass, wiring: Wiring) -> Iter
 
 
 def relevant(explanation: Explanation, domain: ResourceId, diagnoses: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
-    """All diagnoses if the object is the domain; of a pod, those about the pod or about the domain as a whole."""
-    subjects = (explanation.id, domain)
-    return (each for each in diagnoses if explanation.id == domain or each.about in subjects or explanation.id in each.pods)
+    """All diagnoses if the object is the domain; of a pod, those about the pod, and those about the domain as a whole, which name it."""
+    if explanation.id == domain:
+        yield from diagnoses
+        return
+    for diagnosis in diagnoses:
+        if diagnosis.about == domain:
+            yield replace(diagnosis, observation=f"{domain.kind} {domain.name}: {diagnosis.observation}")
+        elif diagnosis.about == explanation.id or explanation.id in diagnosis.pods:
+            yield diagnosis
 
 
 def statuses_of(configuration: Configuration, id: ResourceId, result: Pass) -> Iterator[tuple[Observed, DomainStatus]]:

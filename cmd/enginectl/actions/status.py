@@ -17,6 +17,7 @@ from enginectl.output.status import binding_entry, binding_lines, workload_entry
 from enginectl.wiring.cluster import LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import select
+from resources.admission import placement_rules, release_rules
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
 from resources.domains.added_annotations import added_annotations
 from resources.domains.status import domain_statuses
@@ -84,7 +85,9 @@ def with_fabric_notes(observed: Observed, plan: Plan, configuration: Configurati
 
     They are the warnings of admission, which whoever applied the set may not have seen, and annotations that its PodCliques alone have.
     """
-    warnings = (warning for fabric in configuration.fabrics for warning in fabric.warnings(observed.proposal or observed.root.body))
+    body = observed.proposal or observed.root.body
+    from_fabrics = (warning for fabric in configuration.fabrics for warning in fabric.warnings(body))
+    warnings = (*from_fabrics, *placement_rules.warnings(body, configuration), *release_rules.warnings(body))
     additions = (added.note for added in added_annotations(observed, configuration))
     return replace(plan, notes=tuple(dict.fromkeys((*plan.notes, *warnings, *additions))))
 

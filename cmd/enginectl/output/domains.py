@@ -41,13 +41,14 @@ def describe(domain: DomainStatus) -> str:
     parts = [str(domain.state), nodes_text(domain), split, pods_text(domain), "made by a user" if domain.made_by == "user" else ""]
     if domain.state is State.TERMINATING:
         parts.append(f"finalizers: {', '.join(map(printable, domain.finalizers)) or 'none'}")
-    if domain.cut:
-        since = f" since {moment_text(domain.cut.since)}" if domain.cut.since else ""
-        parts.append(f"{printable(domain.cut.text)}{since}: {printable(domain.cut.remedy)}")
     if domain.other_sets:
         parts.append(f"shared with {', '.join(map(printable, domain.other_sets[:MAX_LISTED]))}")
     if domain.why:
         parts.append(clipped(domain.why, 200) + (f" (until {moment_text(domain.until)})" if domain.until else ""))
+    if domain.cut:
+        # The last part: it ends with a command, which is copied up to the end of the line.
+        since = f" since {moment_text(domain.cut.since)}" if domain.cut.since else ""
+        parts.append(f"{printable(domain.cut.text)}{since}: {printable(domain.cut.remedy)}")
     return ", ".join(filter(None, parts))
 
 

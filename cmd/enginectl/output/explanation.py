@@ -16,7 +16,7 @@ from engine.report.printable import clipped, printable
 from engine.resource import Stance
 from enginectl.output.domains import describe, domain_entry
 from enginectl.output.graphs import graph_entry, service_lines
-from enginectl.output.status import wait_lines
+from enginectl.output.status import MAX_ADVICE, wait_lines
 from enginectl.output.tables import age
 from resources.domains.status import DomainStatus
 from resources.domains.usage import DomainUser
@@ -79,7 +79,7 @@ def report_lines(report: ObjectReport, now: datetime, *, verbose: bool) -> Itera
         yield Line(f"  {clipped(diagnosis.observation, MAX_TEXT)}", "bad" if diagnosis.bad else "faint")
         yield Line(f"    because {clipped(diagnosis.cause, MAX_TEXT)}")
         if diagnosis.advice:
-            yield Line(f"    do: {clipped(diagnosis.advice, MAX_TEXT)}", "faint")
+            yield Line(f"    do: {clipped(diagnosis.advice, MAX_ADVICE)}", "faint")
     if len(diagnoses) < len(report.diagnoses):
         yield Line(f"  … {len(report.diagnoses) - len(diagnoses)} more; -v shows all", "faint")
 

@@ -32,6 +32,8 @@ MAX_GANGS = 10
 MAX_NAMES = 3
 """Objects with the same reason that are named in one line; of the others the number is given."""
 MAX_REASON = 400
+MAX_ADVICE = 2000
+"""For texts that may end with a command: one for eight pods with long names is not cut."""
 
 
 def workload_lines(workloads: Sequence[WorkloadSummary], now: datetime, *, verbose: bool) -> Iterator[Line]:
@@ -71,7 +73,9 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
     for note in dict.fromkeys(workload.notes):
         yield Line(f"  note: {printable(note)}", "later")
     for alarm in workload.alarms:
-        yield Line(f"  warning: {clipped(alarm.text, MAX_REASON)}", "bad")
+        if alarm.fault:
+            continue  # It is one of the problems.
+        yield Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad")
     gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
     for gang in gangs if verbose else gangs[:MAX_GANGS]:
         yield gang_line(gang)
