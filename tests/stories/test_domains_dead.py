@@ -125,9 +125,10 @@ async def test_N34_a_recycled_replica_of_a_group_gets_a_new_domain_with_the_whol
         assert await all_well(cluster)
 
 
-async def test_N33_a_completed_set_ends_a_sync_releases_its_domain_and_creates_it_again_for_a_new_pod() -> None:
+@pytest.mark.parametrize("minimum", [1, 2])
+async def test_N33_a_completed_set_ends_a_sync_releases_its_domain_and_creates_it_again_for_a_new_pod(minimum: int) -> None:
     async with rack() as cluster:
-        manifest = job(auto(1, gpu(replicas=2, minAvailable=1)))
+        manifest = job(auto(1, gpu(replicas=2, minAvailable=minimum)))
         async with cluster.running():
             await up(cluster, manifest)
             for pod in list(cluster.there(POD)):

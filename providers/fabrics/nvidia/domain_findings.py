@@ -9,7 +9,7 @@ from engine.observed import Live
 from engine.paths import get
 from providers.fabrics.nvidia.driver import check_controller
 from providers.fabrics.nvidia.evidence import Evidence, finalizers_of, joined_nodes, node_of, phase_of, pods_of, required_in_clique
-from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, TARGET_LABEL
+from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, MAX_NODES, TARGET_LABEL
 from resources.base import labels
 from resources.base.fields import mapping
 from resources.base.texts import some
@@ -104,6 +104,9 @@ def _foreign_finalizers(evidence: Evidence) -> Iterator[Diagnosis]:
         yield Diagnosis(evidence.id, observation, "neither the engine nor the DRA driver set them", "ask whoever set them to release them")
 
 
+TOO_MANY: Final = f"use at most {MAX_NODES} pods in a domain: it can have no more nodes of one NVLink clique"
+
+
 def _without_nvlink(evidence: Evidence) -> Iterator[Diagnosis]:
     live = evidence.domain
     running = [pod for pod in evidence.pods if phase_of(pod) == "Running"]
@@ -121,7 +124,8 @@ def _without_nvlink(evidence: Evidence) -> Iterator[Diagnosis]:
     if len(cliques) > 1:
         counts = some(f"{clique} ({count} node{'s' if count > 1 else ''})" for clique, count in sorted(cliques.items()))
         cause = f"NVLink does not connect these cliques: {counts}"
-        yield Diagnosis(evidence.id, f"{subject} in {len(cliques)} NVLink cliques", cause, _keep_together(running))
+        advice = TOO_MANY if len(used) > MAX_NODES else _keep_together(running)
+        yield Diagnosis(evidence.id, f"{subject} in {len(cliques)} NVLink cliques", cause, advice)
     if not nodes and "allocationMode" not in mapping(get(live.body, ("spec", "channel"), {})):
         cause = "driver 25.3 treats numNodes 0 as complete: no daemon starts, and there is no NVLink between nodes"
         yield Diagnosis(evidence.id, f"{subject}, and no node has joined", cause, "upgrade the NVIDIA DRA driver")

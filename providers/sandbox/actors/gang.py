@@ -99,11 +99,12 @@ def unit_of(pod: Body) -> SchedulingUnit:
 
 
 def block_of(pods: Sequence[Body], minimum: int, states: PodStates, domain: str = "") -> tuple[PodBlock, int]:
-    """The block of these pods, and how many pods it lacks. Placed pods that have not finished count towards the minimum."""
+    """The block of these pods, and how many pods it lacks. Placed pods and those that have succeeded count towards the minimum."""
     active = [pod for pod in pods if not is_deleting(pod) and not is_finished(pod)]
     placed = [pod for pod in active if states.is_placed(pod)]
     schedulable = [pod for pod in active if not states.is_placed(pod) and states.is_schedulable(pod)]
-    needed = max(0, minimum - len(placed))
+    succeeded = sum((pod.get("status") or {}).get("phase") == "Succeeded" for pod in pods if not is_deleting(pod))
+    needed = max(0, minimum - len(placed) - succeeded)
     block = PodBlock(tuple(placed), tuple(schedulable[:needed]), tuple(schedulable[needed:]), domain)
     return block, max(0, needed - len(schedulable))
 

@@ -290,6 +290,16 @@ ROWS = (
         "annotate their PodCliqueSet with engine.grove.io/domain-placement: required, then delete its pods",
     ),
     Row(
+        "more pods than a clique can have",
+        [
+            *(pod(f"p{number}", node=f"n{number}", phase="Running") for number in range(20)),
+            *(domain("demo-0", *(joined(f"n{number}", f"a.{number % 2}") for number in range(20))), template()),
+        ],
+        "its 20 pods run in 2 NVLink cliques",
+        "a.0 (10 nodes), a.1 (10 nodes)",
+        "use at most 18 pods in a domain",
+    ),
+    Row(
         "two cliques in spite of an affinity",
         [
             *(pod(name, node=node, phase="Running", affinity=TOGETHER) for name, node in (("p", "n1"), ("q", "n2"))),
