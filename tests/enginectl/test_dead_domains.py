@@ -48,6 +48,19 @@ def test_status_and_why_name_the_pods_of_a_deleted_domain_and_the_command_that_m
         assert "because" not in " ".join(lines[:place])
 
 
+def test_a_quiet_sync_that_runs_out_of_time_gives_the_command(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "60s").code == Exit.DONE
+    name = pod_of(box)
+    box.delete(COMPUTE_DOMAIN, "demo-0")
+    box.wait_for(kinds.POD, crashing, name)
+
+    answer = engine("sync", "-q", "--config", config, "--timeout", "3s")
+
+    assert (answer.code, answer.out) == (Exit.UNSETTLED, "")
+    assert "engine: pending: " in answer.err
+    assert f"NVLink is cut for 1 pod ({name})" in answer.err and f"kubectl -n default delete pod {name}" in answer.err
+
+
 def test_why_of_a_user_domain_names_its_users_before_it_says_that_no_set_has_made_it(box: Box, engine: Engine, tmp_path: Path) -> None:
     box.create(COMPUTE_DOMAIN, computedomain("rack", "channel"))
     assert engine("sync", "-f", written(tmp_path, domain="rack"), "--timeout", "60s").code == Exit.DONE

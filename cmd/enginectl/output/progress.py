@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.ids import ResourceId
-from engine.plan import Plan
+from engine.plan import Plan, Wait
 from engine.report.alike import spread, waits_alike
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
@@ -84,7 +84,12 @@ def lease_text(holder: LeaseHolder) -> str:
 
 def pending_texts(plans: Sequence[Plan]) -> Iterator[str]:
     """What is pending; similar objects share a text. At most `MAX_PENDING` texts."""
-    for group in waits_alike([wait for plan in plans for wait in plan.pending])[:MAX_PENDING]:
+    return wait_texts([wait for plan in plans for wait in plan.pending])
+
+
+def wait_texts(waits: Sequence[Wait]) -> Iterator[str]:
+    """What these objects wait for; similar objects share a text. At most `MAX_PENDING` texts."""
+    for group in waits_alike(waits)[:MAX_PENDING]:
         yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), 120)}"
 
 

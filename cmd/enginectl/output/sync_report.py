@@ -13,7 +13,8 @@ from engine.report.text import text
 from engine.result import Outcome, Result
 from engine.runtime.session import Ending, SyncReport
 from engine.verb import Verb
-from enginectl.output.progress import counted, pending_texts
+from enginectl.output.progress import counted, pending_texts, wait_texts
+from enginectl.output.status import MAX_ADVICE
 
 MAX_FAILURES = 20
 """Failures that are listed; of the others the number is given."""
@@ -64,7 +65,8 @@ def change_lines(sync: SyncReport) -> Iterator[Line]:
 
 
 def error_texts(sync: SyncReport) -> Iterator[str]:
-    """What is wrong, a text for each: failures, faults, guards, names that are taken, and what kept it from settling in time."""
+    """What is wrong, a text for each: failures, faults, guards, names that are taken, and after a timeout
+    what is left, with the alarms."""
     for result in sync.failures[:MAX_FAILURES]:
         yield f"{result.operation.verb} {result.operation.id}: {clipped(str(result.error), MAX_ERROR)}"
     if len(sync.failures) > MAX_FAILURES:
@@ -81,7 +83,10 @@ def error_texts(sync: SyncReport) -> Iterator[str]:
     if sync.timed_out:
         yield "not settled in time"
     if sync.timed_out and not sync.mid_pass:
+        yield from (f"blocked: {text}" for text in wait_texts([wait for plan in sync.plans for wait in plan.blocked]))
+        yield from (f"later: {text}" for text in wait_texts([wait for plan in sync.plans for wait in plan.later]))
         yield from (f"pending: {text}" for text in pending_texts(sync.plans))
+        yield from (f"{plan.root}: {clipped(alarm.text, MAX_ADVICE)}" for plan in sync.plans for alarm in plan.alarms if not alarm.blocking)
     if sync.lease_taken:
         yield f"{sync.lease_taken}: what is left to write is left to it"
 
