@@ -72,7 +72,8 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "wiring": ("base",),
         "input": ("base", "wiring"),
         "output": ("base", "wiring"),
-        "actions": ("base", "wiring", "input", "output"),
+        "serving": ("base", "wiring", "input", "output"),
+        "actions": ("base", "wiring", "input", "output", "serving"),
         "commands": ("base", "wiring", "input", "actions"),
     },
 }
@@ -93,12 +94,14 @@ WAITING = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
 # Library: the only places of the product that may import it.
 DOORS: dict[str, tuple[str, ...]] = {
     "aiohttp": ("providers/kubernetes/",),
-    "cryptography": ("providers/sandbox/", "providers/key_pair.py"),
+    "cryptography": ("providers/sandbox/", "providers/key_pair.py", "providers/certificates/"),
     "deepdiff": ("engine/diff.py",),
+    "h11": ("providers/serving/",),
     "httpx": ("providers/kubernetes/",),
     "jsonpath": ("providers/sandbox/tables/",),
     "jsonschema_rs": ("providers/sandbox/",),
     "kr8s": ("providers/kubernetes/",),
+    "prometheus_client": ("providers/metrics/",),
     "starlette": ("providers/sandbox/",),
     "time": ("engine/runtime/clock.py",),
     "typer": ("cmd/",),

@@ -13,6 +13,7 @@ from engine.runtime.internal_errors import InternalErrors
 from engine.runtime.lease import DISABLED, Lease, held
 from engine.runtime.logs import Log
 from engine.runtime.memory import Memory
+from engine.runtime.observers import LoopObserver, Observers
 from engine.runtime.passes import Engine, Pass, choose, execute, observe_and_plan, tune_gc
 from engine.runtime.progress import LoggedProgress, Progress
 from engine.runtime.provider import WatchingProvider
@@ -40,20 +41,23 @@ async def run(
     stop: anyio.CancelScope | None = None,
     progress: Progress | None = None,
     reload: Reload | None = None,
+    observer: LoopObserver | None = None,
 ) -> None:
     """Make passes while the lease is ours, at least every `interval` seconds and sooner while objects change, until `stop` is cancelled.
 
     On cancellation calls in progress end first, and the lease is given back. Without a lease (None) it warns once and always writes.
     `reload` is asked every `RELOAD_INTERVAL` seconds, whether the lease is ours or not; a new configuration is used from the next pass on.
+    `observer` is told of leadership and of every pass.
     """
     tune_gc()
-    loop = _Loop(engine, log, interval, progress or LoggedProgress(log))
+    loop = _Loop(engine, log, interval, progress or LoggedProgress(log), observer or Observers())
     with stop or anyio.CancelScope():
         async with anyio.create_task_group() as tasks:
             if reload is not None:
                 tasks.start_soon(loop.follow_configuration, reload)
             if lease is None:
                 log.warning(DISABLED)
+                loop.observer.leading(True)
                 await loop.make_passes(always)
             else:
                 await _run_as_leader(loop, lease)
@@ -65,20 +69,23 @@ async def _run_as_leader(loop: "_Loop", lease: Lease) -> None:
         try:
             async with held(lease, on_wait=loop.progress.waiting_for_lease) as leadership:
                 loop.log.info("leading", lease=lease, identity=lease.identity)
+                loop.observer.leading(True)
                 await loop.make_passes(leadership.may_write)
         except EngineError as error:
             loop.log.warning("not leading", error=error)
+        loop.observer.leading(False)
         await lease.clock.sleep(lease.durations.retry)
 
 
 class _Loop:
     """The state of one loop. It is kept when the lease is lost, for it is only memory."""
 
-    def __init__(self, engine: Engine, log: Log, interval: float, progress: Progress) -> None:
+    def __init__(self, engine: Engine, log: Log, interval: float, progress: Progress, observer: LoopObserver) -> None:
         self.engine = engine
         self.log = log
         self.interval = interval
         self.progress = progress
+        self.observer = observer
         # Half an interval: a pass that the interval begins tries again what was rejected, and passes in quick succession do not.
         self.memory = Memory(rejections=Rejections(patience=interval / 2))
         self.internal_errors = InternalErrors(log)
@@ -139,6 +146,7 @@ class _Loop:
             except Exception as error:
                 seconds = min(LONGEST_RETRY_PAUSE, self.interval, retry_pause)
                 retry_pause = min(LONGEST_RETRY_PAUSE, retry_pause * 2)
+                self.observer.failed(error)
                 self.log.error("pass failed", error=error, retry_in=seconds, exc_info=not isinstance(error, EngineError))
                 await self.engine.clock.sleep(seconds)
 
@@ -168,10 +176,12 @@ class _Loop:
         self._log_blocked(current)
         chosen = choose(current, self.memory, self.engine.clock.monotonic())
         self.progress.planned(current.planned.plans, sum(len(plan.operations) for plan in chosen))
+        self.observer.planned(current, chosen)
         results = await execute(self.engine, self.memory, current, chosen, on_result=self.progress.applied, may_write=may_write)
         changed = not current.quiet or any(result.outcome is Outcome.DONE for result in results)
         seconds = backoff.pause(self.engine, self.memory, current, changed=changed, idle=not chosen)
         self.progress.idle(current.planned.plans, seconds)
+        self.observer.passed(current, results)
         return seconds
 
     def _log_blocked(self, current: Pass) -> None:

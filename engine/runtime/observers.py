@@ -1,0 +1,55 @@
+"""Observers: what the loop tells whoever shows its work: probes, metrics, the page of plans."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from engine.plan import Plan
+from engine.result import Result
+from engine.runtime.passes import Pass
+
+
+class LoopObserver(Protocol):
+    """Called by the loop, in its own thread; a call must return at once and raise nothing."""
+
+    def leading(self, leads: bool) -> None:
+        """This process has acquired the lease, or has lost or released it. Without leader election: called once, with true."""
+        ...
+
+    def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
+        """A pass has observed and planned; the operations of `chosen` are executed now."""
+        ...
+
+    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+        """The pass has ended, with these results of its operations."""
+        ...
+
+    def failed(self, error: Exception) -> None:
+        """A pass has ended with an error."""
+        ...
+
+
+class Observers:
+    """A `LoopObserver` that tells several others."""
+
+    def __init__(self, *observers: LoopObserver) -> None:
+        self._observers = observers
+
+    def leading(self, leads: bool) -> None:
+        """Tell all."""
+        for observer in self._observers:
+            observer.leading(leads)
+
+    def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
+        """Tell all."""
+        for observer in self._observers:
+            observer.planned(current, chosen)
+
+    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+        """Tell all."""
+        for observer in self._observers:
+            observer.passed(current, results)
+
+    def failed(self, error: Exception) -> None:
+        """Tell all."""
+        for observer in self._observers:
+            observer.failed(error)

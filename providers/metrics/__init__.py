@@ -1,0 +1,1 @@
+"""Metrics: what `engine run` counts and measures, in Prometheus' format."""

@@ -1,0 +1,1 @@
+"""Serving: HTTP and HTTPS servers of `engine run`: admission, probes, metrics, the pending plan."""
