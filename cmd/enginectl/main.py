@@ -16,6 +16,7 @@ from typer.main import get_group
 
 from enginectl.base.exit_codes import Exit, SignalReceived, meaning
 from enginectl.base.options import declare, share_options
+from enginectl.commands.completion import COMPLETE, answer_shell, completion
 from enginectl.commands.config import config
 from enginectl.commands.demo import demo
 from enginectl.commands.diff import diff
@@ -40,8 +41,9 @@ commands = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     callback=declare,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (diff, sync, run, render, review, status, why, preflight, snapshot, demo):
+for command in (diff, sync, run, render, review, status, why, preflight, snapshot, demo, completion):
     commands.command()(command)
 for group in (sandbox, manifests, config):
     commands.add_typer(group)
@@ -96,6 +98,8 @@ def _run_reporting_errors(words: Sequence[str]) -> Exit:
 def _run(words: Sequence[str]) -> Exit:
     """Run the command. Not through Typer's own `main`, which has other exit codes and handles signals itself."""
     root = share_options(get_group(commands))
+    if COMPLETE in os.environ:
+        return answer_shell(root)
     try:
         with root.make_context("engine", list(words)) as context:
             code = Exit(root.invoke(context) or 0)

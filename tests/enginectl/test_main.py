@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from engine.version import VERSION
 from enginectl.base.exit_codes import MEANINGS, Exit, worst
 from enginectl.base.runner import run
 from tests.enginectl.calling import ROOT, CommandResult, Engine, finished, started
@@ -47,6 +48,31 @@ def test_an_option_means_the_same_before_and_after_the_command(engine: Engine) -
 
     assert before == after
     assert "namespace: x" in before.out
+
+
+def test_the_release_is_printed(engine: Engine) -> None:
+    assert engine("--version") == CommandResult(Exit.DONE, f"engine {VERSION}\n", "")
+
+
+@pytest.mark.parametrize("command", ["", "diff", "sandbox", "manifests crds"])
+def test_a_short_option_shows_the_help(engine: Engine, command: str) -> None:
+    words = command.split()
+
+    assert engine(*words, "-h") == engine(*words, "--help")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_the_script_that_completes_commands(engine: Engine, shell: str) -> None:
+    assert "_ENGINE_COMPLETE" in engine("completion", shell).out
+
+
+@pytest.mark.parametrize(("line", "words"), [("engine sn", {"snapshot"}), ("engine status -o ", {"text", "json"}), ("engine zz", set())])
+def test_a_shell_gets_completions(engine: Engine, monkeypatch: pytest.MonkeyPatch, line: str, words: set[str]) -> None:
+    monkeypatch.setenv("_ENGINE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+
+    assert words == set(engine().out.split())
 
 
 @pytest.mark.parametrize(

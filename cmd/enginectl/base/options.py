@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from engine.version import VERSION
+
 KEY = "enginectl.options"
 """Where the parsed options are kept in Typer's context."""
 
@@ -58,6 +60,13 @@ AllowReplace = Annotated[
 Format = Annotated[OutputFormat, typer.Option("--output", "-o", help="Text for people, or one JSON document.")]
 
 
+def print_version(wanted: bool) -> None:
+    """Callback of `--version`. Raises `typer.Exit`, which ends the command."""
+    if wanted:
+        typer.echo(f"engine {VERSION}")
+        raise typer.Exit
+
+
 def declare(
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Kubeconfig. Default: KUBECONFIG, ~/.kube/config, or the pod's service account.")
@@ -68,6 +77,7 @@ def declare(
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Operator configuration.")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show everything, and log in detail.")] = False,
     log_format: Annotated[LogFormat | None, typer.Option(help="Format of log lines.")] = None,
+    version: Annotated[bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the release and end.")] = False,
 ) -> None:
     """Declare the options on the root command; `share_options` adds them to every command."""
 
