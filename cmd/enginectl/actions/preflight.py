@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from engine.runtime.client import Client
+from enginectl.actions.rbac import lease_place
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
 from enginectl.output.preflight import check_entry, check_lines
 from enginectl.wiring.cluster import connect
-from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
+from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import select
 from providers.queries import missing_verbs, run_queries, served_apis
 from resources.base import kinds
@@ -53,12 +54,11 @@ async def observe_installation(wiring: Wiring, client: Client) -> Installation:
 
 async def rights(wiring: Wiring, client: Client, installation: Installation) -> Rights:
     """The permissions that the engine needs, each with the verbs that it is not allowed. Without the kind of graphs none for graphs."""
-    lease_namespace = wiring.settings.leader_election.resource_namespace or DEFAULT_NAMESPACE
     roots = select(wiring).roots
     apis, graph = installation.apis, kinds.DYNAMO_GRAPH
     has_graphs = apis.serves(graph) or bool(apis.why_unknown(graph))
     blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in roots and (has_graphs or blueprint.kind != graph)]
-    return await missing_verbs(client, permissions(blueprints, wiring.configuration, lease_namespace), wiring.options.namespace)
+    return await missing_verbs(client, permissions(blueprints, wiring.configuration, lease_place(wiring)), wiring.options.namespace)
 
 
 def exit_code(results: Sequence[Check]) -> Exit:
