@@ -1,6 +1,6 @@
 """Webhooks: the admission webhooks of an installation: which requests an API server sends to which path.
 
-Names, paths and rules are those of Grove, so that the two operators cannot be installed side by side by accident. Grove has none for graphs.
+Names, paths and rules are those of Grove, so that the two operators cannot be installed side by side by accident. Grove has no graphs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
