@@ -47,7 +47,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "blueprints": ("base", "schema", "ports", "model", "dynamo", "admission", "policies", "domains", "removal", "status", "children"),
         "reports": ("base", "schema", "ports", "model", "dynamo", "domains", "status"),
         "admission_policies": ("base", "ports", "model", "admission"),
-        "install": ("base", "ports"),
+        "install": ("base", "ports", "admission"),
     },
     "resources/dynamo": {
         "model": (),
