@@ -30,6 +30,8 @@ class Endpoints:
     """The names of the MutatingWebhookConfigurations into which it writes its CA."""
     validating: tuple[str, ...] = ()
     """The names of the ValidatingWebhookConfigurations into which it writes its CA."""
+    look_ups: tuple[Kind, ...] = ()
+    """The kinds of objects that its reviews look up."""
     checks_callers: bool = False
     """Whether it shows the pending plan to callers with a bearer token."""
 
@@ -38,10 +40,12 @@ def endpoint_permissions(endpoints: Endpoints) -> Iterator[Permission]:
     """The permissions for these endpoints. Everything that has a name is limited to it, except creating, which cannot be."""
     if endpoints.certificate:
         yield Permission(kinds.SECRET, ("create",), namespace=endpoints.namespace)
-        yield Permission(kinds.SECRET, ("get", "update"), namespace=endpoints.namespace, names=(endpoints.certificate,))
+        yield Permission(kinds.SECRET, ("get", "patch"), namespace=endpoints.namespace, names=(endpoints.certificate,))
         for kind, names in ((MUTATING_WEBHOOKS, endpoints.mutating), (VALIDATING_WEBHOOKS, endpoints.validating)):
             if names:
                 yield Permission(kind, ("get", "patch"), names=names)
+    for kind in endpoints.look_ups:
+        yield Permission(kind, ("get", "list", "watch"))
     if endpoints.checks_callers:
         yield Permission(TOKEN_REVIEW, ("create",))
         yield Permission(ACCESS_REVIEW, ("create",))

@@ -40,7 +40,9 @@ class LeasePlace:
     """Where the Leases of the leader election are."""
 
     namespace: str = "default"
-    names: tuple[str, ...] = ("grove-operator-leader-election",)
+    name: str = "grove-operator-leader-election"
+    shards: int = 1
+    """Into how many shards the namespaces are divided."""
 
 
 LISTS: Final[Mapping[Use, tuple[str, ...]]] = {Use.RUN: ("list", "watch"), Use.SYNC: ("list",), Use.READ: ("list",)}
@@ -74,9 +76,15 @@ def permissions(
 
 
 def _lease(place: LeasePlace) -> Iterator[Permission]:
-    """A get and an update of these Leases by name, and their creation, which cannot be limited to names."""
+    """A get and an update of the Lease by name, and its creation, which cannot be limited to a name.
+
+    With shards there are also Leases of replicas, whose names are not known before; old ones are found in a list and deleted.
+    """
+    if place.shards > 1:
+        yield Permission(kinds.LEASE, ("get", "list", "create", "update", "delete"), namespace=place.namespace)
+        return
     yield Permission(kinds.LEASE, ("create",), namespace=place.namespace)
-    yield Permission(kinds.LEASE, ("get", "update"), namespace=place.namespace, names=place.names)
+    yield Permission(kinds.LEASE, ("get", "update"), namespace=place.namespace, names=(place.name,))
 
 
 def _workload_needs(blueprints: Iterable[Blueprint], configuration: Configuration, use: Use) -> Iterator[_Need]:

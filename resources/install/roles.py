@@ -63,10 +63,12 @@ def _role(kind: Kind, name: str, namespace: str, permissions: Iterable[Permissio
 
 def role_rules(permissions: Iterable[Permission]) -> Iterator[dict[str, Any]]:
     """The rules that allow exactly these permissions, sorted. Resources of one group with the same verbs and names are in one rule."""
-    resources: dict[tuple[str, tuple[str, ...], tuple[str, ...]], set[str]] = {}
+    verbs_of: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
     for permission in permissions:
-        verbs = tuple(sorted(set(permission.verbs), key=VERBS.index))
-        resources.setdefault((permission.kind.group, verbs, tuple(sorted(permission.names))), set()).add(permission.resource)
+        verbs_of.setdefault((permission.kind.group, permission.resource, tuple(sorted(permission.names))), set()).update(permission.verbs)
+    resources: dict[tuple[str, tuple[str, ...], tuple[str, ...]], set[str]] = {}
+    for (group, resource, names), allowed in verbs_of.items():
+        resources.setdefault((group, tuple(sorted(allowed, key=VERBS.index)), names), set()).add(resource)
     rows = sorted((group, sorted(plurals), verbs, names) for (group, verbs, names), plurals in resources.items())
     for group, plurals, verbs, names in rows:
         rule: dict[str, Any] = {"apiGroups": [group], "resources": plurals}

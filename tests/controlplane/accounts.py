@@ -23,7 +23,7 @@ OPERATOR = "operator"
 LEASE = "grove-operator-leader-election"
 EVERYTHING = Configuration(SCHEDULERS, "default-scheduler", topology=True, fabrics=fabrics(Settings()))
 """The configuration with every scheduler back end and every feature."""
-PLACES = (LeasePlace(SYSTEM, (LEASE,)), LeasePlace("default", (LEASE,)))
+PLACES = (LeasePlace(SYSTEM, LEASE), LeasePlace("default", LEASE))
 """The Lease of an installation, and that of a command without a configuration."""
 TOKEN_SECONDS = 24 * 3600
 PATIENCE = 30.0

@@ -132,7 +132,7 @@ async def prepare(plane: ControlPlane, namespace: str) -> None:
 async def test_every_right_is_used_and_no_request_is_denied(plane: ControlPlane, use: Use) -> None:
     namespace = f"exact-{use.value}"
     account = Account(SYSTEM, namespace)
-    needed = permissions(BLUEPRINTS, CONFIGURATION, LeasePlace(namespace, (LEASE,)), use)
+    needed = permissions(BLUEPRINTS, CONFIGURATION, LeasePlace(namespace, LEASE), use)
     async with connection(plane, "admin") as admin:
         await prepare(plane, namespace)
         grant(plane, needed, account, account.name)
@@ -171,7 +171,7 @@ def removals() -> Iterator[tuple[Part, Right, Use]]:
     removed: set[Right] = set()
     for use in (Use.RUN, Use.SYNC):
         for part in PARTS:
-            needed = rights(permissions(blueprints_of(part), CONFIGURATION, LeasePlace("", (LEASE,)), use))
+            needed = rights(permissions(blueprints_of(part), CONFIGURATION, LeasePlace("", LEASE), use))
             for right in sorted(needed - removed):
                 yield part, right, use
             removed |= needed
@@ -195,7 +195,7 @@ async def fault_without(right: Right, missing: Missing) -> str:
     plane, account = missing.plane, Account(SYSTEM, missing.name)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": missing.name}}
     await missing.admin.create(kinds.NAMESPACE, "", namespace)
-    needed = permissions(blueprints_of(missing.part), CONFIGURATION, LeasePlace(missing.name, (LEASE,)), missing.use)
+    needed = permissions(blueprints_of(missing.part), CONFIGURATION, LeasePlace(missing.name, LEASE), missing.use)
     await anyio.to_thread.run_sync(grant, plane, tuple(without(needed, right)), account, account.name)
     scenario = Scenario(plane, missing.admin, account.name, missing.name, missing.part, missing.use)
     denial = denial_of(right, missing.use)

@@ -60,6 +60,7 @@ def rbac(
         Use, typer.Option(help="What the account does: run (a Deployment), sync (a CronJob), or read (only the role of readers).")
     ] = Use.RUN,
     service_account: Annotated[str, typer.Option(metavar="NAME", help="The engine's own account.")] = "grove-engine",
+    shards: Annotated[int, typer.Option(min=1, help="Into how many shards `engine run` divides the namespaces.")] = 1,
     graphs: Annotated[bool, typer.Option(help="Whether the account manages DynamoGraphDeployments.")] = True,
 ) -> Exit:
     """Print the ServiceAccount and the roles that the engine needs, and a role for commands that only read.
@@ -72,4 +73,4 @@ def rbac(
 
     chosen = options(ctx)
     account = Account(chosen.namespace, service_account) if chosen.namespace else Account(name=service_account)
-    return print_rbac(wire(chosen), account, mode, graphs=graphs, as_json=format is ObjectFormat.JSON)
+    return print_rbac(wire(chosen), account, mode, shards=shards, graphs=graphs, as_json=format is ObjectFormat.JSON)

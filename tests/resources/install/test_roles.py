@@ -14,7 +14,7 @@ from resources.registry import BLUEPRINTS
 from resources.settings import Settings
 
 CONFIGURATION = Configuration({}, "", fabrics=fabrics(Settings()))
-PLACE = LeasePlace("grove-system", ("grove-operator-leader-election",))
+PLACE = LeasePlace("grove-system", "grove-operator-leader-election")
 WRITES = {"create", "update", "patch", "delete"}
 
 
