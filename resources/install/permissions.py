@@ -1,7 +1,7 @@
 """Permissions: what the engine must be allowed to do, computed from the blueprints' tables of kinds. No verb that it does not use."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
@@ -73,6 +73,21 @@ def permissions(
     events = Permission(kinds.EVENT, ("create", "patch"))
     place = LeasePlace(lease) if isinstance(lease, str) else lease
     return (*_merged(needs), events, *(_lease(place) if place is not None else ()))
+
+
+def without_implied(needed: Iterable[Permission]) -> Iterator[Permission]:
+    """The permissions less the verbs in one namespace, or on objects of certain names, that others allow everywhere."""
+    listed = tuple(needed)
+    everywhere: dict[tuple[Kind, str], set[str]] = {}
+    for permission in listed:
+        if not permission.namespace and not permission.names:
+            everywhere.setdefault((permission.kind, permission.subresource), set()).update(permission.verbs)
+    for permission in listed:
+        if permission.namespace or permission.names:
+            implied = everywhere.get((permission.kind, permission.subresource), set())
+            permission = replace(permission, verbs=tuple(verb for verb in permission.verbs if verb not in implied))
+        if permission.verbs:
+            yield permission
 
 
 def _lease(place: LeasePlace) -> Iterator[Permission]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from engine.ids import Kind
 from resources.base import kinds
-from resources.install.permissions import VERBS, Permission
+from resources.install.permissions import VERBS, Permission, without_implied
 
 CLUSTER_ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
@@ -38,7 +38,7 @@ def account_objects(account: Account, needed: Iterable[Permission]) -> Iterator[
     """The ServiceAccount, and a role with a binding for each place in which it needs permissions: the whole cluster, or one namespace."""
     yield {"apiVersion": "v1", "kind": kinds.SERVICE_ACCOUNT.name, "metadata": _metadata(account.name, account.namespace)}
     places: dict[str, list[Permission]] = {}
-    for permission in needed:
+    for permission in without_implied(needed):
         places.setdefault(permission.namespace, []).append(permission)
     for namespace, permissions in sorted(places.items()):
         role, binding = (kinds.ROLE, kinds.ROLE_BINDING) if namespace else (CLUSTER_ROLE, CLUSTER_ROLE_BINDING)

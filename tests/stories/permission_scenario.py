@@ -3,7 +3,7 @@
 import io
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -249,7 +249,8 @@ class Scenario:
         """Remove what is in no namespace, as a user would without the engine."""
         for kind in (*self.part.roots, *self.part.children):
             for body in await self._objects(kind) if not kind.namespaced else ():
-                await self.admin.delete(kind, "", body["metadata"]["name"])
+                with suppress(NotFound):
+                    await self.admin.delete(kind, "", body["metadata"]["name"])
 
     async def _play(self) -> None:
         async with self._process():

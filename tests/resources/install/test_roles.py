@@ -6,7 +6,7 @@ from typing import Any
 from providers.registry import fabrics
 from resources.base import kinds, labels
 from resources.install.endpoint_permissions import Endpoints, endpoint_permissions
-from resources.install.permissions import LeasePlace, Permission, permissions
+from resources.install.permissions import LeasePlace, Permission, permissions, without_implied
 from resources.install.roles import Account, account_objects, reader_role, role_rules
 from resources.install.use import Use
 from resources.ports.configuration import Configuration
@@ -42,11 +42,18 @@ def test_the_roles_allow_exactly_the_permissions() -> None:
     account, cluster_role, cluster_binding, role, binding = account_objects(Account(), wanted)
 
     assert granted(cluster_role["rules"]) == needed(each for each in wanted if not each.namespace)
-    assert granted(role["rules"]) == needed(each for each in wanted if each.namespace)
+    assert granted(role["rules"]) == needed(each for each in wanted if each.kind == kinds.LEASE)
     assert {(role["metadata"]["namespace"], binding["metadata"]["namespace"])} == {("grove-system", "grove-system")}
     assert [each["roleRef"]["name"] for each in (cluster_binding, binding)] == [each["metadata"]["name"] for each in (cluster_role, role)]
     assert cluster_binding["subjects"] == binding["subjects"]
     assert cluster_binding["subjects"][0]["name"] == account["metadata"]["name"]
+
+
+def test_what_is_allowed_everywhere_is_not_allowed_again_in_one_namespace() -> None:
+    certificate = tuple(endpoint_permissions(Endpoints("grove-system", "cert")))
+
+    assert list(without_implied((*permissions(BLUEPRINTS, CONFIGURATION), *certificate))) == list(permissions(BLUEPRINTS, CONFIGURATION))
+    assert list(without_implied(certificate)) == list(certificate)
 
 
 def test_no_rule_has_a_wildcard() -> None:
