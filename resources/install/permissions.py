@@ -44,6 +44,11 @@ class LeasePlace:
     shards: int = 1
     """Into how many shards the namespaces are divided."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the Leases of the shards."""
+        return (self.name, *(f"{self.name}-shard-{shard}" for shard in range(1, self.shards)))
+
 
 LISTS: Final[Mapping[Use, tuple[str, ...]]] = {Use.RUN: ("list", "watch"), Use.SYNC: ("list",), Use.READ: ("list",)}
 """How each use observes all objects of a kind."""
@@ -68,10 +73,11 @@ def permissions(
     """
     chosen = tuple(blueprints)
     needs = (*_workload_needs(chosen, configuration, use), *_inspection_needs(configuration, use))
-    if use is Use.READ:
-        return _merged(needs)
-    events = Permission(kinds.EVENT, ("create", "patch"))
     place = LeasePlace(lease) if isinstance(lease, str) else lease
+    if use is Use.READ:
+        # `engine status` names the holders.
+        return (*_merged(needs), *((Permission(kinds.LEASE, ("get",), names=place.names),) if place is not None else ()))
+    events = Permission(kinds.EVENT, ("create", "patch"))
     return (*_merged(needs), events, *(_lease(place) if place is not None else ()))
 
 
@@ -99,7 +105,7 @@ def _lease(place: LeasePlace) -> Iterator[Permission]:
         yield Permission(kinds.LEASE, ("get", "list", "create", "update", "delete"), namespace=place.namespace)
         return
     yield Permission(kinds.LEASE, ("create",), namespace=place.namespace)
-    yield Permission(kinds.LEASE, ("get", "update"), namespace=place.namespace, names=(place.name,))
+    yield Permission(kinds.LEASE, ("get", "update"), namespace=place.namespace, names=place.names)
 
 
 def _workload_needs(blueprints: Iterable[Blueprint], configuration: Configuration, use: Use) -> Iterator[_Need]:

@@ -38,7 +38,8 @@ def operator_permissions() -> tuple[Permission, ...]:
 
 def user_of(plane: ControlPlane, configuration: Configuration, use: Use) -> str:
     """The name of the kubeconfig of an account that may do exactly what this use needs under this configuration; made if there is none."""
-    needed = (*permissions(BLUEPRINTS, configuration, use=use), *_leases())
+    leases = _leases() if use is not Use.READ else ()
+    needed = (*permissions(BLUEPRINTS, configuration, PLACES[1] if use is Use.READ else None, use), *leases)
     digest = sha256(repr(sorted(map(repr, needed))).encode()).hexdigest()[:8]
     user = f"engine-{use.value}-{digest}"
     if not plane.kubeconfig(user).exists():

@@ -10,11 +10,11 @@ from typing import Any
 import anyio
 
 from engine.blueprint import Blueprint
-from engine.errors import ClusterError, NotFound
+from engine.errors import EngineError, NotFound
 from engine.ids import Kind
 from engine.runtime.clock import SystemClock
 from engine.runtime.identity import identify
-from engine.runtime.lease import Durations, Lease
+from engine.runtime.lease import Lease
 from engine.runtime.logs import Log, logger
 from engine.runtime.loop import run
 from engine.runtime.passes import Engine
@@ -72,7 +72,7 @@ class Part:
 
 
 def sets(namespace: str, name: str) -> Iterable[tuple[Kind, Body]]:
-    """A set with a start order, autoscalers and shared claims; one with a domain; and one for each scheduler with objects for gangs."""
+    """A set with a start order, autoscalers and shared claims."""
     cliques = (clique("router", autoScalingConfig={"maxReplicas": 3}), clique("worker", startsAfter=["router"]), clique("leader"))
     plain = podcliqueset(
         f"{name}-web",
@@ -84,6 +84,10 @@ def sets(namespace: str, name: str) -> Iterable[tuple[Kind, Body]]:
         resourceSharing=[share("device")],
     )
     yield kinds.PODCLIQUESET, plain
+
+
+def gangs(namespace: str, name: str) -> Iterable[tuple[Kind, Body]]:
+    """A set with a domain, and one for each scheduler with objects for gangs."""
     yield kinds.PODCLIQUESET, auto(1, gpu(), name=f"{name}-fab", namespace=namespace)
     for scheduler in ("kai-scheduler", "volcano"):
         pod_spec = {"containers": [{"name": "main", "image": "example/worker:1"}], "schedulerName": scheduler}
@@ -138,10 +142,8 @@ CHILDREN_OF_SETS = (
     kinds.PODGANG,
     kinds.RESOURCE_CLAIM,
     kinds.POD,
-    kinds.KAI_POD_GROUP,
-    kinds.VOLCANO_POD_GROUP,
-    COMPUTE_DOMAIN,
 )
+CHILDREN_OF_GANGS = (kinds.PODGANG, kinds.KAI_POD_GROUP, kinds.VOLCANO_POD_GROUP, COMPUTE_DOMAIN)
 CHILDREN_OF_GRAPHS = (
     kinds.PODCLIQUESET,
     kinds.SECRET,
@@ -154,6 +156,7 @@ CHILDREN_OF_GRAPHS = (
 )
 PARTS = (
     Part("sets", (kinds.PODCLIQUESET,), sets, CHILDREN_OF_SETS, more_replicas, {(kinds.POD, "web-1-router"): bool}),
+    Part("gangs", (kinds.PODCLIQUESET,), gangs, CHILDREN_OF_GANGS, more_replicas, {(kinds.KAI_POD_GROUP, "kai-1"): bool}),
     Part(
         "graphs",
         (kinds.PODCLIQUESET, kinds.DYNAMO_GRAPH),
@@ -296,7 +299,7 @@ class Scenario:
         async with connection(self.plane, self.user) as client, anyio.create_task_group() as tasks:
             meddled: Any = Interfering(client, self.admin)
             self.engine = self._engine(meddled, clock, log)
-            self.lease = Lease(client, clock, self.namespace, LEASE, identify(), Durations(3.0, 2.0, 0.5))
+            self.lease = Lease(client, clock, self.namespace, LEASE, identify())
             if self.use is Use.RUN:
                 engine, lease = self.engine, self.lease
 
@@ -339,7 +342,7 @@ class Scenario:
         assert self.engine is not None
         try:
             report = await sync(self.engine, self.lease, proposed, wait=False, patience=10)
-        except ClusterError as error:
+        except EngineError as error:
             self.log.write(f"{error}\n")
             return
         lines = [*(str(result.error) for result in report.results if result.error), *report.incomplete.values(), str(report.error or "")]

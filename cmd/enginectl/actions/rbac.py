@@ -39,7 +39,7 @@ def rbac_objects(wiring: Wiring, account: Account, use: Use, *, shards: int = 1,
     """The ServiceAccount with its roles and bindings, and the role of readers; with `Use.READ` the latter only."""
     if use is not Use.READ:
         yield from account_objects(account, account_permissions(wiring, account, use, shards=shards, graphs=graphs))
-    yield reader_role(permissions(_blueprints(graphs), wiring.configuration, use=Use.READ))
+    yield reader_role(permissions(_blueprints(graphs), wiring.configuration, lease_place(wiring, shards), Use.READ))
 
 
 def account_permissions(wiring: Wiring, account: Account, use: Use, *, shards: int = 1, graphs: bool = True) -> tuple[Permission, ...]:
