@@ -49,6 +49,13 @@ def scheduling_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contr
             yield plane
 
 
+@pytest.fixture(scope="session")
+def enforcing_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """An API server with its controllers that asks for the right to set the finalizers of owners, as servers do not by default."""
+    with started(tmp_path_factory, ["kcm"], audit=True, flags=["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]) as plane:
+        yield plane
+
+
 @contextmanager
 def started(
     folders: pytest.TempPathFactory, parts: Sequence[str], *, nodes: int = 0, audit: bool = False, flags: Sequence[str] = ()

@@ -1,10 +1,7 @@
 """Permissions on a real control plane: the engine uses everything that its roles allow, and misses every single part of it."""
 
-import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
 
 import anyio
 import pytest
@@ -18,34 +15,16 @@ from resources.install.roles import Account
 from resources.install.use import Use
 from resources.registry import BLUEPRINTS
 from tests.controlplane.accounts import LEASE, create, grant
+from tests.controlplane.audit import Requests, Right, rights
 from tests.controlplane.cluster import SYSTEM, ControlPlane
-from tests.controlplane.fixtures import started
 from tests.controlplane.schedulers.kai import queue
 from tests.stories.permission_scenario import CONFIGURATION, PARTS, Part, Scenario, Stopped, blueprints_of
 from tests.stories.test_control_plane import connection, define
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
-ENFORCED = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
-"""Without this, no server asks for the right to set the finalizers of owners."""
 CONCURRENCY = 8
 """How many processes of ours run at a time, each without one right."""
-
-
-class Right(NamedTuple):
-    """One verb on one resource."""
-
-    group: str
-    resource: str
-    verb: str
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}"
-
-
-def rights(needed: Iterable[Permission]) -> set[Right]:
-    """Every verb of these permissions."""
-    return {Right(each.kind.group, each.resource, verb) for each in needed for verb in each.verbs}
 
 
 def without(needed: Iterable[Permission], right: Right) -> Iterator[Permission]:
@@ -75,46 +54,6 @@ def denial_of(right: Right, use: Use) -> str:
     return f'cannot {right.verb} resource "{right.resource}"'
 
 
-@dataclass(slots=True)
-class Requests:
-    """What accounts have requested, from the audit log."""
-
-    plane: ControlPlane
-    used: dict[str, set[Right]] = field(default_factory=lambda: defaultdict(set))
-    """User -> what it was allowed."""
-    denied: dict[str, set[Right]] = field(default_factory=lambda: defaultdict(set))
-    """User -> what it was not allowed."""
-    _read: int = 0
-
-    def read(self) -> "Requests":
-        """Read what the log has more."""
-        if self.plane.audit_log.exists():
-            with self.plane.audit_log.open("rb") as log:
-                log.seek(self._read)
-                content = log.read()
-            complete = content[: content.rfind(b"\n") + 1]
-            self._read += len(complete)
-            for line in complete.splitlines():
-                self._note(json.loads(line))
-        return self
-
-    def _note(self, entry: dict[str, Any]) -> None:
-        reference = entry.get("objectRef")
-        if reference is None:
-            return
-        resource = "/".join(filter(None, (reference["resource"], reference.get("subresource"))))
-        is_denied = entry.get("responseStatus", {}).get("code") == 403
-        requests = self.denied if is_denied else self.used
-        requests[entry["user"]["username"]].add(Right(reference.get("apiGroup", ""), resource, entry["verb"]))
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A control plane that enforces rights on owners, with the kinds of every add-on, and nobody who plays their controllers."""
-    with started(tmp_path_factory, ["kcm"], audit=True, flags=[ENFORCED]) as made:
-        yield made
-
-
 async def prepare(plane: ControlPlane, namespace: str) -> None:
     """A namespace, our kinds, those of the add-ons, and their queues."""
     async with connection(plane, "admin") as admin:
@@ -129,7 +68,8 @@ async def prepare(plane: ControlPlane, namespace: str) -> None:
 
 
 @pytest.mark.parametrize("use", [Use.RUN, Use.SYNC])
-async def test_every_right_is_used_and_no_request_is_denied(plane: ControlPlane, use: Use) -> None:
+async def test_every_right_is_used_and_no_request_is_denied(enforcing_plane: ControlPlane, use: Use) -> None:
+    plane = enforcing_plane
     namespace = f"exact-{use.value}"
     account = Account(SYSTEM, namespace)
     needed = permissions(BLUEPRINTS, CONFIGURATION, LeasePlace(namespace, LEASE), use)
@@ -146,7 +86,8 @@ async def test_every_right_is_used_and_no_request_is_denied(plane: ControlPlane,
     assert sorted(str(right) for right in unused if not is_indirect(right, use)) == []
 
 
-async def test_without_any_single_right_the_engine_fails_and_says_which_one_is_missing(plane: ControlPlane) -> None:
+async def test_without_any_single_right_the_engine_fails_and_says_which_one_is_missing(enforcing_plane: ControlPlane) -> None:
+    plane = enforcing_plane
     silent: list[str] = []
     requests = Requests(plane)
     at_once, one_by_one = anyio.CapacityLimiter(CONCURRENCY), anyio.CapacityLimiter(1)

@@ -16,7 +16,7 @@ from resources.install.endpoint_permissions import Endpoints, endpoint_permissio
 from resources.install.permissions import LeasePlace, Permission, permissions
 from resources.install.roles import Account, account_objects, reader_role
 from resources.install.use import Use
-from resources.install.webhooks import installed
+from resources.install.webhooks import WEBHOOKS
 from resources.registry import BLUEPRINTS
 from resources.schema.formats import label_faults, subdomain_faults
 
@@ -45,7 +45,7 @@ def rbac_objects(wiring: Wiring, account: Account, use: Use, *, shards: int = 1,
 def account_permissions(wiring: Wiring, account: Account, use: Use, *, shards: int = 1, graphs: bool = True) -> tuple[Permission, ...]:
     """Everything that the account needs under this configuration."""
     needed = permissions(_blueprints(graphs), wiring.configuration, lease_place(wiring, shards), use)
-    return (*needed, *(endpoint_permissions(endpoints_of(wiring, account, graphs=graphs)) if use is Use.RUN else ()))
+    return (*needed, *(endpoint_permissions(endpoints_of(wiring, account)) if use is Use.RUN else ()))
 
 
 def lease_place(wiring: Wiring, shards: int = 1) -> LeasePlace | None:
@@ -54,19 +54,18 @@ def lease_place(wiring: Wiring, shards: int = 1) -> LeasePlace | None:
     return LeasePlace(election.resource_namespace or DEFAULT_NAMESPACE, election.resource_name, shards) if election.enabled else None
 
 
-def endpoints_of(wiring: Wiring, account: Account, *, graphs: bool = True) -> Endpoints:
+def endpoints_of(wiring: Wiring, account: Account) -> Endpoints:
     """What `engine run` serves under this configuration in the namespace of that account."""
     server = wiring.settings.server.webhooks
     if server.port == 0:
         return Endpoints(account.namespace)
-    protected = protection(wiring.settings)
-    webhooks = installed(protected=protected.enabled, graphs=graphs)
     return Endpoints(
         account.namespace,
         certificate=server.secret_name if server.cert_provision_mode == "auto" else "",
-        mutating=tuple(webhook.configuration for webhook in webhooks if webhook.mutates),
-        validating=tuple(webhook.configuration for webhook in webhooks if not webhook.mutates),
-        look_ups=tuple(look_up.kind for look_up in look_ups(wiring.configuration, protected)),
+        # It looks for all of them, for any may be installed later.
+        mutating=tuple(webhook.configuration for webhook in WEBHOOKS if webhook.mutates),
+        validating=tuple(webhook.configuration for webhook in WEBHOOKS if not webhook.mutates),
+        look_ups=tuple(look_up.kind for look_up in look_ups(wiring.configuration, protection(wiring.settings))),
         checks_callers=True,
     )
 

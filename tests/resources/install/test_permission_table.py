@@ -9,7 +9,7 @@ from resources.admission.managed_rules import Protection
 from resources.install.endpoint_permissions import Endpoints, endpoint_permissions
 from resources.install.permissions import VERBS, LeasePlace, Permission, permissions, without_implied
 from resources.install.use import Use
-from resources.install.webhooks import installed
+from resources.install.webhooks import WEBHOOKS
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
@@ -23,13 +23,12 @@ def needed(use: Use) -> Iterator[Permission]:
     """What a use needs if everything is enabled."""
     yield from permissions(BLUEPRINTS, CONFIGURATION, LeasePlace("grove-system"), use)
     if use is Use.RUN:
-        webhooks = installed(protected=True)
         yield from endpoint_permissions(
             Endpoints(
                 "grove-system",
                 certificate="grove-webhook-server-cert",
-                mutating=tuple(webhook.configuration for webhook in webhooks if webhook.mutates),
-                validating=tuple(webhook.configuration for webhook in webhooks if not webhook.mutates),
+                mutating=tuple(webhook.configuration for webhook in WEBHOOKS if webhook.mutates),
+                validating=tuple(webhook.configuration for webhook in WEBHOOKS if not webhook.mutates),
                 look_ups=tuple(look_up.kind for look_up in look_ups(CONFIGURATION, Protection(enabled=True))),
                 checks_callers=True,
             )
