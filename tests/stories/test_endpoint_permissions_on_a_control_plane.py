@@ -16,7 +16,7 @@ from providers.reference_caches import ReferenceCaches
 from resources.admission.look_ups import look_ups
 from resources.admission.managed_rules import Protection
 from resources.base import kinds
-from resources.install.endpoint_permissions import ACCESS_REVIEW, TOKEN_REVIEW, Endpoints, endpoint_permissions
+from resources.install.endpoint_permissions import ACCESS_REVIEW, TOKEN_REVIEW, ServedEndpoints, endpoint_permissions
 from resources.install.roles import Account
 from resources.install.webhooks import SERVICE, WEBHOOKS
 from tests.controlplane.accounts import EVERYTHING, grant
@@ -59,7 +59,7 @@ def review(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_them(plane: ControlPlane) -> None:
     looked_up = look_ups(EVERYTHING, Protection(enabled=True))
-    endpoints = Endpoints(
+    endpoints = ServedEndpoints(
         NAMESPACE,
         SECRET,
         tuple(webhook.configuration for webhook in WEBHOOKS if webhook.mutates),
