@@ -57,7 +57,8 @@ def review(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": group, "kind": kind, "metadata": {}, "spec": spec}
 
 
-async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_them(plane: ControlPlane) -> None:
+async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_them(enforcing_plane: ControlPlane) -> None:
+    plane = enforcing_plane
     looked_up = look_ups(EVERYTHING, Protection(enabled=True))
     endpoints = ServedEndpoints(
         NAMESPACE,
