@@ -1,7 +1,7 @@
 """What `engine run` serves, on a real control plane: its certificate and its reviews use exactly what its role allows for them."""
 
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -33,7 +33,7 @@ KIND = {True: MUTATING, False: VALIDATING}
 
 
 @asynccontextmanager
-async def working(*run: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+async def working(*run: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
     """These run while the block runs."""
     async with anyio.create_task_group() as tasks:
         for each in run:
