@@ -1,7 +1,5 @@
 """Families: every metric of ours with its type, labels and meaning. docs/operations.md has the same table for users."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 Type = Literal["counter", "gauge", "histogram"]
@@ -139,31 +137,5 @@ CERTIFICATE_EXPIRY = Family(
     "gauge",
     ("certificate",),
     "When the certificate of the webhooks expires, in seconds since 1970: `serving` and `ca`.",
-)
-CERTIFICATE_READS = Family("certwatcher_read_certificate_total", "counter", (), "How often the certificate of the webhooks has been read.")
-CERTIFICATE_ERRORS = Family("certwatcher_read_certificate_errors_total", "counter", (), "How often it could not be read, or not be used.")
-
-HEARTBEAT = Family("engine_heartbeat_age_seconds", "gauge", (), "Seconds since the main loop last had time for its heartbeat.")
-LOST_LINES = Family("engine_log_lines_lost_total", "counter", (), "Log lines that could not be written.")
-BUILD = Family("engine_build_info", "gauge", ("version",), "1, with the version of the engine.")
-
-FAMILIES: Final[tuple[Family, ...]] = tuple(value for value in tuple(globals().values()) if isinstance(value, Family))
-"""All of them, in this order."""
-
-BY_FIGURE: Final[Mapping[str, Family]] = MappingProxyType(
-    {
-        "roots": ROOTS,
-        "planned": PLANNED,
-        "waits": WAITS,
-        "objections": OBJECTIONS,
-        "alarms": ALARMS,
-        "gangs": GANGS,
-        "gangs_wanted": GANGS_WANTED,
-        "gangs_below_minimum": GANGS_BELOW_MINIMUM,
-        "pods": PODS,
-        "domains": DOMAINS,
-        "domains_degraded": DOMAINS_DEGRADED,
-        "domain_nodes": DOMAIN_NODES,
-    }
 )
 """Key of a figure (`resources.reports.figures`) -> its metric; the labels are its dimensions."""
