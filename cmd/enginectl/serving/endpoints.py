@@ -10,7 +10,7 @@ import anyio
 
 from engine.runtime.client import Client
 from engine.runtime.logs import Log
-from enginectl.serving.admission import Judge, Rules, admission_routes
+from enginectl.serving.admission import AdmissionRules, Judge, admission_routes
 from enginectl.serving.checks import ready
 from enginectl.serving.metrics import measured
 from enginectl.serving.observability import Observability
@@ -100,9 +100,9 @@ class Endpoints:
         )
 
 
-def rules_of(wiring: Wiring) -> Rules:
+def rules_of(wiring: Wiring) -> AdmissionRules:
     """The rules of admission for a configuration."""
-    return Rules(wiring.configuration, protection(wiring.settings))
+    return AdmissionRules(wiring.configuration, protection(wiring.settings))
 
 
 def certificate_of(wiring: Wiring, client: Client, log: Log) -> ServerCertificate:
