@@ -1,5 +1,7 @@
 """Families: every metric of ours with its type, labels and meaning. docs/operations.md has the same table for users."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 Type = Literal["counter", "gauge", "histogram"]
@@ -137,5 +139,31 @@ CERTIFICATE_EXPIRY = Family(
     "gauge",
     ("certificate",),
     "When the certificate of the webhooks expires, in seconds since 1970: `serving` and `ca`.",
+)
+
+CHECK = Family("engine_check_healthy", "gauge", ("check",), "Whether a check of `/readyz` is good: 1 or 0.")
+HEARTBEAT = Family("engine_heartbeat_age_seconds", "gauge", (), "Seconds since the main loop last had time for its heartbeat.")
+LOST_LINES = Family("engine_log_lines_lost_total", "counter", (), "Log lines that could not be written.")
+MEMORY_LIMIT = Family("engine_memory_limit_bytes", "gauge", (), "The memory limit of the container; not there without one.")
+BUILD = Family("engine_build_info", "gauge", ("version",), "1, with the version of the engine.")
+
+FAMILIES: Final[tuple[Family, ...]] = tuple(value for value in tuple(globals().values()) if isinstance(value, Family))
+"""All of them, in this order."""
+
+BY_FIGURE: Final[Mapping[str, Family]] = MappingProxyType(
+    {
+        "roots": ROOTS,
+        "planned": PLANNED,
+        "waits": WAITS,
+        "objections": OBJECTIONS,
+        "alarms": ALARMS,
+        "gangs": GANGS,
+        "gangs_wanted": GANGS_WANTED,
+        "gangs_below_minimum": GANGS_BELOW_MINIMUM,
+        "pods": PODS,
+        "domains": DOMAINS,
+        "domains_degraded": DOMAINS_DEGRADED,
+        "domain_nodes": DOMAIN_NODES,
+    }
 )
 """Key of a figure (`resources.reports.figures`) -> its metric; the labels are its dimensions."""

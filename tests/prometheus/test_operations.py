@@ -63,7 +63,7 @@ def events() -> Iterator[tuple[str, str]]:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LEVELS and node.args:
                 event = node.args[0]
                 if "log" in ast.unparse(node.func.value).lower() and isinstance(event, ast.Constant):
-                    yield node.func.attr, event.value
+                    yield node.func.attr, str(event.value)
 
 
 def test_the_page_lists_every_log_event_with_its_level() -> None:

@@ -11,7 +11,10 @@ from tests.prometheus.expressions import RULES, of_panels
 
 PROMTOOL = os.environ.get("PROMTOOL", "")
 
-pytestmark = pytest.mark.skipif(not PROMTOOL, reason="PROMTOOL does not name promtool; tests/prometheus/build prints where it is")
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not PROMTOOL, reason="PROMTOOL does not name promtool; tests/prometheus/build prints where it is"),
+]
 
 
 def promtool(*words: str | Path) -> None:
