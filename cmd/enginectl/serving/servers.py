@@ -3,15 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ssl import SSLContext
-from typing import Final
 
 from enginectl.serving.admission import REVIEW_LIMITS
 from enginectl.wiring.protection import pod_namespace
 from providers.serving.address import Address
 from providers.serving.message import Routes
 from resources.settings import Settings
-
-NO_ROUTES: Final[Routes] = {}
 
 
 @dataclass(frozen=True, slots=True)
