@@ -90,7 +90,7 @@ class ControlPlane:
 
     @property
     def audit_log(self) -> Path:
-        """One JSON line per request of the operator, if the plane was started with `audit`."""
+        """One JSON line per request of the operator or a service account, if the plane was started with `audit`."""
         return self.folder / "audit.log"
 
     def kubeconfig(self, user: str = "admin") -> Path:
@@ -211,6 +211,22 @@ def start(folder: Path, program: str, flags: Sequence[str]) -> None:
     pid = os.posix_spawn(program, [program, *flags], environment, file_actions=streams, setsid=True)
     with (folder / "pids").open("a") as pids:
         pids.write(f"{pid}\n")
+    (folder / f"{Path(program).name}.started").write_text(json.dumps({"pid": pid, "program": program, "flags": list(flags)}))
+
+
+def kill(folder: Path, name: str) -> None:
+    """Kill the part of that name (`etcd`, `kube-apiserver`, ...) as a crash would; its files stay. Returns when it has ended."""
+    pid = int(json.loads((folder / f"{name}.started").read_text())["pid"])
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    pids = folder / "pids"
+    pids.write_text("".join(f"{line}\n" for line in pids.read_text().split() if line != str(pid)))
+
+
+def start_again(folder: Path, name: str) -> None:
+    """Start a part that was killed, as it was started before: on the same ports and with the same data."""
+    before = json.loads((folder / f"{name}.started").read_text())
+    start(folder, before["program"], before["flags"])
 
 
 def write_credentials(plane: ControlPlane, tokens: dict[str, str]) -> None:
@@ -280,12 +296,17 @@ def api_server_flags(plane: ControlPlane, store: str) -> list[str]:
 
 
 def audit_flags(folder: Path) -> list[str]:
-    """Flags for a log line for each request of the audited user, written before the next request is read."""
+    """Flags for a log line for each request of the audited user and of service accounts, written before the next request is read."""
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
-        "rules": [{"level": "Metadata", "users": [AUDITED]}, {"level": "None"}],
+        "rules": [
+            {"level": "Metadata", "users": [AUDITED]},
+            # A test that runs the engine as a service account asks the same questions.
+            {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+            {"level": "None"},
+        ],
     }
     (folder / "audit.json").write_text(json.dumps(policy))
     return [f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/audit.log", "--audit-log-mode=blocking"]
