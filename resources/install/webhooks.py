@@ -12,6 +12,8 @@ from resources.admission.managed_rules import PROTECTED
 from resources.admission.request import Act
 from resources.base import kinds, labels
 
+SERVICE: Final = "grove-engine"
+"""The Service through which API servers call the webhooks."""
 CREATE_AND_UPDATE: Final = (Act.CREATE, Act.UPDATE)
 FURTHER_VERSIONS: Final[Mapping[Kind, tuple[str, ...]]] = {kinds.AUTOSCALER: ("v1",)}
 """Versions of a kind besides its own in which objects are written: with `matchPolicy: Exact` an API server converts none."""
