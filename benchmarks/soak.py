@@ -35,7 +35,7 @@ MARGIN = 1.10
 IDLE_CONNECTIONS = 32
 """How many connections for requests may be open; they are closed after a minute without use."""
 
-PATIENCE = 120.0
+PATIENCE = 180.0
 """Seconds within which everything comes to rest."""
 
 
@@ -85,7 +85,6 @@ async def soak(plane: ControlPlane, folder: Path, seconds: float, periods: int, 
                 print(json.dumps(asdict(at_rest)), flush=True)
             assert engine.exit_code is None
             assert [line for line in engine.logged() if "exception" in line] == []
-        assert Deeds(plane, NAMESPACE).made_twice == {}
         assert await remaining(admin, NAMESPACE) == []
     return rests
 
@@ -106,7 +105,8 @@ async def come_to_rest(plane: ControlPlane, admin: KubernetesClient, churn: Chur
         if len(pods) == PODS_OF_A_SET * len(BASE) and all(map(is_ready, pods)):
             break
         if time.monotonic() > deadline:
-            sys.exit(f"after {PATIENCE:g} s not everything is ready: {[pod['metadata']['name'] for pod in pods if not is_ready(pod)]}")
+            unready = [pod for pod in pods if not is_ready(pod)]
+            sys.exit(f"after {PATIENCE:g} s there are {len(pods)} pods, and not ready are {json.dumps(unready)}")
         await anyio.sleep(0.5)
     await until_at_rest(plane, NAMESPACE)
 
