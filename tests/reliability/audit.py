@@ -48,8 +48,8 @@ class Deeds:
 
     @property
     def lists(self) -> int:
-        """How many of them were lists."""
-        return sum(entry["verb"] == "list" for entry in self._entries)
+        """How many of them were lists, without those of kinds that the server does not serve: they are tried about once a minute."""
+        return sum(entry["verb"] == "list" and entry["responseStatus"]["code"] != 404 for entry in self._entries)
 
     @property
     def refused(self) -> Counter[int]:

@@ -61,6 +61,16 @@ async def until_logged(process: EngineProcess, event: str, *, within: float = 30
     await until(lambda: bool(process.logged(event)), within=within)
 
 
+async def test_without_a_fault_nothing_is_listed_again_or_refused(plane: ControlPlane, tmp_path: Path) -> None:
+    async with administration(plane, "undisturbed") as admin:
+        with engine_run(installation := installed(tmp_path, plane, "undisturbed")) as engine:
+            async with trial(plane, admin, installation, [engine]) as disturbed:
+                disturbed.end_fault()
+
+        assert disturbed.deeds.lists == 0
+        assert set(disturbed.deeds.refused) <= {404}  # Kinds that are not served are tried about once a minute.
+
+
 async def test_watches_that_are_cut_again_and_again_are_resumed_without_a_list(plane: ControlPlane, tmp_path: Path) -> None:
     async with administration(plane, "watches-cut") as admin:
         with FaultyProxy(plane) as proxy, engine_run(installation := installed(tmp_path, plane, "watches-cut", server=proxy.url)) as engine:
