@@ -72,7 +72,7 @@ def _replace_closed_streams() -> None:
 
 
 def _discard_unwritten_output() -> None:
-    """Discard what stdout and stderr could not take: Python would fail again when it flushes them at exit, and exit with code 120."""
+    """Discard what stdout and stderr could not take: Python would fail again when it flushes them at exit, and change the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

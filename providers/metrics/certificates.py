@@ -1,29 +1,23 @@
-"""CertificateMetrics: how often the certificate of the webhooks was read, and when it expires."""
+"""CertificateMetrics: when the certificates of the webhooks expire."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
 
 from providers.metrics import families
-from providers.metrics.instruments import counter, gauge
+from providers.metrics.instruments import samples
 
 
 class CertificateMetrics:
-    """Told by whoever keeps the certificate."""
+    """A collector of times of expiry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._reads = counter(families.CERTIFICATE_READS, registry)
-        self._errors = counter(families.CERTIFICATE_ERRORS, registry)
-        self._expiry = gauge(families.CERTIFICATE_EXPIRY, registry)
+        self.expiry: Callable[[], Mapping[str, datetime | None]] = dict
+        """Returns `serving` and `ca` -> when that certificate expires; None if there is none, or if it is not known."""
+        registry.register(self)
 
-    def read(self, expires: Mapping[str, datetime]) -> None:
-        """A certificate has been read and is used. `expires`: `serving` and, if it is known, `ca` -> when it expires."""
-        self._reads.inc()
-        for certificate, at in expires.items():
-            self._expiry.labels(certificate).set(at.timestamp())
-
-    def failed(self) -> None:
-        """A certificate could not be read, or not be used."""
-        self._reads.inc()
-        self._errors.inc()
+    def collect(self) -> Iterator[Metric]:
+        """The times that are known."""
+        yield samples(families.CERTIFICATE_EXPIRY, [((name,), at.timestamp()) for name, at in self.expiry().items() if at is not None])

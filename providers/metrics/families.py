@@ -140,11 +140,11 @@ CERTIFICATE_EXPIRY = Family(
     ("certificate",),
     "When the certificate of the webhooks expires, in seconds since 1970: `serving` and `ca`.",
 )
-CERTIFICATE_READS = Family("certwatcher_read_certificate_total", "counter", (), "How often the certificate of the webhooks has been read.")
-CERTIFICATE_ERRORS = Family("certwatcher_read_certificate_errors_total", "counter", (), "How often it could not be read, or not be used.")
 
+CHECK = Family("engine_check_healthy", "gauge", ("check",), "Whether a check of `/readyz` is good: 1 or 0.")
 HEARTBEAT = Family("engine_heartbeat_age_seconds", "gauge", (), "Seconds since the main loop last had time for its heartbeat.")
 LOST_LINES = Family("engine_log_lines_lost_total", "counter", (), "Log lines that could not be written.")
+MEMORY_LIMIT = Family("engine_memory_limit_bytes", "gauge", (), "The memory limit of the container; not there without one.")
 BUILD = Family("engine_build_info", "gauge", ("version",), "1, with the version of the engine.")
 
 FAMILIES: Final[tuple[Family, ...]] = tuple(value for value in tuple(globals().values()) if isinstance(value, Family))

@@ -30,7 +30,7 @@ MINUTES = float(os.environ.get("SOAK_MINUTES", "8"))
 PERIODS, PAUSE = 4, 5.0
 """Into how many parts rests divide the churn; seconds between two disturbances."""
 
-MARGIN = 1.10
+MARGIN = 1.05
 """How many times as many objects as after the first two periods may be remembered after the last one."""
 
 CODE = (ModuleType, type, FunctionType, BuiltinFunctionType, MethodType, CodeType, FrameType)

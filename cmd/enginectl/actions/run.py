@@ -30,7 +30,7 @@ async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope) -> 
         async with endpoints.served(), anyio.create_task_group() as tasks:
             tasks.start_soon(observability.heartbeat.run)
             await loop.run(
-                replace(engine, log=log),
+                replace(engine, log=log, on_events=metrics.passes.published),
                 lease,
                 log,
                 interval=interval,

@@ -78,6 +78,10 @@ class Endpoints:
         wiring, observability = self._wiring, self._observability
         async with connect(wiring, self._log, requests=observability.metrics.requests) as (client, _):
             certificate = certificate_of(wiring, client, self._log)
+            observability.metrics.certificates.expiry = lambda: {
+                "serving": certificate.expires_at,
+                "ca": certificate.authority_expires_at,
+            }
             self._caches = ReferenceCaches(client, wiring.clock, self._log, self._look_ups(), self._selection.namespaces)
             self._judge = Judge(self._rules, self._caches, observability.metrics.reviews)
             async with anyio.create_task_group() as tasks:

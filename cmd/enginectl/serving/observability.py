@@ -42,4 +42,6 @@ class Observability:
         """`/healthz`, `/livez` and `/readyz`. `readiness`: what has to be good besides caches, e.g. the certificates of webhooks."""
         alive = (checks.ping(), checks.main_loop(self.heartbeat))
         caches = checks.caches(lambda: self._provider.caches() if self._provider is not None else (), self._clock)
-        return probe_routes(alive, (*alive, *readiness, caches, self.leadership.check()))
+        ready = (*alive, *readiness, caches, self.leadership.check())
+        self.metrics.process.checks = lambda: {check.name: check.judge().is_good for check in ready}
+        return probe_routes(alive, ready)
