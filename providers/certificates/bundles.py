@@ -14,6 +14,7 @@ from engine.resource import Body
 from providers.certificates.judging import authorities_in
 from providers.certificates.making import pem_of
 from resources.base.fields import annotations_of, mapping, mappings
+from resources.install.webhooks import Webhook
 
 MUTATING: Final = Kind(
     "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
@@ -35,6 +36,15 @@ class WebhookTarget:
 
     def __str__(self) -> str:
         return f"{self.kind.name}/{self.name}"
+
+
+def targets_of(webhooks: Iterable[Webhook]) -> tuple[WebhookTarget, ...]:
+    """The configurations of these webhooks."""
+    names: dict[tuple[str, str], set[str]] = {}
+    for webhook in webhooks:
+        names.setdefault((webhook.kind, webhook.configuration), set()).add(webhook.name)
+    kinds = {kind.name: kind for kind in (MUTATING, VALIDATING)}
+    return tuple(WebhookTarget(kinds[kind], name, frozenset(each)) for (kind, name), each in names.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from providers.certificates.making import Pair
+from providers.serving.tls import server_context
 
 
 class LiveContext:
@@ -17,7 +18,7 @@ class LiveContext:
     """
 
     def __init__(self) -> None:
-        self.context = _server_context()
+        self.context = server_context()
         """What the server listens with; always the same object."""
         self.pair: Pair | None = None
         """The pair that is served."""
@@ -26,7 +27,7 @@ class LiveContext:
 
     def use(self, pair: Pair) -> None:
         """Serve this pair from the next handshake on. Raises `ssl.SSLError` if TLS cannot use it; the old one is then kept."""
-        context = _server_context()
+        context = server_context()
         with _file_with(pair.key.rstrip() + b"\n" + pair.chain) as path:
             context.load_cert_chain(path, password=_no_password)
         self._current, self.pair = context, pair
@@ -35,15 +36,6 @@ class LiveContext:
         """Called in each handshake, also if the client sends no server name."""
         if self._current is not None:
             connection.context = self._current
-
-
-def _server_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-    # An API server chooses HTTP/2 if it is offered.
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _no_password() -> str:

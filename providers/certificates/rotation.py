@@ -14,11 +14,11 @@ from typing import Final
 
 from cryptography import x509
 
-from providers.certificates.judging import DAY, is_due, is_signed_by, missing_names, time_fault
+from providers.certificates.judging import DAY, is_due, is_ours, is_signed_by, missing_names, time_fault
 from providers.certificates.making import SERVER_LIFE, Authority, Pair, made_at, new_authority, new_pair
 
-MOST_AUTHORITIES: Final = 4
-"""How many authorities are kept at the same time, the newest first. In a rotation there are two."""
+MOST_AUTHORITIES: Final = 16
+"""How many authorities are kept, the newest first. In a rotation there are two, and one more each time somebody deletes the Secret."""
 
 Trusts = Callable[[x509.Certificate], bool]
 """Whether every webhook configuration trusts an authority."""
@@ -60,11 +60,16 @@ def next_step(stored: Stored, names: Sequence[str], trusts: Trusts, now: datetim
     """The next step; `NOTHING` while everything is as it should be, or while a new authority is not yet trusted everywhere."""
     if fault := authority_fault(stored.signing, now):
         return RotationStep(Action.ADD_AUTHORITY, fault)
+    assert stored.signing is not None
+    signing = stored.signing.certificate
     if fault := pair_fault(stored, names, now):
+        # Before an authority that is only due is replaced: what it signs is trusted at once.
         return RotationStep(Action.SIGN, fault)
-    assert stored.signing is not None and stored.pair is not None
-    is_of_signing = is_signed_by(stored.pair.certificate, stored.signing.certificate)
-    if not is_of_signing and trusts(stored.signing.certificate):
+    assert stored.pair is not None
+    if is_due(signing, now):
+        return RotationStep(Action.ADD_AUTHORITY, f"it expires on {signing.not_valid_after_utc:{DAY}}")
+    is_of_signing = is_signed_by(stored.pair.certificate, signing)
+    if not is_of_signing and trusts(signing):
         return RotationStep(Action.SIGN, "the new certificate authority is trusted by every webhook configuration")
     if is_of_signing and is_due(stored.pair.certificate, now):
         return RotationStep(Action.SIGN, f"it expires on {stored.pair.expires_at:{DAY}}")
@@ -91,12 +96,8 @@ def after(step: RotationStep, stored: Stored, trusted: Iterable[x509.Certificate
 
 
 def authority_fault(signing: Authority | None, now: datetime) -> str:
-    """Why a new authority is needed; empty if none is."""
-    if signing is None:
-        return "there is none of ours with its key"
-    if fault := time_fault(signing.certificate, now):
-        return fault
-    return f"it expires on {signing.certificate.not_valid_after_utc:{DAY}}" if is_due(signing.certificate, now) else ""
+    """Why the authority cannot sign; empty if it can."""
+    return "there is none of ours with its key" if signing is None else time_fault(signing.certificate, now)
 
 
 def pair_fault(stored: Stored, names: Sequence[str], now: datetime) -> str:
@@ -120,8 +121,21 @@ def issuer_of(pair: Pair, authorities: Iterable[x509.Certificate]) -> x509.Certi
 
 def current_authorities(stored: Stored, now: datetime) -> tuple[x509.Certificate, ...]:
     """The authorities without those that are not needed any more: expired, or everything that they have signed has expired."""
-    if stored.signing is None:
-        return stored.authorities
-    signing = stored.signing.certificate
-    overlap_is_over = now >= made_at(signing) + SERVER_LIFE
-    return tuple(each for each in stored.authorities if each == signing or not (overlap_is_over or time_fault(each, now)))
+    return tuple(each for each in stored.authorities if is_needed(each, stored, now))
+
+
+def published_authorities(stored: Stored, present: Iterable[x509.Certificate], now: datetime) -> tuple[x509.Certificate, ...]:
+    """What a webhook configuration should trust that trusts `present` now: the authorities in the Secret, and older ones of ours.
+
+    The Secret lacks the latter if somebody has replaced it; a replica may still serve what they have signed.
+    """
+    older = {each for each in present if is_ours(each) and is_needed(each, stored, now)} - set(stored.authorities)
+    newest_first = sorted(older, key=lambda each: (each.not_valid_before_utc, each.serial_number), reverse=True)
+    return (*stored.authorities, *newest_first[:MOST_AUTHORITIES])
+
+
+def is_needed(authority: x509.Certificate, stored: Stored, now: datetime) -> bool:
+    """Whether something may be valid that the authority has signed."""
+    if stored.signing is None or authority == stored.signing.certificate:
+        return True
+    return not time_fault(authority, now) and now < made_at(stored.signing.certificate) + SERVER_LIFE

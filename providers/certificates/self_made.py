@@ -18,7 +18,7 @@ from providers.certificates.bundles import Bundles, ServedService, WebhookTarget
 from providers.certificates.judging import time_fault
 from providers.certificates.live_context import LiveContext
 from providers.certificates.making import Pair
-from providers.certificates.rotation import Action, RotationStep, Stored, after, issuer_of, next_step, pair_fault
+from providers.certificates.rotation import Action, RotationStep, Stored, after, issuer_of, next_step, pair_fault, published_authorities
 from providers.certificates.server_certificate import Problems
 from providers.certificates.trust import Trust
 from resources.base.kinds import SECRET
@@ -65,7 +65,8 @@ class SelfMadeCertificate:
         self._live = LiveContext()
         self._trust = Trust()
         self._problems = Problems(log)
-        self._was_ready = False
+        self._is_known_to_be_trusted = False
+        """Whether no webhook configuration has refused what is served, when that was read for the first time."""
         self._signing_until: datetime | None = None
 
     @property
@@ -84,12 +85,12 @@ class SelfMadeCertificate:
         return self._signing_until
 
     def is_ready(self) -> bool:
-        """Whether a valid certificate is served that the webhook configurations trusted when it was first served.
+        """Whether a valid certificate is served that the webhook configurations have trusted.
 
         A `caBundle` that somebody overwrites later does not make us unready: without endpoints the API server could not call us either.
         """
         pair = self._live.pair
-        return self._was_ready and pair is not None and not time_fault(pair.certificate, self._clock.now())
+        return self._is_known_to_be_trusted and pair is not None and not time_fault(pair.certificate, self._clock.now())
 
     async def run(self) -> None:
         """Look and take the next step every `PERIOD` seconds, for ever."""
@@ -181,12 +182,13 @@ class SelfMadeCertificate:
         """Let our webhooks trust the authorities in the Secret. Returns what they trust then."""
         now, has_failed = [], reading.has_failed
         for bundles in reading.bundles:
-            target, change = bundles.target, configurations.change_of(bundles, stored.authorities)
+            target, authorities = bundles.target, published_authorities(stored, bundles.named(), self._clock.now())
+            change = configurations.change_of(bundles, authorities) if stored.authorities else None
             try:
-                if change is not None and stored.authorities:
+                if change is not None:
                     await self._client.patch(target.kind, "", target.name, change, how="strategic")
                     self._log.info("certificate authorities were published", configuration=str(target))
-                    bundles = bundles.with_authorities(stored.authorities)
+                    bundles = bundles.with_authorities(authorities)
             except (Conflict, NotFound):
                 has_failed = True  # It has changed since it was read, and is read again soon.
             except ClusterError as error:
@@ -204,9 +206,10 @@ class SelfMadeCertificate:
         if pair is not None and not pair_fault(stored, (), now) and (served is None or served.certificate != pair.certificate):
             if served is None or time_fault(served.certificate, now) or self._trust.refuses(served) or self._is_trusted(pair, stored):
                 self._live.use(pair)
+                self._is_known_to_be_trusted = False
                 self._log.info("server certificate is in use", expires=pair.expires_at.isoformat())
         if self._live.pair is not None and not self._trust.refuses(self._live.pair):
-            self._was_ready = True
+            self._is_known_to_be_trusted = True
 
     def _is_trusted(self, pair: Pair, stored: Stored) -> bool:
         issuer = issuer_of(pair, stored.authorities)

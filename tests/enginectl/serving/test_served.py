@@ -175,6 +175,3 @@ def test_every_line_about_an_operation_names_its_set(box: Box, tmp_path: Path) -
     assert {line["cause"] for line in applied} == {"intent"}
     parents = {line["parent"] for line in applied if line["object"].startswith("Pod/")}
     assert parents == {"PodClique/first-0-leader", "PodClique/first-0-worker"}
-        "PodClique/first-0-leader",
-        "PodClique/first-0-worker",
-    }

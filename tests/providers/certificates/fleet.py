@@ -17,8 +17,9 @@ from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from engine.errors import ClusterError
+from engine.runtime.client import Client
 from engine.runtime.logs import logger
-from providers.certificates.bundles import MUTATING, VALIDATING, ServedService, WebhookTarget
+from providers.certificates.bundles import ServedService, WebhookTarget, targets_of
 from providers.certificates.judging import certificates_in
 from providers.certificates.secret import stored_in
 from providers.certificates.self_made import CertificatePlace, SelfMadeCertificate
@@ -27,16 +28,14 @@ from providers.sandbox.api.verbs import Api
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
 from resources.base.kinds import NAMESPACE, SECRET
+from resources.install.webhooks import DEFAULT_SET, VALIDATE_SET
 from tests.stories.process import Process
 
 SYSTEM = "grove-system"
 NAME = "grove-webhook-server-cert"
 SERVICE = ServedService(SYSTEM, "grove-engine")
 HOST = "grove-engine.grove-system.svc"
-TARGETS = (
-    WebhookTarget(MUTATING, "podcliqueset-defaulting-webhook", frozenset({"pcs.defaulting.webhooks.grove.io"})),
-    WebhookTarget(VALIDATING, "podcliqueset-validating-webhook", frozenset({"pcs.validating.webhooks.grove.io"})),
-)
+TARGETS = targets_of((DEFAULT_SET, VALIDATE_SET))
 PLACE = CertificatePlace(SYSTEM, NAME, SERVICE, TARGETS)
 NO_CHECK_TIME = 0x200000
 """OpenSSL's flag: handshakes do not look at the clock of the machine, since the tests have one of their own."""
@@ -54,16 +53,39 @@ class LeapingClock(VirtualClock):
         return super().now() + self.leaped
 
 
+class DistantProcess(Process):
+    """A process whose calls take up to `latency` seconds in each direction, so that those of several replicas cross."""
+
+    def __init__(self, client: Client, clock: VirtualClock, latency: float) -> None:
+        super().__init__(client)
+        self._clock, self._latency = clock, latency
+
+    def __getattr__(self, verb: str) -> Any:
+        call = super().__getattr__(verb)
+
+        async def delayed(*arguments: Any, **options: Any) -> Any:
+            await self._clock.sleep(random.uniform(0, self._latency))
+            try:
+                return await call(*arguments, **options)
+            finally:
+                await self._clock.sleep(random.uniform(0, self._latency))
+
+        return delayed
+
+
 class Fleet:
     """The cluster, and the replicas in it."""
 
-    def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(self, tasks: anyio.abc.TaskGroup, latency: float = 0.0) -> None:
+        self._latency = latency
         self.clock = LeapingClock()
         self.api = Api(self.clock, seed=1)
         self.kubectl = InProcessClient(self.api, "kubectl")
         self.log = io.StringIO()
         self.replicas: list[Replica] = []
         self._tasks = tasks
+        self._history: dict[str, list[tuple[float, str]]] = {}
+        self._handshakes: dict[Any, str] = {}
 
     async def install(self, *targets: WebhookTarget, service: ServedService = SERVICE, annotations: dict[str, str] | None = None) -> None:
         """Create webhook configurations, as `kubectl apply` of the installation does: without `caBundle`."""
@@ -74,7 +96,7 @@ class Fleet:
 
     def start(self, place: CertificatePlace = PLACE) -> "Replica":
         """Start another replica."""
-        process, scope = Process(InProcessClient(self.api)), anyio.CancelScope()
+        process, scope = DistantProcess(InProcessClient(self.api), self.clock, self._latency), anyio.CancelScope()
         replica = Replica(process, SelfMadeCertificate(process, self.clock, logger(self.log, format="text"), place), scope)
         self.replicas.append(replica)
         self._tasks.start_soon(replica.run)
@@ -108,20 +130,35 @@ class Fleet:
         changes = [{"name": name, "clientConfig": {"caBundle": text}} for name in target.webhooks]
         await self.kubectl.patch(target.kind, "", target.name, {"webhooks": changes}, how="strategic")
 
-    def refused(self) -> list[str]:
-        """The ready replicas that a client that trusts some webhook configuration as it is now cannot handshake with."""
+    def refused(self, *, lag: float = 0.0) -> list[str]:
+        """The ready replicas that a client cannot handshake with if it trusts what a webhook configuration contains now.
+
+        With `lag` also what it contained up to that many seconds ago: an API server may not have noticed the change yet.
+        """
         faults = []
         for target in TARGETS:
-            served = self.api.catalogue.find(target.kind.group, target.kind.version, target.kind.plural)
-            items = self.api.list(Request(served), Selection()).items
-            body = next((item.body for item in items if item.body["metadata"]["name"] == target.name), None)
-            if body is None:
-                continue
-            for number, replica in enumerate(self.replicas):
-                if replica.certificate.is_ready():
-                    fault = handshake_fault(replica.certificate.context, bundle_in(body, target), self.clock.now())
-                    faults += [f"replica {number}, {target.name}: {fault}"] if fault else []
+            for text in self._recent(target, lag):
+                for number, replica in enumerate(self.replicas):
+                    if replica.certificate.is_ready() and (fault := self._handshake_fault(replica, text)):
+                        faults.append(f"replica {number}, {target.name}: {fault}")
         return faults
+
+    def _recent(self, target: WebhookTarget, lag: float) -> list[str]:
+        """The bundles of a configuration in the last seconds, as far as this has been called; none if it does not exist."""
+        served = self.api.catalogue.find(target.kind.group, target.kind.version, target.kind.plural)
+        items = self.api.list(Request(served), Selection()).items
+        now, history = self.clock.monotonic(), self._history.setdefault(target.name, [])
+        history += [(now, bundle_in(item.body, target)) for item in items if item.body["metadata"]["name"] == target.name]
+        while len(history) > 1 and history[1][0] <= now - lag:
+            history.pop(0)
+        return list(dict.fromkeys(text for _, text in history)) if lag else [text for _, text in history[-1:]]
+
+    def _handshake_fault(self, replica: "Replica", text: str) -> str:
+        """The same handshake is made once."""
+        key = (replica.certificate.expires_at, text, f"{self.clock.now():%Y-%m-%d}")
+        if key not in self._handshakes:
+            self._handshakes[key] = handshake_fault(replica.certificate.context, text, self.clock.now())
+        return self._handshakes[key]
 
     def on_write(self, call: Callable[[], None]) -> None:
         """Call after each write of any replica."""
@@ -148,11 +185,11 @@ class Replica:
 
 
 @asynccontextmanager
-async def fleet(replicas: int = 1, *, install: bool = True, place: CertificatePlace = PLACE) -> AsyncIterator[Fleet]:
+async def fleet(replicas: int = 1, *, install: bool = True, place: CertificatePlace = PLACE, latency: float = 0.0) -> AsyncIterator[Fleet]:
     """A fleet that has been running for half a minute."""
     random.seed(1)
     async with anyio.create_task_group() as tasks:
-        made = Fleet(tasks)
+        made = Fleet(tasks, latency)
         await made.kubectl.create(NAMESPACE, "", {"metadata": {"name": SYSTEM}})
         if install:
             await made.install()
