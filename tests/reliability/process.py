@@ -90,12 +90,6 @@ class EngineProcess:
         """Send a signal."""
         self._process.send_signal(number)
 
-    def end(self) -> int:
-        """Ask it to end in order, and wait. Returns its exit code."""
-        self.send(signal.SIGCONT)
-        self.send(signal.SIGTERM)
-        return self._process.wait(20)
-
 
 @contextmanager
 def engine_run(installation: Installation, name: str = "engine", *, stderr: int | None = None) -> Iterator[EngineProcess]:
