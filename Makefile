@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check e2e bench pod-spec clean
+.PHONY: help demo test check e2e bench soak pod-spec clean
 
 bin := .venv/bin
 runtime := .venv/runtime.stamp
@@ -54,7 +54,11 @@ e2e: $(dev) ## run the contract and the stories on a real API server and real sc
 	KUBEBUILDER_ASSETS="$$assets" SCHEDULERS_ASSETS="$$schedulers" PROMTOOL="$$promtool" $(bin)/python -m pytest -rs -m e2e $(ARGS)
 
 bench: $(runtime) ## run every benchmark; prints one JSON line per figure
-	@for file in benchmarks/[a-z]*.py; do $(bin)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
+	@for file in $(filter-out benchmarks/soak.py, $(wildcard benchmarks/[a-z]*.py)); do $(bin)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+soak: $(dev) ## churn on a real API server for ten minutes, and an hour of it in memory: what `engine run` leaves behind
+	@assets=$$(tests/controlplane/build) && KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m benchmarks.soak $(ARGS)
+	SOAK_MINUTES=60 $(bin)/python -m pytest -q tests/reliability/test_soak.py
 
 pod-spec: $(dev) ## record the types of pod specs from a real API server, and write the CRDs that contain them
 	@assets=$$(tests/controlplane/build) && KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m tests.controlplane.pod_spec

@@ -220,6 +220,22 @@ def start(folder: Path, program: str, flags: Sequence[str]) -> None:
     pid = os.posix_spawn(program, [program, *flags], environment, file_actions=streams, setsid=True)
     with (folder / "pids").open("a") as pids:
         pids.write(f"{pid}\n")
+    (folder / f"{Path(program).name}.started").write_text(json.dumps({"pid": pid, "program": program, "flags": list(flags)}))
+
+
+def kill(folder: Path, name: str) -> None:
+    """Kill the part of that name (`etcd`, `kube-apiserver`, ...) as a crash would; its files stay. Returns when it has ended."""
+    pid = int(json.loads((folder / f"{name}.started").read_text())["pid"])
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    pids = folder / "pids"
+    pids.write_text("".join(f"{line}\n" for line in pids.read_text().split() if line != str(pid)))
+
+
+def start_again(folder: Path, name: str) -> None:
+    """Start a part that was killed, as it was started before: on the same ports and with the same data."""
+    before = json.loads((folder / f"{name}.started").read_text())
+    start(folder, before["program"], before["flags"])
 
 
 def write_credentials(plane: ControlPlane, tokens: dict[str, str]) -> None:

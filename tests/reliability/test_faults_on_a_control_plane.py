@@ -1,0 +1,242 @@
+"""`engine run` in a process of its own survives the faults of a real control plane, with nothing made twice and nothing lost."""
+
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from engine.ids import Kind
+from engine.runtime.lease import LEASE
+from providers.kubernetes.client import KubernetesClient
+from resources.base import kinds
+from tests.controlplane.cluster import ControlPlane, kill, start_again, wait_until_ready, write_secret
+from tests.controlplane.fixtures import started
+from tests.reliability.process import LEASE_DURATION, EngineProcess, engine_run, installed
+from tests.reliability.proxy import FaultyProxy
+from tests.reliability.trial import trial, until
+from tests.stories.test_control_plane import connection, define
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+CONCURRENCY = 24
+"""How many calls the engine makes at once."""
+CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane that these tests may break."""
+    with started(tmp_path_factory, ["kcm", "scheduler", "kwok"], nodes=10, audit=True) as plane:
+        yield plane
+
+
+@asynccontextmanager
+async def administration(plane: ControlPlane, namespace: str) -> AsyncIterator[KubernetesClient]:
+    """The administrator of a new namespace."""
+    async with connection(plane, "admin") as admin:
+        await define(admin, namespace)
+        yield admin
+
+
+def refusing_once(verb: str, code: int) -> Callable[[str], tuple[int, Mapping[str, str]] | None]:
+    """Refuse the first request of that verb for each kind."""
+    refused: set[str] = set()
+
+    def refuse(request: str) -> tuple[int, Mapping[str, str]] | None:
+        if not request.startswith(f"{verb} ") or request in refused:
+            return None
+        refused.add(request)
+        return code, {}
+
+    return refuse
+
+
+async def until_logged(process: EngineProcess, event: str, *, within: float = 30.0) -> None:
+    """Wait until a process has logged that event."""
+    await until(lambda: bool(process.logged(event)), within=within)
+
+
+async def test_without_a_fault_nothing_is_listed_again_or_refused(plane: ControlPlane, tmp_path: Path) -> None:
+    async with administration(plane, "undisturbed") as admin:
+        with engine_run(installation := installed(tmp_path, plane, "undisturbed")) as engine:
+            async with trial(plane, admin, installation, [engine]) as disturbed:
+                disturbed.end_fault()
+
+        assert disturbed.deeds.lists == 0
+        assert set(disturbed.deeds.refused) <= {404}  # Kinds that are not served are tried about once a minute.
+
+
+async def test_watches_that_are_cut_again_and_again_are_resumed_without_a_list(plane: ControlPlane, tmp_path: Path) -> None:
+    async with administration(plane, "watches-cut") as admin:
+        with FaultyProxy(plane) as proxy, engine_run(installation := installed(tmp_path, plane, "watches-cut", server=proxy.url)) as engine:
+            async with trial(plane, admin, installation, [engine]) as disturbed:
+                for writes in (5, 30, 60, 90):
+                    await disturbed.until_written(writes)
+                    assert proxy.cut_watches() > 0
+                disturbed.end_fault()
+
+        assert disturbed.deeds.lists == 0
+
+
+async def test_after_410_gone_every_kind_is_listed_once_more(plane: ControlPlane, tmp_path: Path) -> None:
+    async with administration(plane, "gone") as admin:
+        with FaultyProxy(plane) as proxy, engine_run(installation := installed(tmp_path, plane, "gone", server=proxy.url)) as engine:
+            async with trial(plane, admin, installation, [engine]) as disturbed:
+                await disturbed.until_written(10)
+                proxy.refuse = refusing_once("watch", 410)
+                watches = proxy.cut_watches()
+                disturbed.end_fault()
+
+        assert 0 < disturbed.deeds.lists <= watches
+
+
+async def test_a_storm_of_429_delays_everything_and_loses_nothing(plane: ControlPlane, tmp_path: Path) -> None:
+    async with administration(plane, "throttled") as admin:
+        with FaultyProxy(plane) as proxy, engine_run(installation := installed(tmp_path, plane, "throttled", server=proxy.url)) as engine:
+            async with trial(plane, admin, installation, [engine]) as disturbed:
+                await disturbed.until_written(10)
+                # Servers exempt the requests of leader election from their limits.
+                proxy.refuse = lambda request: None if "leases" in request else (429, {"Retry-After": "1"})
+                proxy.cut_watches()
+                await anyio.sleep(5)
+                proxy.refuse = lambda request: None
+                disturbed.end_fault()
+
+        assert proxy.answers[429] > 20
+        assert disturbed.deeds.lists == 0
+        assert len(engine.logged("leading")) == 1
+
+
+@pytest.mark.parametrize("part", ["kube-apiserver", "etcd"])
+async def test_a_server_that_is_killed_and_started_again_is_followed_as_before(plane: ControlPlane, tmp_path: Path, part: str) -> None:
+    namespace = f"{part}-restarted"
+    async with administration(plane, namespace) as admin:
+        with engine_run(installation := installed(tmp_path, plane, namespace)) as engine:
+            async with trial(plane, admin, installation, [engine]) as disturbed:
+                await disturbed.until_written(10)
+                kill(plane.folder, part)
+                start_again(plane.folder, part)
+                await anyio.to_thread.run_sync(wait_until_ready, plane)
+                disturbed.end_fault()
+
+
+async def test_a_lease_that_somebody_takes_is_acquired_again_and_nothing_is_written_meanwhile(plane: ControlPlane, tmp_path: Path) -> None:
+    async with administration(plane, "lease-lost") as admin:
+        with engine_run(installation := installed(tmp_path, plane, "lease-lost")) as engine:
+            async with trial(plane, admin, installation, [engine]) as disturbed:
+                await disturbed.until_written(10)
+                spec = {"holderIdentity": "somebody-else", "leaseDurationSeconds": 4, "renewTime": "2030-01-01T00:00:00.000000Z"}
+                await admin.patch(LEASE, "lease-lost", "engine", {"spec": spec})
+                await until_logged(engine, "not leading")
+                before = disturbed.deeds.writes.total()
+                await anyio.sleep(2)
+                assert disturbed.deeds.writes.total() == before
+                disturbed.end_fault()
+
+        assert len(engine.logged("leading")) == 2
+
+
+async def test_a_standby_takes_over_from_a_leader_that_is_killed_while_it_writes(plane: ControlPlane, tmp_path: Path) -> None:
+    async with administration(plane, "killed") as admin:
+        installation = installed(tmp_path, plane, "killed")
+        with engine_run(installation, "leader") as leader:
+            await until_logged(leader, "leading")
+            with engine_run(installation, "standby") as standby:
+                await until_logged(standby, "waiting for the lease")
+                async with trial(plane, admin, installation, [leader, standby], killed=1) as disturbed:
+                    await disturbed.until_written(10)
+                    leader.send(signal.SIGKILL)
+                    disturbed.end_fault()
+
+        assert len(standby.logged("leading")) == 1
+
+
+async def test_a_leader_that_was_suspended_and_replaced_writes_nothing_when_it_continues(plane: ControlPlane, tmp_path: Path) -> None:
+    async with administration(plane, "suspended") as admin:
+        with FaultyProxy(plane) as proxy, engine_run(installed(tmp_path / "leader", plane, "suspended", server=proxy.url)) as leader:
+            await until_logged(leader, "leading")
+            with engine_run(installation := installed(tmp_path / "standby", plane, "suspended")) as standby:
+                await until_logged(standby, "waiting for the lease")
+                async with trial(plane, admin, installation, [leader, standby]) as disturbed:
+                    await disturbed.until_written(10)
+                    leader.send(signal.SIGSTOP)
+                    disturbed.end_fault()
+                    await until_logged(standby, "leading", within=3 * LEASE_DURATION)
+                    await disturbed.until_changed()
+                    proxy.written.clear()
+                    leader.send(signal.SIGCONT)
+                    await until_logged(leader, "not leading")
+
+            # Calls that were about to be sent are sent; they name the objects that they mean, and those have been written since.
+            assert [write for write in proxy.written if write[1] < 400] == []
+            assert len(proxy.written) <= CONCURRENCY
+            assert len(leader.logged("leading")) == 1
+
+
+async def test_a_token_that_is_revoked_before_the_new_one_is_there_interrupts_the_work_until_it_is(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    namespace = "token-rotated"
+    async with administration(plane, namespace) as admin:
+        account = await service_account(admin, namespace)
+        old, new = await token(admin, account, namespace, "old"), await token(admin, account, namespace, "new")
+        installation = installed(tmp_path, plane, namespace, token=old)
+
+        async def revoke() -> None:
+            await admin.delete(kinds.SECRET, namespace, "old")
+            # The server remembers for ten seconds that a token was good.
+            await anyio.to_thread.run_sync(until_refused, replace(plane, token=old))
+
+        with engine_run(installation) as engine:
+            async with trial(plane, admin, installation, [engine], begin=revoke) as disturbed:
+                await until_logged(engine, "not leading")
+                renewed = installation.folder / "renewed"
+                write_secret(renewed, new)
+                renewed.rename(installation.token_file)
+                disturbed.end_fault()
+
+        assert old not in (log := (tmp_path / "engine.log").read_text()) and new not in log
+
+
+async def service_account(admin: KubernetesClient, namespace: str) -> str:
+    """The name of a service account that may do everything."""
+    name = "engine"
+    body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+    await admin.create(kinds.SERVICE_ACCOUNT, namespace, body)
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"{namespace}-{name}"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    }
+    await admin.create(CLUSTER_ROLE_BINDING, "", binding)
+    return name
+
+
+async def token(admin: KubernetesClient, account: str, namespace: str, secret: str) -> str:
+    """A token of the account that is good as long as the Secret of that name exists, which is created."""
+    await admin.create(
+        kinds.SECRET, namespace, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": namespace}}
+    )
+    bound_to = {"apiVersion": "v1", "kind": "Secret", "name": secret}
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"boundObjectRef": bound_to, "expirationSeconds": 600},
+    }
+    answer = await admin.create(kinds.SERVICE_ACCOUNT, namespace, request, name=account, subresource="token")
+    return str(answer["status"]["token"])
+
+
+def until_refused(user: ControlPlane) -> None:
+    """Wait until the server answers 401 to that user."""
+    deadline = time.monotonic() + 30
+    while user.call("/api/v1/namespaces")[0] != 401:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
