@@ -6,10 +6,10 @@ import gc
 from benchmarks.plan import (
     CONFIGURATION,
     NOW,
-    _created,
     _plans,
     _with_one_pod_changed,
     _with_statuses,
+    created,
     observed,
     podcliqueset,
     report,
@@ -34,7 +34,7 @@ def main() -> None:
     options = parser.parse_args()
     gc.set_threshold(100_000, 50, 100)
     roots = [observed(podcliqueset(f"set-{number:04}", options.replicas)) for number in range(options.sets)]
-    objects = list(_created(_plans(world.assemble(BLUEPRINTS, roots, (), {}), Memo()), roots))
+    objects = list(created(_plans(world.assemble(BLUEPRINTS, roots, (), {}), Memo()), roots))
     existing, memo = _with_statuses(world.assemble(BLUEPRINTS, roots, objects, {})), Memo()
     metrics = EngineMetrics(SystemClock())
 

@@ -153,8 +153,8 @@ class ReferenceCaches:
 
     def find(self, id: ResourceId) -> Live | None:
         """The object with this id, if it is in a cache."""
-        found = (informer.store.lives.get(id) for informers in self._informers.values() for informer in informers)
-        return next((object for object in found if object is not None), None)
+        held = (informer.store.lives.get(id) for informers in self._informers.values() for informer in informers)
+        return next((object for object in held if object is not None), None)
 
     def knows(self, kind: str) -> bool:
         """Whether that kind is looked up, in all namespaces, and its cache is complete and up to date."""

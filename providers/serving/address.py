@@ -11,7 +11,7 @@ ALL_INTERFACES: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AddressLimits:
     """How much of everything one address accepts. Durations are seconds."""
 
     header_bytes: int = 32 << 10
@@ -34,7 +34,7 @@ class Limits:
     write: float = 30.0
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = AddressLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Address:
     routes: Routes = field(default_factory=dict)
     tls: ssl.SSLContext | None = None
     """None: plain HTTP. `load_cert_chain` on it replaces the certificate for all handshakes from then on."""
-    limits: Limits = DEFAULT_LIMITS
+    limits: AddressLimits = DEFAULT_LIMITS
 
     def __str__(self) -> str:
         """`host:port`, with `*` for every interface, e.g. `*:2750` or `[::1]:2750`."""

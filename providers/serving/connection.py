@@ -1,4 +1,4 @@
-"""Connection: reads the requests of one client and answers them, one after the other."""
+"""ClientConnection: reads the requests of one client and answers them, one after the other."""
 
 import ipaddress
 import ssl
@@ -36,7 +36,7 @@ class Refused(Exception):
         self.response = response
 
 
-class Connection:
+class ClientConnection:
     """One connection of an address. `serve` never raises for what a client does."""
 
     def __init__(self, stream: SocketStream, address: Address, gate: Gate, log: Log, clock: Clock) -> None:

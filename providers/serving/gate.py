@@ -6,17 +6,17 @@ from types import TracebackType
 
 import anyio
 
-from providers.serving.address import Limits
+from providers.serving.address import AddressLimits
 
 
 class Evicted(ConnectionAbortedError):
     """The connection is closed while it waits for its client: others need its place, or the server stops."""
 
 
-class Wait:
+class ClientWait:
     """One connection's wait for its client: a block that is left after some seconds, and with `Evicted` if the connection must end."""
 
-    def __init__(self, waits: "dict[int, Wait]", seconds: float, *, between_requests: bool, on_begin: Callable[[], None]) -> None:
+    def __init__(self, waits: "dict[int, ClientWait]", seconds: float, *, between_requests: bool, on_begin: Callable[[], None]) -> None:
         self.between_requests = between_requests
         self._waits, self._on_begin = waits, on_begin
         self._scope = anyio.move_on_after(seconds)
@@ -43,12 +43,12 @@ class Wait:
 class Gate:
     """The connections of one address, and their requests."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: AddressLimits) -> None:
         self.limits = limits
         self.is_stopping = False
         self._connections = 0
         self._has_room = anyio.Event()
-        self._waits: dict[int, Wait] = {}
+        self._waits: dict[int, ClientWait] = {}
         """The connections that wait for their clients, the longest wait first."""
         self._turns = anyio.Semaphore(limits.requests)
         self._buffered = 0
@@ -74,9 +74,9 @@ class Gate:
             self._connections -= 1
             self._has_room.set()
 
-    def waiting(self, seconds: float, *, between_requests: bool = False) -> Wait:
+    def waiting(self, seconds: float, *, between_requests: bool = False) -> ClientWait:
         """The block in which a connection waits for its client, at most that many seconds."""
-        wait = Wait(self._waits, seconds, between_requests=between_requests, on_begin=self._note_wait)
+        wait = ClientWait(self._waits, seconds, between_requests=between_requests, on_begin=self._note_wait)
         if self.is_stopping and between_requests:
             wait.evict()
         return wait
@@ -102,7 +102,7 @@ class Gate:
         return True
 
     async def turn(self) -> bool:
-        """Wait until another request may be answered. False if that takes too long; otherwise `release` must follow."""
+        """ClientWait until another request may be answered. False if that takes too long; otherwise `release` must follow."""
         with anyio.move_on_after(self.limits.turn):
             await self._turns.acquire()
             return True

@@ -15,14 +15,14 @@ class BadTarget(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RequestTarget:
     """The target of a request, decoded."""
 
     path: str
     query: Mapping[str, str]
 
 
-def target_of(text: str) -> Target:
+def target_of(text: str) -> RequestTarget:
     """The decoded path and query of a request's target. Raises `BadTarget`."""
     place, _, query = text.partition("?")
     if "://" in place and not place.startswith("/"):  # The absolute form, which proxies send.
@@ -34,7 +34,7 @@ def target_of(text: str) -> Target:
         fields = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS)
     except ValueError as error:
         raise BadTarget("too many fields in the query") from error
-    return Target(unquote(place), dict(fields))
+    return RequestTarget(unquote(place), dict(fields))
 
 
 def handler_of(routes: Routes, method: str, path: str) -> Handler | HttpResponse:

@@ -10,7 +10,7 @@ from anyio.abc import SocketListener, SocketStream, TaskGroup
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
 from providers.serving.address import Address
-from providers.serving.connection import Connection
+from providers.serving.connection import ClientConnection
 from providers.serving.gate import Gate
 from providers.serving.sockets import bind
 
@@ -76,7 +76,7 @@ class _Server:
 
     async def _serve(self, stream: SocketStream) -> None:
         with self.gate.connection():
-            await Connection(stream, self._address, self.gate, self._log, self._clock).serve()
+            await ClientConnection(stream, self._address, self.gate, self._log, self._clock).serve()
 
     async def _pause(self, error: OSError) -> None:
         """Wait a moment; the first of several errors in a row is logged."""

@@ -30,8 +30,8 @@ def _listening(address: Address) -> socket.socket:
     try:
         if address.host == ALL_INTERFACES:
             return _on_all_interfaces(address.port)
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, place = found[0]
+        places = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, place = places[0]
         return socket.create_server(place[:2], family=family, backlog=BACKLOG)
     except OSError as error:
         raise CannotBind(f"cannot serve {address.name} on {printable(str(address))}: {_reason(error)}") from error

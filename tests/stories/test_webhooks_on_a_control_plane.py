@@ -141,7 +141,7 @@ def test_managed_objects_are_protected_and_the_engine_itself_is_exempt(plane: Co
 
 def test_kubectl_shows_each_warning_once(plane: ControlPlane) -> None:
     body = put(small(), {"metadata.name": "warned", "spec.template.cliques.0.spec.podSpec.restartPolicy": "Never"})
-    command = [binary("kubectl"), "--kubeconfig", plane.kubeconfig(), "create", "--dry-run=server", "-f", "-"]
+    command = [binary("kubectl"), "--kubeconfig", str(plane.kubeconfig()), "create", "--dry-run=server", "-f", "-"]
     result = subprocess.run(command, input=json.dumps(body), text=True, capture_output=True, env=dict(os.environ), timeout=60)
 
     assert result.returncode == 0, result.stderr

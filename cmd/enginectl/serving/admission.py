@@ -10,7 +10,7 @@ import orjson
 from anyio import to_thread
 
 from providers.reference_caches import NO_READS, CachedReferences, Reads, ReferenceCaches
-from providers.serving.address import Limits
+from providers.serving.address import AddressLimits
 from providers.serving.message import JSON, Handler, HttpResponse, IncomingRequest, Routes
 from providers.serving.review_observer import ReviewObserver
 from providers.serving.routing import refusal
@@ -21,7 +21,7 @@ from resources.admission.review import MAX_BYTES, MalformedReview, answered
 from resources.install.webhooks import WEBHOOKS, Webhook
 from resources.ports.configuration import Configuration
 
-REVIEW_LIMITS: Final = Limits(body_bytes=MAX_BYTES)
+REVIEW_LIMITS: Final = AddressLimits(body_bytes=MAX_BYTES)
 """The limits of the address of the webhooks. A request beyond them is refused with 503 after a wait, which the API server reports to
 the user: to admit what was not judged would be worse, and he can try again."""
 LARGE: Final = 128 << 10
@@ -30,7 +30,7 @@ LARGE_AT_ONCE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AdmissionRules:
     """What decisions depend on besides the request and the cluster."""
 
     configuration: Configuration
@@ -40,7 +40,7 @@ class Rules:
 class Judge:
     """Decides with the rules in use. `use` may be called in any thread, everything else in that of the caches."""
 
-    def __init__(self, rules: Rules, caches: ReferenceCaches, observer: ReviewObserver | None = None) -> None:
+    def __init__(self, rules: AdmissionRules, caches: ReferenceCaches, observer: ReviewObserver | None = None) -> None:
         self.rules = rules
         self._caches = caches
         self._observer = observer
@@ -80,7 +80,7 @@ class Judged:
     """The ids of objects that should be read before this answer is believed."""
 
 
-def judged(webhook: Webhook, body: bytes, rules: Rules, caches: ReferenceCaches, reads: Reads) -> Judged:
+def judged(webhook: Webhook, body: bytes, rules: AdmissionRules, caches: ReferenceCaches, reads: Reads) -> Judged:
     """The answer of a webhook to the review in a body. Raises `JSONDecodeError`, and `MalformedReview` for a review without a uid."""
     references = CachedReferences(caches, reads)
 

@@ -10,7 +10,7 @@ import anyio
 
 from engine.runtime.client import Client
 from engine.runtime.logs import Log
-from enginectl.serving.admission import Judge, Rules, admission_routes
+from enginectl.serving.admission import AdmissionRules, Judge, admission_routes
 from enginectl.serving.checks import ready
 from enginectl.serving.metrics import measured
 from enginectl.serving.observability import Observability
@@ -19,7 +19,7 @@ from enginectl.wiring.cluster import connect
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
 from enginectl.wiring.protection import pod_namespace, protection
 from enginectl.wiring.scope import Selection
-from providers.certificates.bundles import MUTATING, VALIDATING, ServedService, WebhookTarget
+from providers.certificates.bundles import ServedService, targets_of
 from providers.certificates.given import GivenCertificate
 from providers.certificates.self_made import CertificatePlace, SelfMadeCertificate
 from providers.certificates.server_certificate import ServerCertificate
@@ -34,9 +34,6 @@ SWITCH_INTERVAL: Final = 0.0005
 
 A review waits that long several times while the planner computes.
 """
-
-KINDS: Final = {True: MUTATING, False: VALIDATING}
-"""Whether a webhook mutates -> the kind of its configuration."""
 
 
 class Endpoints:
@@ -104,9 +101,9 @@ class Endpoints:
         )
 
 
-def rules_of(wiring: Wiring) -> Rules:
+def rules_of(wiring: Wiring) -> AdmissionRules:
     """The rules of admission for a configuration."""
-    return Rules(wiring.configuration, protection(wiring.settings))
+    return AdmissionRules(wiring.configuration, protection(wiring.settings))
 
 
 def certificate_of(wiring: Wiring, client: Client, log: Log) -> ServerCertificate:
@@ -115,6 +112,6 @@ def certificate_of(wiring: Wiring, client: Client, log: Log) -> ServerCertificat
     if webhooks.cert_provision_mode == "manual":
         return GivenCertificate(Path(webhooks.server_cert_dir), wiring.clock, log)
     namespace = pod_namespace() or DEFAULT_NAMESPACE
-    targets = (WebhookTarget(KINDS[webhook.mutates], webhook.configuration, frozenset({webhook.name})) for webhook in WEBHOOKS)
-    place = CertificatePlace(namespace, webhooks.secret_name, ServedService(namespace, SERVICE), tuple(targets), webhooks.bind_address)
+    service = ServedService(namespace, SERVICE)
+    place = CertificatePlace(namespace, webhooks.secret_name, service, targets_of(WEBHOOKS), webhooks.bind_address)
     return SelfMadeCertificate(client, wiring.clock, log, place)

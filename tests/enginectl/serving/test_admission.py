@@ -14,7 +14,7 @@ import pytest
 from engine.errors import Forbidden
 from engine.ids import Kind
 from engine.runtime.client import Client
-from enginectl.serving.admission import LARGE, REVIEW_LIMITS, Judge, Rules, admission_routes
+from enginectl.serving.admission import LARGE, REVIEW_LIMITS, AdmissionRules, Judge, admission_routes
 from providers.reference_caches import ReferenceCaches
 from providers.registry import SCHEDULERS
 from providers.sandbox.api.verbs import Api
@@ -77,7 +77,7 @@ def table() -> Iterator[tuple[dict[str, Any], Webhook, Webhook]]:
 def judge_of(configuration: Configuration = SETUP, protection: Protection = UNPROTECTED, client: Client = NOBODY) -> Judge:
     """A judge whose caches are not filled."""
     caches = ReferenceCaches(client, VirtualClock(), Events(), look_ups(configuration, protection))
-    return Judge(Rules(configuration, protection), caches)
+    return Judge(AdmissionRules(configuration, protection), caches)
 
 
 async def test_the_tables_of_the_rules_give_the_answers_of_engine_review_over_https() -> None:
@@ -183,7 +183,7 @@ class Cluster:
         self.client = InProcessClient(self.api)
         self.is_forbidden = False
         self.gets: list[str] = []
-        self.rules = Rules(configuration, protection)
+        self.rules = AdmissionRules(configuration, protection)
         self.caches = ReferenceCaches(cast(Client, self), self.clock, Events(), look_ups(configuration, protection))
         self.judge = Judge(self.rules, self.caches)
 
@@ -297,7 +297,7 @@ async def test_another_configuration_is_judged_by_at_once_and_its_look_ups_are_w
         assert "Topology Aware Scheduling is disabled" in await cluster.denial(VALIDATE_SET, review(object=CONSTRAINED))
 
         volcano = Configuration({**TOPOLOGY.schedulers, "volcano": SCHEDULERS["volcano"]}, "default-scheduler", topology=True)
-        cluster.judge.rules = Rules(volcano, UNPROTECTED)
+        cluster.judge.rules = AdmissionRules(volcano, UNPROTECTED)
         cluster.caches.use(look_ups(volcano, UNPROTECTED))
         await until(cluster.caches.is_filled)
         assert MISSING in await cluster.denial(VALIDATE_SET, review(object=CONSTRAINED))

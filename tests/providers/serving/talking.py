@@ -13,7 +13,7 @@ import trustme
 from anyio import to_thread
 
 from engine.runtime.clock import SystemClock
-from providers.serving.address import DEFAULT_LIMITS, Address, Limits
+from providers.serving.address import DEFAULT_LIMITS, Address, AddressLimits
 from providers.serving.message import JSON, HttpResponse, IncomingRequest, Routes
 from providers.serving.server import serve
 from providers.serving.thread import in_thread
@@ -149,7 +149,7 @@ def request(path: str = "/echo", method: str = "GET", body: bytes = b"", *header
 
 @asynccontextmanager
 async def served(
-    limits: Limits = DEFAULT_LIMITS, routes: Routes = ROUTES, *, tls: bool = False, grace: float = 10.0
+    limits: AddressLimits = DEFAULT_LIMITS, routes: Routes = ROUTES, *, tls: bool = False, grace: float = 10.0
 ) -> AsyncGenerator[Served]:
     """A server while the block runs. `limits` are the default ones except for what they change."""
     authority, context = trustme.CA(), server_context() if tls else None
@@ -164,7 +164,7 @@ async def served(
         yield Served(address, log, authority)
 
 
-def limited(**changes: Any) -> Limits:
+def limited(**changes: Any) -> AddressLimits:
     """The default limits with some changes."""
     return replace(DEFAULT_LIMITS, **changes)
 

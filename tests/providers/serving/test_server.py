@@ -154,7 +154,7 @@ async def test_slow_clients_are_cut_off() -> None:
 
 
 async def test_a_client_that_speaks_no_tls_or_stalls_in_the_handshake_disturbs_nobody() -> None:
-    async with served(limited(handshake=0.2), tls=True) as server:
+    async with served(limited(handshake=2.0), tls=True) as server:
 
         def client(data: bytes) -> bytes:
             with socket.create_connection((HOST, server.address.port), timeout=20) as connection:
