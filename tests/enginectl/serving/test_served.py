@@ -115,6 +115,7 @@ def test_with_webhooks_the_certificate_is_checked_and_its_expiry_told(box: Box, 
 
         lines = served.get("/readyz?verbose")[1].decode().splitlines()
         assert {"[+]certificate ok", "[+]admission ok"} <= set(lines)
+        assert any(line.startswith("[+]admission-caches ok") for line in lines), lines
         expiry = served.values("engine_certificate_expiry_timestamp_seconds", "certificate")
         assert time.time() < expiry["serving"] <= expiry["ca"]
 
