@@ -56,6 +56,9 @@ class ReplaceableLog:
         self._log.error(event, **values)
 
 
+_writing = Lock()
+"""Held while a line is written: several threads log to one stream."""
+
 _lost_lines: list[int] = [0]
 """The number of log lines that this process could not write: a log is written to the one stderr of a process."""
 
@@ -68,11 +71,10 @@ class LineWriter:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._lock = Lock()
 
     def msg(self, line: str) -> None:
         """Write a line and flush the stream."""
-        with self._lock:
+        with _writing:
             try:
                 self._stream.write(f"{line}\n")
                 self._stream.flush()

@@ -10,6 +10,8 @@ from engine.runtime.lease import LEASE
 from providers.metrics.metrics import EngineMetrics
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
+from tests.mnnvl.sets import auto, gpu
+from tests.stories.fabric import rack
 from tests.stories.process import Process
 from tests.stories.stage import Stage, stage
 
@@ -135,6 +137,18 @@ async def test_a_process_that_loses_the_lease_has_no_figures_of_the_fleet() -> N
 
         assert seen.states("engine_roots", "state") == {}
         assert seen.states("engine_cache_objects", "kind") == {}
+
+
+async def test_a_domain_is_counted_with_its_nodes() -> None:
+    async with rack() as cluster:
+        await cluster.apply(auto(1, gpu(replicas=2)))
+        seen = Counted(cluster)
+        async with cluster.running(seen.process, metrics=seen.metrics):
+            await cluster.settle()
+
+            assert seen.states("engine_domains", "state") == {"joined": 1}
+            assert seen.states("engine_domain_nodes", "state") == {"expected": 2, "joined": 2, "ready": 2}
+            assert seen.states("engine_domains_degraded", "reason") == {}
 
 
 async def test_every_label_has_few_values_that_no_user_chooses() -> None:

@@ -51,7 +51,11 @@ def ready(name: str, is_ready: Callable[[], bool], otherwise: str) -> HealthChec
     return HealthCheck(name, lambda: Health() if is_ready() else Health(False, otherwise))
 
 
-def caches(read: Callable[[], Sequence[CacheState]], clock: Clock) -> HealthCheck:
+NOT_LEADING = "nothing is watched: this process does not lead"
+"""The message of the caches of a process that watches nothing."""
+
+
+def caches(read: Callable[[], Sequence[CacheState]], clock: Clock, *, name: str = "caches", if_none: str = NOT_LEADING) -> HealthCheck:
     """What is watched has been confirmed by the API server a short time ago (`FRESH_FOR`).
 
     A kind that the server does not permit us to read is told and does not count: webhooks that are out of service would not mend the
@@ -61,7 +65,7 @@ def caches(read: Callable[[], Sequence[CacheState]], clock: Clock) -> HealthChec
     def judge() -> Health:
         states, now = read(), clock.monotonic()
         if not states:
-            return Health(message="nothing is watched: this process does not lead")
+            return Health(message=if_none)
         stale = sorted({state.kind.key for state in states if state.is_stale(now) and not state.is_refused})
         if stale:
             return Health(False, f"not confirmed by the API server for {_longest(states, now):.0f} s: {_first(stale)}")
@@ -71,7 +75,7 @@ def caches(read: Callable[[], Sequence[CacheState]], clock: Clock) -> HealthChec
         notes += [f"still listing {_first(filling)}"] if filling else []
         return Health(message="; ".join(notes))
 
-    return HealthCheck("caches", judge)
+    return HealthCheck(name, judge)
 
 
 def _longest(states: Sequence[CacheState], now: float) -> float:

@@ -11,6 +11,7 @@ import anyio
 from engine.runtime.client import Client
 from engine.runtime.logs import Log
 from enginectl.serving.admission import AdmissionRules, Judge, admission_routes
+from enginectl.serving.checks import caches as caches_check
 from enginectl.serving.checks import ready
 from enginectl.serving.metrics import measured
 from enginectl.serving.observability import Observability
@@ -91,7 +92,10 @@ class Endpoints:
     def _routes(self, judge: Judge, caches: ReferenceCaches, certificate: ServerCertificate) -> Served:
         """The routes of each address."""
         observability = self._observability
-        readiness = [ready("admission", caches.is_filled, "the objects that admission rules look up are still being listed")]
+        readiness = [
+            ready("admission", caches.is_filled, "the objects that admission rules look up are still being listed"),
+            caches_check(caches.caches, self._wiring.clock, name="admission-caches", if_none="nothing is looked up"),
+        ]
         if self._wiring.settings.server.webhooks.port:
             readiness.insert(0, ready("certificate", certificate.is_ready, "the certificate of the webhooks is not ready yet"))
         return Served(

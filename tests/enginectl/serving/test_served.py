@@ -26,7 +26,7 @@ FIRST = ROOT / "examples" / "01-first-gang"
 CONFIGURATION = """
 leaderElection: {{leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 500ms}}
 server:
-  webhooks: {{port: 0}}
+  webhooks: {{bindAddress: {host}, port: {webhooks}}}
   healthProbes: {{bindAddress: {host}, port: {probes}}}
   metrics: {{bindAddress: {host}, port: {metrics}}}
 """
@@ -73,11 +73,11 @@ class Served:
 
 
 @contextmanager
-def serving(box: Box, folder: Path, stderr: IO[str] | int | None = subprocess.DEVNULL) -> Iterator[Served]:
+def serving(box: Box, folder: Path, stderr: IO[str] | int | None = subprocess.DEVNULL, webhooks: int = 0) -> Iterator[Served]:
     """An `engine run` that serves probes and metrics, until the block ends; it must end in order."""
     probes, metrics = free_port(), free_port()
     config = folder / "served.yaml"
-    config.write_text(CONFIGURATION.format(host=HOST, probes=probes, metrics=metrics))
+    config.write_text(CONFIGURATION.format(host=HOST, webhooks=webhooks, probes=probes, metrics=metrics))
     words = [sys.executable, "-m", "enginectl", "run", "--interval", "1s", "--config", str(config), "--log-format", "json"]
     environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent", "KUBECONFIG": str(box.kubeconfig)}
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, text=True, env=environment) as process:
@@ -106,6 +106,18 @@ def test_a_process_that_leads_is_ready_and_counts_what_it_does(box: Box, tmp_pat
         assert "[+]leader-election ok: leads" in lines
         assert all(line.startswith("[+]") for line in lines[:-1])
         assert set(served.values("engine_check_healthy", "check")) >= {"ping", "main-loop", "caches", "leader-election"}
+
+
+def test_with_webhooks_the_certificate_is_checked_and_its_expiry_told(box: Box, tmp_path: Path) -> None:
+    with serving(box, tmp_path, webhooks=free_port()) as served:
+        served.wait_for(lambda: served.get("/readyz") == (200, b"ok"))
+        served.wait_for(lambda: set(served.values("engine_certificate_expiry_timestamp_seconds", "certificate")) == {"serving", "ca"})
+
+        lines = served.get("/readyz?verbose")[1].decode().splitlines()
+        assert {"[+]certificate ok", "[+]admission ok"} <= set(lines)
+        assert any(line.startswith("[+]admission-caches ok") for line in lines), lines
+        expiry = served.values("engine_certificate_expiry_timestamp_seconds", "certificate")
+        assert time.time() < expiry["serving"] <= expiry["ca"]
 
 
 def test_metrics_are_compressed_and_probes_do_not_answer_there(box: Box, tmp_path: Path) -> None:
