@@ -18,6 +18,7 @@ from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import Observation, Scope
 from engine.runtime.session import SyncReport, preview, sync
 from enginectl.wiring.scope import scope_of
+from providers.divided_watch import DivisibleCluster
 from providers.registry import SCHEDULERS, fabrics
 from providers.sandbox.actors.nodes import node_names
 from providers.sandbox.actors.options import ActorOptions, DriverOptions
@@ -29,7 +30,6 @@ from providers.sandbox.clock import VirtualClock
 from providers.sandbox.installation.addons import addon_objects
 from providers.sandbox.installation.installation import installation
 from providers.sandbox.registry import ACTORS, run_actors
-from providers.watching import WatchingCluster
 from resources import settings
 from resources.base import kinds
 from resources.ports.configuration import Configuration
@@ -51,7 +51,7 @@ INTERVAL = 5.0
 """Seconds between two passes of `engine run` where nothing happens."""
 
 
-class Eyes(WatchingCluster):
+class Eyes(DivisibleCluster):
     """What a process of ours sees, and that it looks."""
 
     def __init__(self, ours: Process, clock: VirtualClock) -> None:

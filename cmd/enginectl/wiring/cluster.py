@@ -39,11 +39,11 @@ async def connect(wiring: Wiring, log: Log | None = None) -> AsyncIterator[tuple
     `log`, if given, is used instead of the log of the options.
     """
     # Imported here: it takes a third of a second, which a preview without a cluster does not need.
+    from providers.divided_watch import DivisibleCluster
     from providers.kubernetes.connect import connected
-    from providers.watching import WatchingCluster
 
     async with connected(wiring.source, wiring.clock) as client:
-        yield client, WatchingCluster(client, wiring.clock, log or wiring.log)
+        yield client, DivisibleCluster(client, wiring.clock, log or wiring.log)
 
 
 @asynccontextmanager
