@@ -1,4 +1,4 @@
-"""Replicas of `engine run --shards N` on a stage, each with a network and a clock of its own that can fail, and an umpire over their writes."""
+"""Replicas of `engine run --shards N` on a stage, each with a network and a clock of its own that can fail; their writes are judged."""
 
 import io
 from collections import Counter
@@ -74,7 +74,7 @@ class Replica(Process):
 
     @property
     def is_alive(self) -> bool:
-        return not (self.dead or self.ended.is_set())
+        return not (self.dead or self.stop.cancel_called or self.ended.is_set())
 
     async def _attempt(self, call: Call, namespace: str, rest: tuple[Any, ...], options: dict[str, Any]) -> Any:
         verb, kind, name = call
@@ -178,7 +178,8 @@ async def fleet(cluster: Stage) -> AsyncIterator[Fleet]:
             replica.heal()
             replica.stop.cancel()
         await cluster.until(lambda: all(replica.ended.is_set() for replica in replicas.replicas))
-    assert "Traceback" not in replicas.logs, replicas.logs
+    for replica in replicas.replicas:
+        assert replica.dead or "Traceback" not in replica.log.getvalue(), replicas.logs
 
 
 def holders(cluster: Stage, shards: int) -> list[str]:
@@ -217,3 +218,14 @@ def pods_ready(cluster: Stage) -> Mapping[str, int]:
         if (condition["type"], condition["status"]) == ("Ready", "True")
     )
     return Counter(ready)
+
+
+async def scale_in(cluster: Stage, namespace: str, replicas: int) -> None:
+    """`kubectl scale` of the set of that namespace."""
+    await cluster.kubectl.patch(kinds.PODCLIQUESET, namespace, namespace, {"spec": {"replicas": replicas}}, subresource="scale")
+
+
+def replicas_in(cluster: Stage, namespace: str) -> int:
+    """How many replicas the set of that namespace should have."""
+    (body,) = (body for body in everywhere(cluster, kinds.PODCLIQUESET) if body["metadata"]["namespace"] == namespace)
+    return int(body["spec"]["replicas"])
