@@ -49,6 +49,12 @@ def holder_of(lease: Mapping[str, Any]) -> LeaseHolder:
     return LeaseHolder(identity, f"{acquired[1]}Z" if acquired else "", purpose)
 
 
+def renewed_at(lease: Mapping[str, Any]) -> str:
+    """When a Lease was renewed last, to the second, by its holder's clock; empty if it does not say it."""
+    renewed = MICRO_TIME.fullmatch(_text(_mapping(lease.get("spec")).get("renewTime")))
+    return f"{renewed[1]}Z" if renewed else ""
+
+
 def annotated(lease: Mapping[str, Any], identity: str, purpose: str) -> dict[str, Any]:
     """The metadata of a Lease with our annotations for that holder; without them if there is no holder or no purpose."""
     metadata = _mapping(lease.get("metadata"))

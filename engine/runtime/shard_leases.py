@@ -5,14 +5,14 @@ if it has read it after it acquired its own lease, and the layout is changed onl
 writes by one layout while somebody else writes by another.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.errors import ClusterError, EngineError, LeaseTaken, NotFound
 from engine.runtime.lease import FINAL, LEASE, Leadership, Lease, held
-from engine.runtime.lease_holder import CurrentHolder, LeaseHolder, holder_of, layout_of
+from engine.runtime.lease_holder import CurrentHolder, LeaseHolder, holder_of, layout_of, renewed_at
 from engine.shards import Shard
 
 SINGLE = Shard(0, 1)
@@ -50,6 +50,28 @@ async def require_layout(first: Lease, leaderships: Mapping[int, Leadership], co
         raise LayoutChanged(f"the namespaces are divided into {layout} shards, not {count}")
 
 
+@dataclass(frozen=True, slots=True)
+class ShardHolder:
+    """Who holds a shard, as its Lease says. A holder that has died is named until somebody else takes the shard."""
+
+    index: int
+    lease: str
+    """`namespace/name` of its Lease."""
+    holder: LeaseHolder
+    renewed_at: str
+    """When the holder renewed the Lease last, to the second, by its own clock; empty if the Lease does not say it."""
+
+
+async def shard_holders(first: Lease) -> list[ShardHolder]:
+    """The holders of all shards, by index. Raises the server's errors."""
+    lease = await read_lease(first, 0)
+    leases = [lease, *[await read_lease(first, shard) for shard in range(1, layout_of(lease))]]
+    return [
+        ShardHolder(shard, f"{first.namespace}/{lease_name(first.name, shard)}", holder_of(lease), renewed_at(lease))
+        for shard, lease in enumerate(leases)
+    ]
+
+
 class ShardClaim:
     """What a writer knows of the leases that it needs, from attempt to attempt."""
 
@@ -70,6 +92,15 @@ class ShardClaim:
         """What is known of the holder of the lease that is tried now."""
         self._tried, self.lease = shard.index, shard_lease(self.first, shard)
         return self._holders.setdefault(shard.index, CurrentHolder())
+
+    async def observe(self, shards: Iterable[int]) -> None:
+        """Read the Leases of these shards, so that the time in which none of them is renewed runs for all of them at once."""
+        clock, first = self.first.clock, self.first
+        for shard in shards:
+            lease = await read_lease(first, shard)
+            if lease:
+                holder = self._holders.setdefault(shard, CurrentHolder())
+                holder.may_be_replaced(lease, first.identity, clock.monotonic(), first.durations.lease)
 
     async def layout(self) -> int:
         """The number of shards. While the server does not answer: as it was read last. Raises its error if it was never read."""
@@ -108,9 +139,11 @@ async def held_together(
     give_up_at = clock.monotonic() + patience if patience is not None else None
     while True:
         count = await claim.layout()
+        if len(shards := needed(count)) > 1:
+            await claim.observe(shards)
         async with AsyncExitStack() as stack:
             leaderships: dict[int, Leadership] = {}
-            for shard in (Shard(index, count) for index in needed(count)):
+            for shard in (Shard(index, count) for index in shards):
                 left = max(0.0, give_up_at - clock.monotonic()) if give_up_at is not None else None
                 holding = held(shard_lease(claim.first, shard), patience=left, on_wait=on_wait, current=claim.trying(shard))
                 leaderships[shard.index] = await stack.enter_async_context(holding)

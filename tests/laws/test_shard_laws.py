@@ -15,7 +15,7 @@ from tests.stories.stage import Stage, stage
 WITHOUT = ("driver", "autoscaler", "claims", "lws", "deployments")
 """Actors that the sets of these tests do not need."""
 DURATIONS = Durations()
-TROUBLES = ("kill", "stop", "suspend", "cut off", "slow", "heal", "start")
+TROUBLES = ("kill", "stop", "suspend", "cut off", "cannot renew", "slow", "heal", "start")
 RECOVERY = DURATIONS.lease + 5 * 1.2 * DURATIONS.retry
 """Seconds after the last fault within which every shard has a holder that lives.
 
@@ -51,9 +51,14 @@ def cut_off(replica: Replica) -> None:
     replica.is_cut_off = True
 
 
+def keep_from_renewing(replica: Replica) -> None:
+    """The server answers its writes, and not its requests for Leases."""
+    replica.cannot_renew = True
+
+
 def slow_down(replica: Replica) -> None:
     """Its writes take longer than the grace period of calls in progress."""
-    replica.slowness = 4.5
+    replica.slowness = 7.5
 
 
 ACTIONS = {
@@ -61,6 +66,7 @@ ACTIONS = {
     "stop": lambda replica: replica.stop.cancel(),
     "suspend": Replica.suspend,
     "cut off": cut_off,
+    "cannot renew": keep_from_renewing,
     "slow": slow_down,
     "heal": Replica.heal,
 }
@@ -105,6 +111,8 @@ async def recover(cluster: Stage, replicas: Fleet, shards: int, names: list[str]
     def is_fair() -> bool:
         return all_held() and {replicas.shares(shards)[replica.identity] for replica in replicas.alive} <= fair
 
+    # A replica that has been in trouble until now may be about to lose a lease.
+    await cluster.clock.advance(2 * DURATIONS.lease)
     await cluster.until(is_fair, within=60)
     before = holders(cluster, shards)
     await cluster.clock.advance(60)

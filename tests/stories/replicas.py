@@ -67,6 +67,8 @@ class Replica(Process):
         self.ended = anyio.Event()
         self.log = io.StringIO()
         self.is_cut_off = False
+        self.cannot_renew = False
+        """Whether its requests for Leases alone are not answered."""
         self.slowness = 0.0
         """Seconds between sending a write and its execution."""
         self.fouls: list[str] = []
@@ -84,7 +86,7 @@ class Replica(Process):
             raise Unreachable("the connection was closed meanwhile")
         if is_write and self.slowness:
             await self._cluster.clock.sleep(self.slowness)
-        if self.is_cut_off:
+        if self.is_cut_off or (self.cannot_renew and kind == LEASE):
             raise Unreachable("no route to host")
         if self.dead:
             raise Killed
@@ -129,7 +131,7 @@ class Replica(Process):
 
     def heal(self) -> None:
         """End all troubles but death."""
-        self.is_cut_off, self.slowness = False, 0.0
+        self.is_cut_off, self.cannot_renew, self.slowness = False, False, 0.0
         self.resume()
 
 

@@ -17,7 +17,7 @@ from engine.runtime.loop import Reload, run
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import Observation, Scope
 from engine.runtime.session import SyncReport, preview, sync
-from enginectl.wiring.scope import scope_of
+from enginectl.wiring.scope import EVERYTHING, scope_of
 from providers.divided_watch import DivisibleCluster
 from providers.registry import SCHEDULERS, fabrics
 from providers.sandbox.actors.nodes import node_names
@@ -74,6 +74,8 @@ class Stage:
         self.kubectl = InProcessClient(self.api, "kubectl")
         self.setup = SETUP
         """How our processes are configured."""
+        self.reads = EVERYTHING
+        """What our processes read."""
         self.process = Process(InProcessClient(self.api))
         """The last process of ours that was started."""
         self._started = 0
@@ -114,9 +116,8 @@ class Stage:
         return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
-        return Engine(
-            Eyes(ours, self.clock), self.clock, scope_of(self.setup), BLUEPRINTS, self.setup, limits, events_of=event_builder(self.setup)
-        )
+        scope = scope_of(self.setup, self.reads)
+        return Engine(Eyes(ours, self.clock), self.clock, scope, BLUEPRINTS, self.setup, limits, events_of=event_builder(self.setup))
 
     def lease_for(self, ours: Process) -> Lease:
         """The lease, under the name of the process that was started last."""
