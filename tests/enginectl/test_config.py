@@ -11,7 +11,7 @@ from engine.runtime.client import Client
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options
 from enginectl.wiring import configuration_file
-from enginectl.wiring.cluster import lease_of
+from enginectl.wiring.cluster import lease_of, shard_count
 from enginectl.wiring.configuration import wire
 from enginectl.wiring.configuration_file import MAX_BYTES, MAX_FINDINGS
 from enginectl.wiring.protection import protection
@@ -303,7 +303,7 @@ def test_exactly_the_fields_with_an_effect_are_read(monkeypatch: pytest.MonkeyPa
     fields = fields_read(monkeypatch)
 
     wiring = wire(Options(config=file))
-    _ = wiring.log, lease_of(wiring, cast(Client, None), ""), protection(wiring.settings)
+    _ = wiring.log, lease_of(wiring, cast(Client, None), ""), shard_count(wiring, None), protection(wiring.settings)
 
     about_the_file: set[tuple[type[Wire], str]] = {(Settings, "api_version"), (Settings, "kind")}
     sections = {(model, name) for model, name in fields if model_in(model.model_fields[name].annotation)}

@@ -83,6 +83,18 @@ def lease_of(wiring: Wiring, client: Client, purpose: str) -> Lease | None:
     return Lease(client, wiring.clock, namespace, election.resource_name, identify(own_pod()), durations, purpose)
 
 
+def shard_count(wiring: Wiring, given: int | None) -> int:
+    """Into how many shards `run` divides the namespaces. `given`: by the option of the command line; None: as the configuration says.
+
+    Raises `UsageError` for several shards without leader election.
+    """
+    election = wiring.settings.leader_election
+    count = given or election.shards
+    if count > 1 and not election.enabled:
+        raise UsageError(f"{count} shards need leader election: leaderElection.enabled is false")
+    return count
+
+
 def own_pod() -> str:
     """`namespace/name` of the pod that this process runs in; empty outside a pod."""
     namespace = pod_namespace()
