@@ -34,6 +34,11 @@ class DividedStore:
         """The feeds of the shards that have joined."""
         return self._feeds.values()
 
+    @property
+    def objects(self) -> int:
+        """The number of objects that are kept."""
+        return sum(len(part.lives) for part in tuple(self._parts.values()))
+
     def join(self, shard: Shard, informer: Informer["DividedStore"], on_change: Callable[[], None]) -> "PartFeed":
         """Keep the objects of that shard from now on. They are there after the next list that begins after this call."""
         part = self._part_of(shard.index)
@@ -108,7 +113,7 @@ class PartFeed:
         """Set after the first list since the shard joined, successful or not."""
         self._informer = informer
         self._is_listed = False
-        if informer.latest_error is not None:
+        if informer.last_error is not None:
             self.synced.set()  # The next attempt may be half a minute away.
 
     @property
@@ -121,7 +126,7 @@ class PartFeed:
         """Why the store cannot be trusted; None if it can."""
         if self._is_listed:
             return self._informer.error
-        return self._informer.latest_error or ServerFault(f"{self.store.target.kind.plural} have not been listed yet")
+        return self._informer.last_error or ServerFault(f"{self.store.target.kind.plural} have not been listed yet")
 
     def note_listed(self) -> None:
         """Note that everything of the shard is in the store."""
@@ -130,6 +135,6 @@ class PartFeed:
 
     def note_status(self) -> None:
         """Note that the state of the informer may have changed: after a failure the shard must not wait for a list that succeeds."""
-        if self._informer.latest_error is not None:
+        if self._informer.last_error is not None:
             self.synced.set()
         self.on_change()

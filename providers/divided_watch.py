@@ -12,22 +12,30 @@ from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
 from engine.runtime.provider import Provider, Scope
 from engine.shards import Shard
+from providers.cache_state import CacheState, InformerObserver
 from providers.divided_store import DividedStore, PartFeed
 from providers.informer import Informer
 from providers.scoping import Target, targets
-from providers.watching import Feed, WatchingCluster
+from providers.watching import Feed, WatchingCluster, cache_state
 
 
 class DivisibleCluster(WatchingCluster):
     """A `WatchingCluster` that is a `DividingProvider` as well."""
 
+    _watches: "_SharedWatches | None" = None
+    """The watches that the shards share; None: there are no shards."""
+
     @asynccontextmanager
     async def dividing(self, count: int) -> AsyncGenerator[Callable[[Shard], Provider]]:
         """Yield what returns the provider of a shard; all of them share one watch for each kind while the block runs."""
         async with anyio.create_task_group() as tasks:
-            watches = _SharedWatches(tasks, count, self._client, self._clock, self._log_internal_error)
+            watches = self._watches = _SharedWatches(tasks, count, self._client, self._clock, self._log_internal_error, self)
             yield lambda shard: _ShardCluster(self._client, self._clock, self._log, shard, watches)
             tasks.cancel_scope.cancel()
+
+    def caches(self) -> tuple[CacheState, ...]:
+        """The state of every cache now; with shards of those that they share. May be called in any thread."""
+        return super().caches() if self._watches is None else self._watches.caches()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,10 +59,24 @@ class _SharedWatch:
 class _SharedWatches:
     """The watches that the shards of a process share: one for each list, begun by the first shard that needs it."""
 
-    def __init__(self, tasks: TaskGroup, count: int, client: Client, clock: Clock, on_internal_error: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        tasks: TaskGroup,
+        count: int,
+        client: Client,
+        clock: Clock,
+        on_internal_error: Callable[[Exception], None],
+        observer: InformerObserver,
+    ) -> None:
         self._tasks, self._count = tasks, count
         self._client, self._clock, self._on_internal_error = client, clock, on_internal_error
+        self._observer = observer
         self._watches: dict[Target, _SharedWatch] = {}
+
+    def caches(self) -> tuple[CacheState, ...]:
+        """The state of the cache of every list."""
+        informers = [watch.informer for watch in tuple(self._watches.values())]
+        return tuple(cache_state(informer, informer.store.objects) for informer in informers)
 
     def join(self, target: Target, shard: Shard, on_change: Callable[[], None]) -> PartFeed:
         """What the shard sees of that list, as it is after this call: what was listed before may lack what the last holder wrote."""
@@ -78,6 +100,7 @@ class _SharedWatches:
             self._clock,
             on_status=note_status,
             on_internal_error=self._on_internal_error,
+            observer=self._observer,
         )
         watch = _SharedWatch(informer)
         return watch

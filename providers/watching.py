@@ -15,6 +15,7 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
 from engine.runtime.provider import TRANSIENT, Observation, Scope
+from providers.cache_state import CacheState, InformerObserver, NoInformerObserver
 from providers.cluster import Cluster, raise_if_nothing_observed
 from providers.informer import Informer
 from providers.listing import is_older
@@ -52,18 +53,26 @@ class Feed(Protocol):
         ...
 
 
+def cache_state(informer: Informer[Any], objects: int) -> CacheState:
+    """The state of the cache that the informer fills, with that many objects."""
+    store = informer.store
+    return CacheState(store.target.kind, store.namespace, informer.confirmed_at, informer.is_filled, informer.last_error, objects)
+
+
 class WatchingCluster:
     """`engine.runtime.provider.Provider` and `WatchingProvider` over a client. Outside of `watching` it lists, as `Cluster` does.
 
-    An exception of our own code in a watch goes to `log` with its traceback.
+    An exception of our own code in a watch goes to `log` with its traceback. `observer` is told of lists and watches.
     """
 
-    def __init__(self, client: Client, clock: Clock, log: Log | None = None) -> None:
+    def __init__(self, client: Client, clock: Clock, log: Log | None = None, observer: InformerObserver | None = None) -> None:
         self._client, self._clock, self._log = client, clock, log
+        self._observer = observer or NoInformerObserver()
         self._cluster = Cluster(client, clock)
         self._scope: Scope | None = None
         """The scope that is watched; None: none is."""
         self._feeds: Sequence[Feed] = ()
+        self._informers: Sequence[Informer[LiveStore]] = ()
         self._changed = anyio.Event()
         self._last: Observation | None = None
         """The last observation; None once something has changed since."""
@@ -94,16 +103,23 @@ class WatchingCluster:
                 self._clock,
                 on_status=self._note_change,
                 on_internal_error=self._log_internal_error,
+                observer=self,
             )
             for target in targets(scope)
         ]
+        self._informers = informers
         async with anyio.create_task_group() as tasks:
             for informer in informers:
                 tasks.start_soon(informer.run)
             try:
                 yield informers
             finally:
+                self._informers = ()
                 tasks.cancel_scope.cancel()
+
+    def caches(self) -> tuple[CacheState, ...]:
+        """The state of every cache now; empty while nothing is watched. May be called in any thread: it only reads single values."""
+        return tuple(cache_state(informer, len(informer.store.lives)) for informer in self._informers)
 
     async def changed(self) -> None:
         """Return when something has changed since the last `observe`."""
@@ -113,6 +129,20 @@ class WatchingCluster:
         """Discard the last observation, and let `changed` return."""
         self._last = None
         self._changed.set()
+
+    def listed(self, kind: Kind) -> None:
+        """Pass it on."""
+        self._observer.listed(kind)
+
+    def watched(self, kind: Kind) -> None:
+        """Pass it on."""
+        self._observer.watched(kind)
+
+    def failed(self, kind: Kind, error: ClusterError) -> None:
+        """Pass it on, and log it. What lasts is reported as an incomplete kind."""
+        self._observer.failed(kind, error)
+        if self._log is not None:
+            self._log.debug("watch failed", kind=kind.key, error=error)
 
     def _log_internal_error(self, error: Exception) -> None:
         if self._log is not None:
@@ -180,8 +210,10 @@ class WatchingCluster:
                     await self.get(id)
                 except TRANSIENT as error:
                     errors.append(error)
-                except ClusterError:
+                except ClusterError as error:
                     self._doubtful.discard(id)  # The server refuses the read: the watch will report the object.
+                    if self._log is not None:
+                        self._log.warning("not read", object=id, error=error)
 
         async with anyio.create_task_group() as tasks:
             for id in sorted(self._doubtful):

@@ -38,7 +38,7 @@ class LoopObserver(Protocol):
 class LeaseObserver(Protocol):
     """An optional capability of a `LoopObserver`: it is told of each Lease by itself. With shards there are several."""
 
-    def holds(self, lease: str, held: bool) -> None:
+    def holds(self, lease: str, holds: bool) -> None:
         """This process has acquired the Lease of that name, or has lost or released it. Not called without leader election."""
         ...
 
@@ -69,8 +69,8 @@ class Observers:
         for observer in self._observers:
             observer.failed(error)
 
-    def holds(self, lease: str, held: bool) -> None:
+    def holds(self, lease: str, holds: bool) -> None:
         """Tell those that want to know."""
         for observer in self._observers:
             if isinstance(observer, LeaseObserver):
-                observer.holds(lease, held)
+                observer.holds(lease, holds)

@@ -167,10 +167,12 @@ class _Replica:
             return
         led = bool(self.leading)
         (self.leading.add if holds else self.leading.discard)(shard)
-        if isinstance(self.observer, LeaseObserver):
-            self.observer.holds(lease.name, holds)
         if led != bool(self.leading):
             self.observer.leading(bool(self.leading))
+        if isinstance(self.observer, LeaseObserver):
+            # An observer of a single lease takes `leading` for the first shard's.
+            self.observer.holds(self.first.name, 0 in self.leading)
+            self.observer.holds(lease.name, holds)
 
     def _log_division(self, division: Division) -> None:
         """Log which shards we hold and how many replicas there are, when that has changed."""
