@@ -47,7 +47,7 @@ async def test_one_of_three_processes_is_killed_in_the_middle_of_a_bring_up(cont
         await define(admin, NAMES[0])
         for name in NAMES[1:]:
             await admin.create(kinds.NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        with engines(tmp_path, control_plane.kubeconfig("operator"), 3, "-A", "--shards", "6", "--config", str(config)) as processes:
+        with engines(tmp_path, control_plane.kubeconfig(), 3, "-A", "--shards", "6", "--config", str(config)) as processes:
 
             async def all_share() -> bool:
                 return [len(process.shards()) for process in processes] == [2, 2, 2]
