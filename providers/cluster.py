@@ -19,7 +19,7 @@ from engine.verb import Verb
 from providers.key_pair import with_key_pair
 from providers.listing import is_older, list_lives, serves
 from providers.recorder import Recorder
-from providers.scoping import Target, observation, targets
+from providers.scoping import Target, in_scope, observation, targets
 from resources.base import kinds
 
 KINDS: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
@@ -132,7 +132,7 @@ class _Lists:
         except ClusterError as error:
             self.errors[target.kind.key] = error
         else:
-            self.results.append((target.kind, listed.lives))
+            self.results.append((target.kind, in_scope(target.kind, listed.lives, self._scope)))
             if is_older(listed.kind, self._scope):
                 self.unserved.add(target.kind.key)
 

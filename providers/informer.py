@@ -92,6 +92,10 @@ class Informer(Generic[S]):
         self._revision = ""
         """The revision of the last list or event; empty: the next attempt lists."""
         self._has_listed = self._has_progressed = False
+        self._is_list_due = False
+        """Whether to list although the watch goes on."""
+        self._waiting = anyio.CancelScope()
+        """The watch, or the wait until the kind is served, that is under way."""
         self._error: ClusterError | None = None
         self._failing_since = 0.0
 
@@ -114,12 +118,20 @@ class Informer(Generic[S]):
         """Whether the store has been filled by a list, or the kind is not served."""
         return self._has_listed or not self.served
 
+    def list_again(self) -> None:
+        """List everything once more, with a request that is sent after this call."""
+        self._is_list_due = True
+        self._waiting.cancel()
+
     async def run(self) -> None:
         """Keep the store up to date until cancelled. No error ends it."""
         pause = 0.0
         while True:
             started, self._has_progressed = self._clock.monotonic(), False
             error = await self._attempt()
+            if self._is_list_due:
+                pause = 0.0
+                continue
             if self._has_progressed or self._clock.monotonic() - started > LONGEST_PAUSE:
                 pause = 0.0
             retry_after = error.retry_after if error is not None else None
@@ -129,12 +141,15 @@ class Informer(Generic[S]):
     async def _attempt(self) -> ClusterError | None:
         """List if that is due, and watch. Returns the error that ended the watch; None if the server ended it."""
         try:
-            if not self._revision:
+            if self._is_list_due or not self._revision:
+                self._is_list_due, self._revision = False, ""
                 self._revision = await self.store.list(self._client)
                 self._has_listed = self.served = True
                 self._observer.listed(self.store.kind)
                 self._succeed(changed=True)
-            await self._watch()
+            if not self._is_list_due:
+                with anyio.CancelScope() as self._waiting:
+                    await self._watch()
         except Expired as error:
             self._revision = ""
             self._observer.failed(self.store.kind, error)
@@ -175,7 +190,9 @@ class Informer(Generic[S]):
         was_served, self.served, self._revision = self.served, False, ""
         self.store.clear()
         self._succeed(changed=was_served)
-        await self._until_served()
+        if not self._is_list_due:
+            with anyio.CancelScope() as self._waiting:
+                await self._until_served()
 
     async def _sleep_while_absent(self) -> None:
         await self._clock.sleep(ABSENT_FOR * random.uniform(0.8, 1.2))

@@ -13,7 +13,7 @@ from engine.operation import Operation
 from engine.resource import Body
 from engine.runtime.client import Client
 from engine.verb import Verb
-from providers.listing import list_lives, typed
+from providers.listing import ListedLives, list_lives, typed
 from providers.scoping import Target, is_labelled
 
 NEVER_BACK = ""
@@ -55,17 +55,28 @@ class LiveStore:
 
         The results of our own calls that arrived meanwhile are applied again: the list may be older.
         """
-        reported = self._during_list = []
+        listed: ListedLives | None = None
+        self.begin_list()
         try:
             listed = await list_lives(client, self.target)
         finally:
-            self._during_list = None
+            self.end_list(listed)
+        return listed.revision
+
+    def begin_list(self) -> None:
+        """Keep the results of our own calls from now on: a list that is under way may be older."""
+        self._during_list = []
+
+    def end_list(self, listed: ListedLives | None) -> None:
+        """Replace the contents by what was listed; None: the list has failed, and nothing changes."""
+        reported, self._during_list = self._during_list or [], None
+        if listed is None:
+            return
         self.kind, self.lives = listed.kind, {object.id: object for object in listed.lives}
         for uid in {object.uid for object in listed.lives}:
             self._deleted.pop(uid, None)
         for report in reported:
             self._take(report)
-        return listed.revision
 
     def clear(self) -> None:
         """Remove everything."""

@@ -29,19 +29,28 @@ def targets(scope: Scope) -> Iterator[Target]:
 def observation(
     scope: Scope, listed: Iterable[tuple[Kind, Iterable[Live]]], incomplete: Mapping[str, str] | None = None, unserved: Iterable[str] = ()
 ) -> Observation:
-    """The observation that these lists make up."""
+    """The observation that these lists make up. Of a shard: lists of namespaced kinds must have been limited to it (`in_scope`)."""
     roots: list[Live] = []
     children: list[Live] = []
     references: list[Live] = []
     for kind, objects in listed:
         lives = list(objects)
-        if kind in scope.roots:
-            roots += lives
         if kind in scope.references:
             references += lives
+        if scope.shard is not None and not kind.namespaced and not scope.shard.contains(""):
+            continue
+        if kind in scope.roots:
+            roots += lives
         if kind in scope.children:
             children += lives if kind not in scope.references else children_among(lives, scope)
     return Observation(roots, children, dict(sorted((incomplete or {}).items())), references, frozenset(unserved))
+
+
+def in_scope(kind: Kind, lives: Sequence[Live], scope: Scope) -> Sequence[Live]:
+    """The objects of a namespaced kind that are in the scope's shard; of any other kind, and without a shard, all of them."""
+    if scope.shard is None or not kind.namespaced:
+        return lives
+    return [live for live in lives if scope.shard.contains(live.id.namespace)]
 
 
 def is_of(live: Live, kinds: Sequence[Kind]) -> bool:

@@ -1,8 +1,8 @@
 """WatchingCluster: the provider that lists once and then watches, so that `observe` makes no call and changes are noticed at once."""
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Protocol
 
 import anyio
 
@@ -29,6 +29,36 @@ CONCURRENCY = 8
 """How many doubtful objects are read at a time."""
 
 
+class Feed(Protocol):
+    """A store, and whether it can be trusted. An `Informer` is one."""
+
+    @property
+    def store(self) -> LiveStore:
+        """The objects."""
+        ...
+
+    @property
+    def synced(self) -> anyio.Event:
+        """Set after the first list, successful or not."""
+        ...
+
+    @property
+    def served(self) -> bool:
+        """Whether the server serves the kind."""
+        ...
+
+    @property
+    def error(self) -> ClusterError | None:
+        """Why the store cannot be trusted; None if it can."""
+        ...
+
+
+def cache_state(informer: Informer[Any], objects: int) -> CacheState:
+    """The state of the cache that the informer fills, with that many objects."""
+    store = informer.store
+    return CacheState(store.target.kind, store.namespace, informer.confirmed_at, informer.is_filled, informer.last_error, objects)
+
+
 class WatchingCluster:
     """`engine.runtime.provider.Provider` and `WatchingProvider` over a client. Outside of `watching` it lists, as `Cluster` does.
 
@@ -41,7 +71,8 @@ class WatchingCluster:
         self._cluster = Cluster(client, clock)
         self._scope: Scope | None = None
         """The scope that is watched; None: none is."""
-        self._informers: list[Informer[LiveStore]] = []
+        self._feeds: Sequence[Feed] = ()
+        self._informers: Sequence[Informer[LiveStore]] = ()
         self._changed = anyio.Event()
         self._last: Observation | None = None
         """The last observation; None once something has changed since."""
@@ -52,7 +83,20 @@ class WatchingCluster:
     async def watching(self, scope: Scope) -> AsyncGenerator[None]:
         """Watch everything in the scope while the block runs."""
         self._cluster.register(scope)
-        self._informers = [
+        async with self._feeding(scope) as feeds:
+            self._scope, self._feeds, self._last, self._doubtful = scope, feeds, None, set()
+            try:
+                yield
+            finally:
+                self._scope, self._feeds = None, ()
+
+    def _feeding(self, scope: Scope) -> AbstractAsyncContextManager[Sequence[Feed]]:
+        """The stores of the scope, kept up to date while the block runs."""
+        return self._informing(scope)
+
+    @asynccontextmanager
+    async def _informing(self, scope: Scope) -> AsyncGenerator[Sequence[Feed]]:
+        informers = [
             Informer(
                 LiveStore(target, self._note_change),
                 self._client,
@@ -63,29 +107,19 @@ class WatchingCluster:
             )
             for target in targets(scope)
         ]
-        self._scope, self._last, self._doubtful = scope, None, set()
+        self._informers = informers
         async with anyio.create_task_group() as tasks:
-            for informer in self._informers:
+            for informer in informers:
                 tasks.start_soon(informer.run)
             try:
-                yield
+                yield informers
             finally:
-                self._scope, self._informers = None, []
+                self._informers = ()
                 tasks.cancel_scope.cancel()
 
     def caches(self) -> tuple[CacheState, ...]:
         """The state of every cache now; empty while nothing is watched. May be called in any thread: it only reads single values."""
-        return tuple(
-            CacheState(
-                informer.store.target.kind,
-                informer.store.namespace,
-                informer.confirmed_at,
-                informer.is_filled,
-                informer.last_error,
-                len(informer.store.lives),
-            )
-            for informer in self._informers
-        )
+        return tuple(cache_state(informer, len(informer.store.lives)) for informer in self._informers)
 
     async def changed(self) -> None:
         """Return when something has changed since the last `observe`."""
@@ -122,18 +156,18 @@ class WatchingCluster:
         if self._scope is not scope:
             return await self._cluster.observe(scope)
         await self._read_doubtful()
-        for informer in self._informers:
-            await informer.synced.wait()
-        errors = {informer.store.target.kind.key: error for informer in self._informers if (error := informer.error) is not None}
-        raise_if_nothing_observed(errors.values(), anything=any(informer.served and informer.error is None for informer in self._informers))
+        for feed in self._feeds:
+            await feed.synced.wait()
+        errors = {feed.store.target.kind.key: error for feed in self._feeds if (error := feed.error) is not None}
+        raise_if_nothing_observed(errors.values(), anything=any(feed.served and feed.error is None for feed in self._feeds))
         if self._last is None or errors or self._last.incomplete:
             self._changed = anyio.Event()
             self._last = self._observation(scope, {kind: str(error) for kind, error in errors.items()})
         return self._last
 
     def _observation(self, scope: Scope, incomplete: Mapping[str, str]) -> Observation:
-        stores = [informer.store for informer in self._informers]
-        unserved = {informer.store.target.kind.key for informer in self._informers if not informer.served}
+        stores = [feed.store for feed in self._feeds]
+        unserved = {feed.store.target.kind.key for feed in self._feeds if not feed.served}
         older = {store.target.kind.key for store in stores if is_older(store.kind, scope)}
         return observation(scope, ((store.target.kind, store.lives.values()) for store in stores), incomplete, unserved | older)
 
@@ -160,7 +194,7 @@ class WatchingCluster:
 
     def _stores(self, id: ResourceId) -> list[LiveStore]:
         """The stores in which an object of that id would be."""
-        return [informer.store for informer in self._informers if informer.store.contains(id)]
+        return [feed.store for feed in self._feeds if feed.store.contains(id)]
 
     async def _read_doubtful(self) -> None:
         """Read the doubtful objects before anything is planned: an object that is not known to exist would be created again.

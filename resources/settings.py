@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from engine import duration
+from engine.shards import MAX_SHARDS
 from resources.base.fields import mapping, mappings
 from resources.ports.dynamo import SSH_SECRET
 from resources.schema.issues import Issue, Rejected, duplicates
@@ -80,6 +81,7 @@ class LeaderElection(Section):
     resource_lock: str = LOCK
     resource_name: str = "grove-operator-leader-election"
     resource_namespace: str = ""
+    shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] = 1
 
     @model_validator(mode="before")
     @classmethod

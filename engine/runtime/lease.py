@@ -6,7 +6,7 @@ crash the others wait for the rest of the duration, unless the leader ran on the
 """
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,7 +30,7 @@ from engine.errors import (
 from engine.ids import Kind
 from engine.runtime.client import Body, Client
 from engine.runtime.clock import Clock
-from engine.runtime.lease_holder import CurrentHolder, LeaseHolder, annotated, holder_of
+from engine.runtime.lease_holder import CurrentHolder, LeaseHolder, annotated, holder_of, with_layout
 
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 
@@ -134,12 +134,27 @@ class Leadership:
         """The Lease object as we wrote it last; empty while it is not ours."""
         self._unanswered = False
         """Whether the last write had no answer: the lease may be ours although we do not know it."""
+        self._layout: int | None = None
+        """The number of shards to write into the Lease; None: leave it as it is."""
+        self._writing = anyio.Lock()
+        """Held while the Lease is renewed: two writes at once would conflict."""
         self._renewed_at = 0.0
         """When the last successful write was sent, on our monotonic clock: the lease lasts from then on."""
 
     def may_write(self) -> bool:
         """Whether the renew deadline has not passed. Asked before each write, for a process may have been suspended without noticing."""
         return bool(self._record) and self.lease.clock.monotonic() < self._renewed_at + self.lease.durations.renew
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """The Lease object as we wrote it last; empty while it is not ours."""
+        return self._record
+
+    async def set_layout(self, count: int) -> None:
+        """Write into the Lease how many shards there are. Raises the server's error if that fails, also if the lease is no longer ours."""
+        self._layout = count
+        async with self._writing:
+            await self._renew()
 
     async def acquire(self, patience: float | None, on_wait: Callable[[LeaseHolder], None], current: CurrentHolder) -> None:
         """Wait until the lease is ours. Raises `LeaseTaken` when somebody else holds it for longer than `patience` seconds."""
@@ -184,7 +199,8 @@ class Leadership:
                 return  # The lease was lost, and the block has not ended yet.
             with anyio.move_on_after(durations.renew / 2, shield=True) as self._attempt:
                 try:
-                    await self._renew()
+                    async with self._writing:
+                        await self._renew()
                 except ClusterError as error:
                     self._renewal_error = error
 
@@ -231,7 +247,7 @@ class Leadership:
             await self._write_free(existing)
 
     async def _write_free(self, existing: dict[str, Any]) -> None:
-        spec = existing["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time(self.lease.clock.now())}
+        spec = existing["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time(self.lease.clock.now())}
         body = existing | {"spec": spec, "metadata": annotated(existing, "", "")}
         await self.lease.client.replace(LEASE, self.lease.namespace, self.lease.name, body)
 
@@ -258,8 +274,11 @@ class Leadership:
     async def _send(self, existing: dict[str, Any], spec: dict[str, Any], call: Callable[[Body], Awaitable[dict[str, Any]]]) -> None:
         """Send the Lease with that spec and our annotations by `call`, and note that it is ours from the time of sending on."""
         sent_at, self._unanswered = self.lease.clock.monotonic(), True
+        metadata = annotated(existing, self.lease.identity, self.lease.purpose)
+        if self._layout is not None:
+            metadata = with_layout(metadata, self._layout)
         try:
-            self._record = await call(existing | {"spec": spec, "metadata": annotated(existing, self.lease.identity, self.lease.purpose)})
+            self._record = await call(existing | {"spec": spec, "metadata": metadata})
         except ClusterError as error:
             self._unanswered = isinstance(error, Unreachable | ServerFault)
             raise
@@ -267,7 +286,7 @@ class Leadership:
 
     def _spec(self, before: dict[str, Any], *, taking_over: bool) -> dict[str, Any]:
         """The spec `before`, renewed by us now; with `taking_over` as a new term of leadership."""
-        now = _micro_time(self.lease.clock.now())
+        now = micro_time(self.lease.clock.now())
         spec = before | {
             "holderIdentity": self.lease.identity,
             "leaseDurationSeconds": max(1, round(self.lease.durations.lease)),
@@ -276,6 +295,6 @@ class Leadership:
         return spec | {"acquireTime": now, "leaseTransitions": (before.get("leaseTransitions") or 0) + 1} if taking_over else spec
 
 
-def _micro_time(moment: datetime) -> str:
-    """A time in Kubernetes' MicroTime format."""
+def micro_time(moment: datetime) -> str:
+    """The time in the format of Kubernetes' MicroTime."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -8,12 +8,16 @@ from typing import Any
 from engine.errors import ClusterError
 from engine.report.printable import clipped
 from engine.runtime.identity import is_gone, readable
+from engine.shards import MAX_SHARDS
 
 HELD_BY, HELD_FOR = "engine.grove.io/held-by", "engine.grove.io/held-for"
 """Annotations of a Lease: the identity of the holder that wrote them, and what it holds the lease for, for people.
 
 The second counts only while the first names the holder: other programs that take the lease leave annotations as they are.
 """
+
+SHARDS = "engine.grove.io/shards"
+"""Annotation of the first shard's Lease: the number of shards that the namespaces are divided into; absent: 1."""
 
 MAX_IDENTITY, MAX_PURPOSE = 160, 200
 """Characters that are shown of what is in a Lease: anybody with the permission may have written it."""
@@ -45,6 +49,12 @@ def holder_of(lease: Mapping[str, Any]) -> LeaseHolder:
     return LeaseHolder(identity, f"{acquired[1]}Z" if acquired else "", purpose)
 
 
+def renewed_at(lease: Mapping[str, Any]) -> str:
+    """When a Lease was renewed last, to the second, by its holder's clock; empty if it does not say it."""
+    renewed = MICRO_TIME.fullmatch(_text(_mapping(lease.get("spec")).get("renewTime")))
+    return f"{renewed[1]}Z" if renewed else ""
+
+
 def annotated(lease: Mapping[str, Any], identity: str, purpose: str) -> dict[str, Any]:
     """The metadata of a Lease with our annotations for that holder; without them if there is no holder or no purpose."""
     metadata = _mapping(lease.get("metadata"))
@@ -52,6 +62,25 @@ def annotated(lease: Mapping[str, Any], identity: str, purpose: str) -> dict[str
     ours = {HELD_BY: identity, HELD_FOR: purpose} if identity and purpose else {}
     bare = {key: value for key, value in metadata.items() if key != "annotations"}
     return bare | ({"annotations": others | ours} if others or ours else {})
+
+
+def layout_of(lease: Mapping[str, Any]) -> int:
+    """The number of shards that the holder of the first shard's Lease knows of; that of the last holder if the Lease is free.
+
+    1 if the Lease does not say it, and if another program has taken the Lease and left the annotations as they were: it knows of no shards.
+    """
+    holder = _text(_mapping(lease.get("spec")).get("holderIdentity"))
+    annotations = _mapping(_mapping(lease.get("metadata")).get("annotations"))
+    number = _text(annotations.get(SHARDS))
+    is_known = number.isascii() and number.isdecimal() and len(number) <= len(str(MAX_SHARDS)) and 1 <= int(number) <= MAX_SHARDS
+    return int(number) if is_known and (not holder or annotations.get(HELD_BY) == holder) else 1
+
+
+def with_layout(metadata: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """The metadata of the first shard's Lease with that number of shards; without the annotation for a single one."""
+    annotations = {key: value for key, value in _mapping(metadata.get("annotations")).items() if key != SHARDS}
+    annotations |= {SHARDS: str(count)} if count > 1 else {}
+    return {**metadata, "annotations": annotations}
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -29,6 +29,34 @@ class Log(Protocol):
         ...
 
 
+class TaggedLog:
+    """A `Log` that adds the same values to every line of another one."""
+
+    def __init__(self, log: Log, values: Mapping[str, Any]) -> None:
+        self._log, self._values = log, values
+
+    def debug(self, event: str, **values: Any) -> None:
+        """Pass it on."""
+        self._log.debug(event, **self._values, **values)
+
+    def info(self, event: str, **values: Any) -> None:
+        """Pass it on."""
+        self._log.info(event, **self._values, **values)
+
+    def warning(self, event: str, **values: Any) -> None:
+        """Pass it on."""
+        self._log.warning(event, **self._values, **values)
+
+    def error(self, event: str, **values: Any) -> None:
+        """Pass it on."""
+        self._log.error(event, **self._values, **values)
+
+
+def tagged(log: Log, **values: Any) -> Log:
+    """The log with these values on every line."""
+    return TaggedLog(log, values)
+
+
 class ReplaceableLog:
     """A `Log` that passes everything on to another one, which can be replaced while it is used."""
 

@@ -1,6 +1,11 @@
-"""Loop: `engine run`. Makes passes while it holds the lease, until it is stopped; a failed pass does not end it."""
+"""Loop: `engine run`. Makes passes while it holds the lease, until it is stopped; a failed pass does not end it.
+
+With shards there is a loop for each shard that the process holds, and one set of watches for all of them.
+"""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -10,14 +15,18 @@ from engine.result import Outcome
 from engine.runtime.apply import always
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
 from engine.runtime.internal_errors import InternalErrors
-from engine.runtime.lease import DISABLED, Lease, held
-from engine.runtime.logs import Log
+from engine.runtime.joined_passes import JoinedPasses
+from engine.runtime.lease import DISABLED, Lease
+from engine.runtime.logs import Log, tagged
 from engine.runtime.memory import Memory
-from engine.runtime.observers import LoopObserver, Observers
+from engine.runtime.observers import LeaseObserver, LoopObserver, Observers
 from engine.runtime.passes import Engine, Pass, choose, execute, observe_and_plan, tune_gc
 from engine.runtime.progress import LoggedProgress, Progress
-from engine.runtime.provider import WatchingProvider
+from engine.runtime.provider import DividingProvider, Provider, WatchingProvider
 from engine.runtime.rejections import Rejections
+from engine.runtime.shard_leases import ShardClaim, establish_layout, held_together
+from engine.runtime.sharding import Term, hold_shards
+from engine.shards import Shard
 
 SHORTEST_RETRY_PAUSE = 2.0
 """Seconds between a failed pass and the next one."""
@@ -42,19 +51,25 @@ async def run(
     progress: Progress | None = None,
     reload: Reload | None = None,
     observer: LoopObserver | None = None,
+    shards: int = 1,
 ) -> None:
     """Make passes while the lease is ours, at least every `interval` seconds and sooner while objects change, until `stop` is cancelled.
 
     On cancellation calls in progress end first, and the lease is given back. Without a lease (None) it warns once and always writes.
     `reload` is asked every `RELOAD_INTERVAL` seconds, whether the lease is ours or not; a new configuration is used from the next pass on.
-    `observer` is told of leadership and of every pass.
+    `observer` is told of leadership and of every pass. `shards`: into how many shards the namespaces are divided; with more than one,
+    `lease` is that of the first shard, and this process holds its share of them.
     """
     tune_gc()
-    loop = _Loop(engine, log, interval, progress or LoggedProgress(log), observer or Observers())
+    progress, observer = progress or LoggedProgress(log), observer or Observers()
+    loop = _Loop(engine, log, interval, progress, observer)
     with stop or anyio.CancelScope():
         async with anyio.create_task_group() as tasks:
+            if lease is not None and shards > 1:
+                await _run_sharded(_Sharded(loop), lease, shards, reload)
+                return
             if reload is not None:
-                tasks.start_soon(loop.follow_configuration, reload)
+                tasks.start_soon(follow_configuration, engine, reload, loop.reconfigure, log)
             if lease is None:
                 log.warning(DISABLED)
                 loop.observer.leading(True)
@@ -65,22 +80,109 @@ async def run(
 
 async def _run_as_leader(loop: "_Loop", lease: Lease) -> None:
     """Acquire the lease and make passes while it is ours, for ever."""
+    claim, on_wait = ShardClaim(lease), loop.progress.waiting_for_lease
     while True:
         try:
-            async with held(lease, on_wait=loop.progress.waiting_for_lease) as leadership:
+            await establish_layout(claim, 1, on_wait)
+            async with held_together(claim, lambda count: tuple(range(count)), patience=None, on_wait=on_wait) as hold:
+                if len(hold.leaderships) > 1:
+                    continue
                 loop.log.info("leading", lease=lease, identity=lease.identity)
                 loop.observer.leading(True)
-                await loop.make_passes(leadership.may_write)
+                if isinstance(loop.observer, LeaseObserver):
+                    loop.observer.holds(lease.name, True)
+                await loop.make_passes(hold.may_write)
         except EngineError as error:
             loop.log.warning("not leading", error=error)
         loop.observer.leading(False)
+        if isinstance(loop.observer, LeaseObserver):
+            loop.observer.holds(lease.name, False)
         await lease.clock.sleep(lease.durations.retry)
+
+
+async def follow_configuration(engine: Engine, reload: Reload, use: Callable[[Engine], None], log: Log) -> None:
+    """Call `use` with every new configuration, for ever. `engine` has the configuration that is in use now."""
+    while True:
+        await engine.clock.sleep(RELOAD_INTERVAL)
+        try:
+            reloaded = await reload(engine)
+        except Exception as error:
+            log.error("configuration not reloaded", error=error, exc_info=not isinstance(error, EngineError))
+            continue
+        if reloaded is not None:
+            engine = reloaded
+            use(engine)
+
+
+class _Sharded:
+    """The loops of the shards that this process holds."""
+
+    def __init__(self, template: "_Loop") -> None:
+        self.template = template
+        """Its engine has the configuration in use, and all namespaces."""
+        self.passes = JoinedPasses(template.observer)
+        self.planning = anyio.CapacityLimiter(1)
+        """Plans are computed one shard at a time: they would only take processor time from each other."""
+        self.loops: dict[Shard, _Loop] = {}
+        self.part_of: Callable[[Shard], Provider] | None = None
+        """Returns the provider of a shard; None: all shards use that of the template."""
+
+    def reconfigure(self, engine: Engine) -> None:
+        """Use a new configuration for all shards."""
+        self.template.engine = engine
+        for shard, loop in self.loops.items():
+            scope = replace(engine.scope, shard=shard)
+            # The same object while the kinds are the same: then the watches go on.
+            scope = loop.engine.scope if scope == loop.engine.scope else scope
+            loop.reconfigure(replace(engine, provider=loop.engine.provider, scope=scope, planning=self.planning))
+
+    def _engine_of(self, shard: Shard) -> Engine:
+        """The engine for a shard, with a provider of its own."""
+        engine = self.template.engine
+        provider = self.part_of(shard) if self.part_of is not None else engine.provider
+        return replace(engine, provider=provider, scope=replace(engine.scope, shard=shard), planning=self.planning)
+
+    async def work(self, term: Term, may_write: Callable[[], bool]) -> None:
+        """Make passes over a shard until it is to be given back."""
+        template, shard = self.template, term.shard
+        log = tagged(template.log, shard=shard.index)
+        observer = self.passes.observer(shard)
+        progress = template.progress if not isinstance(template.progress, LoggedProgress) else LoggedProgress(log)
+        loop = _Loop(self._engine_of(shard), log, template.interval, progress, observer, leaving=term.leaving)
+        self.loops[shard] = loop
+        try:
+            await loop.make_passes(may_write)
+        finally:
+            del self.loops[shard]
+            self.passes.forget(shard)
+
+
+async def _run_sharded(sharded: _Sharded, lease: Lease, count: int, reload: Reload | None) -> None:
+    """Hold a share of the shards and make passes over each of them, for ever."""
+    loop = sharded.template
+    provider = loop.engine.provider
+    async with AsyncExitStack() as stack:
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        if reload is not None:
+            tasks.start_soon(follow_configuration, loop.engine, reload, sharded.reconfigure, loop.log)
+        if isinstance(provider, DividingProvider):
+            sharded.part_of = await stack.enter_async_context(provider.dividing(count))
+        await hold_shards(lease, count, sharded.work, loop.log, observer=loop.observer, on_wait=loop.progress.waiting_for_lease)
 
 
 class _Loop:
     """The state of one loop. It is kept when the lease is lost, for it is only memory."""
 
-    def __init__(self, engine: Engine, log: Log, interval: float, progress: Progress, observer: LoopObserver) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        log: Log,
+        interval: float,
+        progress: Progress,
+        observer: LoopObserver,
+        *,
+        leaving: anyio.Event | None = None,
+    ) -> None:
         self.engine = engine
         self.log = log
         self.interval = interval
@@ -94,26 +196,20 @@ class _Loop:
         self.reconfigured: Engine | None = None
         """The engine with the configuration to use from the next pass on; None if it has not changed."""
         self.is_reconfigured = anyio.Event()
+        self.leaving = leaving or anyio.Event()
+        """Set when the passes are to end after the current one."""
 
-    async def follow_configuration(self, reload: Reload) -> None:
-        """Take over every new configuration, for ever."""
-        while True:
-            await self.engine.clock.sleep(RELOAD_INTERVAL)
-            try:
-                engine = await reload(self.reconfigured or self.engine)
-            except Exception as error:
-                self.log.error("configuration not reloaded", error=error, exc_info=not isinstance(error, EngineError))
-                continue
-            if engine is not None:
-                self.reconfigured = engine
-                self.is_reconfigured.set()
+    def reconfigure(self, engine: Engine) -> None:
+        """Use the configuration of that engine from the next pass on."""
+        self.reconfigured = engine
+        self.is_reconfigured.set()
 
     async def make_passes(self, may_write: Callable[[], bool]) -> None:
-        """Make passes for ever: at every change if the provider watches the cluster, else with growing pauses while nothing changes.
+        """Make passes until the loop is to end: at every change if the provider watches, else with growing pauses while nothing changes.
 
         When a new configuration needs other kinds, the watches of the old ones end, and everything is listed again.
         """
-        while True:
+        while not self.leaving.is_set():
             self._use_new_configuration()
             provider = self.engine.provider
             if not isinstance(provider, WatchingProvider):
@@ -138,7 +234,7 @@ class _Loop:
         After failed passes the pauses double from `SHORTEST_RETRY_PAUSE`.
         """
         retry_pause = SHORTEST_RETRY_PAUSE
-        while not self._needs_other_kinds():
+        while not (self.leaving.is_set() or self._needs_other_kinds()):
             self._use_new_configuration()
             try:
                 await pause(await self._pass(may_write, backoff))
@@ -148,7 +244,7 @@ class _Loop:
                 retry_pause = min(LONGEST_RETRY_PAUSE, retry_pause * 2)
                 self.observer.failed(error)
                 self.log.error("pass failed", error=error, retry_in=seconds, exc_info=not isinstance(error, EngineError))
-                await self.engine.clock.sleep(seconds)
+                await self._sleep(seconds, self.leaving.wait)
 
     async def _until_changed(self, provider: WatchingProvider, seconds: float) -> None:
         """Wait for a change, at most `seconds`, and at least for the shortest pause so that one pass sees changes made together."""
@@ -157,14 +253,18 @@ class _Loop:
         await self._pause(seconds - shortest, provider.changed)
 
     async def _pause(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> None:
-        """Wait that many seconds, until one of these returns, or until there is a new configuration."""
+        """Wait that many seconds, until one of these returns, until there is a new configuration, or until the loop is to end."""
+        await self._sleep(seconds, *changes, self.is_reconfigured.wait, self.leaving.wait)
+
+    async def _sleep(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> None:
+        """Wait that many seconds, or until one of these returns."""
         async with anyio.create_task_group() as tasks:
 
             async def end_when(change: Callable[[], Awaitable[None]]) -> None:
                 await change()
                 tasks.cancel_scope.cancel()
 
-            for change in (*changes, self.is_reconfigured.wait):
+            for change in changes:
                 tasks.start_soon(end_when, change)
             await self.engine.clock.sleep(seconds)
             tasks.cancel_scope.cancel()

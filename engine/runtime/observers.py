@@ -1,7 +1,7 @@
 """Observers: what the loop tells whoever shows its work: probes, metrics, the page of plans."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from engine.plan import Plan
 from engine.result import Result
@@ -12,11 +12,17 @@ class LoopObserver(Protocol):
     """Called by the loop, in its own thread; a call must return at once and raise nothing."""
 
     def leading(self, leads: bool) -> None:
-        """This process has acquired the lease, or has lost or released it. Without leader election: called once, with true."""
+        """This process has acquired the lease, or has lost or released it. Without leader election: called once, with true.
+
+        With shards: it has acquired its first shard, or has lost or released its last one.
+        """
         ...
 
     def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
-        """A pass has observed and planned; the operations of `chosen` are executed now."""
+        """A pass has observed and planned; the operations of `chosen` are executed now.
+
+        With shards each has passes of its own. `current` then joins this one and the last ones of the other shards of this process.
+        """
         ...
 
     def passed(self, current: Pass, results: Sequence[Result]) -> None:
@@ -28,8 +34,17 @@ class LoopObserver(Protocol):
         ...
 
 
+@runtime_checkable
+class LeaseObserver(Protocol):
+    """An optional capability of a `LoopObserver`: it is told of each Lease by itself. With shards there are several."""
+
+    def holds(self, lease: str, holds: bool) -> None:
+        """This process has acquired the Lease of that name, or has lost or released it. Not called without leader election."""
+        ...
+
+
 class Observers:
-    """A `LoopObserver` that tells several others."""
+    """A `LoopObserver` and `LeaseObserver` that tells several others."""
 
     def __init__(self, *observers: LoopObserver) -> None:
         self._observers = observers
@@ -53,3 +68,9 @@ class Observers:
         """Tell all."""
         for observer in self._observers:
             observer.failed(error)
+
+    def holds(self, lease: str, holds: bool) -> None:
+        """Tell those that want to know."""
+        for observer in self._observers:
+            if isinstance(observer, LeaseObserver):
+                observer.holds(lease, holds)

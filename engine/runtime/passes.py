@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import anyio
 import anyio.to_thread
 
 from engine.blueprint import Blueprint, incomplete_kinds, relevant_incomplete
@@ -53,6 +54,8 @@ class Engine:
     """Where it is reported that Events were dropped; None: nowhere."""
     on_events: Callable[[Publication], None] = ignore_publication
     """Told after every pass how many Events were written and dropped."""
+    planning: anyio.CapacityLimiter | None = None
+    """How many plans are computed in threads at a time, in the whole process; None: it makes one pass at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +112,7 @@ async def observe_and_plan(engine: Engine, memory: Memory, manifests: Sequence[B
     def plan() -> Pass:
         return _plan(engine, memory, observation, manifests, now)
 
-    result = await anyio.to_thread.run_sync(plan) if len(observation.children) > MANY_OBJECTS else plan()
+    result = await anyio.to_thread.run_sync(plan, limiter=engine.planning) if len(observation.children) > MANY_OBJECTS else plan()
     return replace(result, took=engine.clock.monotonic() - began, observing=observed_at - began)
 
 

@@ -1,6 +1,6 @@
 """Provider: the cluster as passes use it; implemented over an API server, a snapshot file or the sandbox."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -10,6 +10,7 @@ from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.operation import Operation
+from engine.shards import Shard
 
 TRANSIENT = (Unreachable, ServerFault, Throttled)
 """Errors after which the same request may succeed later."""
@@ -27,6 +28,11 @@ class Scope:
     """Empty: all namespaces."""
     references: tuple[Kind, ...] = ()
     """A kind that is also among the roots or the children is listed once, without a selector."""
+    shard: Shard | None = None
+    """The shard to which the namespaces must belong, and cluster-scoped roots and children; None: all of them.
+
+    Cluster-scoped references are listed in any case.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +97,16 @@ class WatchingProvider(Protocol):
 
     async def changed(self) -> None:
         """Wait until something has changed since the last `observe`; return at once if it has already."""
+        ...
+
+
+@runtime_checkable
+class DividingProvider(Protocol):
+    """An optional capability of a `Provider`: several shards watch the cluster with one set of watches."""
+
+    def dividing(self, count: int) -> AbstractAsyncContextManager[Callable[[Shard], Provider]]:
+        """Yield what returns the provider of a shard, one of `count`. It may be used while the block runs.
+
+        A `Scope` that it observes or watches has that shard. Objects of a shard are kept only while its provider is watching.
+        """
         ...

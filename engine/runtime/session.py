@@ -1,7 +1,8 @@
 """Session: `engine sync`. Makes passes until every root is settled, or until nothing is left that it could do or wait for.
 
-It holds the lease only while it writes. While it waits for the cluster it observes without the lease, and takes it again when a pass has
-something to do; that pass is then made anew, for another process may have written in between.
+It holds the lease (with shards: those of the namespaces that it works on) only while it writes. While it waits for the cluster it observes
+without the lease, and takes it again when a pass has something to do; that pass is then made anew, for another process may have written in
+between.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -23,8 +24,7 @@ from engine.runtime.apply import always
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
 from engine.runtime.deadline import cancelled_at
 from engine.runtime.internal_errors import InternalErrors
-from engine.runtime.lease import Lease, held
-from engine.runtime.lease_holder import CurrentHolder
+from engine.runtime.lease import Lease
 from engine.runtime.logs import Log
 from engine.runtime.memory import Memory
 from engine.runtime.passes import (
@@ -40,6 +40,8 @@ from engine.runtime.passes import (
 from engine.runtime.progress import NoProgress, Progress
 from engine.runtime.provider import TRANSIENT
 from engine.runtime.settling import awaited_roots, is_name_conflict, may_settle, with_observed
+from engine.runtime.shard_leases import ShardClaim, held_together
+from engine.shards import shards_of
 from engine.tick import Plans
 from engine.verb import Verb
 from engine.world import empty
@@ -244,7 +246,8 @@ class _Session:
         """Why the cluster cannot be observed, or the lease not be taken again, at the moment."""
         self.has_led = False
         """Whether the lease has been ours."""
-        self.current_holder = CurrentHolder()
+        self.claim = ShardClaim(lease) if lease is not None else None
+        """What is known of the leases that the session needs: one, or with shards those of the namespaces in scope."""
         self.lease_taken: LeaseTaken | None = None
         """Who keeps the lease from us at the moment, after it has been ours."""
         self.blocked_since: float | None = None
@@ -260,14 +263,19 @@ class _Session:
 
     @asynccontextmanager
     async def _leading(self, lock_timeout: float) -> AsyncIterator[Callable[[], bool]]:
-        """Hold the lease while the block runs, and yield what says whether we may write. Without a lease just run the block."""
-        if self.lease is None:
+        """Hold the leases while the block runs, and yield what says whether we may write. Without a lease just run the block."""
+        if self.claim is None:
             yield always
             return
         on_wait = self.progress.waiting_for_lease
-        async with held(self.lease, patience=lock_timeout, on_wait=on_wait, current=self.current_holder) as leadership:
+        async with held_together(self.claim, self._needed_shards, patience=lock_timeout, on_wait=on_wait) as hold:
             self.has_led, self.lease_taken, self.blocked_since, self.transient_error = True, None, None, None
-            yield leadership.may_write
+            yield hold.may_write
+
+    def _needed_shards(self, count: int) -> Sequence[int]:
+        """The shards of the namespaces in scope, if there are `count` shards."""
+        scope = self.engine.scope
+        return shards_of(scope.namespaces, count, cluster_scoped=any(not kind.namespaced for kind in scope.roots))
 
     async def _write(self, may_write: Callable[[], bool]) -> None:
         """Make passes and execute them, until one has nothing to do or achieves nothing: then the lease is of more use to others."""
@@ -319,7 +327,8 @@ class _Session:
         except ClusterError as error:
             if is_ours:
                 raise
-            failure = EngineError(f"the lease {self.lease} could not be taken again: {error}")
+            lease = self.claim.lease if self.claim is not None else self.lease
+            failure = EngineError(f"the lease {lease} could not be taken again: {error}")
             if not isinstance(error, TRANSIENT):
                 raise failure from error
             self.transient_error = failure
@@ -331,8 +340,8 @@ class _Session:
         elif self.blocked_since is None:
             self.blocked_since = self.engine.clock.monotonic()
         self.lease_taken, self.transient_error = taken, None
-        if self.current_holder.is_new():
-            self.progress.waiting_for_lease(self.current_holder.holder)
+        if self.claim is not None and self.claim.current.is_new():
+            self.progress.waiting_for_lease(self.claim.current.holder)
 
     def _is_ours_alone(self, work: Iterable[Plan]) -> bool:
         """Whether some of the work is to apply our manifests, which no other process does for us."""
@@ -400,8 +409,8 @@ class _Session:
     def time_out(self) -> None:
         """Note that the time is over. Raises `LeaseTaken` or `TimedOut` if it was over before the first pass."""
         if self.last_pass is None:
-            if self.lease is not None and not self.has_led and self.current_holder.was_read:
-                raise LeaseTaken(f"the lease {self.lease} is {self.current_holder.description}")
+            if self.claim is not None and not self.has_led and self.claim.current.was_read:
+                raise LeaseTaken(f"the lease {self.claim.lease} is {self.claim.current.description}")
             raise TimedOut("the time was over before the cluster could be observed; nothing was written")
         self.timed_out, self.error = True, self.transient_error
 

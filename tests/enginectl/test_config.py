@@ -14,7 +14,7 @@ from enginectl.base.options import Options
 from enginectl.serving.endpoints import certificate_of
 from enginectl.serving.servers import Served, addresses
 from enginectl.wiring import configuration_file
-from enginectl.wiring.cluster import lease_of
+from enginectl.wiring.cluster import lease_of, shard_count
 from enginectl.wiring.configuration import wire
 from enginectl.wiring.configuration_file import MAX_BYTES, MAX_FINDINGS
 from enginectl.wiring.protection import protection
@@ -309,7 +309,7 @@ def test_exactly_the_fields_with_an_effect_are_read(monkeypatch: pytest.MonkeyPa
     fields = fields_read(monkeypatch)
 
     wiring = wire(Options(config=file))
-    _ = wiring.log, lease_of(wiring, cast(Client, None), ""), protection(wiring.settings)
+    _ = wiring.log, lease_of(wiring, cast(Client, None), ""), shard_count(wiring, None), protection(wiring.settings)
     _ = addresses(wiring.settings, Served(), server_context())
     for mode in ("auto", "manual"):
         webhooks = wiring.settings.server.webhooks.model_copy(update={"cert_provision_mode": mode})

@@ -17,8 +17,9 @@ from engine.runtime.loop import Reload, run
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import Observation, Scope
 from engine.runtime.session import SyncReport, preview, sync
-from enginectl.wiring.scope import scope_of
+from enginectl.wiring.scope import EVERYTHING, scope_of
 from providers.cache_state import InformerObserver
+from providers.divided_watch import DivisibleCluster
 from providers.metrics.metrics import EngineMetrics
 from providers.registry import SCHEDULERS, fabrics
 from providers.sandbox.actors.nodes import node_names
@@ -31,7 +32,6 @@ from providers.sandbox.clock import VirtualClock
 from providers.sandbox.installation.addons import addon_objects
 from providers.sandbox.installation.installation import installation
 from providers.sandbox.registry import ACTORS, run_actors
-from providers.watching import WatchingCluster
 from resources import settings
 from resources.base import kinds
 from resources.ports.configuration import Configuration
@@ -53,7 +53,7 @@ INTERVAL = 5.0
 """Seconds between two passes of `engine run` where nothing happens."""
 
 
-class Eyes(WatchingCluster):
+class Eyes(DivisibleCluster):
     """What a process of ours sees, and that it looks."""
 
     def __init__(self, ours: Process, clock: VirtualClock, observer: InformerObserver | None = None) -> None:
@@ -76,6 +76,8 @@ class Stage:
         self.kubectl = InProcessClient(self.api, "kubectl")
         self.setup = SETUP
         """How our processes are configured."""
+        self.reads = EVERYTHING
+        """What our processes read."""
         self.process = Process(InProcessClient(self.api))
         """The last process of ours that was started."""
         self._started = 0
@@ -116,9 +118,8 @@ class Stage:
         return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
-        return Engine(
-            Eyes(ours, self.clock), self.clock, scope_of(self.setup), BLUEPRINTS, self.setup, limits, events_of=event_builder(self.setup)
-        )
+        scope = scope_of(self.setup, self.reads)
+        return Engine(Eyes(ours, self.clock), self.clock, scope, BLUEPRINTS, self.setup, limits, events_of=event_builder(self.setup))
 
     def lease_for(self, ours: Process) -> Lease:
         """The lease, under the name of the process that was started last."""

@@ -49,9 +49,11 @@ def account_permissions(wiring: Wiring, account: Account, use: Use, *, shards: i
 
 
 def lease_place(wiring: Wiring, shards: int = 1) -> LeasePlace | None:
-    """Where the configuration has the Lease; None if it disables leader election."""
+    """Where the configuration has the Leases, with the larger number of shards; None if it disables leader election."""
     election = wiring.settings.leader_election
-    return LeasePlace(election.resource_namespace or DEFAULT_NAMESPACE, election.resource_name, shards) if election.enabled else None
+    if not election.enabled:
+        return None
+    return LeasePlace(election.resource_namespace or DEFAULT_NAMESPACE, election.resource_name, max(shards, election.shards))
 
 
 def endpoints_of(wiring: Wiring, account: Account) -> ServedEndpoints:

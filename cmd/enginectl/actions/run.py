@@ -11,13 +11,17 @@ from enginectl.actions.reload import reload_of
 from enginectl.base.exit_codes import Exit
 from enginectl.serving.endpoints import Endpoints
 from enginectl.serving.observability import Observability
-from enginectl.wiring.cluster import connect, engine_of, lease_of, purpose_of
+from enginectl.wiring.cluster import connect, engine_of, lease_of, purpose_of, shard_count
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import select
 
 
-async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope) -> Exit:
-    """Reconcile until `stop` is cancelled, with a pass at least every `interval` seconds; serve the endpoints meanwhile."""
+async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope, shards: int | None = None) -> Exit:
+    """Reconcile until `stop` is cancelled, with a pass at least every `interval` seconds; serve the endpoints meanwhile.
+
+    `shards`: see `shard_count`.
+    """
+    count = shard_count(wiring, shards)
     selection, log = select(wiring), ReplaceableLog(wiring.log)
     election = wiring.settings.leader_election
     observability = Observability(wiring.clock, election.resource_name if election.enabled else "")
@@ -37,6 +41,7 @@ async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope) -> 
                 stop=stop,
                 reload=reload_of(wiring, selection, log, endpoints.use),
                 observer=observability.observer,
+                shards=count,
             )
             tasks.cancel_scope.cancel()
     return Exit.DONE

@@ -3,20 +3,25 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from engine.errors import ClusterError
 from engine.observed import Observed
 from engine.plan import Plan
 from engine.report.line import Line
 from engine.report.printable import printable
+from engine.runtime.client import Client
+from engine.runtime.shard_leases import ShardHolder, shard_holders
 from enginectl.actions.graphs import graph_summaries
 from enginectl.actions.preview import plan_with_notes, report_errors
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import OutputFormat
 from enginectl.output.graphs import graph_entry, graph_lines
+from enginectl.output.shards import shard_entry, shard_lines
 from enginectl.output.status import binding_entry, binding_lines, workload_entry, workload_lines
-from enginectl.wiring.cluster import LIVE, engine_of, open_baseline
-from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.cluster import connect, engine_of, lease_of
+from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import select
+from providers.read_only import ReadOnlyProvider
 from resources.admission import placement_rules, release_rules
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
 from resources.domains.added_annotations import added_annotations
@@ -38,9 +43,10 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, detail
 
     1 if there is no root called `name`; 5 if something could not be listed; with `detailed` also 1, 3 or 8 for the worst state shown.
     """
-    async with open_baseline(wiring, LIVE) as (provider, namespaces):
-        selection = select(wiring, default=namespaces)
-        result = await plan_with_notes(engine_of(wiring, provider, selection))
+    async with connect(wiring) as (client, provider):
+        selection = select(wiring, default=(default_namespace(wiring),))
+        result = await plan_with_notes(engine_of(wiring, ReadOnlyProvider(provider), selection))
+        shards = await holders_of_shards(wiring, client)
     plans = {plan.root: plan for plan in result.planned.plans}
     roots = [(observed, plans[observed.root.id]) for observed in result.world.roots if name in ("", observed.root.id.name)]
     workloads = [
@@ -58,6 +64,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, detail
                 "graphs": [graph_entry(graph) for graph in graphs],
                 "workloads": [workload_entry(workload) for workload in workloads],
                 "bindings": [binding_entry(binding) for binding in bindings],
+                "shards": [shard_entry(shard) for shard in shards] if shards is not None else None,
                 "incomplete": dict(incomplete),
             }
         )
@@ -67,6 +74,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, detail
             graph_lines(graphs, result.now, verbose=verbose) if graphs else None,
             workload_lines(workloads, result.now, verbose=verbose) if workloads or not (graphs or bindings) else None,
             binding_lines(bindings, result.now, verbose=verbose) if bindings else None,
+            shard_lines(shards) if shards is not None and len(shards) > 1 and not name else None,
         ]
         terminal.print_lines(separated(lines for lines in tables if lines is not None))
     terminal.incomplete(incomplete)
@@ -78,6 +86,15 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, detail
     states = {*(graph.state for graph in graphs), *(workload.state for workload in workloads), *(binding.state for binding in bindings)}
     codes = {STATE_CODES.get(state, Exit.UNSETTLED) for state in states} if detailed else set()
     return worst(codes | {code for code, applies in ((Exit.FAILED, has_errors), (Exit.INCOMPLETE, incomplete)) if applies})
+
+
+async def holders_of_shards(wiring: Wiring, client: Client) -> list[ShardHolder] | None:
+    """Who holds the shards; one shard if the namespaces are not divided. None without leader election or the right to read its Leases."""
+    lease = lease_of(wiring, client, "")
+    try:
+        return await shard_holders(lease) if lease is not None else None
+    except ClusterError:
+        return None
 
 
 def with_fabric_notes(observed: Observed, plan: Plan, configuration: Configuration) -> Plan:

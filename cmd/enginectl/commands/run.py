@@ -7,12 +7,28 @@ import typer
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import options
 
+MAX_SHARDS = 100
+"""That of `engine.shards`, which is not imported here so that `engine --help` is fast."""
+
 
 def run(
     ctx: typer.Context,
     interval: Annotated[str, typer.Option(metavar="DURATION", help="Maximum time between two passes, e.g. 30s.")] = "60s",
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MAX_SHARDS,
+            metavar="N",
+            help="Divide the namespaces into N shards with a lease each. Default: leaderElection.shards of the configuration, or 1.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> Exit:
     """Reconcile continuously, as the holder of the lease.
+
+    With --shards the namespaces are divided among the replicas that run: each holds the leases of its share, and takes over those of a dead
+    one. Another number than that of running replicas waits until they have ended.
 
     A pass starts whenever something changes, and at least every --interval. All namespaces, unless -n names one.
     Ends in order on SIGTERM and SIGINT.
@@ -24,4 +40,4 @@ def run(
 
     seconds = parse_seconds(interval, "--interval")
     wiring = wire(options(ctx))
-    return runner.run(lambda stop: run_loop(wiring, seconds, stop))
+    return runner.run(lambda stop: run_loop(wiring, seconds, stop, shards))

@@ -19,6 +19,7 @@ def status(
     """Show the state of each workload.
 
     Graphs and their services; replicas, gangs, pods and domains of sets; and what is not settled, why and since when.
+    If the namespaces are divided into shards: also who holds which.
     """
     from enginectl.actions.status import show_status
     from enginectl.base.runner import conclude, run_cancellable

@@ -43,11 +43,11 @@ async def connect(
     `log`, if given, is used instead of the log of the options. `requests` and `caches` are told of every request, list and watch.
     """
     # Imported here: it takes a third of a second, which a preview without a cluster does not need.
+    from providers.divided_watch import DivisibleCluster
     from providers.kubernetes.connect import connected
-    from providers.watching import WatchingCluster
 
     async with connected(wiring.source, wiring.clock, observer=requests) as client:
-        yield client, WatchingCluster(client, wiring.clock, log or wiring.log, caches)
+        yield client, DivisibleCluster(client, wiring.clock, log or wiring.log, caches)
 
 
 @asynccontextmanager
@@ -85,6 +85,18 @@ def lease_of(wiring: Wiring, client: Client, purpose: str) -> Lease | None:
     durations = Durations(*map(settings.seconds, (election.lease_duration, election.renew_deadline, election.retry_period)))
     namespace = election.resource_namespace or DEFAULT_NAMESPACE
     return Lease(client, wiring.clock, namespace, election.resource_name, identify(own_pod()), durations, purpose)
+
+
+def shard_count(wiring: Wiring, given: int | None) -> int:
+    """Into how many shards `run` divides the namespaces. `given`: by the option of the command line; None: as the configuration says.
+
+    Raises `UsageError` for several shards without leader election.
+    """
+    election = wiring.settings.leader_election
+    count = given or election.shards
+    if count > 1 and not election.enabled:
+        raise UsageError(f"{count} shards need leader election: leaderElection.enabled is false")
+    return count
 
 
 def own_pod() -> str:

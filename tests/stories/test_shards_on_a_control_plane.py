@@ -1,0 +1,83 @@
+"""Shards on a real control plane: one of three processes is killed in the middle of a bring-up, and nothing is made twice."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from engine.shards import shard_of
+from providers.kubernetes.client import KubernetesClient
+from resources.base import kinds
+from tests.builders import clique, podcliqueset
+from tests.controlplane.cluster import ControlPlane
+from tests.stories.engine_processes import engines, terms
+from tests.stories.pods import is_ready
+from tests.stories.test_control_plane import connection, define
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+NAMES = [f"shards-{number}" for number in range(6)]
+REPLICAS, PODS = 3, 2
+CONFIG = """
+leaderElection: {leaseDuration: 6s, renewDeadline: 4s, retryPeriod: 1s, resourceName: shards}
+"""
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Ask again and again, for two minutes at most: the log of a process cannot be watched."""
+    with anyio.fail_after(120):
+        while True:
+            if await holds():
+                return
+            await anyio.sleep(0.3)
+
+
+async def ready_pods(admin: KubernetesClient) -> Counter[str]:
+    """Namespace -> how many of its pods are ready."""
+    pods = [pod for name in NAMES for pod in (await admin.list(kinds.POD, name)).items]
+    return Counter(pod["metadata"]["namespace"] for pod in pods if is_ready(pod))
+
+
+async def test_one_of_three_processes_is_killed_in_the_middle_of_a_bring_up(control_plane: ControlPlane, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG)
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, NAMES[0])
+        for name in NAMES[1:]:
+            await admin.create(kinds.NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        with engines(tmp_path, control_plane.kubeconfig(), 3, "-A", "--shards", "6", "--config", str(config)) as processes:
+
+            async def all_share() -> bool:
+                return [len(process.shards()) for process in processes] == [2, 2, 2]
+
+            async def has_begun() -> bool:
+                return any(namespace in NAMES for _, namespace in victim.writes())
+
+            async def is_replaced() -> bool:
+                return sum(len(process.shards()) for process in others) == 6
+
+            async def all_ready() -> bool:
+                return await ready_pods(admin) == Counter(dict.fromkeys(NAMES, REPLICAS * PODS))
+
+            await until(all_share)
+            for name in NAMES:
+                manifest = podcliqueset("llm", clique("worker", PODS), replicas=REPLICAS, namespace=name)
+                await admin.create(kinds.PODCLIQUESET, name, manifest)
+            victim = max(processes, key=lambda process: sum(shard_of(name, 6) in process.shards() for name in NAMES))
+            await until(has_begun)
+            victim.kill()
+            others = [process for process in processes if process is not victim]
+            await until(is_replaced)
+            await until(all_ready)
+            writers = terms(processes)
+            pods = {name: len((await admin.list(kinds.POD, name)).items) for name in NAMES}
+
+        assert set(pods.values()) == {REPLICAS * PODS}
+        assert set(NAMES) <= set(writers)
+        for order in (writers[name] for name in NAMES):
+            assert len(order) == 1 or (len(order) == 2 and order[0] == victim.name), writers
+        assert all(left.process.returncode == 143 for left in others)
+        for name in NAMES:
+            await admin.delete(kinds.NAMESPACE, "", name)
