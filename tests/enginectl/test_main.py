@@ -55,7 +55,7 @@ def test_an_option_means_the_same_before_and_after_the_command(engine: Engine) -
         (["frobnicate"], "No such command 'frobnicate'."),
         (["dif"], "Did you mean 'diff'?"),
         (["diff", "--nope"], "No such option: --nope"),
-        (["diff", "-o", "xml"], "'xml' is not one of 'text', 'json'."),
+        (["diff", "-o", "xml"], "'xml' is not one of 'text', 'json', 'html'."),
         (["diff", "-f"], "Option '-f' requires an argument."),
         (["diff", "extra"], "Got unexpected extra argument"),
         (["sync", "--max-deletes", "-1"], "-1 is not in the range"),
