@@ -6,17 +6,20 @@ import anyio
 
 from engine.runtime import loop
 from engine.runtime.logs import ReplaceableLog
+from engine.runtime.observers import Observers
 from enginectl.actions import requirements
+from enginectl.actions.preview import report_of
 from enginectl.actions.reload import reload_of
 from enginectl.base.exit_codes import Exit
 from enginectl.serving.endpoints import Endpoints
+from enginectl.serving.inspection import Inspection
 from enginectl.serving.observability import Observability
 from enginectl.wiring.cluster import connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import select
 
 
-async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope) -> Exit:
+async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope, *, with_pages: bool = False) -> Exit:
     """Reconcile until `stop` is cancelled, with a pass at least every `interval` seconds; serve the endpoints meanwhile."""
     selection, log = select(wiring), ReplaceableLog(wiring.log)
     election = wiring.settings.leader_election
@@ -25,7 +28,8 @@ async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope) -> 
     async with connect(wiring, log, requests=metrics.requests, caches=metrics.caches) as (client, provider):
         await requirements.require(wiring, provider, selection)
         engine, lease = engine_of(wiring, provider, selection), lease_of(wiring, client, purpose_of("run", (), selection))
-        endpoints = Endpoints(wiring, selection, log, observability)
+        inspection = Inspection(wiring, report_of, with_pages=with_pages)
+        endpoints = Endpoints(wiring, selection, log, observability, inspection)
         observability.watch(provider)
         async with endpoints.served(), anyio.create_task_group() as tasks:
             tasks.start_soon(observability.heartbeat.run)
@@ -36,7 +40,7 @@ async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope) -> 
                 interval=interval,
                 stop=stop,
                 reload=reload_of(wiring, selection, log, endpoints.use),
-                observer=observability.observer,
+                observer=Observers(observability.observer, inspection.observer),
             )
             tasks.cancel_scope.cancel()
     return Exit.DONE
