@@ -19,7 +19,7 @@ section { border-top: 1px solid var(--line); }
 code, pre { font-family: ui-monospace, monospace; font-size: .9em; unicode-bidi: isolate; }
 td, th, li, caption { unicode-bidi: isolate; }
 pre { background: var(--box); padding: .6rem; max-height: 30rem; overflow: auto; white-space: pre-wrap; }
-.scroll { overflow-x: auto; margin: .5rem 0; }
+.scroll { overflow-x: auto; margin: .5rem 0; } .scroll table { min-width: 42rem; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 caption { text-align: left; color: var(--faint); padding: .2rem 0; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem .3rem 0; text-align: left; vertical-align: top; min-width: 4.5rem;

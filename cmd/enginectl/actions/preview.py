@@ -24,6 +24,7 @@ from enginectl.input.roots import Roots, select_for
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import part_of
+from resources.ports.configuration import Configuration
 
 
 async def preview(
@@ -80,6 +81,11 @@ async def missing_kinds(engine: Engine, unserved: frozenset[str], asked: Collect
 def report_of(result: Pass) -> Report:
     """The report of a pass."""
     return compose(result.planned.plans, part_of, objections=result.planned.objections, incomplete=result.world.incomplete)
+
+
+def report_with_notes(result: Pass, configuration: Configuration) -> Report:
+    """The report of a pass with the notes that need no further reads of the cluster."""
+    return report_of(with_sharing_notes(result, configuration))
 
 
 def report_errors(plans: Iterable[Plan], *, verbose: bool) -> bool:

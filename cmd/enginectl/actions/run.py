@@ -8,7 +8,7 @@ from engine.runtime import loop
 from engine.runtime.logs import ReplaceableLog
 from engine.runtime.observers import Observers
 from enginectl.actions import requirements
-from enginectl.actions.preview import report_of
+from enginectl.actions.preview import report_with_notes
 from enginectl.actions.reload import reload_of
 from enginectl.base.exit_codes import Exit
 from enginectl.serving.endpoints import Endpoints
@@ -28,7 +28,7 @@ async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope, *, 
     async with connect(wiring, log, requests=metrics.requests, caches=metrics.caches) as (client, provider):
         await requirements.require(wiring, provider, selection)
         engine, lease = engine_of(wiring, provider, selection), lease_of(wiring, client, purpose_of("run", (), selection))
-        inspection = Inspection(wiring, report_of, with_pages=with_pages)
+        inspection = Inspection(wiring, report_with_notes, with_pages=with_pages)
         endpoints = Endpoints(wiring, selection, log, observability, inspection)
         observability.watch(provider)
         async with endpoints.served(), anyio.create_task_group() as tasks:
