@@ -12,7 +12,7 @@ from enginectl.actions.preview import report_with_notes
 from enginectl.actions.reload import reload_of
 from enginectl.base.exit_codes import Exit
 from enginectl.serving.endpoints import Endpoints
-from enginectl.serving.inspection import Inspection
+from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.observability import Observability
 from enginectl.wiring.cluster import connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring
@@ -28,8 +28,8 @@ async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope, *, 
     async with connect(wiring, log, requests=metrics.requests, caches=metrics.caches) as (client, provider):
         await requirements.require(wiring, provider, selection)
         engine, lease = engine_of(wiring, provider, selection), lease_of(wiring, client, purpose_of("run", (), selection))
-        inspection = Inspection(wiring, report_with_notes, with_pages=with_pages)
-        endpoints = Endpoints(wiring, selection, log, observability, inspection)
+        views = LoopViews(wiring, report_with_notes, with_pages=with_pages)
+        endpoints = Endpoints(wiring, selection, log, observability, views)
         observability.watch(provider)
         async with endpoints.served(), anyio.create_task_group() as tasks:
             tasks.start_soon(observability.heartbeat.run)
@@ -40,7 +40,7 @@ async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope, *, 
                 interval=interval,
                 stop=stop,
                 reload=reload_of(wiring, selection, log, endpoints.use),
-                observer=Observers(observability.observer, inspection.observer),
+                observer=Observers(observability.observer, views.observer),
             )
             tasks.cancel_scope.cancel()
     return Exit.DONE

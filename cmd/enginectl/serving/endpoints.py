@@ -13,7 +13,7 @@ from engine.runtime.logs import Log
 from enginectl.serving.access import TokenReviewer, for_loopback, with_token
 from enginectl.serving.admission import Judge, Rules, admission_routes
 from enginectl.serving.checks import ready
-from enginectl.serving.inspection import Inspection
+from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.metrics import measured
 from enginectl.serving.observability import Observability
 from enginectl.serving.servers import Served, addresses, is_serving
@@ -44,9 +44,9 @@ KINDS: Final = {True: MUTATING, False: VALIDATING}
 class Endpoints:
     """What is served, and the rules of admission in use. `use` may be called in any thread."""
 
-    def __init__(self, wiring: Wiring, selection: Selection, log: Log, observability: Observability, inspection: Inspection) -> None:
+    def __init__(self, wiring: Wiring, selection: Selection, log: Log, observability: Observability, views: LoopViews) -> None:
         self._wiring, self._selection, self._log = wiring, selection, log
-        self._observability, self._inspection = observability, inspection
+        self._observability, self._views = observability, views
         self._rules = rules_of(wiring)
         self._judge: Judge | None = None
         self._caches: ReferenceCaches | None = None
@@ -96,7 +96,7 @@ class Endpoints:
         if self._wiring.settings.server.webhooks.port:
             readiness.insert(0, ready("certificate", certificate.is_ready, "the certificate of the webhooks is not ready yet"))
         clock, caches_of = self._wiring.clock, observability.metrics.caches
-        shown = self._inspection.routes(client, lambda: self._rules.configuration, lambda: caches_of.read())
+        shown = self._views.routes(client, lambda: self._rules.configuration, lambda: caches_of.read())
         reviews = measured(admission_routes(judge), observability.metrics.reviews, clock)
         return Served(
             {**reviews, **with_token(shown, TokenReviewer(client, clock))},

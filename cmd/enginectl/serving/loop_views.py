@@ -1,4 +1,4 @@
-"""Inspection: what people and programs may look at in a running loop: the pending plan, and pages if they are asked for."""
+"""Loop views: what people and programs may look at in a running loop: the pending plan, and pages if they are asked for."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,7 +21,7 @@ ConfiguredReportOf = Callable[[Pass, Configuration], Report]
 """The report that `engine diff` makes of a pass with a configuration."""
 
 
-class Inspection:
+class LoopViews:
     """The last pass of one loop, and the routes that show it. `with_pages`: pages for people too."""
 
     def __init__(self, wiring: Wiring, report_of: ConfiguredReportOf, *, with_pages: bool = False) -> None:
