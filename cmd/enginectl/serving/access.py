@@ -36,16 +36,16 @@ GRANT: Final = f"kubectl create clusterrole engine-plan --verb=get --non-resourc
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AccessAnswer:
     """Whether a caller may see what it asks for: 200, or the status and the reason of the refusal."""
 
     status: int
     reason: str = ""
 
 
-ALLOWED: Final = Answer(200)
-UNKNOWN_TOKEN: Final = Answer(401, "the API server does not recognise the bearer token")
-NO_TOKEN: Final = Answer(401, "a bearer token is needed")
+ALLOWED: Final = AccessAnswer(200)
+UNKNOWN_TOKEN: Final = AccessAnswer(401, "the API server does not recognise the bearer token")
+NO_TOKEN: Final = AccessAnswer(401, "a bearer token is needed")
 
 
 def for_loopback(routes: Routes) -> Routes:
@@ -105,11 +105,11 @@ class TokenReviewer:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._key = secrets.token_bytes(32)
-        self._answers: OrderedDict[bytes, tuple[float, Answer]] = OrderedDict()
+        self._answers: OrderedDict[bytes, tuple[float, AccessAnswer]] = OrderedDict()
         """Digest of a token -> until when (monotonic) its answer counts, and the answer; the oldest first."""
         self._slots = anyio.CapacityLimiter(AT_ONCE)
 
-    async def access(self, authorization: str) -> Answer:
+    async def access(self, authorization: str) -> AccessAnswer:
         """The answer for an `Authorization` header."""
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
@@ -127,17 +127,17 @@ class TokenReviewer:
             except ClusterError as error:
                 # The text of an error may quote the request.
                 hint = ": this process may not create tokenreviews and subjectaccessreviews" if isinstance(error, Forbidden) else ""
-                return Answer(503, f"the API server could not be asked about the token ({type(error).__name__}){hint}")
+                return AccessAnswer(503, f"the API server could not be asked about the token ({type(error).__name__}){hint}")
             self._keep(digest, answer)
             return answer
 
-    def _keep(self, digest: bytes, answer: Answer) -> None:
+    def _keep(self, digest: bytes, answer: AccessAnswer) -> None:
         self._answers.pop(digest, None)
         self._answers[digest] = (self._clock.monotonic() + KEPT_SECONDS, answer)
         while len(self._answers) > KEPT_ANSWERS:
             self._answers.popitem(last=False)
 
-    async def _ask(self, token: str) -> Answer:
+    async def _ask(self, token: str) -> AccessAnswer:
         """The API server's answer. Raises `ClusterError`."""
         review = mapping((await self._create(TOKEN_REVIEW, {"token": token})).get("status"))
         user = mapping(review.get("user"))
@@ -149,7 +149,7 @@ class TokenReviewer:
             return ALLOWED
         reason = access.get("reason")
         why = f" ({clipped(reason, 200)})" if isinstance(reason, str) and reason else ""
-        return Answer(403, f"{clipped(name, 200)} may not get {PATH}{why}: {GRANT}")
+        return AccessAnswer(403, f"{clipped(name, 200)} may not get {PATH}{why}: {GRANT}")
 
     async def _create(self, kind: Kind, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         return await self._client.create(kind, "", {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {}, "spec": dict(spec)})
