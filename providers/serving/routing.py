@@ -42,7 +42,8 @@ def handler_of(routes: Routes, method: str, path: str) -> Handler | HttpResponse
 
     A route whose path is one word and ends with a slash, `/sets/`, answers everything below it.
     """
-    below = f"/{path[1:].partition('/')[0]}/"
+    first, slash, _ = path[1:].partition("/")
+    below = f"/{first}/" if slash else path
     for place in (path, below):
         handler = routes.get((method, place)) or (routes.get(("GET", place)) if method == "HEAD" else None)
         if handler is not None:
