@@ -14,14 +14,9 @@ from engine.resource import Body
 from providers.certificates.judging import authorities_in
 from providers.certificates.making import pem_of
 from resources.base.fields import annotations_of, mapping, mappings
+from resources.install.endpoint_permissions import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from resources.install.webhooks import Webhook
 
-MUTATING: Final = Kind(
-    "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
-)
-VALIDATING: Final = Kind(
-    "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
-)
 INJECTORS: Final = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca")
 """Annotations by which cert-manager writes `caBundle` itself."""
 
@@ -43,7 +38,7 @@ def targets_of(webhooks: Iterable[Webhook]) -> tuple[WebhookTarget, ...]:
     names: dict[tuple[str, str], set[str]] = {}
     for webhook in webhooks:
         names.setdefault((webhook.kind, webhook.configuration), set()).add(webhook.name)
-    kinds = {kind.name: kind for kind in (MUTATING, VALIDATING)}
+    kinds = {kind.name: kind for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)}
     return tuple(WebhookTarget(kinds[kind], name, frozenset(each)) for (kind, name), each in names.items())
 
 

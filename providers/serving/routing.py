@@ -38,11 +38,17 @@ def target_of(text: str) -> RequestTarget:
 
 
 def handler_of(routes: Routes, method: str, path: str) -> Handler | HttpResponse:
-    """The handler of a method and a path, or the response if there is none: 404 or 405. A route for GET serves HEAD as well."""
-    handler = routes.get((method, path)) or (routes.get(("GET", path)) if method == "HEAD" else None)
-    if handler is not None:
-        return handler
-    allowed = {known for known, place in routes if place == path}
+    """The handler of a method and a path, or the response if there is none: 404 or 405. A route for GET serves HEAD as well.
+
+    A route whose path is one word and ends with a slash, `/sets/`, answers everything below it.
+    """
+    first, slash, _ = path[1:].partition("/")
+    below = f"/{first}/" if slash else path
+    for place in (path, below):
+        handler = routes.get((method, place)) or (routes.get(("GET", place)) if method == "HEAD" else None)
+        if handler is not None:
+            return handler
+    allowed = {known for known, place in routes if place in (path, below)}
     if not allowed:
         return refusal(404, "no such path")
     allowed |= {"HEAD"} if "GET" in allowed else set()

@@ -17,6 +17,8 @@ NAMESPACE_ROLE: Final = "grove:system:grove-engine-lease"
 """The Role for what is in the installation's own namespace, the Lease above all, and its binding."""
 READER_ROLE: Final = "grove:system:grove-engine-reader"
 """The ClusterRole of people and jobs that only read; the administrator binds it."""
+PLAN_URL: Final = "/debug/plan"
+"""The non-resource URL whose `get` permits a caller to see the pending plan and the pages."""
 LABELS: Final = {"app.kubernetes.io/name": "grove-engine", "app.kubernetes.io/part-of": "grove"}
 """The labels of an installation's objects. They lack the one of managed objects, for those are deleted without their set."""
 
@@ -48,8 +50,9 @@ def account_objects(account: Account, needed: Iterable[Permission]) -> Iterator[
 
 
 def reader_role(needed: Iterable[Permission]) -> dict[str, Any]:
-    """The ClusterRole for commands that write nothing. Nobody has it until somebody binds it."""
-    return _role(CLUSTER_ROLE, READER_ROLE, "", needed)
+    """The ClusterRole for commands that write nothing, and for the plan and the pages of `engine run`. Nobody has it until it is bound."""
+    role = _role(CLUSTER_ROLE, READER_ROLE, "", needed)
+    return {**role, "rules": [*role["rules"], {"nonResourceURLs": [PLAN_URL], "verbs": ["get"]}]}
 
 
 def _role(kind: Kind, name: str, namespace: str, permissions: Iterable[Permission]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def test_a_shell_gets_completions(engine: Engine, monkeypatch: pytest.MonkeyPatc
         (["frobnicate"], "No such command 'frobnicate'."),
         (["dif"], "Did you mean 'diff'?"),
         (["diff", "--nope"], "No such option: --nope"),
-        (["diff", "-o", "xml"], "'xml' is not one of 'text', 'json'."),
+        (["diff", "-o", "xml"], "'xml' is not one of 'text', 'json', 'html'."),
         (["diff", "-f"], "Option '-f' requires an argument."),
         (["diff", "extra"], "Got unexpected extra argument"),
         (["sync", "--max-deletes", "-1"], "-1 is not in the range"),

@@ -224,3 +224,18 @@ def test_an_invalid_configuration_is_reported_with_its_line(engine: Engine, file
 
     assert answer.code == Exit.USAGE
     assert answer.err.startswith(f"engine: {config}:3: leaderElection.leaseDuration: ")
+
+
+def test_a_plan_is_written_as_one_html_document(engine: Engine, file: Path) -> None:
+    answer = engine("diff", "-f", file, "--against", "empty", "-o", "html")
+
+    assert (answer.code, answer.err) == (Exit.DONE, "")
+    assert answer.out.startswith("<!DOCTYPE html>") and answer.out.endswith("</html>\n")
+    assert "PodCliqueSet/default/x" in answer.out
+
+
+def test_html_shows_a_plan_and_no_result(engine: Engine, file: Path) -> None:
+    answer = engine("sync", "-f", file, "-o", "html")
+
+    assert answer.code == Exit.USAGE
+    assert "-o html shows a plan: it needs --dry-run" in answer.err

@@ -10,7 +10,7 @@ import pytest
 
 from engine.runtime.clock import SystemClock
 from engine.runtime.logs import logger
-from providers.certificates.bundles import MUTATING, VALIDATING, ServedService, WebhookTarget
+from providers.certificates.bundles import ServedService, WebhookTarget
 from providers.certificates.self_made import CertificatePlace, SelfMadeCertificate
 from providers.reference_caches import ReferenceCaches
 from resources.admission.look_ups import look_ups
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 NAMESPACE = "endpoints"
 SECRET = "grove-webhook-server-cert"
-KIND = {True: MUTATING, False: VALIDATING}
+KIND = {True: MUTATING_WEBHOOKS, False: VALIDATING_WEBHOOKS}
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from enginectl.actions.sync import Patience
 from enginectl.actions.sync import sync as apply_until_settled
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Options, OutputFormat
+from enginectl.base.options import Options, OutputFormat, ReportFormat
 from enginectl.input.roots import NO_ROOTS, Roots, load_roots
 from enginectl.wiring.cluster import LIVE, connect
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
@@ -76,7 +76,7 @@ def steps(wiring: Wiring, client: Client) -> tuple[DemoStep, ...]:
     roots = load_roots(wiring, [PACKAGED if PACKAGED.exists() else EXAMPLE])
 
     async def diff(roots: Roots = NO_ROOTS) -> Exit:
-        return await preview(wiring, roots, LIVE, OutputFormat.TEXT)
+        return await preview(wiring, roots, LIVE, ReportFormat.TEXT)
 
     async def sync(roots: Roots = NO_ROOTS) -> Exit:
         return await apply_until_settled(wiring, roots, OutputFormat.TEXT, anyio.CancelScope(), patience=PATIENCE)

@@ -8,13 +8,13 @@ from engine.observed import Observed, World
 from engine.report.printable import printable
 from engine.runtime.client import Client
 from engine.runtime.passes import Pass
-from enginectl.actions.graphs import graph_summaries
 from enginectl.actions.preview import plan_with_notes, report_errors
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
 from enginectl.output.explanation import ObjectReport, report_document, report_lines
+from enginectl.output.graph_summaries import graph_summaries
 from enginectl.wiring.cluster import connect, engine_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import EVERYTHING, Selection, scope_of

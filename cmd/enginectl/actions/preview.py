@@ -1,9 +1,11 @@
 """`engine diff`: one pass, and the report of what a sync would do."""
 
 from collections.abc import Collection, Iterable
+from datetime import datetime
 
 from engine.guard import Limits
 from engine.plan import Plan
+from engine.report.html import html
 from engine.report.json import document
 from engine.report.model import Report, compose
 from engine.report.text import text
@@ -16,17 +18,18 @@ from enginectl.actions.node_capacity import with_capacity_notes
 from enginectl.actions.unread_secrets import NOTE, without_unread_secrets
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
-from enginectl.base.options import OutputFormat
+from enginectl.base.options import ReportFormat
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import admit_against
 from enginectl.input.roots import Roots, select_for
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import part_of
+from resources.ports.configuration import Configuration
 
 
 async def preview(
-    wiring: Wiring, roots: Roots, against: str, format: OutputFormat, *, detailed: bool = False, limits: Limits = DEFAULT_LIMITS
+    wiring: Wiring, roots: Roots, against: str, format: ReportFormat, *, detailed: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> Exit:
     """Plan as the first pass of a sync would, write the report, and return the exit code. Nothing is written to the cluster."""
     async with open_baseline(wiring, against) as (provider, namespaces):
@@ -37,13 +40,21 @@ async def preview(
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
     report = report_of(result)
-    if format is OutputFormat.JSON:
-        terminal.print_json(document(report))
-    else:
-        terminal.print_lines(text(report, verbose=wiring.options.verbose))
+    write_report(wiring, report, result.now, format)
     if wiring.options.verbose:
         report_errors(result.planned.plans, verbose=True)
     return exit_code(report, detailed=detailed)
+
+
+def write_report(wiring: Wiring, report: Report, now: datetime, format: ReportFormat) -> None:
+    """Write the report to stdout; `now`: when the cluster was observed."""
+    if format is ReportFormat.JSON:
+        terminal.print_json(document(report))
+    elif format is ReportFormat.HTML:
+        terminal.print_text(html(report, now))
+        terminal.flush()
+    else:
+        terminal.print_lines(text(report, verbose=wiring.options.verbose))
 
 
 async def plan_with_notes(engine: Engine, manifests: tuple[Body, ...] = ()) -> Pass:
@@ -77,6 +88,11 @@ async def missing_kinds(engine: Engine, unserved: frozenset[str], asked: Collect
 def report_of(result: Pass) -> Report:
     """The report of a pass."""
     return compose(result.planned.plans, part_of, objections=result.planned.objections, incomplete=result.world.incomplete)
+
+
+def report_with_notes(result: Pass, configuration: Configuration) -> Report:
+    """The report of a pass with the notes that need no further reads of the cluster."""
+    return report_of(with_sharing_notes(result, configuration))
 
 
 def report_errors(plans: Iterable[Plan], *, verbose: bool) -> bool:

@@ -6,20 +6,25 @@ import anyio
 
 from engine.runtime import loop
 from engine.runtime.logs import ReplaceableLog
+from engine.runtime.observers import Observers
 from enginectl.actions import requirements
+from enginectl.actions.preview import report_with_notes
 from enginectl.actions.reload import reload_of
 from enginectl.base.exit_codes import Exit
 from enginectl.serving.endpoints import Endpoints
+from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.observability import Observability
 from enginectl.wiring.cluster import connect, engine_of, lease_of, purpose_of, shard_count
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import select
 
 
-async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope, shards: int | None = None) -> Exit:
+async def run_loop(
+    wiring: Wiring, interval: float, stop: anyio.CancelScope, *, shards: int | None = None, with_pages: bool = False
+) -> Exit:
     """Reconcile until `stop` is cancelled, with a pass at least every `interval` seconds; serve the endpoints meanwhile.
 
-    `shards`: see `shard_count`.
+    `shards`: see `shard_count`. `with_pages`: serve pages about the workloads too.
     """
     count = shard_count(wiring, shards)
     selection, log = select(wiring), ReplaceableLog(wiring.log)
@@ -29,7 +34,8 @@ async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope, sha
     async with connect(wiring, log, requests=metrics.requests, caches=metrics.caches) as (client, provider):
         await requirements.require(wiring, provider, selection)
         engine, lease = engine_of(wiring, provider, selection), lease_of(wiring, client, purpose_of("run", (), selection))
-        endpoints = Endpoints(wiring, selection, log, observability)
+        views = LoopViews(wiring, report_with_notes, with_pages=with_pages)
+        endpoints = Endpoints(wiring, selection, log, observability, views)
         observability.watch(provider)
         async with endpoints.served(), anyio.create_task_group() as tasks:
             tasks.start_soon(observability.heartbeat.run)
@@ -40,7 +46,7 @@ async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope, sha
                 interval=interval,
                 stop=stop,
                 reload=reload_of(wiring, selection, log, endpoints.use),
-                observer=observability.observer,
+                observer=Observers(observability.observer, views.observer),
                 shards=count,
             )
             tasks.cancel_scope.cancel()

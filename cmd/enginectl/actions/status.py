@@ -1,20 +1,17 @@
 """`engine status`: the state of graphs, workloads and topology bindings."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from engine.errors import ClusterError
-from engine.observed import Observed
-from engine.plan import Plan
 from engine.report.line import Line
 from engine.report.printable import printable
 from engine.runtime.client import Client
 from engine.runtime.shard_leases import ShardHolder, shard_holders
-from enginectl.actions.graphs import graph_summaries
 from enginectl.actions.preview import plan_with_notes, report_errors
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import OutputFormat
+from enginectl.output.cluster_status import cluster_status
 from enginectl.output.graphs import graph_entry, graph_lines
 from enginectl.output.shards import shard_entry, shard_lines
 from enginectl.output.status import binding_entry, binding_lines, workload_entry, workload_lines
@@ -22,13 +19,6 @@ from enginectl.wiring.cluster import connect, engine_of, lease_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import select
 from providers.read_only import ReadOnlyProvider
-from resources.admission import placement_rules, release_rules
-from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
-from resources.domains.added_annotations import added_annotations
-from resources.domains.status import domain_statuses
-from resources.ports.configuration import Configuration
-from resources.reports.binding_summary import binding_summary
-from resources.reports.summary import summary
 
 VERSION = 2
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
@@ -48,14 +38,9 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, detail
         result = await plan_with_notes(engine_of(wiring, ReadOnlyProvider(provider), selection))
         shards = await holders_of_shards(wiring, client)
     plans = {plan.root: plan for plan in result.planned.plans}
-    roots = [(observed, plans[observed.root.id]) for observed in result.world.roots if name in ("", observed.root.id.name)]
-    workloads = [
-        summary(observed, with_fabric_notes(observed, plan, wiring.configuration), domain_statuses(observed, plan, wiring.configuration))
-        for observed, plan in roots
-        if observed.root.id.kind == PODCLIQUESET.name
-    ]
-    graphs = [graph for graph in graph_summaries(result, wiring.configuration) if name in ("", graph.id.name)]
-    bindings = [binding_summary(observed, plan) for observed, plan in roots if observed.root.id.kind == TOPOLOGY_BINDING.name]
+    shown = [plans[observed.root.id] for observed in result.world.roots if name in ("", observed.root.id.name)]
+    status = cluster_status(result, wiring.configuration, name)
+    graphs, workloads, bindings = status.graphs, status.workloads, status.bindings
     incomplete = result.world.incomplete
     if format is OutputFormat.JSON:
         terminal.print_json(
@@ -78,8 +63,8 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, detail
         ]
         terminal.print_lines(separated(lines for lines in tables if lines is not None))
     terminal.incomplete(incomplete)
-    has_errors = report_errors((plan for _, plan in roots), verbose=wiring.options.verbose)
-    if name and not roots and not any(kind.name in incomplete for kind in selection.roots):
+    has_errors = report_errors(shown, verbose=wiring.options.verbose)
+    if name and not shown and not any(kind.name in incomplete for kind in selection.roots):
         place = f"in {printable(selection.namespaces[0])}" if selection.namespaces else "in any namespace"
         terminal.error(f"no workload is called {printable(name)} {place}")
         return Exit.FAILED
@@ -95,18 +80,6 @@ async def holders_of_shards(wiring: Wiring, client: Client) -> list[ShardHolder]
         return await shard_holders(lease) if lease is not None else None
     except ClusterError:
         return None
-
-
-def with_fabric_notes(observed: Observed, plan: Plan, configuration: Configuration) -> Plan:
-    """The plan of a set with notes about annotations for domains that have no effect (N35).
-
-    They are the warnings of admission, which whoever applied the set may not have seen, and annotations that its PodCliques alone have.
-    """
-    body = observed.proposal or observed.root.body
-    from_fabrics = (warning for fabric in configuration.fabrics for warning in fabric.warnings(body))
-    warnings = (*from_fabrics, *placement_rules.warnings(body, configuration), *release_rules.warnings(body))
-    additions = (added.note for added in added_annotations(observed, configuration))
-    return replace(plan, notes=tuple(dict.fromkeys((*plan.notes, *warnings, *additions))))
 
 
 def separated(tables: Iterable[Iterable[Line]]) -> Iterator[Line]:

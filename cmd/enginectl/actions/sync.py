@@ -17,7 +17,7 @@ from enginectl.actions import requirements
 from enginectl.actions.preview import preview, report_errors, report_of
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import OutputFormat
+from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.roots import Roots, select_for
 from enginectl.output.progress import show_progress
@@ -101,7 +101,7 @@ async def check(wiring: Wiring, roots: Roots, provider: Provider, selection: Sel
     return admitted
 
 
-async def dry_run(wiring: Wiring, roots: Roots, format: OutputFormat, *, limits: Limits, give_up_at: float) -> Exit:
+async def dry_run(wiring: Wiring, roots: Roots, format: ReportFormat, *, limits: Limits, give_up_at: float) -> Exit:
     """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
     return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, roots, LIVE, format, limits=limits), "the plan was made")
 

@@ -28,6 +28,14 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
+class ReportFormat(StrEnum):
+    """How a plan is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+
+
 class ObjectFormat(StrEnum):
     """How objects are written."""
 
@@ -58,6 +66,9 @@ AllowReplace = Annotated[
     typer.Option("--allow-replace", help="Delete and create anew a PodCliqueSet of a graph that cannot be changed in place."),
 ]
 Format = Annotated[OutputFormat, typer.Option("--output", "-o", help="Text for people, or one JSON document.")]
+PlanFormat = Annotated[
+    ReportFormat, typer.Option("--output", "-o", help="Text for a terminal, one JSON document, or one HTML document for a browser.")
+]
 
 
 def print_version(wanted: bool) -> None:

@@ -14,7 +14,7 @@ from engine.report.printable import printable
 from enginectl.base import terminal
 from enginectl.base.errors import MissingRequirement, UsageError
 from enginectl.base.exit_codes import MEANINGS, Exit, SignalReceived, meaning, worst
-from enginectl.base.options import OutputFormat
+from enginectl.base.options import OutputFormat, ReportFormat
 
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
 
@@ -60,14 +60,14 @@ async def _run(work: Work) -> Exit:
     return report_signal(received[0]) if received else code
 
 
-def conclude(code: Exit, format: OutputFormat, *, quiet: bool = False) -> Exit:
-    """Write what the exit code means: as the last line of text, or on stderr unless it is 0, beside a JSON document and if `quiet`.
+def conclude(code: Exit, format: OutputFormat | ReportFormat, *, quiet: bool = False) -> Exit:
+    """Write what the exit code means: as the last line of text, or on stderr unless it is 0, beside a document and if `quiet`.
 
     Returns the code.
     """
     if code in SIGNALS.values():
         return code  # The signal has been reported already.
-    if format is OutputFormat.TEXT and not quiet:
+    if format in (OutputFormat.TEXT, ReportFormat.TEXT) and not quiet:
         terminal.print_line(meaning(code))
     elif code is not Exit.DONE:
         terminal.notice(meaning(code))

@@ -5,14 +5,14 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, Format, OutputFormat, options
+from enginectl.base.options import AllowReplace, Files, PlanFormat, ReportFormat, options
 
 
 def diff(
     ctx: typer.Context,
     files: Files = None,
     against: Annotated[str, typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with.")] = "live",
-    format: Format = OutputFormat.TEXT,
+    format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:

@@ -24,6 +24,7 @@ def run(
             show_default=False,
         ),
     ] = None,
+    ui: Annotated[bool, typer.Option("--ui", help="Serve read-only pages about the workloads beside /debug/plan.")] = False,
 ) -> Exit:
     """Reconcile continuously, as the holder of the lease.
 
@@ -31,6 +32,10 @@ def run(
     one. Another number than that of running replicas waits until they have ended.
 
     A pass starts whenever something changes, and at least every --interval. All namespaces, unless -n names one.
+    In a pod, or with a section `server` in the configuration, it serves webhooks, probes, metrics and /debug/plan, the pending plan.
+    Plans and the pages of --ui are shown to clients on the same machine (on the port of the metrics; from elsewhere with kubectl
+    port-forward), and on the port of the webhooks to callers whose bearer token may get /debug/plan.
+
     Ends in order on SIGTERM and SIGINT.
     """
     from enginectl.actions.run import run_loop
@@ -40,4 +45,4 @@ def run(
 
     seconds = parse_seconds(interval, "--interval")
     wiring = wire(options(ctx))
-    return runner.run(lambda stop: run_loop(wiring, seconds, stop, shards))
+    return runner.run(lambda stop: run_loop(wiring, seconds, stop, shards=shards, with_pages=ui))

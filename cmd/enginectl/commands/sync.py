@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, Format, OutputFormat, options
+from enginectl.base.options import AllowReplace, Files, OutputFormat, PlanFormat, ReportFormat, options
 
 
 def sync(
@@ -33,7 +33,7 @@ def sync(
         typer.Option(min=0, metavar="N", help="Allowed number of unintended deletes. Default: 10, or a tenth of all objects."),
     ] = None,
     allow_replace: AllowReplace = False,
-    format: Format = OutputFormat.TEXT,
+    format: PlanFormat = ReportFormat.TEXT,
 ) -> Exit:
     """Apply the plan until every workload is settled.
 
@@ -59,6 +59,8 @@ def sync(
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
+    if format is ReportFormat.HTML and not dry_run:
+        raise UsageError("-o html shows a plan: it needs --dry-run")
     if quiet and (dry_run or options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
@@ -71,7 +73,7 @@ def sync(
         async def work(stop: anyio.CancelScope) -> Exit:
             try:
                 return await apply_until_settled(
-                    wiring, roots, format, stop, limits=limits, patience=patience, files=files or (), began=began, quiet=quiet
+                    wiring, roots, OutputFormat(format), stop, limits=limits, patience=patience, files=files or (), began=began, quiet=quiet
                 )
             except (TimedOut, ExceptionGroup) as error:
                 timeouts = list(leaves(error))

@@ -10,9 +10,11 @@ import anyio
 
 from engine.runtime.client import Client
 from engine.runtime.logs import Log
+from enginectl.serving.access import TokenReviewer, for_loopback, with_token
 from enginectl.serving.admission import AdmissionRules, Judge, admission_routes
 from enginectl.serving.checks import caches as caches_check
 from enginectl.serving.checks import ready
+from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.metrics import measured
 from enginectl.serving.observability import Observability
 from enginectl.serving.servers import Served, addresses, is_serving
@@ -40,9 +42,9 @@ A review waits that long several times while the planner computes.
 class Endpoints:
     """What is served, and the rules of admission in use. `use` may be called in any thread."""
 
-    def __init__(self, wiring: Wiring, selection: Selection, log: Log, observability: Observability) -> None:
+    def __init__(self, wiring: Wiring, selection: Selection, log: Log, observability: Observability, views: LoopViews) -> None:
         self._wiring, self._selection, self._log = wiring, selection, log
-        self._observability = observability
+        self._observability, self._views = observability, views
         self._rules = rules_of(wiring)
         self._judge: Judge | None = None
         self._caches: ReferenceCaches | None = None
@@ -85,11 +87,11 @@ class Endpoints:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._caches.run)
                 tasks.start_soon(certificate.run)
-                served = addresses(wiring.settings, self._routes(self._judge, self._caches, certificate), certificate.context)
+                served = addresses(wiring.settings, self._routes(client, self._judge, self._caches, certificate), certificate.context)
                 await serve(served, self._log, wiring.clock, stop=stop, started=started)
                 tasks.cancel_scope.cancel()
 
-    def _routes(self, judge: Judge, caches: ReferenceCaches, certificate: ServerCertificate) -> Served:
+    def _routes(self, client: Client, judge: Judge, caches: ReferenceCaches, certificate: ServerCertificate) -> Served:
         """The routes of each address."""
         observability = self._observability
         readiness = [
@@ -98,10 +100,13 @@ class Endpoints:
         ]
         if self._wiring.settings.server.webhooks.port:
             readiness.insert(0, ready("certificate", certificate.is_ready, "the certificate of the webhooks is not ready yet"))
+        clock, caches_of = self._wiring.clock, observability.metrics.caches
+        shown = self._views.routes(client, lambda: self._rules.configuration, lambda: caches_of.read())
+        reviews = measured(admission_routes(judge), observability.metrics.reviews, clock)
         return Served(
-            measured(admission_routes(judge), observability.metrics.reviews, self._wiring.clock),
+            {**reviews, **with_token(shown, TokenReviewer(client, clock))},
             observability.probe_routes(*readiness),
-            observability.metrics_routes(),
+            {**observability.metrics_routes(), **for_loopback(shown)},
         )
 
 

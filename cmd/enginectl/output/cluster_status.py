@@ -1,0 +1,68 @@
+"""Cluster status: the summaries of everything that a pass has planned for. `engine status` and the page of `engine run` show it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from engine.observed import Observed
+from engine.plan import Plan
+from engine.runtime.passes import Pass
+from enginectl.output.graph_summaries import graph_summaries
+from resources.admission import placement_rules, release_rules
+from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.domains.added_annotations import added_annotations
+from resources.domains.status import domain_statuses
+from resources.ports.configuration import Configuration
+from resources.reports.binding_summary import BindingSummary, binding_summary
+from resources.reports.graph_summary import GraphSummary
+from resources.reports.summary import WorkloadSummary, summary
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """The state of every root at one moment, sorted by namespace and name."""
+
+    now: datetime
+    graphs: tuple[GraphSummary, ...]
+    workloads: tuple[WorkloadSummary, ...]
+    bindings: tuple[BindingSummary, ...]
+    incomplete: Mapping[str, str]
+    """Kind -> why it could not be listed completely."""
+
+
+def cluster_status(result: Pass, configuration: Configuration, name: str = "", namespace: str = "") -> ClusterStatus:
+    """The state of all roots, or of those of that name and in that namespace."""
+
+    def is_asked(observed: Observed) -> bool:
+        return name in ("", observed.root.id.name) and namespace in ("", observed.root.id.namespace)
+
+    plans = {plan.root: plan for plan in result.planned.plans}
+    asked = [(observed, plans[observed.root.id]) for observed in result.world.roots if is_asked(observed)]
+    return ClusterStatus(
+        result.now,
+        tuple(
+            graph
+            for graph in graph_summaries(result, configuration)
+            if name in ("", graph.id.name) and namespace in ("", graph.id.namespace)
+        ),
+        tuple(workload(observed, plan, configuration) for observed, plan in asked if observed.root.id.kind == PODCLIQUESET.name),
+        tuple(binding_summary(observed, plan) for observed, plan in asked if observed.root.id.kind == TOPOLOGY_BINDING.name),
+        result.world.incomplete,
+    )
+
+
+def workload(observed: Observed, plan: Plan, configuration: Configuration) -> WorkloadSummary:
+    """The summary of a set, with its domains and with notes about what has no effect in it."""
+    return summary(observed, with_fabric_notes(observed, plan, configuration), domain_statuses(observed, plan, configuration))
+
+
+def with_fabric_notes(observed: Observed, plan: Plan, configuration: Configuration) -> Plan:
+    """The plan of a set with notes about annotations for domains that have no effect (N35).
+
+    They are the warnings of admission, which whoever applied the set may not have seen, and annotations that its PodCliques alone have.
+    """
+    body = observed.proposal or observed.root.body
+    from_fabrics = (warning for fabric in configuration.fabrics for warning in fabric.warnings(body))
+    warnings = (*from_fabrics, *placement_rules.warnings(body, configuration), *release_rules.warnings(body))
+    additions = (added.note for added in added_annotations(observed, configuration))
+    return replace(plan, notes=tuple(dict.fromkeys((*plan.notes, *warnings, *additions))))

@@ -1,0 +1,75 @@
+"""Debug: `/debug/plan`, the plan that the loop has computed last, as `engine diff -o json` would show it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import anyio
+from anyio import to_thread
+
+from engine.ids import ResourceId
+from engine.report.json import document, moment_text, printed
+from engine.report.model import Report
+from engine.runtime.passes import Pass
+from enginectl.serving.last_pass import LoopState
+from providers.serving.message import JSON, HttpResponse, IncomingRequest, Routes
+from providers.serving.routing import refusal
+
+PATH: Final = "/debug/plan"
+HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+ReportOf = Callable[[Pass], Report]
+"""The report that `engine diff` makes of a pass."""
+ReadState = Callable[[], LoopState]
+WhoLeads = Callable[[], Awaitable[str]]
+"""Returns the holder of the lease as a text for people; empty if nobody holds it or that is not known."""
+
+
+def debug_routes(read: ReadState, report_of: ReportOf, who_leads: WhoLeads) -> Routes:
+    """The route of the plan. It is written in a worker thread, for one request at a time: a large plan takes long."""
+    limit = anyio.CapacityLimiter(1)
+
+    async def answer(request: IncomingRequest) -> HttpResponse:
+        state = read()
+        if state.current is None:
+            return refusal(503, await why_no_plan(state, who_leads), **HEADERS, **{"Retry-After": "5"})
+        current, query = state.current, request.query
+
+        def make() -> bytes:
+            report = narrowed(report_of(current), query.get("namespace", ""), query.get("name", ""))
+            return f"{printed({**document(report), 'pass': pass_entry(current, state)})}\n".encode()
+
+        return HttpResponse(body=await to_thread.run_sync(make, limiter=limit), content_type=JSON, headers=HEADERS)
+
+    return {("GET", PATH): answer}
+
+
+async def why_no_plan(state: LoopState, who_leads: WhoLeads) -> str:
+    """Why there is no plan to show, as a sentence for people."""
+    if state.leads:
+        reason = f": the last attempt failed: {state.error}" if state.error else ""
+        return f"no plan has been made yet{reason}"
+    holder = await who_leads()
+    return f"this process does not lead, so it makes no plan; the lease is {f'held by {holder}' if holder else 'held by nobody'}"
+
+
+def pass_entry(current: Pass, state: LoopState) -> dict[str, Any]:
+    """When the plan was made, how many seconds observing and planning took, and what becomes of it."""
+    return {
+        "at": moment_text(current.now),
+        "tookSeconds": round(current.took, 3),
+        "leads": state.leads,
+        "executing": state.is_executing,
+        "lastError": state.error or None,
+    }
+
+
+def narrowed(report: Report, namespace: str, name: str) -> Report:
+    """The report with the roots of that namespace and name only, and the roots that are parts of them. Empty: any."""
+
+    def is_asked(id: ResourceId) -> bool:
+        return namespace in ("", id.namespace) and name in ("", id.name)
+
+    if not namespace and not name:
+        return report
+    return replace(report, roots=tuple(root for root in report.roots if is_asked(root.root) or (root.parent and is_asked(root.parent))))

@@ -1,0 +1,65 @@
+"""Loop views: what people and programs may look at in a running loop: the pending plan, and pages if they are asked for."""
+
+from collections.abc import Callable, Sequence
+
+from engine.errors import ClusterError
+from engine.report.model import Report
+from engine.runtime.client import Client
+from engine.runtime.lease import LEASE
+from engine.runtime.lease_holder import holder_of
+from engine.runtime.observers import LoopObserver
+from engine.runtime.passes import Pass
+from enginectl.serving.debug import WhoLeads, debug_routes
+from enginectl.serving.last_pass import LastPass, LoopState
+from enginectl.serving.page import Sources, page_routes
+from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
+from providers.cache_state import CacheState
+from providers.serving.message import Routes
+from resources.ports.configuration import Configuration
+
+ConfiguredReportOf = Callable[[Pass, Configuration], Report]
+"""The report that `engine diff` makes of a pass with a configuration."""
+
+
+class LoopViews:
+    """The last pass of one loop, and the routes that show it. `with_pages`: pages for people too."""
+
+    def __init__(self, wiring: Wiring, report_of: ConfiguredReportOf, *, with_pages: bool = False) -> None:
+        self._wiring, self._report_of, self._with_pages = wiring, report_of, with_pages
+        self._last = LastPass(wiring.clock)
+
+    @property
+    def observer(self) -> LoopObserver:
+        """What the loop tells its passes to."""
+        return self._last
+
+    def routes(self, client: Client, configuration: Callable[[], Configuration], caches: Callable[[], Sequence[CacheState]]) -> Routes:
+        """The routes, not yet protected. `client` belongs to the thread that serves them."""
+
+        def state() -> LoopState:
+            return self._last.state
+
+        def report_of(current: Pass) -> Report:
+            return self._report_of(current, configuration())
+
+        who_leads = holder_reader(self._wiring, client)
+        routes = debug_routes(state, report_of, who_leads)
+        if self._with_pages:
+            routes = {**routes, **page_routes(Sources(state, report_of, configuration, caches, self._wiring.clock, who_leads))}
+        return routes
+
+
+def holder_reader(wiring: Wiring, client: Client) -> WhoLeads:
+    """Reads from the cluster who holds the lease."""
+    election = wiring.settings.leader_election
+
+    async def holder() -> str:
+        if not election.enabled:
+            return ""
+        try:
+            lease = holder_of(await client.get(LEASE, election.resource_namespace or DEFAULT_NAMESPACE, election.resource_name))
+        except ClusterError:
+            return ""
+        return str(lease) if lease.identity else ""
+
+    return holder

@@ -1,0 +1,167 @@
+"""Page: the read-only pages of `engine run --ui`: an overview, and one for each set. They show the values of `engine status` and `diff`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+from anyio import to_thread
+
+from engine.report.html_elements import Content, code, element, folded
+from engine.report.html_page import page
+from engine.report.html_plan import refusals, report_sections, root_section
+from engine.report.html_style import POLICY
+from engine.report.model import Report
+from engine.runtime.clock import Clock
+from engine.runtime.passes import Pass
+from enginectl.output.cluster_status import cluster_status
+from enginectl.serving import page_tables as tables
+from enginectl.serving.debug import PATH as PLAN_PATH
+from enginectl.serving.debug import ReadState, ReportOf, WhoLeads, narrowed, why_no_plan
+from enginectl.serving.last_pass import LoopState
+from providers.cache_state import CacheState
+from providers.serving.message import HTML, HttpResponse, IncomingRequest, Routes
+from providers.serving.routing import refusal
+from resources.base.kinds import PODCLIQUESET
+from resources.ports.configuration import Configuration
+
+HEADERS: Final = {
+    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+SETS: Final = "/sets/"
+REFRESH: Final = (5, 3600)
+"""The least and the most seconds of `?refresh=`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the pages get what they show. All of them may be called in any thread."""
+
+    state: ReadState
+    report_of: ReportOf
+    configuration: Callable[[], Configuration]
+    caches: Callable[[], Sequence[CacheState]]
+    clock: Clock
+    who_leads: WhoLeads
+
+
+def page_routes(sources: Sources) -> Routes:
+    """The routes of the pages. They are written in a worker thread, one at a time."""
+    limit = anyio.CapacityLimiter(1)
+
+    async def overview(request: IncomingRequest) -> HttpResponse:
+        state, refresh = sources.state(), refresh_of(request)
+        missing = await why_no_plan(state, sources.who_leads) if state.current is None else ""
+        return html_response(await to_thread.run_sync(lambda: overview_page(sources, state, missing, refresh), limiter=limit))
+
+    async def one_set(request: IncomingRequest) -> HttpResponse:
+        state, refresh = sources.state(), refresh_of(request)
+        namespace, _, name = request.path.removeprefix(SETS).partition("/")
+        if state.current is None:
+            return refusal(503, await why_no_plan(state, sources.who_leads), **HEADERS)
+        current = state.current
+        text = await to_thread.run_sync(lambda: set_page(sources, state, current, namespace, name, refresh), limiter=limit)
+        return html_response(text) if text else refusal(404, "there is no such set", **HEADERS)
+
+    return {("GET", "/"): overview, ("GET", SETS): one_set}
+
+
+def html_response(text: str) -> HttpResponse:
+    """A page as a response."""
+    return HttpResponse(body=text.encode(), content_type=HTML, headers=HEADERS)
+
+
+def refresh_of(request: IncomingRequest) -> int:
+    """The seconds of `?refresh=`, within bounds; 0 without it."""
+    text = request.query.get("refresh", "")
+    return min(max(int(text), REFRESH[0]), REFRESH[1]) if text.isascii() and text.isdecimal() and len(text) < 6 else 0
+
+
+def overview_page(sources: Sources, state: LoopState, missing: str, refresh: int) -> str:
+    """The page of the whole cluster. `missing`: why there is no plan; empty if there is one."""
+    done, caches = state.done, tables.cache_table(sources.caches(), sources.clock.monotonic())
+    body: list[Content] = [element("p", missing, class_="alert")] if state.current is None else _cluster(sources, state.current)
+    links = (("#sets", "sets"), ("#operations", "operations"), ("#kinds", "kinds"), ("#plan", "plan"), (PLAN_PATH, "plan as JSON"))
+    return page(
+        "engine",
+        element("header", element("h1", "engine"), _state_line(state)),
+        element("nav", [element("a", text, href=target) for target, text in links], aria_label="On this page"),
+        element(
+            "main",
+            body,
+            element("section", element("h2", "Operations", id="operations"), tables.operation_table(done)),
+            element("section", element("h2", "Kinds", id="kinds"), caches),
+            _plan(sources.report_of(state.current)) if state.current is not None else None,
+        ),
+        refresh=refresh,
+    )
+
+
+def _state_line(state: LoopState) -> Content:
+    """Whether this process leads, and what becomes of the plan."""
+    current = state.current
+    made = f"; plan of {current.now:%Y-%m-%d %H:%M:%S} UTC, made in {current.took:.2f} s" if current is not None else ""
+    executing = ", its operations are being executed" if state.is_executing else ""
+    line = element("p", f"{'leads' if state.leads else 'does not lead'}{made}{executing}", class_="faint")
+    error = element("p", element("strong", "the last pass failed: "), state.error, class_="alert") if state.error else None
+    return [line, error]
+
+
+def _cluster(sources: Sources, current: Pass) -> list[Content]:
+    status = cluster_status(current, sources.configuration())
+    waits = [wait for workload in status.workloads for wait in workload.waits]
+    return [
+        element(
+            "section",
+            element("h2", "Sets", id="sets"),
+            tables.graph_table(status.graphs, status.now),
+            tables.workload_table(status.workloads, status.now),
+            tables.binding_table(status.bindings, status.now),
+        ),
+        element("section", element("h2", "Not settled"), tables.wait_table(waits, status.now)),
+    ]
+
+
+def _plan(report: Report) -> Content:
+    return element(
+        "section",
+        element("h2", "Plan", id="plan"),
+        folded("what the next pass does", list(report_sections(report)), is_open=report.changes > 0),
+    )
+
+
+def set_page(sources: Sources, state: LoopState, current: Pass, namespace: str, name: str, refresh: int) -> str:
+    """The page of one set; empty if there is no such set."""
+    workload = next(iter(cluster_status(current, sources.configuration(), name, namespace).workloads), None)
+    if workload is None or not name or not namespace:
+        return ""
+    now, report = current.now, narrowed(sources.report_of(current), namespace, name)
+    root = next((root for root in report.roots if root.root == workload.id), None)
+    done = [each for each in state.done if workload.id in (each.root, each.id)]
+    replicas = f"{workload.available} of {workload.replicas} replicas available, {workload.updated} updated"
+    counts = f"{replicas}, {workload.ready} of {workload.pods} pods ready"
+    return page(
+        f"{namespace}/{name}",
+        element(
+            "nav", element("a", "all sets", href="/"), element("a", "plan as JSON", href=tables.plan_path(workload.id)), aria_label="Pages"
+        ),
+        element("header", element("h1", PODCLIQUESET.name, " ", code(f"{namespace}/{name}")), _state_line(state)),
+        element(
+            "main",
+            element("p", tables.state_text(workload.state), f": {counts}"),
+            element("p", "part of ", code(str(workload.parent))) if workload.parent else None,
+            tables.remarks(workload),
+            element("section", element("h2", "Not settled"), tables.wait_table(workload.waits, now)),
+            element("section", element("h2", "Gangs"), tables.gang_table(workload.gangs)),
+            element("section", element("h2", "Domains"), tables.domain_table(workload.domains)),
+            element("section", element("h2", "Operations"), tables.operation_table(done)),
+            element("section", element("h2", "Plan"), list(refusals(report)), root_section(1, root, title=False) if root else None),
+        ),
+        refresh=refresh,
+    )

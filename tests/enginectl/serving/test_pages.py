@@ -1,0 +1,146 @@
+"""`/debug/plan` and the pages of `engine run --ui`, as a program and as a person with a browser see them."""
+
+import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from enginectl.serving.page import HEADERS
+from tests.browser import Browser, needs_chromium, open_browser
+from tests.builders import clique, podcliqueset
+from tests.engine.report.test_html import Document
+from tests.enginectl.box import Box
+from tests.enginectl.serving.test_endpoints import Installed, installed, running
+from tests.providers.serving.talking import HOST
+
+__all__ = ["installed"]  # A fixture.
+
+RACKS = podcliqueset("racks", clique("worker", 2), replicas=2)
+HOSTILE = "<script>document.title='taken over'</script>\u202e\"><img src=x onerror=alert(1)>"
+
+
+def get(installed: Installed, path: str, **headers: str) -> tuple[int, str, dict[str, str]]:
+    """Status, text and headers of a path on the port of the metrics."""
+    request = urllib.request.Request(f"http://{HOST}:{installed.ports['metrics']}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.read().decode(), dict(answer.headers)
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode(), dict(error.headers)
+
+
+def until(installed: Installed, path: str, expected: str) -> str:
+    """The text of a path, once it contains what is expected."""
+    give_up_at = monotonic() + 30
+    while expected not in (text := get(installed, path)[1]):
+        assert monotonic() < give_up_at, text[-2000:]
+        sleep(0.1)
+    return text
+
+
+def test_the_pending_plan_is_that_of_diff_with_when_it_was_made(box: Box, installed: Installed, engine: Any) -> None:
+    from resources.base.kinds import PODCLIQUESET
+
+    box.deny(verb="create", resource="services")
+    with running(box, installed) as process:
+        process.logged("leading")
+        box.create(PODCLIQUESET, RACKS)
+        shown = json.loads(until(installed, "/debug/plan", "racks-0"))
+        narrowed = json.loads(get(installed, "/debug/plan?namespace=default&name=other")[1])
+        page = get(installed, "/")
+
+    assert (shown["kind"], shown["version"]) == ("Diff", 2)
+    assert shown["pass"].keys() == {"at", "tookSeconds", "leads", "executing", "lastError"}
+    assert shown["pass"]["leads"] is True
+    assert {root["root"]["name"] for root in shown["roots"]} == {"racks"}
+    assert narrowed["roots"] == []
+    assert page[0] == 404  # Pages are served with --ui only.
+
+
+def test_a_replica_that_does_not_lead_says_who_does(box: Box, installed: Installed, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    standby = Installed(other)
+    with running(box, installed) as leader:
+        leader.logged("leading")
+        with running(box, standby, "--ui") as follower:
+            follower.logged_as(lambda line: "lease" in str(line.get("event", "")))
+            status, text, _ = get(standby, "/debug/plan")
+            page = get(standby, "/")
+
+    assert status == 503
+    assert re.fullmatch(r"this process does not lead, so it makes no plan; the lease is held by process \d+ on .*\n", text)
+    assert page[0] == 200 and "this process does not lead" in page[1]
+
+
+def test_a_name_that_was_pointed_to_the_loopback_address_shows_nothing(box: Box, installed: Installed) -> None:
+    with running(box, installed, "--ui") as process:
+        process.logged("leading")
+        rebound = [get(installed, path, Host="evil.example")[0] for path in ("/", "/debug/plan", "/sets/default/racks")]
+        forwarded = get(installed, "/debug/plan", **{"X-Forwarded-For": "192.0.2.1"})
+        metrics = get(installed, "/metrics", Host="evil.example")
+
+    assert rebound == [403, 403, 403]
+    assert forwarded[0] == 403
+    assert metrics[0] == 200
+
+
+def test_pages_can_only_be_read_and_say_so_to_browsers(box: Box, installed: Installed) -> None:
+    with running(box, installed, "--ui") as process:
+        process.logged("leading")
+        until(installed, "/", "PodCliqueSets: none")
+        _, text, headers = get(installed, "/?refresh=1")
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"http://{HOST}:{installed.ports['metrics']}/", b"x", timeout=20)
+        refused.value.close()
+        missing = get(installed, "/sets/default/nobody")
+
+    assert HEADERS.items() <= headers.items()
+    assert "Set-Cookie" not in headers
+    assert ("meta", {"http-equiv": "refresh", "content": "5"}) in Document(text).tags
+    assert refused.value.code == 405
+    assert missing[:2] == (404, "there is no such set\n")
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    with open_browser() as browser:
+        yield browser
+
+
+@needs_chromium
+def test_a_person_sees_sets_gangs_operations_and_what_is_not_settled_and_why(
+    full_box: Box, installed: Installed, browser: Browser, tmp_path: Path
+) -> None:
+    from resources.base.kinds import PODCLIQUESET
+
+    hostile = podcliqueset("hostile", clique("worker", 1))
+    hostile["metadata"]["annotations"] = {"grove.io/mnnvl-group": HOSTILE, "nvidia.com/x": HOSTILE}
+    with running(full_box, installed, "--ui") as process:
+        process.logged("leading")
+        full_box.create(PODCLIQUESET, RACKS)
+        full_box.create(PODCLIQUESET, hostile)
+        until(installed, "/", ">done<")
+        base = f"http://{HOST}:{installed.ports['metrics']}"
+        browser.open(f"{base}/")
+        overview, events = browser.evaluate("document.body.innerText"), list(browser.events)
+        browser.screenshot(tmp_path / "overview.png")
+        browser.open(f"{base}/sets/default/racks", width=400)
+        of_set, width = browser.evaluate("document.body.innerText"), browser.evaluate("document.documentElement.scrollWidth")
+        browser.screenshot(tmp_path / "set.png")
+        browser.open(f"{base}/sets/default/hostile")
+        title = browser.evaluate("document.title")
+
+    assert events == [f"request: {base}/"]
+    assert browser.events == [f"request: {base}/sets/default/hostile"]
+    assert title == "default/hostile"
+    assert "default/racks" in overview and "pending" in overview and "PodClique" in overview
+    assert "+ create" in overview and "done" in overview
+    assert "racks-0" in of_set and "Pending" in of_set and "0 of 4 pods ready" in of_set
+    assert width <= 400
