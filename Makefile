@@ -50,7 +50,8 @@ check: $(dev) ## check style, types and architecture, as the continuous integrat
 e2e: $(dev) ## run the contract and the stories on a real API server and real schedulers (brought, or built with Go)
 	@assets=$$(tests/controlplane/build) || { status=$$?; [ $$status -eq 69 ] && echo "e2e: skipped: there is no real API server here" && exit 0; exit $$status; }; \
 	schedulers=$$(tests/controlplane/schedulers/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need real schedulers"; }; \
-	KUBEBUILDER_ASSETS="$$assets" SCHEDULERS_ASSETS="$$schedulers" $(bin)/python -m pytest -rs -m e2e $(ARGS)
+	promtool=$$(tests/prometheus/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need promtool"; }; \
+	KUBEBUILDER_ASSETS="$$assets" SCHEDULERS_ASSETS="$$schedulers" PROMTOOL="$$promtool" $(bin)/python -m pytest -rs -m e2e $(ARGS)
 
 bench: $(runtime) ## run every benchmark; prints one JSON line per figure
 	@for file in benchmarks/[a-z]*.py; do $(bin)/python -m benchmarks.$$(basename $$file .py) || exit 1; done

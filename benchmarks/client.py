@@ -5,7 +5,6 @@ The server runs in a process of its own and answers from memory, so the figures 
 
 import argparse
 import asyncio
-import gc
 import json
 import re
 import resource
@@ -22,6 +21,7 @@ import anyio
 import orjson
 
 from engine.runtime.clock import SystemClock
+from engine.runtime.passes import tune_gc
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.connection_pool import RequestLimits
@@ -45,7 +45,7 @@ def main() -> None:
     if given.serve:
         asyncio.run(serve(given.pods, given.events))
     else:
-        gc.set_threshold(100_000, 50, 100)
+        tune_gc()
         anyio.run(measure, given.requests, given.pods, given.events)
 
 

@@ -22,6 +22,7 @@ from engine.ownership import MANAGER
 from engine.paths import merge_patch, stamp
 from engine.planner import owner_reference
 from engine.resource import Body
+from engine.runtime.passes import tune_gc
 from engine.tick import Plans, plan_all
 from engine.verb import Verb
 from providers.schedulers.kube import KubeScheduler
@@ -39,14 +40,14 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=1000, help="how many PodCliqueSets")
     parser.add_argument("--replicas", type=int, default=19, help="replicas of each: a replica is five objects")
     options = parser.parse_args()
-    gc.set_threshold(100_000, 50, 100)
+    tune_gc()
     sets = [podcliqueset(f"set-{number:04}", options.replicas) for number in range(options.sets)]
     roots = [observed(body) for body in sets]
 
-    created = timed("cold plan, no objects", lambda: _plans(world.assemble(BLUEPRINTS, roots, (), {}), Memo()))
-    objects = list(_created(created, roots))
+    first = timed("cold plan, no objects", lambda: _plans(world.assemble(BLUEPRINTS, roots, (), {}), Memo()))
+    objects = list(created(first, roots))
     report("objects", len(objects), "objects")
-    del created
+    del first
     gc.collect()
     existing = timed("assembling a world", lambda: world.assemble(BLUEPRINTS, roots, objects, {}))
     existing = _with_statuses(existing)
@@ -97,7 +98,7 @@ def podcliqueset(name: str, replicas: int) -> dict[str, Any]:
     return {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {**metadata, **finalizers}, "spec": spec}
 
 
-def _created(plans: Plans, roots: list[Live]) -> Iterator[Live]:
+def created(plans: Plans, roots: list[Live]) -> Iterator[Live]:
     """The objects that the API server would have once the plans are applied and the pods run."""
     for plan, root in zip(plans.plans, roots, strict=True):
         uids: dict[ResourceId, str] = {root.id: root.uid}

@@ -11,6 +11,7 @@ from engine.errors import ClusterError, Expired, NotFound, ServerFault
 from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from providers.cache_state import InformerObserver, NoInformerObserver
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds between attempts without progress. The first retry is immediate; then the pause doubles up to the longest, with jitter."""
@@ -64,7 +65,7 @@ class Informer(Generic[S]):
     """Lists, watches, and after an error resumes the watch at the last revision. Lists again only after `Expired` or a gap.
 
     `on_status` is called when `error` or `served` may have changed; `on_internal_error` with an exception of our own code;
-    `until_served` returns when a kind that is not served should be listed again.
+    `until_served` returns when a kind that is not served should be listed again. `observer` is told of lists, watches and errors.
     """
 
     def __init__(
@@ -76,12 +77,16 @@ class Informer(Generic[S]):
         on_status: Callable[[], None] = _ignore,
         on_internal_error: Callable[[Exception], None] = _ignore,
         until_served: Callable[[], Awaitable[None]] | None = None,
+        observer: InformerObserver | None = None,
     ) -> None:
         self.store = store
         self.synced = anyio.Event()
         """Set after the first list, successful or not."""
         self.served = True
+        self.confirmed_at = clock.monotonic()
+        """When the server last confirmed the store (`CacheState.confirmed_at`)."""
         self._client, self._clock = client, clock
+        self._observer = observer or NoInformerObserver()
         self._on_status, self._on_internal_error = on_status, on_internal_error
         self._until_served = until_served or self._sleep_while_absent
         self._revision = ""
@@ -95,6 +100,16 @@ class Informer(Generic[S]):
         """Why the store cannot be trusted; None if it can. Failures that began less than `STALE_AFTER` seconds ago are not reported."""
         is_stale = not self._has_listed or self._clock.monotonic() - self._failing_since >= STALE_AFTER
         return self._error if is_stale else None
+
+    @property
+    def last_error(self) -> ClusterError | None:
+        """Why the last attempt failed, from the first moment on; None if it did not."""
+        return self._error
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether the store has been filled by a list, or the kind is not served."""
+        return self._has_listed or not self.served
 
     async def run(self) -> None:
         """Keep the store up to date until cancelled. No error ends it."""
@@ -114,10 +129,12 @@ class Informer(Generic[S]):
             if not self._revision:
                 self._revision = await self.store.list(self._client)
                 self._has_listed = self.served = True
+                self._observer.listed(self.store.kind)
                 self._succeed(changed=True)
             await self._watch()
         except Expired as error:
             self._revision = ""
+            self._observer.failed(self.store.kind, error)
             return error
         except NotFound as error:
             await self._wait_until_served()
@@ -135,14 +152,20 @@ class Informer(Generic[S]):
 
     async def _watch(self) -> None:
         store = self.store
-        watch = self._client.watch(store.kind, store.namespace, since=self._revision, labels=store.labels, on_open=self._succeed)
+        watch = self._client.watch(store.kind, store.namespace, since=self._revision, labels=store.labels, on_open=self._note_open)
         async with aclosing(watch) as events:
             async for event, body in events:
+                self.confirmed_at = self._clock.monotonic()
                 revision: str = body["metadata"]["resourceVersion"]
                 if event != "BOOKMARK":
                     store.apply(event, body)
                 self._has_progressed = self._has_progressed or revision != self._revision
                 self._revision = revision
+
+    def _note_open(self) -> None:
+        """The server has accepted the watch."""
+        self._observer.watched(self.store.kind)
+        self._succeed()
 
     async def _wait_until_served(self) -> None:
         """A kind that is not served has no objects. When it is served again, everything is listed."""
@@ -157,6 +180,7 @@ class Informer(Generic[S]):
     def _succeed(self, *, changed: bool = False) -> None:
         """The server has answered: with a list, or by accepting a watch."""
         changed, self._error = changed or self._error is not None, None
+        self.confirmed_at = self._clock.monotonic()
         self.synced.set()
         if changed:
             self._on_status()
@@ -166,5 +190,6 @@ class Informer(Generic[S]):
         if self._error is None:
             self._failing_since = self._clock.monotonic()
         self._error = error
+        self._observer.failed(self.store.kind, error)
         self.synced.set()
         self._on_status()

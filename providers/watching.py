@@ -15,6 +15,7 @@ from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
 from engine.runtime.provider import TRANSIENT, Observation, Scope
+from providers.cache_state import CacheState, InformerObserver, NoInformerObserver
 from providers.cluster import Cluster, raise_if_nothing_observed
 from providers.informer import Informer
 from providers.listing import is_older
@@ -31,11 +32,12 @@ CONCURRENCY = 8
 class WatchingCluster:
     """`engine.runtime.provider.Provider` and `WatchingProvider` over a client. Outside of `watching` it lists, as `Cluster` does.
 
-    An exception of our own code in a watch goes to `log` with its traceback.
+    An exception of our own code in a watch goes to `log` with its traceback. `observer` is told of lists and watches.
     """
 
-    def __init__(self, client: Client, clock: Clock, log: Log | None = None) -> None:
+    def __init__(self, client: Client, clock: Clock, log: Log | None = None, observer: InformerObserver | None = None) -> None:
         self._client, self._clock, self._log = client, clock, log
+        self._observer = observer or NoInformerObserver()
         self._cluster = Cluster(client, clock)
         self._scope: Scope | None = None
         """The scope that is watched; None: none is."""
@@ -57,6 +59,7 @@ class WatchingCluster:
                 self._clock,
                 on_status=self._note_change,
                 on_internal_error=self._log_internal_error,
+                observer=self,
             )
             for target in targets(scope)
         ]
@@ -70,6 +73,20 @@ class WatchingCluster:
                 self._scope, self._informers = None, []
                 tasks.cancel_scope.cancel()
 
+    def caches(self) -> tuple[CacheState, ...]:
+        """The state of every cache now; empty while nothing is watched. May be called in any thread: it only reads single values."""
+        return tuple(
+            CacheState(
+                informer.store.target.kind,
+                informer.store.namespace,
+                informer.confirmed_at,
+                informer.is_filled,
+                informer.last_error,
+                len(informer.store.lives),
+            )
+            for informer in self._informers
+        )
+
     async def changed(self) -> None:
         """Return when something has changed since the last `observe`."""
         await self._changed.wait()
@@ -78,6 +95,20 @@ class WatchingCluster:
         """Discard the last observation, and let `changed` return."""
         self._last = None
         self._changed.set()
+
+    def listed(self, kind: Kind) -> None:
+        """Pass it on."""
+        self._observer.listed(kind)
+
+    def watched(self, kind: Kind) -> None:
+        """Pass it on."""
+        self._observer.watched(kind)
+
+    def failed(self, kind: Kind, error: ClusterError) -> None:
+        """Pass it on, and log it. What lasts is reported as an incomplete kind."""
+        self._observer.failed(kind, error)
+        if self._log is not None:
+            self._log.debug("watch failed", kind=kind.key, error=error)
 
     def _log_internal_error(self, error: Exception) -> None:
         if self._log is not None:

@@ -21,9 +21,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = MappingProxyType(
         "runtimeClientConnection.contentType": "requests are always JSON",
         "runtimeClientConnection.acceptContentTypes": "answers are always JSON",
         "leaderElection.resourceLock": "the lock is always a Lease",
-        "server.webhooks": "there are no webhooks to install in a cluster",
-        "server.healthProbes": "there are no health probes",
-        "server.metrics": "there is no metrics endpoint",
         "debugging": "there is no profiling endpoint",
         "controllers": "one loop plans all kinds",
         "scheduler.profiles[].config": "no scheduler back end has options with an effect",
@@ -34,10 +31,12 @@ VALUES_WITHOUT_EFFECT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {("logLevel", "error"): "error is treated as info"},
 )
 """The same for single values of fields that otherwise have an effect."""
-NEEDS_RESTART: Final[Mapping[str, str]] = MappingProxyType({"leaderElection": "the Lease is held with the values at the start"})
+NEEDS_RESTART: Final[Mapping[str, str]] = MappingProxyType(
+    {"leaderElection": "the Lease is held with the values at the start", "server": "its addresses are bound at the start"}
+)
 """The fields, or sections, that `engine run` uses when it starts only, each with the reason."""
-NOT_USED_WHILE_RUNNING: Final[Mapping[str, str]] = MappingProxyType({"authorizer": "only `engine review` and the sandbox judge writes"})
-"""The fields, or sections, that `engine run` does not use, each with the reason."""
+NOT_PLANNED_WITH: Final[Mapping[str, str]] = MappingProxyType({"authorizer": "only admission depends on it"})
+"""The fields, or sections, that no plan depends on, each with the reason."""
 
 
 def known_fields(model: type[Wire] = Settings, section: str = "") -> Iterator[tuple[str, Any]]:

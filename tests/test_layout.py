@@ -45,9 +45,9 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "status": ("base", "ports", "model", "policies"),
         "children": ("base", "ports", "model", "policies", "domains", "status"),
         "blueprints": ("base", "schema", "ports", "model", "dynamo", "admission", "policies", "domains", "removal", "status", "children"),
-        "reports": ("base", "schema", "ports", "model", "dynamo", "domains", "status"),
+        "reports": ("base", "schema", "ports", "model", "dynamo", "policies", "domains", "status"),
         "admission_policies": ("base", "ports", "model", "admission"),
-        "install": ("base", "ports"),
+        "install": ("base", "ports", "admission"),
     },
     "resources/dynamo": {
         "model": (),

@@ -74,11 +74,12 @@ def _replace_closed_streams() -> None:
 
 
 def _discard_unwritten_output() -> None:
-    """Discard what stdout could not take: Python would fail again when it flushes it at exit."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Discard what stdout and stderr could not take: Python would fail again when it flushes them at exit, and change the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run_reporting_errors(words: Sequence[str]) -> Exit:

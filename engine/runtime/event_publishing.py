@@ -35,6 +35,21 @@ MAX_NAMESPACES: Final = 1024
 """How many such namespaces are remembered."""
 
 
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What became of the Events of one pass."""
+
+    written: int = 0
+    failed: int = 0
+    """How many were dropped because they could not be written."""
+    withheld: int = 0
+    """How many are in no Event, because too many about their object have been written lately."""
+
+
+def ignore_publication(publication: Publication) -> None:
+    """The default of a callback."""
+
+
 @dataclass(slots=True)
 class _Sending:
     """An Event to be written, and how often it has been sent."""
@@ -56,22 +71,25 @@ class EventPublisher:
 
     async def publish(
         self, provider: Provider, clock: Clock, groups: Sequence[RootEvents], log: Log | None = None, *, flush: bool = False
-    ) -> None:
+    ) -> Publication:
         """Write what these events amount to (`Correlator.combine`), within `TIME_LIMIT` seconds. Log once how many were dropped."""
         at = clock.monotonic()
         combined = self.correlator.combine(groups, at, flush=flush)
         sendings = self._waiting + [_Sending(event) for event in combined]
         if not sendings and not self.correlator.withheld:
-            return
+            return Publication()
         sendings.sort(key=lambda sending: not sending.event.warning)
         self._waiting, chosen = [], sendings[:MAX_WRITES]
         failed = len(sendings) - len(chosen)
+        permitted = [sending for sending in chosen if self._is_permitted(sending.event, at)]
         if at < self._paused_until:
-            self._waiting = chosen
+            self._waiting = permitted = chosen
         else:
-            failed += await self._send(provider, clock, [sending for sending in chosen if self._is_permitted(sending.event, at)])
+            failed += await self._send(provider, clock, permitted)
         if log is not None and (failed or self.correlator.withheld):
             log.warning("events dropped", withheld=self.correlator.withheld, failed=failed)
+        refused = len(chosen) - len(permitted)
+        return Publication(len(sendings) - len(self._waiting) - failed - refused, failed + refused, self.correlator.withheld)
 
     def _is_permitted(self, event: Event, at: float) -> bool:
         """Whether events may be written in the namespace, as far as we know."""

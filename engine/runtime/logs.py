@@ -1,6 +1,7 @@
 """Logs: structured events on a stream, as text for people or as JSON for machines."""
 
 from collections.abc import Mapping, MutableMapping
+from threading import Lock
 from typing import Any, Literal, Protocol, TextIO, cast
 
 from engine.report.printable import printable
@@ -55,6 +56,37 @@ class ReplaceableLog:
         self._log.error(event, **values)
 
 
+_lost_lines: list[int] = [0]
+"""The number of log lines that this process could not write: a log is written to the one stderr of a process."""
+
+
+class LineWriter:
+    """Writes lines to a stream. A line that cannot be written, e.g. because the disk is full or stderr is closed, is lost and counted.
+
+    What the engine does must not depend on whether somebody can read about it.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lock = Lock()
+
+    def msg(self, line: str) -> None:
+        """Write a line and flush the stream."""
+        with self._lock:
+            try:
+                self._stream.write(f"{line}\n")
+                self._stream.flush()
+            except (OSError, ValueError):  # A ValueError: the stream is closed.
+                _lost_lines[0] += 1
+
+    debug = info = warning = error = msg
+
+
+def lost_lines() -> int:
+    """How many log lines this process could not write."""
+    return _lost_lines[0]
+
+
 def logger(stream: TextIO, *, format: Format | None = None, verbose: bool = False, colour: bool = False) -> Log:
     """A logger that writes one line for each event. Default format: text if the stream is a terminal, otherwise JSON.
 
@@ -74,7 +106,7 @@ def logger(stream: TextIO, *, format: Format | None = None, verbose: bool = Fals
         else structlog.dev.ConsoleRenderer(colors=colour, pad_event_to=0, sort_keys=False),
     ]
     wrapper = structlog.make_filtering_bound_logger("debug" if verbose else "info")
-    return cast(Log, structlog.wrap_logger(structlog.WriteLogger(stream), processors=processors, wrapper_class=wrapper))
+    return cast(Log, structlog.wrap_logger(LineWriter(stream), processors=processors, wrapper_class=wrapper))
 
 
 def _escape_values(_: object, method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:

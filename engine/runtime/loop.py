@@ -89,8 +89,8 @@ class _Loop:
         # Half an interval: a pass that the interval begins tries again what was rejected, and passes in quick succession do not.
         self.memory = Memory(rejections=Rejections(patience=interval / 2))
         self.internal_errors = InternalErrors(log)
-        self.blocked: set[str] = set()
-        """The reasons logged as `blocked` that still apply."""
+        self.blocked: set[tuple[str, str]] = set()
+        """What was logged as `blocked` and still applies: the root, or empty for all of them, and the reason."""
         self.reconfigured: Engine | None = None
         """The engine with the configuration to use from the next pass on; None if it has not changed."""
         self.is_reconfigured = anyio.Event()
@@ -186,11 +186,12 @@ class _Loop:
 
     def _log_blocked(self, current: Pass) -> None:
         """Log why something cannot be done before a user or operator acts: once, not in every pass."""
-        reasons = {f"{kind} objects could not be listed completely: {why}" for kind, why in current.world.incomplete.items()}
-        reasons.update(objection.message for objection in current.planned.objections)
+        reasons = {("", f"{kind} objects could not be listed completely: {why}") for kind, why in current.world.incomplete.items()}
+        reasons.update(("", objection.message) for objection in current.planned.objections)
         for plan in current.planned.plans:
-            reasons.update(f"{plan.root}: {objection.message}" for objection in plan.objections)
-            reasons.update(f"{plan.root}: {problem}" for problem in (*plan.problems, *plan.faults))
-        for reason in sorted(reasons - self.blocked):
-            self.log.warning("blocked", reason=reason)
+            if plan.objections or plan.problems or plan.alarms:
+                messages = (*(objection.message for objection in plan.objections), *plan.problems, *plan.faults)
+                reasons.update((str(plan.root), message) for message in messages)
+        for root, reason in sorted(reasons - self.blocked):
+            self.log.warning("blocked", reason=reason, **({"root": root} if root else {}))
         self.blocked = reasons

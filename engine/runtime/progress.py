@@ -1,8 +1,10 @@
 """Progress: what a session or loop reports while it works."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+from engine.ids import ResourceId
+from engine.operation import parent_of
 from engine.plan import Plan
 from engine.result import Outcome, Result
 from engine.runtime.lease_holder import LeaseHolder
@@ -50,6 +52,8 @@ class LoggedProgress:
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self._roots: dict[str, ResourceId] = {}
+        """Key of each operation of the pass -> the root whose plan it is in."""
 
     def waiting_for_lease(self, holder: LeaseHolder) -> None:
         """Log who holds the lease."""
@@ -57,12 +61,21 @@ class LoggedProgress:
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
         """Log how much there is to do."""
+        self._roots = {operation.key: plan.root for plan in plans for operation in plan.operations}
         self._log.debug("planned", roots=len(plans), operations=operations)
 
     def applied(self, result: Result) -> None:
         """Log the outcome of an operation: `applied`, `failed`, `conflict` or `skipped`."""
-        operation, outcome = result.operation, result.outcome
-        values = {"operation": operation.verb, "object": operation.id, "why": operation.why}
+        operation, outcome, parent = result.operation, result.outcome, parent_of(result.operation)
+        values: dict[str, Any] = {
+            "operation": operation.verb,
+            "object": operation.id,
+            "root": self._roots.get(operation.key, operation.id),
+            "cause": operation.cause,
+            "why": operation.why,
+        }
+        if parent is not None:
+            values["parent"] = "/".join(parent)
         if outcome is Outcome.DONE:
             self._log.info("applied", **values)
         elif outcome is Outcome.FAILED:

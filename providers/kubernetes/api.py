@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import anyio
 import anyio.to_thread
@@ -24,11 +24,12 @@ from providers.kubernetes.connection_pool import ConnectionPool, RequestLimits, 
 from providers.kubernetes.discovery import ServedKind, discover
 from providers.kubernetes.kubeconfig import ClusterAccess, Source, cluster_access
 from providers.kubernetes.login import Login, login
+from providers.kubernetes.request_observer import NoRequestObserver, RequestAttempt, RequestObserver
 from providers.kubernetes.retries import delay
 from providers.kubernetes.single_flight import SingleFlight
 from providers.kubernetes.wire import JSON, HttpRequest, Response, encoded
 
-T = TypeVar("T")
+T = TypeVar("T", Response, Stream)
 Gate = AbstractAsyncContextManager[Any]
 
 MAX_AGE = 60.0
@@ -45,19 +46,26 @@ class ApiSession:
     """When the credentials were read, on the monotonic clock."""
     from_files: bool
 
+    @property
+    def host(self) -> str:
+        """Host and port of the server."""
+        return urlsplit(self.login.server).netloc.rpartition("@")[2]
+
 
 class DirectApi(Api):
     """kr8s's `Api` over aiohttp. Raises only `engine.errors`.
 
     After a 401 the credentials are read again, once for all requests that got one; requests in progress finish on the old connections.
     Requests that were never sent are repeated; reads are repeated after 429, 5xx and broken connections as well (`retries`).
+    `observer` is told of every attempt.
     """
 
-    def __init__(self, source: Source, clock: Clock, limits: RequestLimits) -> None:
+    def __init__(self, source: Source, clock: Clock, limits: RequestLimits, observer: RequestObserver | None = None) -> None:
         super().__init__(bypass_factory=True)
         self._source = source
         self._clock = clock
         self._limits = limits
+        self._observer = observer or NoRequestObserver()
         self._slots = anyio.Semaphore(limits.in_flight, fast_acquire=True)
         self._current: ApiSession | None = None
         self._open_once = SingleFlight(self._open)
@@ -95,10 +103,13 @@ class DirectApi(Api):
         while True:
             async with gate:
                 session = await self._current_session()
+                began = self._clock.monotonic()
                 try:
-                    return await attempt(session)
+                    answer = await attempt(session)
+                    self._note(request, session, answer.status, began)
+                    return answer
                 except ClusterError as raised:
-                    error = raised
+                    error, failed = raised, self._note(request, session, raised.code, began)
             if isinstance(error, Unauthorized) and not refreshed and await self._has_other_credentials(session):
                 refreshed = True
                 continue
@@ -106,7 +117,14 @@ class DirectApi(Api):
             pause = delay(request.method, error, failures, random.random)
             if pause is None:
                 raise error
+            self._observer.repeated(failed)
             await self._clock.sleep(pause)
+
+    def _note(self, request: HttpRequest, session: ApiSession, code: int, began: float) -> RequestAttempt:
+        """Tell the observer of an attempt that ends now. Returns it."""
+        attempt = RequestAttempt(request.method, session.host, code, self._clock.monotonic() - began)
+        self._observer.answered(attempt)
+        return attempt
 
     async def _current_session(self) -> ApiSession:
         """The session; credentials from files are read again when they are older than `MAX_AGE`."""

@@ -8,18 +8,24 @@ from providers.kubernetes.api import DirectApi
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connection_pool import DEFAULT_REQUEST_LIMITS, RequestLimits
 from providers.kubernetes.kubeconfig import Source
+from providers.kubernetes.request_observer import RequestObserver
 
 
 @asynccontextmanager
 async def connected(
-    source: Source, clock: Clock, *, limits: RequestLimits = DEFAULT_REQUEST_LIMITS, field_manager: str = "engine"
+    source: Source,
+    clock: Clock,
+    *,
+    limits: RequestLimits = DEFAULT_REQUEST_LIMITS,
+    field_manager: str = "engine",
+    observer: RequestObserver | None = None,
 ) -> AsyncGenerator[KubernetesClient]:
     """A client for the cluster of that source, closed at the end of the block.
 
-    Reads the credentials and sends no request. Raises `InputError`, a line that says what to do, when no cluster is configured or the
-    kubeconfig is invalid.
+    Reads the credentials and sends no request. `observer` is told of every request. Raises `InputError`, a line that says what to do, when
+    no cluster is configured or the kubeconfig is invalid.
     """
-    api = DirectApi(source, clock, limits)
+    api = DirectApi(source, clock, limits, observer)
     try:
         yield KubernetesClient(await api, field_manager)
     finally:

@@ -28,8 +28,8 @@ class RequestLimits:
     connect: float = 5.0
     total: float = 30.0
     """For a whole request, from the connection to the last byte of the response."""
-    silence: float = 90.0
-    """For the next byte of a stream; servers send a bookmark every minute."""
+    silence: float = 75.0
+    """For the next byte of a stream; servers send a bookmark every minute, and two seconds late at most."""
     compressed: bool = False
     """Whether to request compressed responses: good for slow connections, expensive for the server."""
 
@@ -128,6 +128,7 @@ class Stream:
     def __init__(self, response: aiohttp.ClientResponse, pool: ConnectionPool) -> None:
         self._response = response
         self._pool = pool
+        self.status = response.status
 
     async def chunks(self) -> AsyncGenerator[bytes]:
         """The bytes as they arrive. Raises `Unreachable` when the connection breaks or is silent for too long."""

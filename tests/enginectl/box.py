@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import yaml
 from anyio.from_thread import BlockingPortal
 
 from engine.ids import Kind
@@ -59,6 +60,13 @@ class Box:
     def create(self, kind: Kind, body: dict[str, Any]) -> None:
         """What `kubectl create` does."""
         self.portal.call(self.cluster.client("user").create, kind, "default", body)
+
+    def apply(self, folder: Path) -> None:
+        """What `kubectl apply -f FOLDER` does with the sets in it."""
+        for path in sorted(folder.glob("*.yaml")):
+            for body in yaml.safe_load_all(path.read_text()):
+                if body and body["kind"] == PODCLIQUESET.name:
+                    self.create(PODCLIQUESET, body)
 
     def scale(self, name: str, replicas: int) -> None:
         """What `kubectl scale pcs` does."""

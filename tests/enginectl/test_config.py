@@ -1,6 +1,7 @@
 """`engine config`: an operator configuration is checked completely, and shown with its defaults."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,12 +11,15 @@ import yaml
 from engine.runtime.client import Client
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options
+from enginectl.serving.endpoints import certificate_of
+from enginectl.serving.servers import Served, addresses
 from enginectl.wiring import configuration_file
 from enginectl.wiring.cluster import lease_of
 from enginectl.wiring.configuration import wire
 from enginectl.wiring.configuration_file import MAX_BYTES, MAX_FINDINGS
 from enginectl.wiring.protection import protection
 from providers.registry import SCHEDULERS
+from providers.serving.tls import server_context
 from resources.schema.unknown_fields import model_in
 from resources.schema.wire import Wire
 from resources.settings import Section, Settings, read
@@ -79,7 +83,9 @@ def test_other_commands_report_the_same(engine: Engine, file: Path) -> None:
 
 
 def test_fields_without_effect_are_listed_where_they_are_set(engine: Engine, file: Path) -> None:
-    file.write_text("logLevel: error\nserver:\n  webhooks:\n    port: 9443\ncontrollers: {podGang: {}, podClique: {concurrentSyncs: 3}}\n")
+    file.write_text(
+        "logLevel: error\nleaderElection:\n  resourceLock: leases\ncontrollers: {podGang: {}, podClique: {concurrentSyncs: 3}}\n"
+    )
 
     answer = engine("config", "check", file)
 
@@ -87,8 +93,8 @@ def test_fields_without_effect_are_listed_where_they_are_set(engine: Engine, fil
     assert answer.out.splitlines() == [
         "ok, 3 fields have no effect in this engine:",
         f"  {file}:1: logLevel has no effect: error is treated as info",
-        f"  {file}:4: server.webhooks.port has no effect: there are no webhooks to install in a cluster",
-        f"  {file}:5: controllers.podClique.concurrentSyncs has no effect: one loop plans all kinds",
+        f"  {file}:3: leaderElection.resourceLock has no effect: the lock is always a Lease",
+        f"  {file}:4: controllers.podClique.concurrentSyncs has no effect: one loop plans all kinds",
         "exit 0: done",
     ]
 
@@ -304,6 +310,12 @@ def test_exactly_the_fields_with_an_effect_are_read(monkeypatch: pytest.MonkeyPa
 
     wiring = wire(Options(config=file))
     _ = wiring.log, lease_of(wiring, cast(Client, None), ""), protection(wiring.settings)
+    _ = addresses(wiring.settings, Served(), server_context())
+    for mode in ("auto", "manual"):
+        webhooks = wiring.settings.server.webhooks.model_copy(update={"cert_provision_mode": mode})
+        server = wiring.settings.server.model_copy(update={"webhooks": webhooks})
+        settings = wiring.settings.model_copy(update={"server": server})
+        certificate_of(replace(wiring, settings=settings), cast(Client, None), wiring.log)
 
     about_the_file: set[tuple[type[Wire], str]] = {(Settings, "api_version"), (Settings, "kind")}
     sections = {(model, name) for model, name in fields if model_in(model.model_fields[name].annotation)}

@@ -16,7 +16,8 @@ from engine.operation import Cause, Expect, Operation
 from engine.runtime.logs import logger
 from engine.runtime.provider import Observation, Scope, WatchingProvider
 from engine.verb import Verb
-from providers.informer import ABSENT_FOR, STALE_AFTER
+from providers.cache_state import FRESH_FOR
+from providers.informer import ABSENT_FOR, LONGEST_PAUSE, STALE_AFTER
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.clients.inprocess import InProcessClient
 from providers.sandbox.clock import VirtualClock
@@ -183,6 +184,37 @@ async def watched(**errors: ClusterError) -> AsyncIterator[Cluster]:
     await cluster.make(SERVICE, "one")
     async with cluster.provider.watching(SCOPE):
         yield cluster
+
+
+async def test_caches_say_when_the_server_has_confirmed_them() -> None:
+    async with watched() as cluster:
+        await cluster.observe()
+        await cluster.clock.advance(20)
+        cluster.client.errors = {"watch": Unreachable("no route to host"), "list": Unreachable("no route to host")}
+        cluster.client.drop()
+        await cluster.clock.advance(FRESH_FOR)
+        now, broken = cluster.clock.monotonic(), {state.kind: state for state in cluster.provider.caches()}
+        cluster.client.errors = {}
+        await cluster.clock.advance(LONGEST_PAUSE * 2)
+        mended = {state.kind: state for state in cluster.provider.caches()}
+
+        assert broken[SERVICE].is_stale(now)
+        assert isinstance(broken[SERVICE].error, Unreachable)
+        assert (broken[SERVICE].objects, broken[SERVICE].is_filled) == (1, True)
+        assert not mended[SERVICE].is_stale(cluster.clock.monotonic())
+        assert mended[SERVICE].error is None
+    assert cluster.provider.caches() == ()
+
+
+async def test_the_cache_of_a_kind_that_is_not_served_stays_fresh() -> None:
+    async with watched() as cluster:
+        await cluster.observe()
+        for _ in range(100):
+            await cluster.clock.advance(3)
+            widgets = next(state for state in cluster.provider.caches() if state.kind == WIDGET)
+
+            assert not widgets.is_stale(cluster.clock.monotonic())
+            assert widgets.is_filled
 
 
 async def test_observing_makes_no_call_while_nothing_changes() -> None:

@@ -10,7 +10,6 @@ import pytest
 from resources.settings import valid_settings
 from resources.settings_fields import (
     NEEDS_RESTART,
-    NOT_USED_WHILE_RUNNING,
     REQUIRED,
     VALUES_WITHOUT_EFFECT,
     WITHOUT_EFFECT,
@@ -48,7 +47,7 @@ def test_the_page_says_which_fields_take_effect_while_the_engine_runs() -> None:
     def expected(field: str) -> str:
         if not has_effect(field) or field in ("apiVersion", "kind"):
             return "-"
-        return "restart" if is_in(field, NEEDS_RESTART) else "not used" if is_in(field, NOT_USED_WHILE_RUNNING) else "live"
+        return "restart" if is_in(field, NEEDS_RESTART) else "live"
 
     assert {row["field"]: row["running"] for row in ROWS} == {field: expected(field) for field, _ in known_fields()}
 
@@ -85,7 +84,7 @@ def test_every_field_that_is_said_to_have_no_effect_exists() -> None:
     [
         ({}, []),
         ({"network": {"autoMNNVLEnabled": True}, "logLevel": "debug", "leaderElection": {"enabled": False}}, []),
-        ({"server": {"metrics": {"port": 1}, "webhooks": {}}}, [("server", "metrics", "port")]),
+        ({"debugging": {"pprofBindPort": 1}, "server": {"webhooks": {}}}, [("debugging", "pprofBindPort")]),
         ({"leaderElection": {"resourceLock": "leases"}}, [("leaderElection", "resourceLock")]),
         ({"debugging": {"enableProfiling": None}, "server": None}, []),
         ({"logLevel": "error"}, [("logLevel",)]),

@@ -18,6 +18,8 @@ from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import Observation, Scope
 from engine.runtime.session import SyncReport, preview, sync
 from enginectl.wiring.scope import scope_of
+from providers.cache_state import InformerObserver
+from providers.metrics.metrics import Metrics
 from providers.registry import SCHEDULERS, fabrics
 from providers.sandbox.actors.nodes import node_names
 from providers.sandbox.actors.options import ActorOptions, DriverOptions
@@ -54,8 +56,8 @@ INTERVAL = 5.0
 class Eyes(WatchingCluster):
     """What a process of ours sees, and that it looks."""
 
-    def __init__(self, ours: Process, clock: VirtualClock) -> None:
-        super().__init__(ours, clock)
+    def __init__(self, ours: Process, clock: VirtualClock, observer: InformerObserver | None = None) -> None:
+        super().__init__(ours, clock, observer=observer)
         self._ours = ours
 
     async def observe(self, scope: Scope) -> Observation:
@@ -127,15 +129,23 @@ class Stage:
         return await preview(self._engine(Process(InProcessClient(self.api))))
 
     @asynccontextmanager
-    async def running(self, process: Process | None = None, *, reload: Reload | None = None) -> AsyncIterator[Process]:
+    async def running(
+        self, process: Process | None = None, *, reload: Reload | None = None, metrics: Metrics | None = None
+    ) -> AsyncIterator[Process]:
         """`engine run` in the background, for as long as the block lasts. No pass of it may fail in a way that nobody has foreseen.
 
-        `reload` follows its configuration.
+        `reload` follows its configuration; `metrics` counts what it does.
         """
         ours, stop, ended, log = process or self.start(), anyio.CancelScope(), anyio.Event(), io.StringIO()
 
         async def lead() -> None:
-            await run(self._engine(ours), self.lease_for(ours), logger(log, format="text"), interval=INTERVAL, stop=stop, reload=reload)
+            engine, observer = self._engine(ours), None
+            if metrics is not None:
+                eyes = Eyes(ours, self.clock, observer=metrics.caches)
+                metrics.caches.read, observer = eyes.caches, metrics.observer
+                engine = replace(engine, provider=eyes, on_events=metrics.passes.published)
+            options: dict[str, Any] = {"interval": INTERVAL, "stop": stop, "reload": reload, "observer": observer}
+            await run(engine, self.lease_for(ours), logger(log, format="text"), **options)
             ended.set()
 
         async with anyio.create_task_group() as group:

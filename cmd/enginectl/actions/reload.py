@@ -1,6 +1,6 @@
 """Reload: the configuration of `engine run` follows its file."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ from resources.install.preflight import required_kinds
 from resources.ports.configuration import Configuration
 from resources.reports.events import event_builder
 from resources.settings import Settings
-from resources.settings_fields import NEEDS_RESTART, NOT_USED_WHILE_RUNNING, changed_fields, is_in
+from resources.settings_fields import NEEDS_RESTART, NOT_PLANNED_WITH, changed_fields, is_in
 
 MAX_LOGGED: Final = 20
 """How many errors of a file are logged, and how many warnings."""
@@ -29,10 +29,18 @@ REQUIREMENT_INTERVAL: Final = 60.0
 """Seconds after which it is checked again whether the cluster serves what the file in its present state needs."""
 
 
-def reload_of(wiring: Wiring, selection: Selection, log: ReplaceableLog) -> Reload | None:
-    """What follows the configuration file; None if there is none, or if it can be read only once."""
+Use = Callable[[Wiring], None]
+"""Is told of a configuration that is used from now on."""
+
+
+def _ignore(_: Wiring) -> None:
+    """Nobody else uses the configuration."""
+
+
+def reload_of(wiring: Wiring, selection: Selection, log: ReplaceableLog, on_use: Use = _ignore) -> Reload | None:
+    """What follows the configuration file; None if there is none, or if it can be read only once. `on_use` is told of what is used."""
     path = wiring.options.config
-    return ConfigurationReload(wiring, path, selection, log) if path is not None and can_be_followed(path) else None
+    return ConfigurationReload(wiring, path, selection, log, on_use) if path is not None and can_be_followed(path) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,8 @@ class _Candidate:
 class ConfigurationReload:
     """The settings in use, and the file that they come from."""
 
-    def __init__(self, wiring: Wiring, path: Path, selection: Selection, log: ReplaceableLog) -> None:
+    def __init__(self, wiring: Wiring, path: Path, selection: Selection, log: ReplaceableLog, on_use: Use) -> None:
+        self._on_use = on_use
         self._wiring = wiring
         """With the settings in use."""
         self._started_with = wiring.settings
@@ -130,12 +139,15 @@ class ConfigurationReload:
     def _adopt(self, candidate: _Candidate, engine: Engine) -> Engine | None:
         """Use the candidate from now on. None if it changes nothing that plans depend on."""
         fields = changed_fields(self._wiring.settings, candidate.settings)
-        used = [field for field in fields if not is_in(field, NEEDS_RESTART) and not is_in(field, NOT_USED_WHILE_RUNNING)]
+        used = [field for field in fields if not is_in(field, NEEDS_RESTART)]
         self._wiring, self._candidate = replace(self._wiring, settings=candidate.settings, configuration=candidate.configuration), None
         self._log.use(self._wiring.log)
         if not used:
             return None
         self._log.info("configuration reloaded", file=self._path, fields=", ".join(used))
+        self._on_use(self._wiring)
+        if all(is_in(field, NOT_PLANNED_WITH) for field in used):
+            return None
         scope = scope_of(candidate.configuration, self._selection)
         return replace(
             engine,

@@ -9,16 +9,34 @@ from engine.runtime.logs import ReplaceableLog
 from enginectl.actions import requirements
 from enginectl.actions.reload import reload_of
 from enginectl.base.exit_codes import Exit
+from enginectl.serving.endpoints import Endpoints
+from enginectl.serving.observability import Observability
 from enginectl.wiring.cluster import connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import select
 
 
 async def run_loop(wiring: Wiring, interval: float, stop: anyio.CancelScope) -> Exit:
-    """Reconcile until `stop` is cancelled, with a pass at least every `interval` seconds."""
+    """Reconcile until `stop` is cancelled, with a pass at least every `interval` seconds; serve the endpoints meanwhile."""
     selection, log = select(wiring), ReplaceableLog(wiring.log)
-    async with connect(wiring, log) as (client, provider):
+    election = wiring.settings.leader_election
+    observability = Observability(wiring.clock, election.resource_name if election.enabled else "")
+    metrics = observability.metrics
+    async with connect(wiring, log, requests=metrics.requests, caches=metrics.caches) as (client, provider):
         await requirements.require(wiring, provider, selection)
         engine, lease = engine_of(wiring, provider, selection), lease_of(wiring, client, purpose_of("run", (), selection))
-        await loop.run(replace(engine, log=log), lease, log, interval=interval, stop=stop, reload=reload_of(wiring, selection, log))
+        endpoints = Endpoints(wiring, selection, log, observability)
+        observability.watch(provider)
+        async with endpoints.served(), anyio.create_task_group() as tasks:
+            tasks.start_soon(observability.heartbeat.run)
+            await loop.run(
+                replace(engine, log=log, on_events=metrics.passes.published),
+                lease,
+                log,
+                interval=interval,
+                stop=stop,
+                reload=reload_of(wiring, selection, log, endpoints.use),
+                observer=observability.observer,
+            )
+            tasks.cancel_scope.cancel()
     return Exit.DONE

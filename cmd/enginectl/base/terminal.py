@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TextIO
 
@@ -75,9 +75,10 @@ def _writing() -> Iterator[None]:
 
 
 def notice(line: Line | str) -> None:
-    """Write a line to stderr: progress, notes, warnings."""
-    sys.stderr.write(formatted(line, sys.stderr))
-    sys.stderr.flush()
+    """Write a line to stderr: progress, notes, warnings. One that cannot be written is lost: it is not the result of a command."""
+    with suppress(OSError):
+        sys.stderr.write(formatted(line, sys.stderr))
+        sys.stderr.flush()
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from enginectl.base.errors import UsageError
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
 from enginectl.wiring.protection import pod_namespace
 from enginectl.wiring.scope import Selection, scope_of
+from providers.cache_state import CachingProvider, InformerObserver
+from providers.kubernetes.request_observer import RequestObserver
 from providers.read_only import ReadOnlyProvider
 from providers.snapshot import EMPTY as EMPTY_CLUSTER
 from providers.snapshot import Snapshot, read
@@ -33,17 +35,19 @@ MAX_NAMES = 3
 
 
 @asynccontextmanager
-async def connect(wiring: Wiring, log: Log | None = None) -> AsyncIterator[tuple[Client, Provider]]:
+async def connect(
+    wiring: Wiring, log: Log | None = None, *, requests: RequestObserver | None = None, caches: InformerObserver | None = None
+) -> AsyncIterator[tuple[Client, CachingProvider]]:
     """The cluster of the options. Raises `InputError` if there is none, with a message that says what to do.
 
-    `log`, if given, is used instead of the log of the options.
+    `log`, if given, is used instead of the log of the options. `requests` and `caches` are told of every request, list and watch.
     """
     # Imported here: it takes a third of a second, which a preview without a cluster does not need.
     from providers.kubernetes.connect import connected
     from providers.watching import WatchingCluster
 
-    async with connected(wiring.source, wiring.clock) as client:
-        yield client, WatchingCluster(client, wiring.clock, log or wiring.log)
+    async with connected(wiring.source, wiring.clock, observer=requests) as client:
+        yield client, WatchingCluster(client, wiring.clock, log or wiring.log, caches)
 
 
 @asynccontextmanager

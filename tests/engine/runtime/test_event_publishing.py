@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import ClusterError, Forbidden, ServerFault, Throttled
 from engine.event import Event, RootEvents
-from engine.runtime.event_publishing import FORBIDDEN_PAUSE, MAX_ATTEMPTS, MAX_NAMESPACES, EventPublisher
+from engine.runtime.event_publishing import FORBIDDEN_PAUSE, MAX_ATTEMPTS, MAX_NAMESPACES, EventPublisher, Publication
 from engine.runtime.logs import logger
 from providers.sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import ROOT, FakeProvider
@@ -25,6 +25,7 @@ class Bench:
         """Namespace -> what writing an event there raises."""
         self.sent: list[str] = []
         self.stream = io.StringIO()
+        self.publications: list[Publication] = []
         self.provider.record = self.record  # type: ignore[method-assign]
 
     async def record(self, event: Event) -> None:
@@ -37,7 +38,8 @@ class Bench:
         """Publish events about a root, each under a reason of its own."""
         about = ROOT.id(namespace, "root")
         events = tuple(Event(about, "uid", message.title(), message) for message in messages)
-        await self.publisher.publish(self.provider, self.clock, [RootEvents(about, "uid", events)], logger(self.stream, format="json"))
+        groups = [RootEvents(about, "uid", events)]
+        self.publications.append(await self.publisher.publish(self.provider, self.clock, groups, logger(self.stream, format="json")))
 
     @property
     def written(self) -> list[str]:
@@ -58,6 +60,17 @@ async def test_a_failed_write_is_not_repeated_and_logged_once_per_pass() -> None
 
     assert bench.sent == ["one", "two"]
     assert [(line["event"], line["failed"]) for line in bench.logged] == [("events dropped", 2)]
+
+
+async def test_what_became_of_the_events_is_returned() -> None:
+    bench = Bench()
+    bench.refuses = {"closed": Forbidden("events is forbidden"), "slow": Throttled("wait", retry_after=1)}
+    await bench.publish("one", "two")
+    await bench.publish("three", "four", namespace="closed")
+    await bench.publish("five", namespace="closed")
+    await bench.publish("six", namespace="slow")
+
+    assert bench.publications == [Publication(written=2), Publication(failed=2), Publication(failed=1), Publication()]
 
 
 async def test_a_namespace_that_forbids_events_is_left_alone_for_ten_minutes() -> None:

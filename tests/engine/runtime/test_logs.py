@@ -1,5 +1,6 @@
 """Logs: one line for each event, whatever its values contain."""
 
+import errno
 import io
 import json
 import subprocess
@@ -9,9 +10,9 @@ import pytest
 
 from engine.errors import Forbidden
 from engine.result import Outcome, Result
-from engine.runtime.logs import Format, Log, logger
+from engine.runtime.logs import Format, Log, logger, lost_lines
 from engine.runtime.progress import LoggedProgress
-from tests.engine.runtime.fakes import create, leaf
+from tests.engine.runtime.fakes import create, leaf, plan
 
 
 def logger_and_stream(format: Format | None, *, verbose: bool = False) -> tuple[Log, io.StringIO]:
@@ -76,6 +77,32 @@ def test_every_operation_is_a_line_and_a_failure_is_a_warning() -> None:
 
     assert (applied["event"], applied["operation"], applied["object"], applied["why"]) == ("applied", "create", "Leaf/default/a", "missing")
     assert (failed["level"], failed["error"]) == ("warning", "is forbidden")
+
+
+class Full(io.StringIO):
+    """A stream on a full disk."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_line_that_cannot_be_written_is_lost_and_counted() -> None:
+    closed, before = io.StringIO(), lost_lines()
+    closed.close()
+    for stream in (Full(), closed):
+        logger(stream, format="json").info("applied", object=leaf("a"))
+
+    assert lost_lines() - before == 2
+
+
+def test_a_line_about_an_operation_names_root_cause_and_parent() -> None:
+    log, stream = logger_and_stream("json")
+    progress, operation = LoggedProgress(log), create("a", owner="uid-1")
+    progress.planned([plan(operation)], 1)
+    progress.applied(Result(operation, Outcome.DONE))
+
+    line = json.loads(stream.getvalue())
+    assert (line["root"], line["cause"], line["parent"]) == ("Root/default/root", "intent", "Root/root")
 
 
 def test_structlog_is_not_imported_before_something_is_logged() -> None:

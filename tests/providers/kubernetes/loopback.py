@@ -18,6 +18,7 @@ from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.connection_pool import RequestLimits
 from providers.kubernetes.kubeconfig import Source
+from providers.kubernetes.request_observer import RequestObserver
 
 POD = Kind("", "v1", "Pod", "pods", status=True)
 
@@ -113,10 +114,13 @@ def kubeconfig(folder: Path, url: str, *, user: Mapping[str, Any] | None = None,
 
 @asynccontextmanager
 async def client_of(
-    config: Path, clock: InstantClock | None = None, limits: RequestLimits = SHORT_LIMITS
+    config: Path,
+    clock: InstantClock | None = None,
+    limits: RequestLimits = SHORT_LIMITS,
+    observer: RequestObserver | None = None,
 ) -> AsyncGenerator[KubernetesClient]:
     """A client for the cluster of the kubeconfig."""
-    async with connected(Source(str(config), environ={}), clock or InstantClock(), limits=limits) as client:
+    async with connected(Source(str(config), environ={}), clock or InstantClock(), limits=limits, observer=observer) as client:
         yield client
 
 

@@ -1,0 +1,111 @@
+"""Admission: answers the AdmissionReviews of API servers with the decisions of the same rules as `engine review`."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import anyio
+import orjson
+from anyio import to_thread
+
+from providers.reference_caches import NO_READS, CachedReferences, Reads, ReferenceCaches
+from providers.serving.address import AddressLimits
+from providers.serving.message import JSON, Handler, HttpResponse, IncomingRequest, Routes
+from providers.serving.review_observer import ReviewObserver
+from providers.serving.routing import refusal
+from resources.admission.admit import admit
+from resources.admission.managed_rules import Protection
+from resources.admission.request import Decision, Request
+from resources.admission.review import MAX_BYTES, MalformedReview, answered
+from resources.install.webhooks import WEBHOOKS, Webhook
+from resources.ports.configuration import Configuration
+
+REVIEW_LIMITS: Final = AddressLimits(body_bytes=MAX_BYTES)
+"""The limits of the address of the webhooks. A request beyond them is refused with 503 after a wait, which the API server reports to
+the user: to admit what was not judged would be worse, and he can try again."""
+LARGE: Final = 128 << 10
+"""The size in bytes from which a review is judged in a worker thread, so that small ones need not wait for it."""
+LARGE_AT_ONCE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRules:
+    """What decisions depend on besides the request and the cluster."""
+
+    configuration: Configuration
+    protection: Protection
+
+
+class Judge:
+    """Decides with the rules in use. `use` may be called in any thread, everything else in that of the caches."""
+
+    def __init__(self, rules: AdmissionRules, caches: ReferenceCaches, observer: ReviewObserver | None = None) -> None:
+        self.rules = rules
+        self._caches = caches
+        self._observer = observer
+        self._large = anyio.CapacityLimiter(LARGE_AT_ONCE)
+
+    async def answer(self, webhook: Webhook, request: IncomingRequest) -> HttpResponse:
+        """The answer to the review in a request."""
+        judge = partial(judged, webhook, request.body, self.rules, self._caches)
+        run: Callable[[Reads], Awaitable[Judged]] = partial(self._in_worker if len(request.body) >= LARGE else _at_once, judge)
+        try:
+            result = await run(NO_READS)
+            if result.missing:
+                result = await run(await self._caches.read(result.missing))
+        except orjson.JSONDecodeError as error:
+            return refusal(400, f"the body is not JSON: {error}")
+        except MalformedReview as error:
+            return refusal(400, str(error))
+        if self._observer is not None:
+            self._observer.decided(webhook.path, allowed=result.allowed)
+        return HttpResponse(body=result.body, content_type=JSON)
+
+    async def _in_worker(self, judge: "Callable[[Reads], Judged]", reads: Reads) -> "Judged":
+        return await to_thread.run_sync(judge, reads, limiter=self._large)
+
+
+async def _at_once(judge: "Callable[[Reads], Judged]", reads: Reads) -> "Judged":
+    return judge(reads)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The answer to one review."""
+
+    body: bytes
+    allowed: bool
+    missing: frozenset[Any] = frozenset()
+    """The ids of objects that should be read before this answer is believed."""
+
+
+def judged(webhook: Webhook, body: bytes, rules: AdmissionRules, caches: ReferenceCaches, reads: Reads) -> Judged:
+    """The answer of a webhook to the review in a body. Raises `JSONDecodeError`, and `MalformedReview` for a review without a uid."""
+    references = CachedReferences(caches, reads)
+
+    def decide(request: Request) -> Decision:
+        return of_webhook(webhook, admit(request, rules.configuration, references, rules.protection), request)
+
+    answer = answered(orjson.loads(body), decide)
+    return Judged(orjson.dumps(answer), answer["response"]["allowed"], frozenset(references.missing))
+
+
+def of_webhook(webhook: Webhook, decision: Decision, request: Request) -> Decision:
+    """The part of a decision that a webhook answers: one that mutates only defaults, and any other changes nothing.
+
+    Both have all warnings: those about values that the defaults correct are gone when the corrected object is judged. An API server shows
+    each one once.
+    """
+    if webhook.mutates:
+        return Decision(body=decision.body, warnings=decision.warnings)
+    return replace(decision, body=request.body)
+
+
+def admission_routes(judge: Judge) -> Routes:
+    """A route for each webhook."""
+    return {("POST", webhook.path): _handler(judge, webhook) for webhook in WEBHOOKS}
+
+
+def _handler(judge: Judge, webhook: Webhook) -> Handler:
+    return partial(judge.answer, webhook)

@@ -1,0 +1,108 @@
+"""Checks: what `/healthz` and `/readyz` ask, each with an answer for people."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.plan import Plan
+from engine.result import Result
+from engine.runtime.clock import Clock
+from engine.runtime.passes import Pass
+from enginectl.serving.heartbeat import LONGEST_PAUSE, Heartbeat
+from providers.cache_state import CacheState
+
+MAX_KINDS = 10
+"""Kinds that an answer names; of others the number is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The answer of a check."""
+
+    is_good: bool = True
+    message: str = ""
+    """What there is to say, in one line: the reason, or what the state is. No names of objects, no texts of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing to check. `judge` is called in the serving thread: it must return at once."""
+
+    name: str
+    judge: Callable[[], Health]
+
+
+def ping() -> Check:
+    """The serving thread answers."""
+    return Check("ping", Health)
+
+
+def main_loop(heartbeat: Heartbeat) -> Check:
+    """The main loop has had time for its heartbeat within `LONGEST_PAUSE` seconds."""
+
+    def judge() -> Health:
+        age = heartbeat.age()
+        return Health() if age <= LONGEST_PAUSE else Health(False, f"the main loop has not answered for {age:.0f} s")
+
+    return Check("main-loop", judge)
+
+
+def ready(name: str, is_ready: Callable[[], bool], otherwise: str) -> Check:
+    """Something is ready; `otherwise` says what is not."""
+    return Check(name, lambda: Health() if is_ready() else Health(False, otherwise))
+
+
+def caches(read: Callable[[], Sequence[CacheState]], clock: Clock) -> Check:
+    """What is watched has been confirmed by the API server a short time ago (`FRESH_FOR`).
+
+    A kind that the server does not permit us to read is told and does not count: webhooks that are out of service would not mend the
+    permissions. A process that does not lead watches nothing, and is ready to take over.
+    """
+
+    def judge() -> Health:
+        states, now = read(), clock.monotonic()
+        if not states:
+            return Health(message="nothing is watched: this process does not lead")
+        stale = sorted({state.kind.key for state in states if state.is_stale(now) and not state.is_refused})
+        if stale:
+            return Health(False, f"not confirmed by the API server for {_longest(states, now):.0f} s: {_first(stale)}")
+        refused = sorted({state.kind.key for state in states if state.is_refused})
+        filling = sorted({state.kind.key for state in states if not state.is_filled and not state.is_refused})
+        notes = [f"not permitted to read {_first(refused)}"] if refused else []
+        notes += [f"still listing {_first(filling)}"] if filling else []
+        return Health(message="; ".join(notes))
+
+    return Check("caches", judge)
+
+
+def _longest(states: Sequence[CacheState], now: float) -> float:
+    """The age of the oldest confirmation of a cache that counts."""
+    return max(now - state.confirmed_at for state in states if not state.is_refused)
+
+
+def _first(kinds: Sequence[str]) -> str:
+    more = f" and {len(kinds) - MAX_KINDS} more" if len(kinds) > MAX_KINDS else ""
+    return f"{', '.join(kinds[:MAX_KINDS])}{more}"
+
+
+class Leadership:
+    """A `LoopObserver` that knows whether this process leads."""
+
+    def __init__(self) -> None:
+        self.leads = False
+
+    def leading(self, leads: bool) -> None:
+        """Take note."""
+        self.leads = leads
+
+    def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
+        """Nothing."""
+
+    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+        """Nothing."""
+
+    def failed(self, error: Exception) -> None:
+        """Nothing."""
+
+    def check(self) -> Check:
+        """Says whether this process leads. It is always good: a replica that waits for the lease serves reviews."""
+        return Check("leader-election", lambda: Health(message="leads" if self.leads else "does not lead"))

@@ -1,0 +1,117 @@
+"""Endpoints: everything that `engine run` serves, in one thread with an event loop and a connection of its own."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from engine.runtime.client import Client
+from engine.runtime.logs import Log
+from enginectl.serving.admission import AdmissionRules, Judge, admission_routes
+from enginectl.serving.checks import ready
+from enginectl.serving.metrics import measured
+from enginectl.serving.observability import Observability
+from enginectl.serving.servers import Served, addresses, is_serving
+from enginectl.wiring.cluster import connect
+from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
+from enginectl.wiring.protection import pod_namespace, protection
+from enginectl.wiring.scope import Selection
+from providers.certificates.bundles import ServedService, targets_of
+from providers.certificates.given import GivenCertificate
+from providers.certificates.self_made import CertificatePlace, SelfMadeCertificate
+from providers.certificates.server_certificate import ServerCertificate
+from providers.reference_caches import ReferenceCaches
+from providers.serving.server import serve
+from providers.serving.thread import Started, in_thread
+from resources.admission.look_ups import LookUp, look_ups
+from resources.install.webhooks import SERVICE, WEBHOOKS
+
+SWITCH_INTERVAL: Final = 0.0005
+"""Seconds after which a computing thread lets another one run, while endpoints are served (Python's default: 0.005).
+
+A review waits that long several times while the planner computes.
+"""
+
+
+class Endpoints:
+    """What is served, and the rules of admission in use. `use` may be called in any thread."""
+
+    def __init__(self, wiring: Wiring, selection: Selection, log: Log, observability: Observability) -> None:
+        self._wiring, self._selection, self._log = wiring, selection, log
+        self._observability = observability
+        self._rules = rules_of(wiring)
+        self._judge: Judge | None = None
+        self._caches: ReferenceCaches | None = None
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[None]:
+        """Serve while the block runs, if anything is to be served. Raises `CannotBind` in a group before the block."""
+        if not is_serving(self._wiring.settings):
+            yield
+            return
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        try:
+            async with in_thread(self._serve):
+                yield
+        finally:
+            sys.setswitchinterval(interval)
+
+    def use(self, wiring: Wiring) -> None:
+        """Judge by the rules of another configuration from now on."""
+        self._rules = rules_of(wiring)
+        if self._judge is not None and self._caches is not None:
+            self._judge.rules = self._rules
+            self._caches.use(self._look_ups())
+
+    def _look_ups(self) -> tuple[LookUp, ...]:
+        return look_ups(self._rules.configuration, self._rules.protection)
+
+    async def _serve(self, started: Started, stop: anyio.Event) -> None:
+        """The body of the thread."""
+        wiring, observability = self._wiring, self._observability
+        async with connect(wiring, self._log, requests=observability.metrics.requests) as (client, _):
+            certificate = certificate_of(wiring, client, self._log)
+            observability.metrics.certificates.expiry = lambda: {
+                "serving": certificate.expires_at,
+                "ca": certificate.authority_expires_at,
+            }
+            self._caches = ReferenceCaches(client, wiring.clock, self._log, self._look_ups(), self._selection.namespaces)
+            self._judge = Judge(self._rules, self._caches, observability.metrics.reviews)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._caches.run)
+                tasks.start_soon(certificate.run)
+                served = addresses(wiring.settings, self._routes(self._judge, self._caches, certificate), certificate.context)
+                await serve(served, self._log, wiring.clock, stop=stop, started=started)
+                tasks.cancel_scope.cancel()
+
+    def _routes(self, judge: Judge, caches: ReferenceCaches, certificate: ServerCertificate) -> Served:
+        """The routes of each address."""
+        observability = self._observability
+        readiness = [ready("admission", caches.is_filled, "the objects that admission rules look up are still being listed")]
+        if self._wiring.settings.server.webhooks.port:
+            readiness.insert(0, ready("certificate", certificate.is_ready, "the certificate of the webhooks is not ready yet"))
+        return Served(
+            measured(admission_routes(judge), observability.metrics.reviews, self._wiring.clock),
+            observability.probe_routes(*readiness),
+            observability.metrics_routes(),
+        )
+
+
+def rules_of(wiring: Wiring) -> AdmissionRules:
+    """The rules of admission for a configuration."""
+    return AdmissionRules(wiring.configuration, protection(wiring.settings))
+
+
+def certificate_of(wiring: Wiring, client: Client, log: Log) -> ServerCertificate:
+    """The certificate of the webhooks: made by us and kept in a Secret, or given as files."""
+    webhooks = wiring.settings.server.webhooks
+    if webhooks.cert_provision_mode == "manual":
+        return GivenCertificate(Path(webhooks.server_cert_dir), wiring.clock, log)
+    namespace = pod_namespace() or DEFAULT_NAMESPACE
+    service = ServedService(namespace, SERVICE)
+    place = CertificatePlace(namespace, webhooks.secret_name, service, targets_of(WEBHOOKS), webhooks.bind_address)
+    return SelfMadeCertificate(client, wiring.clock, log, place)

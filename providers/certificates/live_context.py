@@ -1,0 +1,61 @@
+"""LiveContext: the TLS settings of a running server, whose certificate is replaced without a restart."""
+
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from providers.certificates.making import Pair
+from providers.serving.tls import server_context
+
+
+class LiveContext:
+    """An `SSLContext` that serves the pair that was used last, and refuses every handshake before there is one.
+
+    Each pair gets a context of its own, which handshakes are switched to when they begin. So a handshake sees either the old pair or the
+    new one, in whichever thread it runs, and no certificate of another key type remains beside the new one.
+    """
+
+    def __init__(self) -> None:
+        self.context = server_context()
+        """What the server listens with; always the same object."""
+        self.pair: Pair | None = None
+        """The pair that is served."""
+        self._current: ssl.SSLContext | None = None
+        self.context.sni_callback = self._switch
+
+    def use(self, pair: Pair) -> None:
+        """Serve this pair from the next handshake on. Raises `ssl.SSLError` if TLS cannot use it; the old one is then kept."""
+        context = server_context()
+        with _file_with(pair.key.rstrip() + b"\n" + pair.chain) as path:
+            context.load_cert_chain(path, password=_no_password)
+        self._current, self.pair = context, pair
+
+    def _switch(self, connection: ssl.SSLObject, name: str | None, initial: ssl.SSLContext) -> None:
+        """Called in each handshake, also if the client sends no server name."""
+        if self._current is not None:
+            connection.context = self._current
+
+
+def _no_password() -> str:
+    """OpenSSL would ask the terminal for the password of an encrypted key."""
+    return ""
+
+
+@contextmanager
+def _file_with(content: bytes) -> Iterator[str]:
+    """The path of a file with that content. It is in memory where the system can do that: the root file system may be read-only."""
+    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
+        descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
+        try:
+            with open(descriptor, "wb", closefd=False) as file:
+                file.write(content)
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+    else:
+        with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+            file.write(content)
+            file.flush()
+            yield file.name

@@ -1,0 +1,86 @@
+"""Server: serves all addresses until it is told to stop; requests in progress are then answered, within a grace."""
+
+import socket
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import anyio
+from anyio.abc import SocketListener, SocketStream, TaskGroup
+
+from engine.runtime.clock import Clock
+from engine.runtime.logs import Log
+from providers.serving.address import Address
+from providers.serving.connection import ClientConnection
+from providers.serving.gate import Gate
+from providers.serving.sockets import bind
+
+GRACE: Final = 10.0
+"""Seconds in which requests in progress are answered after the stop."""
+PAUSE_AFTER_ERROR: Final = 0.1
+"""Seconds after a connection could not be accepted, e.g. because the process has no file descriptors left."""
+
+
+def _ignore() -> None:
+    """Nobody wants to know."""
+
+
+async def serve(
+    addresses: Sequence[Address],
+    log: Log,
+    clock: Clock,
+    *,
+    stop: anyio.Event,
+    started: Callable[[], None] = _ignore,
+    grace: float = GRACE,
+) -> None:
+    """Serve the addresses until `stop` is set. `started` is called once all of them are listened on.
+
+    Raises `CannotBind`, before anything is served, if one of them cannot be had.
+    """
+    sockets = bind(addresses)
+    async with anyio.create_task_group() as tasks:
+        servers = [_Server(address, bound, log, clock, tasks) for address, bound in zip(addresses, sockets, strict=True)]
+        with anyio.CancelScope() as accepting:
+            async with anyio.create_task_group() as listeners:
+                for server in servers:
+                    listeners.start_soon(server.accept)
+                started()
+                await stop.wait()
+                accepting.cancel()
+        for server in servers:
+            server.gate.stop()
+        tasks.cancel_scope.deadline = anyio.current_time() + grace
+
+
+class _Server:
+    """One address: accepts its connections."""
+
+    def __init__(self, address: Address, listening: socket.socket, log: Log, clock: Clock, tasks: TaskGroup) -> None:
+        self.gate = Gate(address.limits)
+        self._address, self._listening = address, listening
+        self._log, self._clock, self._tasks = log, clock, tasks
+        self._is_failing = False
+
+    async def accept(self) -> None:
+        """Accept connections for ever."""
+        async with await SocketListener.from_socket(self._listening) as listener:
+            while True:
+                await self.gate.make_room()
+                try:
+                    stream = await listener.accept()
+                except OSError as error:
+                    await self._pause(error)
+                    continue
+                self._is_failing = False
+                self._tasks.start_soon(self._serve, stream)
+
+    async def _serve(self, stream: SocketStream) -> None:
+        with self.gate.connection():
+            await ClientConnection(stream, self._address, self.gate, self._log, self._clock).serve()
+
+    async def _pause(self, error: OSError) -> None:
+        """Wait a moment; the first of several errors in a row is logged."""
+        if not self._is_failing:
+            self._log.error("connection not accepted", server=self._address.name, error=error)
+        self._is_failing = True
+        await self._clock.sleep(PAUSE_AFTER_ERROR)

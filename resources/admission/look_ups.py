@@ -1,0 +1,57 @@
+"""Look-ups: which objects the rules read besides the object they judge, and which of their fields."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.ids import Kind
+from engine.resource import Body
+from resources.admission.managed_rules import DISABLE_PROTECTION, Protection
+from resources.base.fields import annotations_of, mapping
+from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.ports.configuration import Configuration
+from resources.ports.scheduler import ReferringScheduler
+
+IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
+"""The metadata that is always kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """One kind that the rules read."""
+
+    kind: Kind
+    fields: tuple[str, ...] = ("spec", "status")
+    """The top-level fields that they read."""
+    annotations: tuple[str, ...] = ()
+
+    def kept(self, body: Body) -> Body:
+        """What the rules read of an object: for each object that is kept in memory, as little as possible."""
+        metadata = mapping(body.get("metadata"))
+        identity: dict[str, Any] = {key: metadata[key] for key in IDENTITY if key in metadata}
+        annotations = annotations_of(body) if self.annotations else {}
+        if chosen := {key: annotations[key] for key in self.annotations if key in annotations}:
+            identity["annotations"] = chosen
+        kept = {key: body[key] for key in self.fields if key in body}
+        return {"apiVersion": self.kind.api_version, "kind": self.kind.name, "metadata": identity, **kept}
+
+
+PARENTS: Final = LookUp(PODCLIQUESET, (), (DISABLE_PROTECTION,))
+"""The sets that managed objects belong to."""
+BINDINGS: Final = LookUp(TOPOLOGY_BINDING, ("spec",))
+
+
+def look_ups(configuration: Configuration, protection: Protection) -> tuple[LookUp, ...]:
+    """What the rules read with this configuration, each kind once."""
+    return tuple({look_up.kind: look_up for look_up in _needed(configuration, protection)}.values())
+
+
+def _needed(configuration: Configuration, protection: Protection) -> Iterator[LookUp]:
+    if configuration.topology:
+        yield BINDINGS
+    if protection.enabled:
+        yield PARENTS
+    for scheduler in configuration.schedulers.values():
+        back_end: object = scheduler
+        if isinstance(back_end, ReferringScheduler):
+            yield from map(LookUp, back_end.referenced_kinds)

@@ -1,0 +1,148 @@
+"""Webhooks: the admission webhooks of an installation: which requests an API server sends to which path.
+
+Names, paths and rules are those of Grove, so that the two operators cannot be installed side by side by accident. Grove has no graphs.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from engine.ids import Kind
+from resources.admission.managed_rules import PROTECTED
+from resources.admission.request import Act
+from resources.base import kinds, labels
+
+SERVICE: Final = "grove-engine"
+"""The Service through which API servers call the webhooks."""
+CREATE_AND_UPDATE: Final = (Act.CREATE, Act.UPDATE)
+FURTHER_VERSIONS: Final[Mapping[Kind, tuple[str, ...]]] = {kinds.AUTOSCALER: ("v1",)}
+"""Versions of a kind besides its own in which objects are written: with `matchPolicy: Exact` an API server converts none."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookRule:
+    """Requests that a webhook is asked about, never those for subresources."""
+
+    group: str
+    versions: tuple[str, ...]
+    resources: tuple[str, ...]
+    operations: tuple[Act, ...]
+    namespaced: bool
+
+    def body(self) -> dict[str, Any]:
+        """The rule as a manifest has it."""
+        return {
+            "apiGroups": [self.group],
+            "apiVersions": list(self.versions),
+            "operations": [str(operation) for operation in self.operations],
+            "resources": list(self.resources),
+            "scope": "Namespaced" if self.namespaced else "Cluster",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """One webhook, the only one in its configuration object."""
+
+    configuration: str
+    """The name of its MutatingWebhookConfiguration or ValidatingWebhookConfiguration."""
+    name: str
+    path: str
+    rules: tuple[WebhookRule, ...]
+    mutates: bool = False
+    """Whether its answers have patches. If so, they never deny; otherwise they have none."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The labels of the objects that it is asked about; none: all objects."""
+    failure_policy: str = "Fail"
+    match_policy: str = "Exact"
+    side_effects: str = "None"
+    timeout_seconds: int = 10
+    review_versions: tuple[str, ...] = ("v1",)
+
+    @property
+    def kind(self) -> str:
+        """The kind of its configuration object."""
+        return "MutatingWebhookConfiguration" if self.mutates else "ValidatingWebhookConfiguration"
+
+    def body(self, client: Mapping[str, Any]) -> dict[str, Any]:
+        """The entry of `webhooks` in its configuration object; `client` is the `clientConfig`."""
+        selector = {"objectSelector": {"matchLabels": dict(self.labels)}} if self.labels else {}
+        return {
+            "name": self.name,
+            "clientConfig": dict(client),
+            "rules": [rule.body() for rule in self.rules],
+            **selector,
+            "failurePolicy": self.failure_policy,
+            "matchPolicy": self.match_policy,
+            "sideEffects": self.side_effects,
+            "timeoutSeconds": self.timeout_seconds,
+            "admissionReviewVersions": list(self.review_versions),
+        }
+
+
+def _written(kind: Kind) -> tuple[WebhookRule, ...]:
+    """The creation and the change of objects of a kind."""
+    return (WebhookRule(kind.group, (kind.version,), (kind.plural,), CREATE_AND_UPDATE, kind.namespaced),)
+
+
+def _protected() -> Iterator[WebhookRule]:
+    """The operations on managed objects that are protected, a rule for all kinds of a group with the same versions and operations."""
+    resources: dict[tuple[str, tuple[str, ...], tuple[Act, ...]], list[str]] = {}
+    for kind, acts in PROTECTED.items():
+        operations = tuple(act for act in Act if act in acts)
+        resources.setdefault((kind.group, (kind.version, *FURTHER_VERSIONS.get(kind, ())), operations), []).append(kind.plural)
+    for (group, versions, operations), plurals in resources.items():
+        yield WebhookRule(group, versions, tuple(plurals), operations, namespaced=True)
+
+
+DEFAULT_SET: Final = Webhook(
+    "podcliqueset-defaulting-webhook",
+    "pcs.defaulting.webhooks.grove.io",
+    "/webhooks/default-podcliqueset",
+    _written(kinds.PODCLIQUESET),
+    mutates=True,
+)
+VALIDATE_SET: Final = Webhook(
+    "podcliqueset-validating-webhook",
+    "pcs.validating.webhooks.grove.io",
+    "/webhooks/validate-podcliqueset",
+    _written(kinds.PODCLIQUESET),
+)
+VALIDATE_BINDING: Final = Webhook(
+    "clustertopology-validating-webhook",
+    "clustertopology.validating.webhooks.grove.io",
+    "/webhooks/validate-clustertopology",
+    _written(kinds.TOPOLOGY_BINDING),
+)
+AUTHORIZER: Final = Webhook(
+    "authorizer-webhook",
+    "authorizer.webhooks.grove.io",
+    "/webhooks/authorizer-webhook",
+    tuple(_protected()),
+    labels={labels.MANAGED_BY: labels.MANAGER},
+)
+DEFAULT_GRAPH: Final = Webhook(
+    "dynamographdeployment-defaulting-webhook",
+    "mdynamographdeployment.kb.io",
+    "/webhooks/default-dynamographdeployment",
+    _written(kinds.DYNAMO_GRAPH),
+    mutates=True,
+)
+VALIDATE_GRAPH: Final = Webhook(
+    "dynamographdeployment-validating-webhook",
+    "vdynamographdeployment.kb.io",
+    "/webhooks/validate-dynamographdeployment",
+    _written(kinds.DYNAMO_GRAPH),
+)
+WEBHOOKS: Final = (DEFAULT_SET, VALIDATE_SET, VALIDATE_BINDING, DEFAULT_GRAPH, VALIDATE_GRAPH, AUTHORIZER)
+"""Every webhook that is served."""
+
+
+def installed(*, protected: bool, graphs: bool = True) -> tuple[Webhook, ...]:
+    """The webhooks of an installation: that of managed objects only if they are protected, those of graphs only with `graphs`."""
+    absent = _absent(protected, graphs)
+    return tuple(webhook for webhook in WEBHOOKS if webhook not in absent)
+
+
+def _absent(protected: bool, graphs: bool) -> Iterable[Webhook]:
+    return (*(() if protected else (AUTHORIZER,)), *(() if graphs else (DEFAULT_GRAPH, VALIDATE_GRAPH)))

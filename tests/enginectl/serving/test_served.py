@@ -1,0 +1,177 @@
+"""What an HTTP client of a running `engine run` sees: probes, metrics, and a log that nobody needs for anything else to work."""
+
+import gzip
+import http.client
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from enginectl.base.exit_codes import Exit
+from providers.sandbox.http.faults import InjectedFault
+from tests.enginectl.box import Box
+from tests.providers.serving.talking import HOST, free_port
+from tests.test_layout import ROOT
+
+FIRST = ROOT / "examples" / "01-first-gang"
+CONFIGURATION = """
+leaderElection: {{leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 500ms}}
+server:
+  webhooks: {{port: 0}}
+  healthProbes: {{bindAddress: {host}, port: {probes}}}
+  metrics: {{bindAddress: {host}, port: {metrics}}}
+"""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A process of ours, and its ports."""
+
+    process: subprocess.Popen[str]
+    probes: int
+    metrics: int
+
+    def get(self, path: str, port: int = 0, **headers: str) -> tuple[int, bytes]:
+        """Status and body of a response."""
+        connection = http.client.HTTPConnection(HOST, port or self.probes, timeout=10)
+        try:
+            connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def values(self, name: str, label: str = "") -> dict[str, float]:
+        """The series of a metric that are not zero: value of the label -> sum."""
+        sums: dict[str, float] = {}
+        for family in text_string_to_metric_families(self.get("/metrics", self.metrics)[1].decode()):
+            for sample in family.samples:
+                if sample.name == name and sample.value:
+                    sums[sample.labels.get(label, "")] = sums.get(sample.labels.get(label, ""), 0) + sample.value
+        return sums
+
+    def wait_for(self, is_so: Callable[[], bool]) -> None:
+        """Ask until it is so, half a minute at most."""
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                if is_so():
+                    return
+            except OSError:
+                assert self.process.poll() is None, "it has ended"
+            assert time.monotonic() < deadline, "it does not come to be"
+            time.sleep(0.05)
+
+
+@contextmanager
+def serving(box: Box, folder: Path, stderr: IO[str] | int | None = subprocess.DEVNULL) -> Iterator[Served]:
+    """An `engine run` that serves probes and metrics, until the block ends; it must end in order."""
+    probes, metrics = free_port(), free_port()
+    config = folder / "served.yaml"
+    config.write_text(CONFIGURATION.format(host=HOST, probes=probes, metrics=metrics))
+    words = [sys.executable, "-m", "enginectl", "run", "--interval", "1s", "--config", str(config), "--log-format", "json"]
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent", "KUBECONFIG": str(box.kubeconfig)}
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, text=True, env=environment) as process:
+        served = Served(process, probes, metrics)
+        try:
+            served.wait_for(lambda: served.get("/healthz")[0] == 200)
+            yield served
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == Exit.TERMINATED
+        finally:
+            process.kill()
+
+
+def test_a_process_that_leads_is_ready_and_counts_what_it_does(box: Box, tmp_path: Path) -> None:
+    with serving(box, tmp_path) as served:
+        box.apply(FIRST)
+        served.wait_for(lambda: served.values("engine_gangs", "phase") == {"Running": 1})
+
+        assert served.values("engine_roots", "state") == {"settled": 1}
+        assert served.values("engine_pods", "state") == {"ready": 3}
+        assert served.values("leader_election_master_status", "name") == {"grove-operator-leader-election": 1}
+        assert served.values("rest_client_requests_total", "code")["201"] >= 6
+        assert served.values("process_resident_memory_bytes")
+        assert served.get("/readyz") == (200, b"ok")
+        lines = served.get("/readyz?verbose")[1].decode().splitlines()
+        assert "[+]leader-election ok: leads" in lines
+        assert all(line.startswith("[+]") for line in lines[:-1])
+        assert set(served.values("engine_check_healthy", "check")) >= {"ping", "main-loop", "caches", "leader-election"}
+
+
+def test_metrics_are_compressed_and_probes_do_not_answer_there(box: Box, tmp_path: Path) -> None:
+    with serving(box, tmp_path) as served:
+        status, body = served.get("/metrics", served.metrics, accept_encoding="gzip", accept="application/openmetrics-text")
+
+        assert status == 200
+        assert gzip.decompress(body).endswith(b"# EOF\n")
+        assert served.get("/healthz", served.metrics)[0] == 404
+        assert served.get("/metrics", served.probes)[0] == 404
+
+
+def test_a_standby_is_ready_and_reports_no_fleet(box: Box, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    box.apply(FIRST)
+    with serving(box, tmp_path / "a") as leader:
+        leader.wait_for(lambda: leader.values("leader_election_master_status", "name") != {})
+        with serving(box, tmp_path / "b") as standby:
+            standby.wait_for(lambda: standby.get("/readyz") == (200, b"ok"))
+
+            assert "[+]leader-election ok: does not lead" in standby.get("/readyz?verbose")[1].decode()
+            assert standby.values("leader_election_master_status", "name") == {}
+            assert standby.values("engine_roots", "state") == {}
+
+
+def test_watches_that_are_expired_and_refused_are_counted(box: Box, tmp_path: Path) -> None:
+    box.apply(FIRST)
+    with serving(box, tmp_path) as served:
+        served.wait_for(lambda: served.values("engine_roots", "state") == {"settled": 1})
+        lists = served.values("engine_cache_lists_total", "kind")["Pod"]
+        box.inject(InjectedFault("expire", verb="watch", resource="pods"))
+        box.scale("first", 2)
+        served.wait_for(lambda: served.values("engine_cache_lists_total", "kind")["Pod"] > lists)
+
+        assert served.values("engine_cache_errors_total", "error") == {"Expired": 1}
+        served.wait_for(lambda: served.values("engine_pods", "state") == {"ready": 6})
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_for_the_log_changes_nothing_else(box: Box, tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full, serving(box, tmp_path, full) as served:
+        box.apply(FIRST)
+        served.wait_for(lambda: served.values("engine_roots", "state") == {"settled": 1})
+
+        assert served.values("engine_log_lines_lost_total")[""] > 5
+
+
+def test_a_reader_of_the_log_that_has_gone_changes_nothing_else(box: Box, tmp_path: Path) -> None:
+    with serving(box, tmp_path, subprocess.PIPE) as served:
+        assert served.process.stderr
+        served.process.stderr.close()
+        box.apply(FIRST)
+        served.wait_for(lambda: served.values("engine_roots", "state") == {"settled": 1})
+
+        assert served.values("engine_log_lines_lost_total")[""] > 5
+
+
+def test_every_line_about_an_operation_names_its_set(box: Box, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("w") as stream, serving(box, tmp_path, stream) as served:
+        box.apply(FIRST)
+        served.wait_for(lambda: served.values("engine_roots", "state") == {"settled": 1})
+    applied = [line for text in log.read_text().splitlines() if text.startswith("{") and (line := json.loads(text))["event"] == "applied"]
+
+    assert {line["root"] for line in applied} == {"PodCliqueSet/default/first"}
+    assert {line["cause"] for line in applied} == {"intent"}
+    parents = {line["parent"] for line in applied if line["object"].startswith("Pod/")}
+    assert parents == {"PodClique/first-0-leader", "PodClique/first-0-worker"}

@@ -1,0 +1,68 @@
+"""The webhooks of an installation: Grove's names, paths and rules."""
+
+import pytest
+
+from resources.base import kinds
+from resources.install.webhooks import AUTHORIZER, WEBHOOKS, Webhook, installed
+
+GROVE = {
+    "podcliqueset-defaulting-webhook": ("pcs.defaulting.webhooks.grove.io", "/webhooks/default-podcliqueset"),
+    "podcliqueset-validating-webhook": ("pcs.validating.webhooks.grove.io", "/webhooks/validate-podcliqueset"),
+    "clustertopology-validating-webhook": ("clustertopology.validating.webhooks.grove.io", "/webhooks/validate-clustertopology"),
+    "authorizer-webhook": ("authorizer.webhooks.grove.io", "/webhooks/authorizer-webhook"),
+}
+CHANGES, ANY = ["UPDATE", "DELETE"], ["CREATE", "UPDATE", "DELETE"]
+
+
+def test_names_and_paths_are_groves() -> None:
+    named = {webhook.configuration: (webhook.name, webhook.path) for webhook in WEBHOOKS}
+
+    assert {key: value for key, value in named.items() if key in GROVE} == GROVE
+    assert {key for key in named if key not in GROVE} == {
+        "dynamographdeployment-defaulting-webhook",
+        "dynamographdeployment-validating-webhook",
+    }
+
+
+def test_protected_operations_are_groves() -> None:
+    rules = {
+        (group, resource): sorted(rule.operations, key=ANY.index)
+        for rule in AUTHORIZER.rules
+        for group in (rule.group,)
+        for resource in rule.resources
+    }
+
+    assert rules == {
+        ("", "secrets"): CHANGES,
+        ("", "serviceaccounts"): CHANGES,
+        ("", "services"): CHANGES,
+        ("", "pods"): ["UPDATE"],
+        ("rbac.authorization.k8s.io", "roles"): CHANGES,
+        ("rbac.authorization.k8s.io", "rolebindings"): CHANGES,
+        ("autoscaling", "horizontalpodautoscalers"): CHANGES,
+        ("grove.io", "podcliques"): ANY,
+        ("grove.io", "podcliquescalinggroups"): ANY,
+        ("scheduler.grove.io", "podgangs"): ANY,
+    }
+    assert {rule.versions for rule in AUTHORIZER.rules if rule.group == "autoscaling"} == {("v2", "v1")}
+    assert AUTHORIZER.labels == {"app.kubernetes.io/managed-by": "grove-operator"}
+
+
+@pytest.mark.parametrize("webhook", WEBHOOKS, ids=lambda webhook: webhook.configuration)
+def test_a_request_that_is_not_judged_fails(webhook: Webhook) -> None:
+    body = webhook.body({"url": "https://x"})
+
+    assert {key: body[key] for key in ("failurePolicy", "matchPolicy", "sideEffects", "timeoutSeconds", "admissionReviewVersions")} == {
+        "failurePolicy": "Fail",
+        "matchPolicy": "Exact",
+        "sideEffects": "None",
+        "timeoutSeconds": 10,
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+def test_bindings_belong_to_the_cluster_and_what_is_not_wanted_is_left_out() -> None:
+    scopes = {rule.resources: rule.body()["scope"] for webhook in installed(protected=False, graphs=False) for rule in webhook.rules}
+
+    assert scopes == {(kinds.PODCLIQUESET.plural,): "Namespaced", (kinds.TOPOLOGY_BINDING.plural,): "Cluster"}
+    assert installed(protected=True) == WEBHOOKS

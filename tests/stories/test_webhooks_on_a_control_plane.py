@@ -1,0 +1,148 @@
+"""A real API server calls the webhooks of `engine run`: sets are completed and refused, managed objects are protected."""
+
+import base64
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from resources.install.webhooks import WEBHOOKS
+from resources.schema.crds import crds
+from tests.controlplane.cluster import ControlPlane, binary
+from tests.controlplane.fixtures import started as plane_started
+from tests.enginectl.calling import started
+from tests.enginectl.serving.test_endpoints import Installed, Running
+from tests.providers.serving.talking import HOST
+from tests.resources.admission.graphs import graph, wide
+from tests.resources.admission.requests import binding, put, small
+
+pytestmark = pytest.mark.e2e
+
+GROUP = "/apis/grove.io/v1alpha1"
+SETS = f"{GROUP}/namespaces/ml/podcliquesets"
+GRAPHS = "/apis/nvidia.com/v1alpha1/namespaces/ai/dynamographdeployments"
+PODCLIQUES = f"{GROUP}/namespaces/ml/podcliques"
+PATIENCE = 60.0
+CONFIGURATION: dict[str, Any] = {
+    "authorizer": {"enabled": True, "exemptServiceAccountUserNames": ["operator"]},
+    "topologyAwareScheduling": {"enabled": True},
+    "network": {"autoMNNVLEnabled": False},
+    "leaderElection": {"resourceNamespace": "default"},
+}
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """An API server of its own whose webhooks are those of an `engine run` that leads."""
+    with plane_started(tmp_path_factory, []) as plane:
+        for definition in crds():
+            plane.call("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        for name in ("ml", "ai"):
+            plane.call("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        until(lambda: plane.call(SETS)[0] == plane.call(GRAPHS)[0] == 200)
+        installed = Installed(tmp_path_factory.mktemp("installed"))
+        installed.configure(**CONFIGURATION)
+        with started("run", "--config", installed.file, "--log-format", "json", KUBECONFIG=str(plane.kubeconfig("operator"))) as process:
+            try:
+                Running(process).logged("leading")
+                register(plane, installed)
+                yield plane
+            finally:
+                process.kill()
+
+
+def register(plane: ControlPlane, installed: Installed) -> None:
+    """Register every webhook by its URL, and wait until the server calls them."""
+    authority = base64.b64encode(installed.authority.cert_pem.bytes()).decode()
+    for webhook in WEBHOOKS:
+        url = f"https://{HOST}:{installed.ports['webhooks']}{webhook.path}"
+        plural = f"{webhook.kind.lower()}s"
+        entry = webhook.body({"url": url, "caBundle": authority})
+        body = {"metadata": {"name": webhook.configuration}, "webhooks": [entry]}
+        code, answer = plane.call(f"/apis/admissionregistration.k8s.io/v1/{plural}", body)
+        assert code == 201, answer
+    until(lambda: b"admission webhook" in plane.call(f"{SETS}?dryRun=All", put(small(), {"spec.template.cliques": []}))[1])
+    until(lambda: b"admission webhook" in plane.call(f"{GRAPHS}?dryRun=All", graph({}))[1])
+    until(lambda: b"admission webhook" in plane.call(f"{GROUP}/clustertopologybindings?dryRun=All", binding("zone", "zone"))[1])
+    until(lambda: b"terminationDelay" in plane.call(f"{SETS}?dryRun=All", small())[1])
+    until(lambda: b'"nodeCount":2' in plane.call(f"{GRAPHS}?dryRun=All", graph({"decode": wide(nodes="2")}))[1])
+
+
+def until(holds: Any) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def call(plane: ControlPlane, path: str, body: Any = None, method: str = "") -> tuple[int, dict[str, Any]]:
+    """The status and the object of an answer."""
+    code, answer = plane.call(path, body, method=method)
+    return code, orjson.loads(answer)
+
+
+def test_a_new_set_is_completed(plane: ControlPlane) -> None:
+    code, stored = call(plane, f"{SETS}?dryRun=All", small())
+
+    assert code == 201
+    assert stored["spec"]["template"]["terminationDelay"] == "4h0m0s"
+
+
+def test_a_bad_set_is_refused_with_field_and_reason(plane: ControlPlane) -> None:
+    code, refused = call(plane, f"{SETS}?dryRun=All", put(small(), {"spec.template.cliques.0.spec.minAvailable": 9}))
+
+    assert code == 422
+    assert refused["message"].startswith('admission webhook "pcs.validating.webhooks.grove.io" denied the request: PodCliqueSet.grove.io')
+    assert "spec.template.cliques[0].spec.minAvailable" in [cause["field"] for cause in refused["details"]["causes"]]
+
+
+def test_a_binding_is_validated_and_found_from_the_moment_it_exists(plane: ControlPlane) -> None:
+    code, refused = call(plane, f"{GROUP}/clustertopologybindings", binding("zone", "zone"))
+    constrained = put(small(), {"spec.template.topologyConstraint": {"topologyName": "racks", "pack": {"required": "zone"}}})
+    unknown = call(plane, f"{SETS}?dryRun=All", constrained)
+    made = call(plane, f"{GROUP}/clustertopologybindings", binding("zone", "rack"))
+    known = call(plane, f"{SETS}?dryRun=All", constrained)
+
+    assert (code, 'webhook "clustertopology.validating.webhooks.grove.io" denied' in refused["message"]) == (422, True)
+    assert 'ClusterTopologyBinding "racks" not found' in unknown[1]["message"]
+    assert (made[0], known[0]) == (201, 201), known
+
+
+def test_a_graph_is_corrected(plane: ControlPlane) -> None:
+    code, stored = call(plane, f"{GRAPHS}?dryRun=All", graph({"decode": wide(nodes="2")}))
+
+    assert code == 201, stored
+    assert stored["spec"]["services"]["decode"]["multinode"]["nodeCount"] == 2
+
+
+def test_managed_objects_are_protected_and_the_engine_itself_is_exempt(plane: ControlPlane) -> None:
+    body = put(small(), {"metadata.name": "guarded"})
+    assert call(plane, SETS, body)[0] == 201
+    until(lambda: call(plane, PODCLIQUES)[1]["items"])
+    name = call(plane, PODCLIQUES)[1]["items"][0]["metadata"]["name"]
+
+    deletion = call(plane, f"{PODCLIQUES}/{name}", method="DELETE")
+    scaled = call(plane, f"{PODCLIQUES}/{name}/scale")
+    scale = {**scaled[1], "spec": {"replicas": scaled[1]["spec"]["replicas"] + 1}}
+    scaling = call(plane, f"{PODCLIQUES}/{name}/scale?dryRun=All", scale, method="PUT")
+
+    assert deletion[0] == 403
+    assert deletion[1]["message"].endswith(f"admission denied, deletion of resource: ml/{name} is not allowed")
+    assert scaling[0] == 200
+    assert call(plane, f"{SETS}/guarded", method="DELETE")[0] == 200
+    until(lambda: call(plane, f"{SETS}/guarded")[0] == 404)
+
+
+def test_kubectl_shows_each_warning_once(plane: ControlPlane) -> None:
+    body = put(small(), {"metadata.name": "warned", "spec.template.cliques.0.spec.podSpec.restartPolicy": "Never"})
+    command = [binary("kubectl"), "--kubeconfig", str(plane.kubeconfig()), "create", "--dry-run=server", "-f", "-"]
+    result = subprocess.run(command, input=json.dumps(body), text=True, capture_output=True, env=dict(os.environ), timeout=60)
+
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("restartPolicy") == 1, result.stderr
