@@ -22,7 +22,7 @@ from engine.observed import World
 from engine.runtime.clock import SystemClock
 from engine.runtime.passes import Pass
 from engine.tick import plan_all
-from providers.metrics.metrics import Metrics
+from providers.metrics.metrics import EngineMetrics
 from resources.registry import BLUEPRINTS
 
 
@@ -36,7 +36,7 @@ def main() -> None:
     roots = [observed(podcliqueset(f"set-{number:04}", options.replicas)) for number in range(options.sets)]
     objects = list(created(_plans(world.assemble(BLUEPRINTS, roots, (), {}), Memo()), roots))
     existing, memo = _with_statuses(world.assemble(BLUEPRINTS, roots, objects, {})), Memo()
-    metrics = Metrics(SystemClock())
+    metrics = EngineMetrics(SystemClock())
 
     def show(current: Pass) -> None:
         """What the loop does with a pass that has nothing to do."""

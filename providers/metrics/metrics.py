@@ -1,4 +1,4 @@
-"""Metrics: everything that one process counts, and its text for Prometheus."""
+"""EngineMetrics: everything that one process counts, and its text for Prometheus."""
 
 import gzip
 
@@ -18,7 +18,7 @@ from providers.metrics.reviews import ReviewMetrics
 OPENMETRICS = "application/openmetrics-text"
 
 
-class Metrics:
+class EngineMetrics:
     """The metrics of one process in a registry of their own. `lease`: the name of its Lease; empty: leader election is disabled."""
 
     def __init__(self, clock: Clock, lease: str = "") -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from providers.metrics.families import FAMILIES
-from providers.metrics.metrics import Metrics
+from providers.metrics.metrics import EngineMetrics
 from providers.sandbox.clock import VirtualClock
 from tests.test_layout import ROOT
 
@@ -28,8 +28,8 @@ def alerts() -> list[dict[str, Any]]:
 
 def panels() -> list[dict[str, Any]]:
     """The panels of the dashboard, rows included."""
-    found: list[dict[str, Any]] = json.loads(DASHBOARD.read_text())["panels"]
-    return found
+    listed: list[dict[str, Any]] = json.loads(DASHBOARD.read_text())["panels"]
+    return listed
 
 
 def of_panels() -> Iterator[tuple[str, str]]:
@@ -48,7 +48,7 @@ def series() -> set[str]:
     """The names that an expression may use."""
     names = {
         sample
-        for family in Metrics(VirtualClock()).registry.collect()
+        for family in EngineMetrics(VirtualClock()).registry.collect()
         for sample in ({family.name, f"{family.name}_total"} if family.type == "counter" else {family.name})
     }
     histograms = {f"{family.name}_{end}" for family in FAMILIES if family.type == "histogram" for end in ("bucket", "sum", "count")}

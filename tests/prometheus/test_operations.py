@@ -9,7 +9,7 @@ import pytest
 from engine.result import Outcome
 from engine.runtime.lease import DISABLED
 from providers.metrics.families import FAMILIES
-from providers.metrics.metrics import Metrics
+from providers.metrics.metrics import EngineMetrics
 from providers.sandbox.clock import VirtualClock
 from tests.prometheus.expressions import alerts, metrics_in, of_panels, panels, series
 from tests.test_docs import headings
@@ -41,7 +41,7 @@ def test_the_page_describes_every_metric_as_it_is() -> None:
 def test_the_page_names_the_metrics_of_the_library_too() -> None:
     collected = {
         f"{metric.name}_total" if metric.type == "counter" else metric.name
-        for metric in Metrics(VirtualClock()).registry.collect()
+        for metric in EngineMetrics(VirtualClock()).registry.collect()
         if metric.name.startswith(FROM_LIBRARY)
     }
 
@@ -49,7 +49,7 @@ def test_the_page_names_the_metrics_of_the_library_too() -> None:
 
 
 def test_every_family_is_in_the_registry_and_no_other_of_ours() -> None:
-    names = {metric.name for metric in Metrics(VirtualClock()).registry.collect() if not metric.name.startswith(FROM_LIBRARY)}
+    names = {metric.name for metric in EngineMetrics(VirtualClock()).registry.collect() if not metric.name.startswith(FROM_LIBRARY)}
 
     assert names == {family.name.removesuffix("_total") for family in FAMILIES}
 

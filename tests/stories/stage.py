@@ -19,7 +19,7 @@ from engine.runtime.provider import Observation, Scope
 from engine.runtime.session import SyncReport, preview, sync
 from enginectl.wiring.scope import scope_of
 from providers.cache_state import InformerObserver
-from providers.metrics.metrics import Metrics
+from providers.metrics.metrics import EngineMetrics
 from providers.registry import SCHEDULERS, fabrics
 from providers.sandbox.actors.nodes import node_names
 from providers.sandbox.actors.options import ActorOptions, DriverOptions
@@ -130,7 +130,7 @@ class Stage:
 
     @asynccontextmanager
     async def running(
-        self, process: Process | None = None, *, reload: Reload | None = None, metrics: Metrics | None = None
+        self, process: Process | None = None, *, reload: Reload | None = None, metrics: EngineMetrics | None = None
     ) -> AsyncIterator[Process]:
         """`engine run` in the background, for as long as the block lasts. No pass of it may fail in a way that nobody has foreseen.
 

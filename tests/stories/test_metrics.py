@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import Forbidden
 from engine.runtime.lease import LEASE
-from providers.metrics.metrics import Metrics
+from providers.metrics.metrics import EngineMetrics
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.stories.process import Process
@@ -24,7 +24,7 @@ class Counted:
 
     def __init__(self, cluster: Stage) -> None:
         self.cluster = cluster
-        self.metrics = Metrics(cluster.clock, LEASE_NAME)
+        self.metrics = EngineMetrics(cluster.clock, LEASE_NAME)
         self.process = Process(cluster.start()._client)
 
     def value(self, name: str, /, **labels: str) -> float | None:

@@ -24,34 +24,34 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """One thing to check. `judge` is called in the serving thread: it must return at once."""
 
     name: str
     judge: Callable[[], Health]
 
 
-def ping() -> Check:
+def ping() -> HealthCheck:
     """The serving thread answers."""
-    return Check("ping", Health)
+    return HealthCheck("ping", Health)
 
 
-def main_loop(heartbeat: Heartbeat) -> Check:
+def main_loop(heartbeat: Heartbeat) -> HealthCheck:
     """The main loop has had time for its heartbeat within `LONGEST_PAUSE` seconds."""
 
     def judge() -> Health:
         age = heartbeat.age()
         return Health() if age <= LONGEST_PAUSE else Health(False, f"the main loop has not answered for {age:.0f} s")
 
-    return Check("main-loop", judge)
+    return HealthCheck("main-loop", judge)
 
 
-def ready(name: str, is_ready: Callable[[], bool], otherwise: str) -> Check:
+def ready(name: str, is_ready: Callable[[], bool], otherwise: str) -> HealthCheck:
     """Something is ready; `otherwise` says what is not."""
-    return Check(name, lambda: Health() if is_ready() else Health(False, otherwise))
+    return HealthCheck(name, lambda: Health() if is_ready() else Health(False, otherwise))
 
 
-def caches(read: Callable[[], Sequence[CacheState]], clock: Clock) -> Check:
+def caches(read: Callable[[], Sequence[CacheState]], clock: Clock) -> HealthCheck:
     """What is watched has been confirmed by the API server a short time ago (`FRESH_FOR`).
 
     A kind that the server does not permit us to read is told and does not count: webhooks that are out of service would not mend the
@@ -71,7 +71,7 @@ def caches(read: Callable[[], Sequence[CacheState]], clock: Clock) -> Check:
         notes += [f"still listing {_first(filling)}"] if filling else []
         return Health(message="; ".join(notes))
 
-    return Check("caches", judge)
+    return HealthCheck("caches", judge)
 
 
 def _longest(states: Sequence[CacheState], now: float) -> float:
@@ -84,7 +84,7 @@ def _first(kinds: Sequence[str]) -> str:
     return f"{', '.join(kinds[:MAX_KINDS])}{more}"
 
 
-class Leadership:
+class LeadershipCheck:
     """A `LoopObserver` that knows whether this process leads."""
 
     def __init__(self) -> None:
@@ -103,6 +103,6 @@ class Leadership:
     def failed(self, error: Exception) -> None:
         """Nothing."""
 
-    def check(self) -> Check:
+    def check(self) -> HealthCheck:
         """Says whether this process leads. It is always good: a replica that waits for the lease serves reviews."""
-        return Check("leader-election", lambda: Health(message="leads" if self.leads else "does not lead"))
+        return HealthCheck("leader-election", lambda: Health(message="leads" if self.leads else "does not lead"))

@@ -6,14 +6,14 @@ import anyio
 import anyio.to_thread
 
 from engine.runtime.clock import Clock
-from providers.metrics.metrics import Metrics, compressed
+from providers.metrics.metrics import EngineMetrics, compressed
 from providers.serving.message import Handler, HttpResponse, IncomingRequest, Routes
 from providers.serving.review_observer import ReviewObserver
 
 SERVER_ERROR = 500
 
 
-def metrics_routes(metrics: Metrics) -> Routes:
+def metrics_routes(metrics: EngineMetrics) -> Routes:
     """The route of the metrics. They are computed in a worker thread, for one request at a time."""
     limit = anyio.CapacityLimiter(1)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from enginectl.serving.checks import Check, Health
+from enginectl.serving.checks import Health, HealthCheck
 from providers.serving.message import Handler, HttpResponse, IncomingRequest, Routes
 
 FAILED = 500
@@ -10,7 +10,7 @@ FAILED = 500
 NO_STORE = {"Cache-Control": "no-cache, private", "X-Content-Type-Options": "nosniff"}
 
 
-def probe_routes(liveness: Sequence[Check], readiness: Sequence[Check]) -> Routes:
+def probe_routes(liveness: Sequence[HealthCheck], readiness: Sequence[HealthCheck]) -> Routes:
     """The probes, and each check by itself beneath them: `/readyz/caches`.
 
     `/healthz` and `/livez` are the same: whether the process works, so that a kubelet should leave it alone. `/readyz`: whether it should
@@ -23,7 +23,7 @@ def probe_routes(liveness: Sequence[Check], readiness: Sequence[Check]) -> Route
     return routes
 
 
-def probe(name: str, checks: Sequence[Check]) -> Handler:
+def probe(name: str, checks: Sequence[HealthCheck]) -> Handler:
     """Answers 200 if all checks are good, otherwise 500 and the list of all checks."""
 
     async def answer(request: IncomingRequest) -> HttpResponse:

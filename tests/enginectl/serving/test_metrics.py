@@ -7,7 +7,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from enginectl.serving.metrics import accepts_gzip, measured, metrics_routes
-from providers.metrics.metrics import Metrics
+from providers.metrics.metrics import EngineMetrics
 from providers.sandbox.clock import VirtualClock
 from providers.serving.message import HttpResponse, IncomingRequest
 
@@ -20,7 +20,7 @@ HOOK = "/webhooks/validate-podcliqueset"
 async def get(**headers: str) -> HttpResponse:
     """The answer of `/metrics`; underscores in header names are dashes."""
     request = IncomingRequest("GET", "/metrics", headers={name.replace("_", "-"): value for name, value in headers.items()})
-    return await metrics_routes(Metrics(VirtualClock(), "engine"))["GET", "/metrics"](request)
+    return await metrics_routes(EngineMetrics(VirtualClock(), "engine"))["GET", "/metrics"](request)
 
 
 async def test_the_text_format_is_the_default() -> None:
@@ -55,7 +55,7 @@ def test_which_encodings_are_accepted(header: str, accepted: bool) -> None:
 
 
 async def test_requests_to_webhooks_are_counted_by_path_and_answer() -> None:
-    clock, metrics = VirtualClock(), Metrics(VirtualClock())
+    clock, metrics = VirtualClock(), EngineMetrics(VirtualClock())
 
     async def slow(request: IncomingRequest) -> HttpResponse:
         await clock.advance(0.03)

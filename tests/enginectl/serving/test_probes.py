@@ -6,7 +6,7 @@ import pytest
 from engine.errors import ClusterError, Forbidden, Unreachable
 from engine.ids import Kind
 from enginectl.serving import checks
-from enginectl.serving.checks import Check, Health, Leadership
+from enginectl.serving.checks import Health, HealthCheck, LeadershipCheck
 from enginectl.serving.heartbeat import LONGEST_PAUSE, Heartbeat
 from enginectl.serving.probes import probe_routes
 from providers.cache_state import FRESH_FOR, CacheState
@@ -17,11 +17,11 @@ from resources.base.kinds import POD, SERVICE
 
 pytestmark = pytest.mark.anyio
 
-GOOD = Check("ping", Health)
-BAD = Check("caches", lambda: Health(False, "not confirmed by the API server for 99 s: Pod"))
+GOOD = HealthCheck("ping", Health)
+BAD = HealthCheck("caches", lambda: Health(False, "not confirmed by the API server for 99 s: Pod"))
 
 
-async def get(path: str, *readiness: Check, **query: str) -> tuple[int, str]:
+async def get(path: str, *readiness: HealthCheck, **query: str) -> tuple[int, str]:
     """The status and the text of a probe."""
     routes = probe_routes([GOOD], readiness)
     response = await routes["GET", path](IncomingRequest("GET", path, query))
@@ -54,7 +54,7 @@ async def test_a_probe_that_fails_lists_all_checks_and_the_reason() -> None:
 
 
 async def test_verbose_lists_the_checks_of_a_good_probe() -> None:
-    leads = Leadership()
+    leads = LeadershipCheck()
     leads.leading(True)
 
     assert await get("/readyz", GOOD, leads.check(), verbose="") == (200, "[+]ping ok\n[+]leader-election ok: leads\nreadyz check passed\n")
@@ -111,7 +111,7 @@ async def test_the_first_list_has_the_same_time_as_a_confirmation() -> None:
 
 
 async def test_a_process_that_does_not_lead_is_ready() -> None:
-    leadership = Leadership()
+    leadership = LeadershipCheck()
 
     assert await judged() == Health(message="nothing is watched: this process does not lead")
     assert leadership.check().judge() == Health(message="does not lead")
