@@ -100,6 +100,10 @@ class LookingBlueprint(Protocol):
         """The objects that a root of this body names. The body is not validated."""
         ...
 
+    def lookup_kinds(self, configuration: Any) -> tuple[Kind, ...]:
+        """The kinds of objects that roots may name, under this configuration. Permissions are derived from it."""
+        ...
+
 
 @runtime_checkable
 class UsedBlueprint(Protocol):

@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
 
-from engine.errors import ClusterError, Expired, NotFound, ServerFault
+from engine.errors import ClusterError, Expired, Forbidden, NotFound, ServerFault
 from engine.ids import Kind
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
@@ -97,9 +97,12 @@ class Informer(Generic[S]):
 
     @property
     def error(self) -> ClusterError | None:
-        """Why the store cannot be trusted; None if it can. Failures that began less than `STALE_AFTER` seconds ago are not reported."""
+        """Why the store cannot be trusted; None if it can.
+
+        Failures that began less than `STALE_AFTER` seconds ago are not reported, except for a missing permission: waiting does not help.
+        """
         is_stale = not self._has_listed or self._clock.monotonic() - self._failing_since >= STALE_AFTER
-        return self._error if is_stale else None
+        return self._error if is_stale or isinstance(self._error, Forbidden) else None
 
     @property
     def last_error(self) -> ClusterError | None:

@@ -121,7 +121,7 @@ async def missing_verbs(client: Client, permissions: Iterable[Permission], names
         async with slots:
             try:
                 place = permission.namespace or namespace
-                missing[permission] = tuple([verb for verb in permission.verbs if not await _is_allowed(client, permission, verb, place)])
+                missing[permission] = tuple([verb for verb in permission.verbs if not await _all_allowed(client, permission, verb, place)])
             except ClusterError as error:
                 missing[permission] = clipped(str(error), MAX_ERROR)
 
@@ -131,8 +131,13 @@ async def missing_verbs(client: Client, permissions: Iterable[Permission], names
     return missing
 
 
-async def _is_allowed(client: Client, permission: Permission, verb: str, namespace: str) -> bool:
-    """Whether a SelfSubjectAccessReview allows the verb. Raises `ClusterError`."""
+async def _all_allowed(client: Client, permission: Permission, verb: str, namespace: str) -> bool:
+    """Whether the verb is allowed on every object that the permission is about. Raises `ClusterError`."""
+    return all([await _is_allowed(client, permission, verb, namespace, name) for name in permission.names or ("",)])
+
+
+async def _is_allowed(client: Client, permission: Permission, verb: str, namespace: str, name: str) -> bool:
+    """Whether a SelfSubjectAccessReview allows the verb on the object of that name (empty: on all). Raises `ClusterError`."""
     kind = permission.kind
     attributes = {
         "verb": verb,
@@ -141,6 +146,7 @@ async def _is_allowed(client: Client, permission: Permission, verb: str, namespa
         "resource": kind.plural,
         "subresource": permission.subresource,
         "namespace": namespace if kind.namespaced else "",
+        "name": name,
     }
     spec = {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
     answer = await client.create(ACCESS_REVIEW, "", {"apiVersion": ACCESS_REVIEW.api_version, "kind": ACCESS_REVIEW.name, "spec": spec})

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -19,24 +20,30 @@ from engine.resource import Body
 from engine.runtime.provider import Observation, Scope
 from providers.documents import Document, plain_value, read_documents
 from providers.scoping import children_among, is_of
+from resources.base.fields import mapping
 
 MAX_BYTES = 1 << 30
 """The largest snapshot that is read: one of a hundred thousand pods is smaller."""
 RECORD = ("engine.grove.io/v1", "Snapshot")
-"""API version and kind of the document that says which kinds the cluster did not serve. It is no object of the cluster."""
+"""API version and kind of the document that says which kinds the cluster did not serve, or which could not be listed. It is no object."""
 HEAD = "# A snapshot of {count} objects. Secret data is masked; of field ownership only that of the engine is kept.\n"
 
 
-def snapshot_documents(lives: Iterable[Live], unserved: Collection[str] = ()) -> Iterator[str]:
+def snapshot_documents(
+    lives: Iterable[Live], unserved: Collection[str] = (), incomplete: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
     """The objects as YAML documents, ordered by identity, without secret data and the field ownership of others.
 
-    `unserved` are the keys of the kinds that the cluster does not serve; if there are any, the first document names them.
+    `unserved` are the keys of the kinds that the cluster does not serve, `incomplete` those that could not be listed completely, with the
+    reasons; if there are any, the first document names them.
     """
     ordered = sorted(lives, key=lambda live: live.id)
     yield HEAD.format(count=len(ordered))
-    if unserved:
+    if unserved or incomplete:
         api_version, kind = RECORD
-        record = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "snapshot", "uid": ""}, "unserved": sorted(unserved)}
+        record = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "snapshot", "uid": ""}}
+        record |= {"unserved": sorted(unserved)} if unserved else {}
+        record |= {"incomplete": dict(incomplete)} if incomplete else {}
         yield f"---\n{as_yaml(record)}"
     for item in ordered:
         yield f"---\n{as_yaml(scrubbed(item.body))}"
@@ -90,15 +97,19 @@ class Snapshot:
     """The file."""
     unserved: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Keys of the kinds that the cluster did not serve, as far as the file says so."""
+    incomplete: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Keys of the kinds that could not be listed completely -> why, as far as the file says so."""
 
     async def observe(self, scope: Scope) -> Observation:
         """What listing the cluster returned when the snapshot was taken, as far as the file contains it."""
+        in_scope = {kind.key for kind in (*scope.roots, *scope.children, *scope.references)}
         selected = [live for live in self.lives if not scope.namespaces or live.id.namespace in ("", *scope.namespaces)]
         return Observation(
             tuple(live for live in selected if is_of(live, scope.roots)),
             children_among(selected, scope),
+            {kind: why for kind, why in self.incomplete.items() if kind in in_scope},
             references=tuple(live for live in selected if is_of(live, scope.references)),
-            unserved=self.unserved.intersection(kind.key for kind in (*scope.roots, *scope.children, *scope.references)),
+            unserved=self.unserved & in_scope,
         )
 
     async def get(self, id: ResourceId) -> Live | None:
@@ -130,7 +141,10 @@ def read(path: Path) -> Snapshot:
     lives = tuple(unique(objects(read_documents(data, printable(str(path)), limit=MAX_BYTES))))
     records = [live for live in lives if is_record(live)]
     return Snapshot(
-        tuple(live for live in lives if not is_record(live)), recorded_at=str(path), unserved=frozenset(unserved_kinds(records))
+        tuple(live for live in lives if not is_record(live)),
+        recorded_at=str(path),
+        unserved=frozenset(unserved_kinds(records)),
+        incomplete=dict(incomplete_kinds(records)),
     )
 
 
@@ -144,6 +158,12 @@ def unserved_kinds(records: Iterable[Live]) -> Iterator[str]:
     for record in records:
         names = record.body.get("unserved")
         yield from (name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+
+
+def incomplete_kinds(records: Iterable[Live]) -> Iterator[tuple[str, str]]:
+    """The keys of the kinds that the records name as not listed completely, with the reasons. Entries that are no text are ignored."""
+    for record in records:
+        yield from ((kind, why) for kind, why in mapping(record.body.get("incomplete")).items() if isinstance(why, str))
 
 
 def objects(documents: Iterable[Document]) -> Iterator[tuple[Live, str]]:

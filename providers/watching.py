@@ -176,8 +176,10 @@ class WatchingCluster:
                     await self.get(id)
                 except TRANSIENT as error:
                     errors.append(error)
-                except ClusterError:
+                except ClusterError as error:
                     self._doubtful.discard(id)  # The server refuses the read: the watch will report the object.
+                    if self._log is not None:
+                        self._log.warning("not read", object=id, error=error)
 
         async with anyio.create_task_group() as tasks:
             for id in sorted(self._doubtful):

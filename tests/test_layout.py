@@ -47,7 +47,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "blueprints": ("base", "schema", "ports", "model", "dynamo", "admission", "policies", "domains", "removal", "status", "children"),
         "reports": ("base", "schema", "ports", "model", "dynamo", "policies", "domains", "status"),
         "admission_policies": ("base", "ports", "model", "admission"),
-        "install": ("base", "ports", "admission"),
+        "install": ("base", "ports", "admission", "children"),
     },
     "resources/dynamo": {
         "model": (),

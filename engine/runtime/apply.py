@@ -8,7 +8,18 @@ from dataclasses import dataclass, field, replace
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from engine.errors import AlreadyExists, ClusterError, Conflict, EngineError, Invalid, NotFound, ServerFault, Throttled, Unreachable
+from engine.errors import (
+    AlreadyExists,
+    ClusterError,
+    Conflict,
+    EngineError,
+    Forbidden,
+    Invalid,
+    NotFound,
+    ServerFault,
+    Throttled,
+    Unreachable,
+)
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import BoundOwner, Operation, Unknown, is_shared
@@ -260,6 +271,8 @@ class _Execution:
         """
         try:
             existing = await self.provider.get(operation.id)
+        except Forbidden as forbidden:
+            return Result(operation, Outcome.FAILED, error=Forbidden(f"{error}; who has the name is not known: {forbidden}"))
         except ClusterError:
             return Result(operation, Outcome.FAILED, error=error)
         if existing is None:

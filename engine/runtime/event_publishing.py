@@ -85,7 +85,7 @@ class EventPublisher:
         if at < self._paused_until:
             self._waiting = permitted = chosen
         else:
-            failed += await self._send(provider, clock, permitted)
+            failed += await self._send(provider, clock, permitted, log)
         if log is not None and (failed or self.correlator.withheld):
             log.warning("events dropped", withheld=self.correlator.withheld, failed=failed)
         refused = len(chosen) - len(permitted)
@@ -95,13 +95,13 @@ class EventPublisher:
         """Whether events may be written in the namespace, as far as we know."""
         return at >= self._forbidden_until.get(event.about.namespace, 0.0)
 
-    async def _send(self, provider: Provider, clock: Clock, sendings: Sequence[_Sending]) -> int:
+    async def _send(self, provider: Provider, clock: Clock, sendings: Sequence[_Sending], log: Log | None) -> int:
         """Write the Events. Returns how many were dropped; those that the server asks to send later are kept."""
         limit, settled = anyio.CapacityLimiter(CONCURRENCY), list[bool]()
 
         async def send(sending: _Sending) -> None:
             async with limit:
-                settled.append(await self._try(provider, clock, sending))
+                settled.append(await self._try(provider, clock, sending, log))
 
         with anyio.move_on_after(TIME_LIMIT):
             async with anyio.create_task_group() as tasks:
@@ -109,7 +109,7 @@ class EventPublisher:
                     tasks.start_soon(send, sending)
         return len(sendings) - sum(settled)
 
-    async def _try(self, provider: Provider, clock: Clock, sending: _Sending) -> bool:
+    async def _try(self, provider: Provider, clock: Clock, sending: _Sending, log: Log | None) -> bool:
         """Write one Event. Returns whether it is written or kept for later."""
         at = clock.monotonic()
         if not self._is_permitted(sending.event, at):
@@ -121,7 +121,9 @@ class EventPublisher:
                 return True
             except Throttled as error:
                 self._paused_until = at + (error.retry_after or THROTTLED_PAUSE)
-            except Forbidden:
+            except Forbidden as error:
+                if log is not None and self._is_permitted(sending.event, at):
+                    log.warning("events forbidden", namespace=sending.event.about.namespace, error=error)
                 self._forbid(sending.event.about.namespace, at)
                 return False
             except ClusterError:

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from engine.blueprint import Blueprint, LookingBlueprint
-from engine.errors import ClusterError, Unauthorized
+from engine.errors import ClusterError, Forbidden, Unauthorized
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, World, live
@@ -40,6 +40,8 @@ class Lookups:
         self._named: dict[ResourceId, tuple[Live | Body, _Names]] = {}
         """Root -> the object or manifest that it was read from, and what it names."""
         self._answers: dict[ResourceId, _Answer] = {}
+        self._forbidden: dict[ResourceId, Forbidden | None] = {}
+        """What the last attempt was not permitted to read, with the error until it has been reported."""
 
     def want(self, blueprints: Sequence[Blueprint], roots: Iterable[Live], manifests: Sequence[Body], configuration: Any) -> None:
         """Take what the roots and the manifests name, and forget everything else."""
@@ -50,6 +52,7 @@ class Lookups:
         self._wanted = {id: names for id, (_, names) in self._named.items()}
         wanted = {id for ids in self._wanted.values() for id in ids}
         self._answers = {id: answer for id, answer in self._answers.items() if id in wanted}
+        self._forbidden = {id: error for id, error in self._forbidden.items() if id in wanted}
 
     def _names(self, blueprint: LookingBlueprint, id: ResourceId, source: Live | Body, configuration: Any) -> tuple[Live | Body, _Names]:
         """The object that a root was read from, and what it names: computed once for each object."""
@@ -61,7 +64,7 @@ class Lookups:
     async def refresh(self, provider: Provider, at: float) -> None:
         """Read what is wanted, unless it was read a short time before `at` (of a monotonic clock).
 
-        What must not be read is not known. Raises `Unauthorized` and errors that are transient.
+        What must not be read is not known (`new_refusals`). Raises `Unauthorized` and errors that are transient.
         """
         wanted = {id for ids in self._wanted.values() for id in ids}
         due = [id for id in sorted(wanted) if self._is_due(id, at)]
@@ -72,16 +75,25 @@ class Lookups:
             async with limit:
                 try:
                     self._note(id, await provider.get(id), at, recorded=isinstance(provider, RecordedProvider))
+                    self._forbidden.pop(id, None)
                 except (*TRANSIENT, Unauthorized) as error:
                     errors.append(error)
-                except ClusterError:
+                except ClusterError as error:
                     self._answers.pop(id, None)
+                    if isinstance(error, Forbidden):
+                        self._forbidden.setdefault(id, error)
 
         async with anyio.create_task_group() as tasks:
             for id in due:
                 tasks.start_soon(read, id)
         for error in errors:
             raise error
+
+    def new_refusals(self) -> dict[ResourceId, Forbidden]:
+        """What we may not read, with the server's messages. Each is returned once, and again if it could be read in between."""
+        refusals = {id: error for id, error in sorted(self._forbidden.items()) if error is not None}
+        self._forbidden |= dict.fromkeys(refusals)
+        return refusals
 
     def _is_due(self, id: ResourceId, at: float) -> bool:
         answer = self._answers.get(id)

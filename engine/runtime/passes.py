@@ -101,6 +101,9 @@ async def observe_and_plan(engine: Engine, memory: Memory, manifests: Sequence[B
     await memory.foreign.refresh(engine.provider)
     memory.lookups.want(engine.blueprints, observation.roots, manifests, engine.configuration)
     await memory.lookups.refresh(engine.provider, engine.clock.monotonic())
+    if engine.log is not None:
+        for id, error in memory.lookups.new_refusals().items():
+            engine.log.warning("not read", object=id, error=error)
     now, observed_at = engine.clock.now(), engine.clock.monotonic()
 
     def plan() -> Pass:

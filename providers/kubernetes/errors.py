@@ -25,6 +25,9 @@ from engine.report.printable import clipped
 from providers.kubernetes.wire import Response
 
 MASK = b"(masked)"
+MISSING_PERMISSION = ('" cannot ', "attempting to grant RBAC permissions not currently held", "cannot set blockOwnerDeletion")
+"""What the message of a refusal contains if a role can allow the request; others are those of quotas and webhooks."""
+ROLES = "engine manifests rbac prints the roles that allow it"
 MAX_LENGTH = 2000
 """Characters of a server's message that are kept."""
 
@@ -95,6 +98,8 @@ def _message(status: Mapping[str, Any], code: int) -> str:
         return f"the API server does not accept our credentials; they may have expired: log in again{details}"
     if 300 <= code < 400:
         return f"the API server answered with a redirect (HTTP {code}), which is not followed"
+    if code == 403 and any(mark in message for mark in MISSING_PERMISSION):
+        return f"{message}; {ROLES}"
     return message or f"the API server answered HTTP {code} without a message"
 
 

@@ -18,7 +18,7 @@ from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
 from resources.base import kinds, labels
 from resources.blueprints.desired_graph import ONLY, GraphPlan, graph_plan, lookups
-from resources.dynamo.model.graph import InferenceGraph, read_graph
+from resources.dynamo.model.graph import KAI_SCHEDULER, InferenceGraph, read_graph
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.status import FAILED, INVALID, Failure, status_of
 from resources.ports.configuration import Configuration
@@ -80,6 +80,10 @@ class DynamoGraphBlueprint:
         """The Secrets, claims and the queue that the graph names; none if it is not valid."""
         decision = admit(Request(Act.CREATE, id, body), configuration)
         return () if decision.issues else lookups(read_graph(id, decision.body or {}), configuration)
+
+    def lookup_kinds(self, configuration: Configuration) -> tuple[Kind, ...]:
+        """Secrets, claims and, if KAI is enabled, its queues."""
+        return (kinds.SECRET, kinds.PVC, *((kinds.KAI_QUEUE,) if KAI_SCHEDULER in configuration.schedulers else ()))
 
     def nested_roots(self, observed: Observed, configuration: Configuration, memo: Memo) -> tuple[NestedRoot, ...]:
         """The PodCliqueSet of the graph, if Grove runs it."""

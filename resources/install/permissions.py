@@ -1,16 +1,20 @@
-"""Permissions: what the engine must be allowed to do, derived from the blueprints' tables of kinds."""
+"""Permissions: what the engine must be allowed to do, computed from the blueprints' tables of kinds. No verb that it does not use."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Final
 
-from engine.blueprint import Blueprint
+from engine.blueprint import Blueprint, LookingBlueprint
 from engine.ids import Kind
 from resources.base import kinds
+from resources.children.identity import RULES as POD_RULES
+from resources.install.use import Use
 from resources.ports.configuration import Configuration
-
-READ: Final = ("get", "list", "watch")
-WRITE: Final = ("create", "patch", "delete")
+from resources.ports.fabric import IslandFabric, NodeExclusiveFabric
+from resources.ports.inspection import DiagnosingFabric, InspectingFabric
+from resources.ports.queries import Query
+from resources.ports.scheduler import GangScheduler, InspectingScheduler, TopologyAwareScheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,8 @@ class Permission:
     subresource: str = ""
     namespace: str = ""
     """The namespace in which it is needed; empty: every namespace with workloads."""
+    names: tuple[str, ...] = ()
+    """The names of the only objects for which it is needed; empty: all objects."""
 
     @property
     def resource(self) -> str:
@@ -29,39 +35,183 @@ class Permission:
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
 
 
-_OF_NESTED_SETS: Final = (
-    (kinds.PODCLIQUESET, (*READ, *WRITE), ""),
-    (kinds.PODCLIQUE, ("patch",), "scale"),
-    (kinds.SCALING_GROUP, ("patch",), "scale"),
-)
-"""What a graph needs for the PodCliqueSet that it consists of: the set itself, and the scale subresources of its services."""
+@dataclass(frozen=True, slots=True)
+class LeasePlace:
+    """Where the Leases of the leader election are."""
+
+    namespace: str = "default"
+    name: str = "grove-operator-leader-election"
+    shards: int = 1
+    """Into how many shards the namespaces are divided."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the Leases of the shards."""
+        return (self.name, *(f"{self.name}-shard-{shard}" for shard in range(1, self.shards)))
 
 
-def permissions(blueprints: Iterable[Blueprint], configuration: Configuration, lease: str) -> tuple[Permission, ...]:
-    """The permissions that the engine needs, each kind and subresource once. `lease` is the namespace of the leader election's Lease."""
-    verbs_of: dict[tuple[Kind, str], dict[str, None]] = {}
-    for blueprint in blueprints:
-        for kind, verbs, subresource in _needed(blueprint, configuration):
-            verbs_of.setdefault((kind, subresource), {}).update(dict.fromkeys(verbs))
-    objects = [Permission(kind, tuple(verbs), subresource) for (kind, subresource), verbs in verbs_of.items()]
-    election = Permission(kinds.LEASE, ("get", "create", "update"), namespace=lease)
-    return (*objects, Permission(kinds.EVENT, ("create", "patch")), election)
+LISTS: Final[Mapping[Use, tuple[str, ...]]] = {Use.RUN: ("list", "watch"), Use.SYNC: ("list",), Use.READ: ("list",)}
+"""How each use observes all objects of a kind."""
+WRITE: Final = ("create", "patch", "delete")
+NEVER_PATCHED: Final = frozenset({kinds.PVC})
+"""Children that are created and deleted, and not changed in between."""
+ROOT_WRITES: Final[Mapping[Kind, tuple[str, ...]]] = {kinds.PODCLIQUESET: ("patch",), kinds.DYNAMO_GRAPH: ("patch",)}
+"""Kind of root -> what is written to stored ones besides their statuses: defaults and finalizers."""
+VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
+"""All verbs, in the order in which they are written."""
+
+_Need = tuple[Kind, tuple[str, ...], str]
+"""Kind, verbs, subresource."""
 
 
-def _needed(blueprint: Blueprint, configuration: Configuration) -> Iterator[tuple[Kind, tuple[str, ...], str]]:
-    """Kind, verbs and subresource for each need of a blueprint; a kind may occur several times.
+def permissions(
+    blueprints: Iterable[Blueprint], configuration: Configuration, lease: LeasePlace | str | None = None, use: Use = Use.RUN
+) -> tuple[Permission, ...]:
+    """The permissions that the engine needs for the objects of workloads, for its events and for its Lease (None: it holds none).
 
-    Roots are read and patched, children are also deleted, references are only read. Kinds that we define have statuses and finalizers.
+    Each kind and subresource occurs once, the Lease twice: creating cannot be limited to a name.
     """
-    yield blueprint.kind, (*READ, "create", "patch"), ""
-    for kind in blueprint.children(configuration):
-        yield kind, (*READ, *WRITE), ""
-    for kind in blueprint.references(configuration):
-        yield kind, READ, ""
-    if blueprint.kind == kinds.DYNAMO_GRAPH:
-        yield from _OF_NESTED_SETS
-    for kind in (blueprint.kind, *blueprint.children(configuration)):
+    chosen = tuple(blueprints)
+    needs = (*_workload_needs(chosen, configuration, use), *_inspection_needs(configuration, use))
+    place = LeasePlace(lease) if isinstance(lease, str) else lease
+    if use is Use.READ:
+        # `engine status` names the holders.
+        return (*_merged(needs), *((Permission(kinds.LEASE, ("get",), names=place.names),) if place is not None else ()))
+    events = Permission(kinds.EVENT, ("create", "patch"))
+    return (*_merged(needs), events, *(_lease(place) if place is not None else ()))
+
+
+def without_implied(needed: Iterable[Permission]) -> Iterator[Permission]:
+    """The permissions less the verbs in one namespace, or on objects of certain names, that others allow everywhere."""
+    listed = tuple(needed)
+    everywhere: dict[tuple[Kind, str], set[str]] = {}
+    for permission in listed:
+        if not permission.namespace and not permission.names:
+            everywhere.setdefault((permission.kind, permission.subresource), set()).update(permission.verbs)
+    for permission in listed:
+        if permission.namespace or permission.names:
+            implied = everywhere.get((permission.kind, permission.subresource), set())
+            permission = replace(permission, verbs=tuple(verb for verb in permission.verbs if verb not in implied))
+        if permission.verbs:
+            yield permission
+
+
+def _lease(place: LeasePlace) -> Iterator[Permission]:
+    """A get and an update of the Lease by name, and its creation, which cannot be limited to a name.
+
+    With shards there are also Leases of replicas, whose names are not known before; old ones are found in a list and deleted.
+    """
+    if place.shards > 1:
+        yield Permission(kinds.LEASE, ("get", "list", "create", "update", "delete"), namespace=place.namespace)
+        return
+    yield Permission(kinds.LEASE, ("create",), namespace=place.namespace)
+    yield Permission(kinds.LEASE, ("get", "update"), namespace=place.namespace, names=place.names)
+
+
+def _workload_needs(blueprints: Iterable[Blueprint], configuration: Configuration, use: Use) -> Iterator[_Need]:
+    """What the blueprints need; a kind may occur several times."""
+    for blueprint in blueprints:
+        yield from _observed(blueprint, configuration, use)
+        if use is not Use.READ:
+            yield from _written(blueprint, configuration, use)
+
+
+def _observed(blueprint: Blueprint, configuration: Configuration, use: Use) -> Iterator[_Need]:
+    """Roots, children and references are listed. Who only reads may ask about each of them, but does not see Secrets."""
+    verbs = ("get", *LISTS[use]) if use is Use.READ else LISTS[use]
+    for kind in (blueprint.kind, *blueprint.children(configuration), *blueprint.references(configuration)):
+        if use is not Use.READ or kind != kinds.SECRET:
+            yield kind, verbs, ""
+    if isinstance(blueprint, LookingBlueprint):
+        for kind in blueprint.lookup_kinds(configuration):
+            if use is not Use.READ or kind != kinds.SECRET:
+                yield kind, ("get",), ""
+
+
+def _written(blueprint: Blueprint, configuration: Configuration, use: Use) -> Iterator[_Need]:
+    """What is written to roots and children. An object is read by name after a write without an answer, and if its name is taken."""
+    root, children = blueprint.kind, blueprint.children(configuration)
+    proposed = ("create", "patch") if use is Use.SYNC else ()
+    yield root, ("get", *ROOT_WRITES.get(root, ()), *proposed), ""
+    topologies = _topology_writes(configuration)
+    for kind in children:
+        never = {"patch"} if kind in NEVER_PATCHED else set()
+        yield kind, ("get", *topologies.get(kind, [verb for verb in WRITE if verb not in never])), ""
+    for kind in (root, *children):
         if kind in kinds.DEFINED:
             yield kind, ("patch",), "status"
-            # An owner reference with `blockOwnerDeletion` requires the right to set the owner's finalizers.
-            yield kind, ("update",), "finalizers"
+    for kind in _owners(blueprint, configuration):
+        # An owner reference with `blockOwnerDeletion` requires the right to set the owner's finalizers, where an API server enforces that.
+        yield kind, ("update",), "finalizers"
+    if root == kinds.DYNAMO_GRAPH:
+        yield kinds.PODCLIQUESET, ("get", *WRITE), ""
+        yield kinds.PODCLIQUE, ("patch",), "scale"
+        yield kinds.SCALING_GROUP, ("patch",), "scale"
+    if kinds.ROLE in children:
+        yield from _escalation()
+
+
+def _owners(blueprint: Blueprint, configuration: Configuration) -> Iterator[Kind]:
+    """The kinds of objects that control others: the root, and our own kinds below it."""
+    children = blueprint.children(configuration)
+    if blueprint.kind != kinds.TOPOLOGY_BINDING or children:
+        yield blueprint.kind
+    has_gang_objects = any(isinstance(scheduler, GangScheduler) for scheduler in _plug_ins(configuration))
+    yield from (kind for kind in children if kind in kinds.DEFINED and (kind != kinds.PODGANG or has_gang_objects))
+
+
+def _escalation() -> Iterator[_Need]:
+    """What the Role for the pods of a set grants: an account can only grant what it is allowed itself."""
+    by_name = {(kind.group, kind.plural): kind for kind in kinds.KINDS}
+    for rule in POD_RULES:
+        for group, resource in product(rule["apiGroups"], rule["resources"]):
+            plural, _, subresource = resource.partition("/")
+            yield by_name[group, plural], tuple(rule["verbs"]), subresource
+
+
+def _topology_writes(configuration: Configuration) -> Mapping[Kind, tuple[str, ...]]:
+    """Kind of the schedulers' topology objects -> how they are written. The garbage collector deletes them; immutable ones are replaced."""
+    writes: dict[Kind, tuple[str, ...]] = {}
+    for scheduler in _plug_ins(configuration):
+        if isinstance(scheduler, TopologyAwareScheduler):
+            policy = scheduler.topology_policy
+            is_replaced = bool(policy.exact) and set(policy.exact) <= set(policy.immutable)
+            verbs = ("create", *(() if is_replaced else ("patch",)), *(("delete",) if policy.immutable else ()))
+            writes[scheduler.topology] = (*writes.get(scheduler.topology, ()), *verbs)
+    return writes
+
+
+def _plug_ins(configuration: Configuration) -> tuple[object, ...]:
+    return (*configuration.schedulers.values(), *configuration.fabrics)
+
+
+def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]:
+    """What checks, diagnoses and notes about capacity read: only commands that write nothing make them."""
+    if use is not Use.READ:
+        return
+    for query in _queries(configuration):
+        yield query.kind, ("get" if query.name else "list",), ""
+    for fabric in configuration.fabrics:
+        if isinstance(fabric, NodeExclusiveFabric):
+            yield fabric.inventory_kind, ("list",), ""
+        if isinstance(fabric, IslandFabric):
+            yield kinds.NODE, ("list",), ""
+
+
+def _queries(configuration: Configuration) -> Iterator[Query]:
+    """The queries of `engine preflight`, and those of `engine why` about any domain."""
+    for plug_in in _plug_ins(configuration):
+        if isinstance(plug_in, InspectingFabric | InspectingScheduler):
+            yield from plug_in.installation_queries()
+    for fabric in configuration.fabrics:
+        if isinstance(fabric, DiagnosingFabric):
+            yield from fabric.domain_queries(fabric.kind.id("", ""))
+
+
+def _merged(needs: Iterable[_Need]) -> tuple[Permission, ...]:
+    """One permission for each kind and subresource, its verbs in the order of `VERBS`."""
+    verbs_of: dict[tuple[Kind, str], set[str]] = {}
+    for kind, verbs, subresource in needs:
+        if verbs:
+            verbs_of.setdefault((kind, subresource), set()).update(verbs)
+    return tuple(Permission(kind, tuple(verb for verb in VERBS if verb in verbs), name) for (kind, name), verbs in verbs_of.items())

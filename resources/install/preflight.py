@@ -25,7 +25,9 @@ ADDONS: Final = (
     kinds.KAI_TOPOLOGY,
 )
 """Kinds without which some workloads are blocked and all others run."""
+READS: Final = frozenset({"get", "list", "watch"})
 INSTALL: Final = "engine manifests crds | kubectl apply --server-side -f -"
+ROLES: Final = "engine manifests rbac | kubectl apply -f -"
 
 
 def required_kinds(fabrics: Iterable[Fabric]) -> Iterator[tuple[Kind, str]]:
@@ -45,6 +47,20 @@ def checks(installation: Installation, rights: Rights, fabrics: Iterable[Fabric]
     for fabric in fabrics:
         if isinstance(fabric, InspectingFabric):
             yield from fabric.checks(installation)
+
+
+def reads_only(rights: Rights) -> bool:
+    """Whether the account may write nothing of all that the engine writes."""
+    known = [(permission, denied) for permission, denied in rights.items() if not isinstance(denied, str)]
+    writes = [verb in denied for permission, denied in known for verb in permission.verbs if verb not in READS]
+    return bool(writes) and all(writes)
+
+
+def of_readers(results: Iterable[Check]) -> Iterator[Check]:
+    """The checks for an account that only reads, whose rights are those of readers: with a word about the engine's own account."""
+    finding = "you may only read; what the account of the engine may do was not checked"
+    yield from results
+    yield Check(Severity.INFO, "permissions to write", CheckResult.GOOD, finding, ROLES)
 
 
 def failed(results: Iterable[Check]) -> bool:
@@ -109,7 +125,9 @@ def _permissions(rights: Rights) -> Iterator[Check]:
         if isinstance(denied, str):
             yield unknown(Severity.WARNING, subject, denied)
         elif denied:
-            yield Check(Severity.WARNING, subject, CheckResult.BAD, f"may not {', '.join(denied)}", _grant(permission, denied))
+            yield Check(
+                Severity.WARNING, subject, CheckResult.BAD, f"may not {', '.join(denied)}{_place(permission)}", _grant(permission, denied)
+            )
     granted = [permission for permission, denied in rights.items() if denied == ()]
     if granted:
         count = sum(len(permission.verbs) for permission in granted)
@@ -117,15 +135,23 @@ def _permissions(rights: Rights) -> Iterator[Check]:
 
 
 def _grant(permission: Permission, denied: tuple[str, ...]) -> str:
-    """The commands that grant these verbs."""
+    """The commands that grant these verbs: the roles of the engine's account, or a role for anybody."""
     kind, scope = permission.kind, f" -n {permission.namespace}" if permission.namespace else ""
     role = "role" if permission.namespace else "clusterrole"
     name = f"engine-{permission.resource.replace('/', '-')}"
     resource = (f"{kind.plural}.{kind.group}" if kind.group else kind.plural) + (
         f"/{permission.subresource}" if permission.subresource else ""
     )
-    create = f"kubectl create {role} {name}{scope} --verb={','.join(denied)} --resource={resource}"
-    return f"{create}, then kubectl create {role}binding {name}{scope} --{role}={name} --user=USER (or --serviceaccount=NAMESPACE:NAME)"
+    names = "".join(f" --resource-name={object_name}" for object_name in permission.names)
+    create = f"kubectl create {role} {name}{scope} --verb={','.join(denied)} --resource={resource}{names}"
+    bind = f"kubectl create {role}binding {name}{scope} --{role}={name} --user=USER (or --serviceaccount=NAMESPACE:NAME)"
+    return f"for the engine's own account: {ROLES}; for anybody: {create}, then {bind}"
+
+
+def _place(permission: Permission) -> str:
+    """Where the permission is missing, if that is not everywhere."""
+    named = f" {' and '.join(permission.names)}" if permission.names else ""
+    return f"{named} in namespace {permission.namespace}" if permission.namespace else named
 
 
 def _resource(permission: Permission) -> str:

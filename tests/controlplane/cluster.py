@@ -5,7 +5,8 @@
     python -m tests.controlplane.cluster down --dir DIR
 
 `up` returns once the API server is ready and leaves a kubeconfig per user in DIR: `kubeconfig` of the administrator, `operator.kubeconfig`
-of another one, whose requests are what the audit log tells, and `guest.kubeconfig` of somebody who may do nothing until a test grants it.
+of the ServiceAccount `grove-engine`, which may do what `engine manifests rbac` allows, and `guest.kubeconfig` of somebody who may do
+nothing until a test grants it. The audit log has the requests of all ServiceAccounts in the namespace of `grove-engine`.
 """
 
 import argparse
@@ -37,8 +38,11 @@ ATTEMPTS = 3
 """How often a server is started if other processes take its ports."""
 
 PARTS = {"kcm": "kube-controller-manager", "scheduler": "kube-scheduler", "kwok": "kwok"}
-USERS = {"admin": "system:masters", "operator": "system:masters", "guest": ""}
-AUDITED = "operator"
+USERS = {"admin": "system:masters", "guest": ""}
+"""The users with tokens of their own, and their groups. The operator is a ServiceAccount."""
+SYSTEM = "grove-system"
+"""The namespace of the engine's account."""
+AUDITED = f"system:serviceaccounts:{SYSTEM}"
 
 # The controllers that act on the objects of the engine. Those for certificates, volumes and clouds are left out to save memory.
 CONTROLLERS = (
@@ -90,11 +94,11 @@ class ControlPlane:
 
     @property
     def audit_log(self) -> Path:
-        """One JSON line per request of the operator, if the plane was started with `audit`."""
+        """One JSON line per request of the engine's accounts, if the plane was started with `audit`."""
         return self.folder / "audit.log"
 
     def kubeconfig(self, user: str = "admin") -> Path:
-        """The kubeconfig of one of `USERS`."""
+        """The kubeconfig of one of `USERS`, or of an account (`tests.controlplane.accounts`)."""
         return self.folder / ("kubeconfig" if user == "admin" else f"{user}.kubeconfig")
 
     def call(self, path: str, body: Any = None, *, method: str = "") -> tuple[int, bytes]:
@@ -116,23 +120,28 @@ class ControlPlane:
 
 
 @contextlib.contextmanager
-def running(folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool = False) -> Iterator[ControlPlane]:
+def running(
+    folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool = False, flags: Sequence[str] = ()
+) -> Iterator[ControlPlane]:
     """A control plane that runs while the block runs. Raises as `up` does."""
     try:
-        yield up(folder, parts, nodes=nodes, audit=audit)
+        yield up(folder, parts, nodes=nodes, audit=audit, flags=flags)
     finally:
         down(folder)
 
 
-def up(folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool = False, port: int = 0) -> ControlPlane:
+def up(
+    folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool = False, port: int = 0, flags: Sequence[str] = ()
+) -> ControlPlane:
     """Start a control plane that keeps everything in `folder`, and wait until it is ready.
 
-    `parts` are keys of `PARTS`; `nodes` is the number of nodes to register, which kwok then plays. Raises `Missing` before anything is
+    `parts` are keys of `PARTS`; `nodes` is the number of nodes to register, which kwok then plays; `flags` are more flags of the API
+    server, which replace ours of the same name. Raises `Missing` before anything is
     started, and `Broken`, after which `down` ends what was.
     """
     binaries = {name: binary(name) for name in ("etcd", "kube-apiserver", *(PARTS[part] for part in parts))}
     folder.mkdir(parents=True, exist_ok=True)
-    plane = server(folder, binaries, audit=audit, port=port)
+    plane = server(folder, binaries, [*(audit_flags(folder) if audit else ()), *flags], port=port)
     for part in parts:
         start(folder, binaries[PARTS[part]], part_flags(plane, part))
     for number in range(nodes):
@@ -140,7 +149,7 @@ def up(folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool =
     return plane
 
 
-def server(folder: Path, binaries: Mapping[str, str], *, audit: bool, port: int) -> ControlPlane:
+def server(folder: Path, binaries: Mapping[str, str], flags: Sequence[str], *, port: int) -> ControlPlane:
     """An API server with a store, ready. If another process takes one of their ports first, both are started again with other ports."""
     for attempt in range(ATTEMPTS):
         tokens = {user: secrets.token_hex(16) for user in USERS}
@@ -148,7 +157,7 @@ def server(folder: Path, binaries: Mapping[str, str], *, audit: bool, port: int)
         write_credentials(plane, tokens)
         store = f"http://127.0.0.1:{free_port()}"
         start(folder, binaries["etcd"], etcd_flags(folder, store))
-        start(folder, binaries["kube-apiserver"], api_server_flags(plane, store) + (audit_flags(folder) if audit else []))
+        start(folder, binaries["kube-apiserver"], [*api_server_flags(plane, store), *flags])
         try:
             wait_until_ready(plane)
             return plane
@@ -280,12 +289,12 @@ def api_server_flags(plane: ControlPlane, store: str) -> list[str]:
 
 
 def audit_flags(folder: Path) -> list[str]:
-    """Flags for a log line for each request of the audited user, written before the next request is read."""
+    """Flags for a log line for each request of the audited accounts, written before the next request is read."""
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
-        "rules": [{"level": "Metadata", "users": [AUDITED]}, {"level": "None"}],
+        "rules": [{"level": "Metadata", "userGroups": [AUDITED]}, {"level": "None"}],
     }
     (folder / "audit.json").write_text(json.dumps(policy))
     return [f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/audit.log", "--audit-log-mode=blocking"]
@@ -369,8 +378,11 @@ def main() -> None:
         return down(folder)
     if (folder / "pids").exists():
         sys.exit(f"{folder}: has one already; end it with `down` first")
+    from tests.controlplane.accounts import grant, operator_permissions
+
     try:
         plane = up(folder, [part for part in asked.parts.split(",") if part], nodes=asked.nodes, audit=asked.audit, port=asked.port)
+        grant(plane, operator_permissions())
     except (Missing, Broken) as error:
         down(folder)
         sys.exit(str(error))

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.controlplane.accounts import grant, operator_permissions
 from tests.controlplane.cluster import PARTS, ControlPlane, Missing, binary, part_flags, register, running, start
 from tests.controlplane.schedulers.kai import kai
 from tests.controlplane.schedulers.lws import lws
@@ -25,7 +26,7 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlan
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with controllers, a scheduler and ten nodes that simulate their pods. Its audit log has the requests of the operator."""
+    """A cluster with controllers, a scheduler and ten nodes that simulate their pods. Its audit log has the requests of the engine."""
     with started(tmp_path_factory, ["kcm", "scheduler", "kwok"], nodes=10, audit=True) as plane:
         yield plane
 
@@ -48,11 +49,21 @@ def scheduling_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contr
             yield plane
 
 
+@pytest.fixture(scope="session")
+def enforcing_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """An API server with its controllers that asks for the right to set the finalizers of owners, as servers do not by default."""
+    with started(tmp_path_factory, ["kcm"], audit=True, flags=["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]) as plane:
+        yield plane
+
+
 @contextmanager
-def started(folders: pytest.TempPathFactory, parts: Sequence[str], *, nodes: int = 0, audit: bool = False) -> Iterator[ControlPlane]:
-    """A control plane in a new folder. Skips the test with the missing binary."""
+def started(
+    folders: pytest.TempPathFactory, parts: Sequence[str], *, nodes: int = 0, audit: bool = False, flags: Sequence[str] = ()
+) -> Iterator[ControlPlane]:
+    """A control plane in a new folder, on which the engine's account has its roles. Skips the test with the missing binary."""
     try:
-        with running(folders.mktemp("controlplane"), parts, nodes=nodes, audit=audit) as plane:
+        with running(folders.mktemp("controlplane"), parts, nodes=nodes, audit=audit, flags=flags) as plane:
+            grant(plane, operator_permissions())
             yield plane
     except Missing as missing:
         pytest.skip(str(missing))

@@ -128,3 +128,23 @@ def test_protection_needs_the_account_of_the_engine(engine: Engine, tmp_path: Pa
     protecting = policies(engine, *option, "--service-account", "grove/engine")
     assert "system:serviceaccount:grove:engine" in expressions(protecting)
     assert "system:serviceaccount:kube-system:gc" in expressions(protecting)
+
+
+def test_the_roles_follow_the_configuration_and_the_namespace(engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "operator.yaml"
+    file.write_text("scheduler: {profiles: [{name: kai-scheduler}]}\nleaderElection: {resourceNamespace: here}\n")
+
+    plain, configured = (
+        engine("manifests", "rbac", "-n", "here", "-o", "json", *config).document["objects"] for config in ((), ("--config", str(file)))
+    )
+
+    before, after = (
+        {name for body in objects for rule in body.get("rules", ()) for name in rule["resources"]} for objects in (plain, configured)
+    )
+    assert after - before == {"topologies", "clustertopologybindings/finalizers", "podgangs/finalizers"}
+    assert {body["metadata"].get("namespace", "here") for body in configured} == {"here"}
+    assert {body["metadata"].get("namespace", "here") for body in plain} == {"here", "default"}
+
+
+def test_an_account_needs_a_name_that_kubernetes_accepts(engine: Engine) -> None:
+    assert engine("manifests", "rbac", "--service-account", "No Name").code == Exit.USAGE

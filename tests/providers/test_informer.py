@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from engine.errors import ClusterError, Expired, ServerFault, Throttled, Unreachable
+from engine.errors import ClusterError, Expired, Forbidden, ServerFault, Throttled, Unreachable
 from engine.ids import Kind
 from engine.runtime.client import Listing
 from providers.informer import LONGEST_PAUSE, STALE_AFTER, Informer
@@ -254,6 +254,15 @@ async def test_the_contents_are_trusted_for_a_while_after_a_failure_and_again_as
         await cluster.clock.advance(3600)
         assert cluster.error() is None
         assert cluster.client.calls.count("list") == 1
+
+
+async def test_a_watch_without_permission_is_reported_at_once() -> None:
+    async with informed() as cluster:
+        cluster.client.refused = Forbidden('cannot watch resource "pods"')
+        cluster.client.cut()
+        await cluster.clock.advance(1)
+
+        assert isinstance(cluster.error(), Forbidden)
 
 
 async def test_a_kind_that_is_not_served_is_empty_and_listed_as_soon_as_it_is_without_asking_for_it() -> None:

@@ -18,11 +18,13 @@ from providers.kubernetes.client import KubernetesClient
 from providers.registry import SCHEDULERS
 from providers.watching import WatchingCluster
 from resources.base import kinds
+from resources.install.use import Use
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from resources.schema.crds import crds
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.accounts import LEASE, user_of
+from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.controlplane.schedulers.program import create, is_served, wait_until
 from tests.controlplane.schedulers.waiting import Objects, until
 from tests.stories.stage import DEFAULT
@@ -88,11 +90,11 @@ class GraphCluster:
     async def sync(self, **options: Any) -> SyncReport:
         """`engine sync` in a process of its own."""
         clock = SystemClock()
-        async with connection(self.plane, "operator") as client:
+        async with connection(self.plane, user_of(self.plane, self.configuration, Use.SYNC)) as client:
             scope = replace(scope_of(self.configuration), namespaces=(self.namespace,))
             provider = WatchingCluster(client, clock)
             engine = Engine(provider, clock, scope, BLUEPRINTS, self.configuration, events_of=event_builder(self.configuration))
-            lease = Lease(client, clock, self.namespace, "engine", identify())
+            lease = Lease(client, clock, SYSTEM, LEASE, identify())
             return await sync(engine, lease, patience=PATIENCE, **options)
 
     async def settle(self) -> Counter[str]:

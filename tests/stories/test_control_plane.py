@@ -21,12 +21,14 @@ from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from providers.watching import WatchingCluster
 from resources.base import kinds
+from resources.install.use import Use
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from resources.schema.crds import crds
 from tests.builders import clique, podcliqueset
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.accounts import LEASE, user_of
+from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.stories.stage import SETUP
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
@@ -75,12 +77,12 @@ async def connection(plane: ControlPlane, user: str) -> AsyncIterator[Kubernetes
 
 
 async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Configuration = SETUP) -> SyncReport:
-    """`engine sync` as the operator, with connections and a memory of its own."""
+    """`engine sync` with connections and a memory of its own, by an account that may do exactly what that needs."""
     clock = SystemClock()
-    async with connection(plane, "operator") as client:
+    async with connection(plane, user_of(plane, setup, Use.SYNC)) as client:
         where = replace(scope_of(setup), namespaces=(namespace,))
         engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, setup, events_of=event_builder(setup))
-        return await sync(engine, Lease(client, clock, namespace, "engine", identify()), patience=120)
+        return await sync(engine, Lease(client, clock, SYSTEM, LEASE, identify()), patience=120)
 
 
 async def define(admin: KubernetesClient, namespace: str = NAMESPACE, *more: dict[str, Any]) -> None:

@@ -20,10 +20,12 @@ from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import KubernetesClient
 from providers.watching import WatchingCluster
 from resources.base import kinds
+from resources.install.use import Use
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from tests.builders import clique, podcliqueset
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.accounts import LEASE, user_of
+from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.stories.pods import is_ready
 from tests.stories.stage import SETUP
 from tests.stories.test_control_plane import Audit, connection, define
@@ -35,12 +37,12 @@ NAMESPACE = "followed"
 
 @asynccontextmanager
 async def leading(plane: ControlPlane) -> AsyncIterator[None]:
-    """`engine run` as the operator, for as long as the block lasts."""
+    """`engine run`, for as long as the block lasts, by an account that may do exactly what that needs."""
     clock, stop, log = SystemClock(), anyio.CancelScope(), io.StringIO()
-    async with connection(plane, "operator") as client:
+    async with connection(plane, user_of(plane, SETUP, Use.RUN)) as client:
         where = replace(scope_of(SETUP), namespaces=(NAMESPACE,))
         engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, SETUP, events_of=event_builder(SETUP))
-        lease = Lease(client, clock, NAMESPACE, "engine", identify())
+        lease = Lease(client, clock, SYSTEM, LEASE, identify())
         async with anyio.create_task_group() as tasks:
 
             async def lead() -> None:
@@ -74,7 +76,7 @@ async def until_gone(admin: KubernetesClient) -> None:
 def asked(plane: ControlPlane, verb: str) -> Counter[str]:
     """How often the operator has asked that of each kind in our namespace."""
     entries = map(json.loads, plane.audit_log.read_text().splitlines())
-    ours = (one["objectRef"] for one in entries if one["verb"] == verb and "operator" in one["user"]["username"])
+    ours = (one["objectRef"] for one in entries if one["verb"] == verb)
     return Counter(one["resource"] for one in ours if one.get("namespace") == NAMESPACE)
 
 

@@ -15,9 +15,11 @@ from providers.sandbox.installation.kinds import COMPUTE_DOMAIN
 from providers.watching import WatchingCluster
 from resources.base import kinds
 from resources.base.kinds import POD
+from resources.install.use import Use
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.accounts import LEASE, user_of
+from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.controlplane.fixtures import started
 from tests.laws.test_vacating_laws import image
 from tests.mnnvl.sets import auto, gpu
@@ -40,10 +42,10 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 async def passed(plane: ControlPlane) -> SyncReport:
     """`engine sync --no-wait` as the operator."""
     clock = SystemClock()
-    async with connection(plane, "operator") as client:
+    async with connection(plane, user_of(plane, FABRIC, Use.SYNC)) as client:
         where = replace(scope_of(FABRIC), namespaces=(NAMESPACE,))
         engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, FABRIC, events_of=event_builder(FABRIC))
-        return await sync(engine, Lease(client, clock, NAMESPACE, "engine", identify()), wait=False)
+        return await sync(engine, Lease(client, clock, SYSTEM, LEASE, identify()), wait=False)
 
 
 async def test_the_event_names_the_pods_of_a_deleted_domain_and_an_update_then_settles(plane: ControlPlane) -> None:

@@ -18,7 +18,9 @@ from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from resources.base import kinds
+from resources.install.use import Use
 from resources.registry import BLUEPRINTS
+from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane
 from tests.providers.sandbox.actors.test_on_a_real_server import until
 from tests.stories.pods import is_bound, is_ready
@@ -66,7 +68,7 @@ def uids(bodies: dict[str, dict[str, Any]]) -> dict[str, str]:
 async def previewed(plane: ControlPlane) -> list[Any]:
     """The operations that `engine diff` shows."""
     clock = SystemClock()
-    async with connection(plane, "operator") as client:
+    async with connection(plane, user_of(plane, SETUP, Use.READ)) as client:
         where = replace(scope_of(SETUP), namespaces=(NAMESPACE,))
         look = await preview(Engine(Cluster(client, clock), clock, where, BLUEPRINTS, SETUP))
     return [operation for plan in look.planned.plans for operation in plan.operations]

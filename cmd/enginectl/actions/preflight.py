@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 
 from engine.runtime.client import Client
+from enginectl.actions.rbac import lease_place
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
 from enginectl.output.preflight import check_entry, check_lines
 from enginectl.wiring.cluster import connect
-from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
+from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import select
 from providers.queries import missing_verbs, run_queries, served_apis
 from resources.base import kinds
 from resources.install.permissions import permissions
-from resources.install.preflight import Rights, checks, failed
+from resources.install.preflight import Rights, checks, failed, of_readers, reads_only
+from resources.install.use import Use
 from resources.ports.checks import Check, CheckResult, Severity
 from resources.ports.inspection import InspectingFabric, Installation
 from resources.ports.queries import Query
@@ -29,9 +31,12 @@ async def run_checks(wiring: Wiring, format: OutputFormat) -> Exit:
     async with connect(wiring) as (client, _):
         installation = await observe_installation(wiring, client)
         configuration = wiring.configuration
-        results = tuple(
-            checks(installation, await rights(wiring, client, installation), configuration.fabrics, configuration.schedulers.values())
-        )
+        allowed = await rights(wiring, client, installation, Use.RUN)
+        is_reader = reads_only(allowed)
+        if is_reader:
+            allowed = await rights(wiring, client, installation, Use.READ)
+        judged = checks(installation, allowed, configuration.fabrics, configuration.schedulers.values())
+        results = tuple(of_readers(judged) if is_reader else judged)
     if format is OutputFormat.JSON:
         terminal.print_json({"version": VERSION, "kind": "Preflight", "checks": [check_entry(check) for check in results]})
     else:
@@ -51,14 +56,13 @@ async def observe_installation(wiring: Wiring, client: Client) -> Installation:
     return Installation(apis, results, listed.objects if listed.known and listed.served else None)
 
 
-async def rights(wiring: Wiring, client: Client, installation: Installation) -> Rights:
-    """The permissions that the engine needs, each with the verbs that it is not allowed. Without the kind of graphs none for graphs."""
-    lease_namespace = wiring.settings.leader_election.resource_namespace or DEFAULT_NAMESPACE
+async def rights(wiring: Wiring, client: Client, installation: Installation, use: Use) -> Rights:
+    """The permissions that this use needs, each with the verbs that we are not allowed. Without the kind of graphs none for graphs."""
     roots = select(wiring).roots
     apis, graph = installation.apis, kinds.DYNAMO_GRAPH
     has_graphs = apis.serves(graph) or bool(apis.why_unknown(graph))
     blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in roots and (has_graphs or blueprint.kind != graph)]
-    return await missing_verbs(client, permissions(blueprints, wiring.configuration, lease_namespace), wiring.options.namespace)
+    return await missing_verbs(client, permissions(blueprints, wiring.configuration, lease_place(wiring), use), wiring.options.namespace)
 
 
 def exit_code(results: Sequence[Check]) -> Exit:

@@ -13,6 +13,7 @@ from engine.runtime.session import preview as plan_once
 from enginectl.actions import requirements
 from enginectl.actions.domain_sharing import with_sharing_notes
 from enginectl.actions.node_capacity import with_capacity_notes
+from enginectl.actions.unread_secrets import NOTE, without_unread_secrets
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import OutputFormat
@@ -46,8 +47,14 @@ async def preview(
 
 
 async def plan_with_notes(engine: Engine, manifests: tuple[Body, ...] = ()) -> Pass:
-    """One pass over the cluster as if the manifests were applied. Kinds that the cluster does not serve are named on stderr."""
-    result = await plan_once(engine, manifests)
+    """One pass over the cluster as if the manifests were applied. Kinds that the cluster does not serve are named on stderr.
+
+    Secrets that the user may not list are left out, with a note.
+    """
+    observed = await plan_once(engine, manifests)
+    result = without_unread_secrets(observed)
+    if result is not observed:
+        terminal.note(NOTE)
     if note := await missing_kinds(engine, result.world.unserved, {manifest["kind"] for manifest in manifests}):
         terminal.note(note)
     if note := await requirements.missing_if_known(engine.configuration, engine.provider):

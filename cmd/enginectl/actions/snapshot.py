@@ -9,6 +9,7 @@ from engine.errors import ClusterError, Unauthorized
 from engine.observed import Live
 from engine.report.printable import printable
 from engine.runtime.provider import TRANSIENT, Provider
+from enginectl.actions.unread_secrets import NOTE, may_not_list_secrets, other_kinds
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
@@ -27,7 +28,7 @@ async def take_snapshot(wiring: Wiring, out: Path | None) -> Exit:
         observation = await provider.observe(scope_of(wiring.configuration, selection))
         named = await named_objects(provider, observation.roots, wiring.configuration)
     objects = {live.id: live for live in (*observation.roots, *observation.children, *observation.references, *named)}.values()
-    documents = snapshot_documents(objects, observation.unserved)
+    documents = snapshot_documents(objects, observation.unserved, observation.incomplete)
     if out is None:
         for document in documents:
             terminal.print_text(document)
@@ -35,6 +36,9 @@ async def take_snapshot(wiring: Wiring, out: Path | None) -> Exit:
         write(out, documents)
     present = {root.id.kind for root in observation.roots}
     incomplete = relevant_incomplete(BLUEPRINTS, observation.incomplete, observation.unserved, present, wiring.configuration)
+    if may_not_list_secrets(incomplete):
+        terminal.note(NOTE)
+        incomplete = other_kinds(incomplete)
     terminal.incomplete(incomplete)
     terminal.notice(f"{len(objects)} objects{f' in {printable(str(out))}' if out else ''}")
     return Exit.INCOMPLETE if incomplete else Exit.DONE

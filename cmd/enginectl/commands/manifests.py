@@ -7,6 +7,7 @@ import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import ObjectFormat, options
+from resources.install.use import Use
 
 manifests = typer.Typer(name="manifests", help="Print what must be installed in a cluster first.", no_args_is_help=True)
 
@@ -49,3 +50,27 @@ def policies(
     from enginectl.wiring.configuration import wire
 
     return print_policies(wire(options(ctx)), service_account, mutating=mutating, as_json=format is ObjectFormat.JSON)
+
+
+@manifests.command()
+def rbac(
+    ctx: typer.Context,
+    format: Annotated[ObjectFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.")] = ObjectFormat.YAML,
+    mode: Annotated[
+        Use, typer.Option(help="What the account does: run (a Deployment), sync (a CronJob), or read (only the role of readers).")
+    ] = Use.RUN,
+    service_account: Annotated[str, typer.Option(metavar="NAME", help="The engine's own account.")] = "grove-engine",
+    shards: Annotated[int, typer.Option(min=1, help="Into how many shards `engine run` divides the namespaces.")] = 1,
+    graphs: Annotated[bool, typer.Option(help="Whether the account manages DynamoGraphDeployments.")] = True,
+) -> Exit:
+    """Print the ServiceAccount and the roles that the engine needs, and a role for commands that only read.
+
+    They depend on the configuration (--config). --namespace is where the engine runs: grove-system by default.
+    """
+    from enginectl.actions.rbac import print_rbac
+    from enginectl.wiring.configuration import wire
+    from resources.install.roles import Account
+
+    chosen = options(ctx)
+    account = Account(chosen.namespace, service_account) if chosen.namespace else Account(name=service_account)
+    return print_rbac(wire(chosen), account, mode, shards=shards, graphs=graphs, as_json=format is ObjectFormat.JSON)

@@ -47,6 +47,10 @@ class Bundles:
         """The only part."""
         return ""
 
+    def lookup_kinds(self, configuration: Any) -> tuple[Kind, ...]:
+        """The kind of leaves."""
+        return (LEAF,)
+
     def lookups(self, id: ResourceId, body: Body, configuration: Any) -> tuple[ResourceId, ...]:
         """The leaf that `spec.needs` names."""
         needs = body["spec"].get("needs")

@@ -101,6 +101,17 @@ async def test_a_forbidden_operation_fails_alone() -> None:
     assert ended == {"secret": Outcome.FAILED, "plain": Outcome.DONE}
 
 
+async def test_a_name_that_is_taken_by_what_we_may_not_read_says_which_permission_is_missing() -> None:
+    provider = FakeProvider()
+    provider.failing[create("taken").key] = [AlreadyExists("leaf taken exists")]
+    provider.get_errors[leaf("taken")] = Forbidden('cannot get resource "leaves"')
+
+    (result,) = await apply([plan(create("taken"))], provider, VirtualClock())
+
+    assert result.outcome is Outcome.FAILED
+    assert str(result.error) == 'leaf taken exists; who has the name is not known: cannot get resource "leaves"'
+
+
 async def test_children_get_the_uid_of_an_owner_that_the_same_plan_creates() -> None:
     provider = FakeProvider()
 

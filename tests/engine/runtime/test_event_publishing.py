@@ -80,6 +80,8 @@ async def test_a_namespace_that_forbids_events_is_left_alone_for_ten_minutes() -
     await bench.publish("four", namespace="closed")
     await bench.publish("five", namespace="open")
     assert (bench.sent, bench.written) == (["one", "five"], ["five"])
+    refusals = [(line["namespace"], line["error"]) for line in bench.logged if line["event"] == "events forbidden"]
+    assert refusals == [("closed", "events is forbidden")]
 
     bench.refuses.clear()
     await bench.clock.advance(FORBIDDEN_PAUSE)

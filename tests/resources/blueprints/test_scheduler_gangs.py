@@ -437,10 +437,10 @@ def test_the_kinds_of_enabled_back_ends_are_listed_and_allowed() -> None:
         needed = permissions((PodCliqueSetBlueprint(), TopologyBindingBlueprint()), configuration, "")
         return {(permission.resource, permission.kind.group): permission.verbs for permission in needed}
 
-    read, all_verbs = ("get", "list", "watch"), ("get", "list", "watch", "create", "patch", "delete")
+    read, all_verbs = ("list", "watch"), ("get", "list", "watch", "create", "patch", "delete")
     enabled = verbs(VOLCANO)
     assert enabled["podgroups", "scheduling.volcano.sh"] == enabled["podgroups", "scheduling.run.ai"] == all_verbs
-    assert enabled["topologies", "kai.scheduler"] == all_verbs
+    assert enabled["topologies", "kai.scheduler"] == ("get", "list", "watch", "create", "delete")
     assert enabled["queues", "scheduling.volcano.sh"] == read and ("queues", "scheduling.run.ai") not in enabled
     plain = verbs(Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler"))
     assert not {"podgroups", "queues", "topologies"} & {resource for resource, _ in plain}

@@ -1,0 +1,59 @@
+"""Audit: what accounts have requested of a control plane, and whether it was allowed."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from resources.install.permissions import Permission
+from tests.controlplane.cluster import ControlPlane
+
+
+class Right(NamedTuple):
+    """One verb on one resource."""
+
+    group: str
+    resource: str
+    verb: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}"
+
+
+def rights(needed: Iterable[Permission]) -> set[Right]:
+    """Every verb of these permissions."""
+    return {Right(each.kind.group, each.resource, verb) for each in needed for verb in each.verbs}
+
+
+@dataclass(slots=True)
+class Requests:
+    """What accounts have requested, from the audit log."""
+
+    plane: ControlPlane
+    used: dict[str, set[Right]] = field(default_factory=lambda: defaultdict(set))
+    """User -> what it was allowed."""
+    denied: dict[str, set[Right]] = field(default_factory=lambda: defaultdict(set))
+    """User -> what it was not allowed."""
+    _read: int = 0
+
+    def read(self) -> "Requests":
+        """Read what the log has more."""
+        if self.plane.audit_log.exists():
+            with self.plane.audit_log.open("rb") as log:
+                log.seek(self._read)
+                content = log.read()
+            complete = content[: content.rfind(b"\n") + 1]
+            self._read += len(complete)
+            for line in complete.splitlines():
+                self._note(json.loads(line))
+        return self
+
+    def _note(self, entry: dict[str, Any]) -> None:
+        reference = entry.get("objectRef")
+        if reference is None:
+            return
+        resource = "/".join(filter(None, (reference["resource"], reference.get("subresource"))))
+        is_denied = entry.get("responseStatus", {}).get("code") == 403
+        requests = self.denied if is_denied else self.used
+        requests[entry["user"]["username"]].add(Right(reference.get("apiGroup", ""), resource, entry["verb"]))

@@ -1,0 +1,61 @@
+"""People who only read: every command that writes nothing works without the right to see Secrets, and says that it does not show them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from enginectl.base.exit_codes import Exit
+from tests.builders import clique, podcliqueset
+from tests.enginectl.box import Box
+from tests.enginectl.calling import Engine
+
+NOTE = "Secrets are not shown: you may not list them"
+
+
+@pytest.fixture
+def reader(box: Box, engine: Engine, tmp_path: Path) -> Engine:
+    """The command line of a reader; a set is in sync, and its Secret too."""
+    manifest = tmp_path / "set.yaml"
+    manifest.write_text(json.dumps(podcliqueset("web", clique("worker", 1))))
+    assert engine("sync", "-f", manifest).code == Exit.DONE
+    box.deny(resource="secrets")
+    for verb in ("create", "update", "patch", "delete", "watch"):
+        box.deny(verb=verb)
+    return engine
+
+
+def test_a_preview_of_what_is_in_sync_is_complete_without_secrets(reader: Engine) -> None:
+    shown = reader("diff", "--detailed-exitcode")
+
+    assert (shown.code, "Secret" in shown.out) == (Exit.DONE, False)
+    assert NOTE in shown.err
+
+
+def test_the_state_of_a_workload_does_not_depend_on_secrets(reader: Engine) -> None:
+    shown = reader("status", "--exit-code")
+
+    assert shown.code == Exit.DONE and "settled" in shown.out
+
+
+def test_an_object_is_explained_without_secrets(reader: Engine) -> None:
+    assert reader("why", "podclique/web-0-worker").code == Exit.DONE
+
+
+def test_a_snapshot_says_that_it_has_no_secrets_and_a_preview_against_it_creates_none(reader: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.yaml"
+
+    taken = reader("snapshot", "--out", file)
+    shown = reader("diff", "--against", file, "--detailed-exitcode")
+
+    assert (taken.code, shown.code) == (Exit.DONE, Exit.DONE)
+    assert NOTE in taken.err and NOTE in shown.err
+    assert "kind: Secret" not in file.read_text()
+
+
+def test_sync_does_not_go_on_without_secrets(box: Box, engine: Engine, tmp_path: Path) -> None:
+    manifest = tmp_path / "set.yaml"
+    manifest.write_text(json.dumps(podcliqueset("web", clique("worker", 1))))
+    box.deny(resource="secrets")
+
+    assert engine("sync", "-f", manifest).code == Exit.INCOMPLETE

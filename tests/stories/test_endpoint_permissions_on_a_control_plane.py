@@ -1,0 +1,101 @@
+"""What `engine run` serves, on a real control plane: its certificate and its reviews use exactly what its role allows for them."""
+
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from engine.runtime.clock import SystemClock
+from engine.runtime.logs import logger
+from providers.certificates.bundles import MUTATING, VALIDATING, ServedService, WebhookTarget
+from providers.certificates.self_made import CertificatePlace, SelfMadeCertificate
+from providers.reference_caches import ReferenceCaches
+from resources.admission.look_ups import look_ups
+from resources.admission.managed_rules import Protection
+from resources.base import kinds
+from resources.install.endpoint_permissions import ACCESS_REVIEW, TOKEN_REVIEW, Endpoints, endpoint_permissions
+from resources.install.roles import Account
+from resources.install.webhooks import SERVICE, WEBHOOKS
+from tests.controlplane.accounts import EVERYTHING, grant
+from tests.controlplane.audit import Requests, Right, rights
+from tests.controlplane.cluster import SYSTEM, ControlPlane
+from tests.stories.test_control_plane import connection
+from tests.stories.test_permissions_on_a_control_plane import prepare
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+NAMESPACE = "endpoints"
+SECRET = "grove-webhook-server-cert"
+KIND = {True: MUTATING, False: VALIDATING}
+
+
+@asynccontextmanager
+async def working(*run: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """These run while the block runs."""
+    async with anyio.create_task_group() as tasks:
+        for each in run:
+            tasks.start_soon(each)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for that. Raises `TimeoutError` after a minute."""
+    with anyio.fail_after(60):
+        while True:
+            if true():
+                return
+            await anyio.sleep(0.2)
+
+
+def review(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """A review without a name."""
+    group = TOKEN_REVIEW.api_version if kind == TOKEN_REVIEW.name else ACCESS_REVIEW.api_version
+    return {"apiVersion": group, "kind": kind, "metadata": {}, "spec": spec}
+
+
+async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_them(plane: ControlPlane) -> None:
+    looked_up = look_ups(EVERYTHING, Protection(enabled=True))
+    endpoints = Endpoints(
+        NAMESPACE,
+        SECRET,
+        tuple(webhook.configuration for webhook in WEBHOOKS if webhook.mutates),
+        tuple(webhook.configuration for webhook in WEBHOOKS if not webhook.mutates),
+        tuple(look_up.kind for look_up in looked_up),
+        checks_callers=True,
+    )
+    needed, account, clock, log = tuple(endpoint_permissions(endpoints)), Account(SYSTEM, "endpoints"), SystemClock(), logger(io.StringIO())
+    await prepare(plane, NAMESPACE)
+    grant(plane, needed, account, account.name)
+    async with connection(plane, "admin") as admin, connection(plane, account.name) as client:
+        for webhook in WEBHOOKS:
+            kind = KIND[webhook.mutates]
+            entry = webhook.body({"service": {"namespace": NAMESPACE, "name": SERVICE, "path": webhook.path}}) | {"failurePolicy": "Ignore"}
+            body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": webhook.configuration}, "webhooks": [entry]}
+            await admin.create(kind, "", body)
+        targets = tuple(WebhookTarget(KIND[each.mutates], each.configuration, frozenset({each.name})) for each in WEBHOOKS)
+        certificate = SelfMadeCertificate(
+            client, clock, log, CertificatePlace(NAMESPACE, SECRET, ServedService(NAMESPACE, SERVICE), targets)
+        )
+        caches = ReferenceCaches(client, clock, log, looked_up)
+        try:
+            # An empty Secret, as Grove's chart leaves one, is filled.
+            await admin.create(kinds.SECRET, NAMESPACE, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}})
+            async with working(certificate.run, caches.run):
+                await until(lambda: certificate.is_ready() and caches.is_filled())
+                await admin.delete(kinds.SECRET, NAMESPACE, SECRET)
+                await until(lambda: Right("", "secrets", "create") in Requests(plane).read().used[account.user])
+                await caches.read(look_up.kind.id(NAMESPACE, "missing") for look_up in looked_up)
+                await client.create(TOKEN_REVIEW, "", review(TOKEN_REVIEW.name, {"token": "unknown"}))
+                path = {"user": "ann", "nonResourceAttributes": {"path": "/debug/plan", "verb": "get"}}
+                await client.create(ACCESS_REVIEW, "", review(ACCESS_REVIEW.name, path))
+        finally:
+            for webhook in WEBHOOKS:
+                await admin.delete(KIND[webhook.mutates], "", webhook.configuration)
+    requests = Requests(plane).read()
+
+    assert requests.denied[account.user] == set()
+    assert requests.used[account.user] == rights(needed)
