@@ -19,7 +19,7 @@ ACCESS_REVIEW: Final = Kind("authorization.k8s.io", "v1", "SubjectAccessReview",
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoints:
+class ServedEndpoints:
     """What a process serves, as far as that needs permissions."""
 
     namespace: str
@@ -36,7 +36,7 @@ class Endpoints:
     """Whether it shows the pending plan to callers with a bearer token."""
 
 
-def endpoint_permissions(endpoints: Endpoints) -> Iterator[Permission]:
+def endpoint_permissions(endpoints: ServedEndpoints) -> Iterator[Permission]:
     """The permissions for these endpoints. Everything that has a name is limited to it, except creating, which cannot be."""
     if endpoints.certificate:
         yield Permission(kinds.SECRET, ("create",), namespace=endpoints.namespace)

@@ -55,7 +55,8 @@ class Audit:
     def read(self) -> "Audit":
         with self._log.open() as lines:
             lines.seek(self._read)
-            entries = [json.loads(line) for line in lines]
+            # Discovery is about no object.
+            entries = [entry for entry in map(json.loads, lines) if "objectRef" in entry]
             self._read = lines.tell()
         reported = [entry for entry in entries if entry["objectRef"]["resource"] not in ("events", "leases")]
         self.writes = Counter(

@@ -76,7 +76,7 @@ async def until_gone(admin: KubernetesClient) -> None:
 def asked(plane: ControlPlane, verb: str) -> Counter[str]:
     """How often the operator has asked that of each kind in our namespace."""
     entries = map(json.loads, plane.audit_log.read_text().splitlines())
-    ours = (one["objectRef"] for one in entries if one["verb"] == verb)
+    ours = (one["objectRef"] for one in entries if one["verb"] == verb and "objectRef" in one)
     return Counter(one["resource"] for one in ours if one.get("namespace") == NAMESPACE)
 
 

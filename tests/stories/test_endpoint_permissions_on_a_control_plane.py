@@ -1,7 +1,7 @@
 """What `engine run` serves, on a real control plane: its certificate and its reviews use exactly what its role allows for them."""
 
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from providers.reference_caches import ReferenceCaches
 from resources.admission.look_ups import look_ups
 from resources.admission.managed_rules import Protection
 from resources.base import kinds
-from resources.install.endpoint_permissions import ACCESS_REVIEW, TOKEN_REVIEW, Endpoints, endpoint_permissions
+from resources.install.endpoint_permissions import ACCESS_REVIEW, TOKEN_REVIEW, ServedEndpoints, endpoint_permissions
 from resources.install.roles import Account
 from resources.install.webhooks import SERVICE, WEBHOOKS
 from tests.controlplane.accounts import EVERYTHING, grant
@@ -33,7 +33,7 @@ KIND = {True: MUTATING, False: VALIDATING}
 
 
 @asynccontextmanager
-async def working(*run: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+async def working(*run: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
     """These run while the block runs."""
     async with anyio.create_task_group() as tasks:
         for each in run:
@@ -57,9 +57,10 @@ def review(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": group, "kind": kind, "metadata": {}, "spec": spec}
 
 
-async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_them(plane: ControlPlane) -> None:
+async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_them(enforcing_plane: ControlPlane) -> None:
+    plane = enforcing_plane
     looked_up = look_ups(EVERYTHING, Protection(enabled=True))
-    endpoints = Endpoints(
+    endpoints = ServedEndpoints(
         NAMESPACE,
         SECRET,
         tuple(webhook.configuration for webhook in WEBHOOKS if webhook.mutates),

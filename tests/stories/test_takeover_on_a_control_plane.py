@@ -68,7 +68,7 @@ def uids(bodies: dict[str, dict[str, Any]]) -> dict[str, str]:
 async def previewed(plane: ControlPlane) -> list[Any]:
     """The operations that `engine diff` shows."""
     clock = SystemClock()
-    async with connection(plane, user_of(plane, SETUP, Use.READ)) as client:
+    async with connection(plane, user_of(plane, SETUP, Use.SYNC)) as client:
         where = replace(scope_of(SETUP), namespaces=(NAMESPACE,))
         look = await preview(Engine(Cluster(client, clock), clock, where, BLUEPRINTS, SETUP))
     return [operation for plan in look.planned.plans for operation in plan.operations]

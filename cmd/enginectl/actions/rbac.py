@@ -12,7 +12,7 @@ from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
 from enginectl.wiring.protection import protection
 from resources.admission.look_ups import look_ups
 from resources.base import kinds
-from resources.install.endpoint_permissions import Endpoints, endpoint_permissions
+from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
 from resources.install.permissions import LeasePlace, Permission, permissions
 from resources.install.roles import Account, account_objects, reader_role
 from resources.install.use import Use
@@ -54,12 +54,12 @@ def lease_place(wiring: Wiring, shards: int = 1) -> LeasePlace | None:
     return LeasePlace(election.resource_namespace or DEFAULT_NAMESPACE, election.resource_name, shards) if election.enabled else None
 
 
-def endpoints_of(wiring: Wiring, account: Account) -> Endpoints:
+def endpoints_of(wiring: Wiring, account: Account) -> ServedEndpoints:
     """What `engine run` serves under this configuration in the namespace of that account."""
     server = wiring.settings.server.webhooks
     if server.port == 0:
-        return Endpoints(account.namespace)
-    return Endpoints(
+        return ServedEndpoints(account.namespace)
+    return ServedEndpoints(
         account.namespace,
         certificate=server.secret_name if server.cert_provision_mode == "auto" else "",
         # It looks for all of them, for any may be installed later.

@@ -6,7 +6,7 @@ from pathlib import Path
 from providers.registry import SCHEDULERS, fabrics
 from resources.admission.look_ups import look_ups
 from resources.admission.managed_rules import Protection
-from resources.install.endpoint_permissions import Endpoints, endpoint_permissions
+from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
 from resources.install.permissions import VERBS, LeasePlace, Permission, permissions, without_implied
 from resources.install.use import Use
 from resources.install.webhooks import WEBHOOKS
@@ -24,7 +24,7 @@ def needed(use: Use) -> Iterator[Permission]:
     yield from permissions(BLUEPRINTS, CONFIGURATION, LeasePlace("grove-system"), use)
     if use is Use.RUN:
         yield from endpoint_permissions(
-            Endpoints(
+            ServedEndpoints(
                 "grove-system",
                 certificate="grove-webhook-server-cert",
                 mutating=tuple(webhook.configuration for webhook in WEBHOOKS if webhook.mutates),

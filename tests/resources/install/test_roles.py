@@ -5,7 +5,7 @@ from typing import Any
 
 from providers.registry import fabrics
 from resources.base import kinds, labels
-from resources.install.endpoint_permissions import Endpoints, endpoint_permissions
+from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
 from resources.install.permissions import LeasePlace, Permission, permissions, without_implied
 from resources.install.roles import Account, account_objects, reader_role, role_rules
 from resources.install.use import Use
@@ -37,7 +37,7 @@ def needed(permissions: Iterable[Permission]) -> set[tuple[str, str, str, tuple[
 def test_the_roles_allow_exactly_the_permissions() -> None:
     wanted = (
         *permissions(BLUEPRINTS, CONFIGURATION, PLACE),
-        *endpoint_permissions(Endpoints("grove-system", "cert", ("mutating",), ("second", "first"), checks_callers=True)),
+        *endpoint_permissions(ServedEndpoints("grove-system", "cert", ("mutating",), ("second", "first"), checks_callers=True)),
     )
     account, cluster_role, cluster_binding, role, binding = account_objects(Account(), wanted)
 
@@ -50,7 +50,7 @@ def test_the_roles_allow_exactly_the_permissions() -> None:
 
 
 def test_what_is_allowed_everywhere_is_not_allowed_again_in_one_namespace() -> None:
-    certificate = tuple(endpoint_permissions(Endpoints("grove-system", "cert")))
+    certificate = tuple(endpoint_permissions(ServedEndpoints("grove-system", "cert")))
 
     assert list(without_implied((*permissions(BLUEPRINTS, CONFIGURATION), *certificate))) == list(permissions(BLUEPRINTS, CONFIGURATION))
     assert list(without_implied(certificate)) == list(certificate)
