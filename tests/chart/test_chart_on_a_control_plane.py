@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -111,7 +112,11 @@ def running(release: Release, probe: int) -> Iterator[None]:
 
 def answers(port: int) -> bool:
     """Whether `/readyz` says that the process is ready."""
-    return subprocess.run(["curl", "-sf", f"http://127.0.0.1:{port}/readyz"], capture_output=True, check=False).returncode == 0
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 def until(holds: Callable[[], bool], otherwise: Callable[[], Any] = lambda: "") -> None:
