@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check e2e bench soak pod-spec clean
+.PHONY: help demo test check e2e bench soak pod-spec chart clean
 
 bin := .venv/bin
 runtime := .venv/runtime.stamp
@@ -47,11 +47,12 @@ check: $(dev) ## check style, types and architecture, as the continuous integrat
 	$(bin)/mypy
 	$(bin)/python -m pytest -q tests/test_layout.py
 
-e2e: $(dev) ## run the contract and the stories on a real API server and real schedulers (brought, or built with Go)
+e2e: $(dev) ## run the contract, the stories and the chart on a real API server and real schedulers (brought, or built with Go)
 	@assets=$$(tests/controlplane/build) || { status=$$?; [ $$status -eq 69 ] && echo "e2e: skipped: there is no real API server here" && exit 0; exit $$status; }; \
 	schedulers=$$(tests/controlplane/schedulers/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need real schedulers"; }; \
+	helm=$$(tests/controlplane/helm/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need helm"; }; \
 	promtool=$$(tests/prometheus/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need promtool"; }; \
-	KUBEBUILDER_ASSETS="$$assets" SCHEDULERS_ASSETS="$$schedulers" PROMTOOL="$$promtool" $(bin)/python -m pytest -rs -m e2e $(ARGS)
+	KUBEBUILDER_ASSETS="$$assets" SCHEDULERS_ASSETS="$$schedulers" HELM_ASSETS="$$helm" PROMTOOL="$$promtool" $(bin)/python -m pytest -rs -m e2e $(ARGS)
 
 bench: $(runtime) ## run every benchmark; prints one JSON line per figure
 	@for file in $(filter-out benchmarks/soak.py, $(wildcard benchmarks/[a-z]*.py)); do $(bin)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
@@ -63,6 +64,10 @@ soak: $(dev) ## churn on a real API server for ten minutes, and an hour of it in
 pod-spec: $(dev) ## record the types of pod specs from a real API server, and write the CRDs that contain them
 	@assets=$$(tests/controlplane/build) && KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m tests.controlplane.pod_spec
 	@$(bin)/engine manifests crds --dir deploy/crds
+	@$(bin)/python -m tests.chart.generated
+
+chart: $(dev) ## write the parts of the chart that are computed
+	$(bin)/python -m tests.chart.generated
 
 clean: ## delete what the other targets created
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -135,7 +135,7 @@ def _bound(name: str, spec: Mapping[str, Any], *, mutating: bool = False) -> Ite
     version = MUTATING_VERSION if mutating else VALIDATING_VERSION
     kind = "MutatingAdmissionPolicy" if mutating else "ValidatingAdmissionPolicy"
     # No `app.kubernetes.io/managed-by`: that label marks the objects of sets.
-    metadata = {"name": name, "labels": {labels.NAME: "grove-engine", labels.COMPONENT: "admission-policy"}}
+    metadata = {"name": name, "labels": {labels.NAME: "grove-engine", labels.PART_OF: "grove", labels.COMPONENT: "admission-policy"}}
     yield {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {"failurePolicy": "Fail", **spec}}
     actions = {} if mutating else {"validationActions": ["Deny"]}
     yield {"apiVersion": version, "kind": f"{kind}Binding", "metadata": metadata, "spec": {"policyName": name, **actions}}

@@ -41,5 +41,10 @@ class Configuration:
 
 def pinned(image: str) -> str:
     """The image with the tag of this release, unless it already has a tag or a digest."""
+    return tagged(image, VERSION)
+
+
+def tagged(image: str, tag: str) -> str:
+    """The image with that tag (empty: that of this release), unless it already has a tag or a digest."""
     _, _, name = image.rpartition("/")
-    return image if ":" in name or "@" in name else f"{image}:{VERSION}"
+    return image if ":" in name or "@" in name else f"{image}:{tag or VERSION}"

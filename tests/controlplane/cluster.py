@@ -358,7 +358,7 @@ def wait_until_ready(plane: ControlPlane) -> None:
 
 def register(plane: ControlPlane, name: str, labels: Mapping[str, str] = MappingProxyType({})) -> None:
     """Add a node with 8 GPUs as its kubelet would; kwok keeps it ready."""
-    room = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": "8"}
+    room = {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "100Gi", "pods": "110", "nvidia.com/gpu": "8"}
     node = {
         "apiVersion": "v1",
         "kind": "Node",

@@ -7,6 +7,7 @@ import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import ObjectFormat, options
+from enginectl.commands import installation
 from resources.install.use import Use
 
 manifests = typer.Typer(name="manifests", help="Print what must be installed in a cluster first.", no_args_is_help=True)
@@ -74,3 +75,9 @@ def rbac(
     chosen = options(ctx)
     account = Account(chosen.namespace, service_account) if chosen.namespace else Account(name=service_account)
     return print_rbac(wire(chosen), account, mode, shards=shards, graphs=graphs, as_json=format is ObjectFormat.JSON)
+
+
+manifests.command()(installation.webhooks)
+manifests.command()(installation.deployment)
+manifests.command()(installation.cronjob)
+manifests.command("all")(installation.everything)

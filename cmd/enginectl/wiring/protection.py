@@ -8,6 +8,8 @@ from resources.admission.managed_rules import Protection
 from resources.settings import Settings
 
 ACCOUNT_VARIABLE: Final = "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME"
+NAMESPACE_VARIABLE: Final = "POD_NAMESPACE"
+"""The variable with the namespace of the pod, where it has no mounted ServiceAccount."""
 
 
 def protection(settings: Settings) -> Protection:
@@ -23,6 +25,8 @@ def protection(settings: Settings) -> Protection:
 
 def pod_namespace() -> str:
     """The namespace of the pod that this process runs in; empty outside a pod."""
+    if named := os.environ.get(NAMESPACE_VARIABLE, "").strip():
+        return named
     try:
         return (SERVICE_ACCOUNT / "namespace").read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):

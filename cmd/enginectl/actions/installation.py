@@ -1,0 +1,135 @@
+"""`engine manifests all` and its parts: the objects of an installation in the order in which they can be applied."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from engine.resource import Body
+from enginectl.actions.crds import VERSION, yaml_stream
+from enginectl.actions.rbac import rbac_objects
+from enginectl.base import terminal
+from enginectl.base.durations import parse_seconds
+from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import Exit
+from enginectl.base.files import read_bytes
+from enginectl.wiring.configuration import Wiring, configuration_of
+from enginectl.wiring.protection import protection
+from providers.documents import read_documents
+from providers.snapshot import as_yaml
+from resources.admission_policies.objects import policies
+from resources.base.fields import mapping
+from resources.install.cronjob import cronjob
+from resources.install.deployment import deployment, disruption_budget, filled_objects
+from resources.install.installation import NAMESPACE, AdmissionMode, EngineInstallation, Mode, metadata
+from resources.install.network import network_policy, service, service_monitor
+from resources.install.operator_configuration import config_map, installed
+from resources.install.roles import Account
+from resources.install.use import Use
+from resources.install.webhook_configurations import webhook_configurations
+from resources.schema.crds import crds
+from resources.settings import valid_settings
+
+ADMISSION_BY_MODE: Final = {Mode.DEPLOYMENT: AdmissionMode.WEBHOOKS, Mode.CRONJOB: AdmissionMode.POLICIES}
+"""What judges new sets unless something else is chosen: a CronJob has no server."""
+
+Part = Callable[[Wiring, EngineInstallation, bool], Iterator[Body]]
+"""The objects of one part of an installation. The last argument says whether MutatingAdmissionPolicies are wanted."""
+
+
+def installation_of(
+    wiring: Wiring, mode: Mode, admission: AdmissionMode | None, chosen: Mapping[str, Any], shards: int = 1
+) -> EngineInstallation:
+    """The installation that the command line asks for. `chosen` has further fields of it. Raises `UsageError`."""
+    judged_by = admission or ADMISSION_BY_MODE[mode]
+    if mode is Mode.CRONJOB and judged_by is AdmissionMode.WEBHOOKS:
+        raise UsageError("--mode cronjob and --admission webhooks exclude each other: a CronJob has no server; use policies or none")
+    namespace = wiring.options.namespace or NAMESPACE
+    configuration = installed(_configuration_document(wiring), namespace, mode, judged_by, shards)
+    result = EngineInstallation(namespace=namespace, mode=mode, admission=judged_by, configuration=configuration, **chosen)
+    parse_seconds(result.timeout, "--timeout")
+    if result.serves_webhooks and not result.port("webhooks"):
+        raise UsageError("--admission webhooks needs a port: server.webhooks.port of the configuration is 0")
+    return result
+
+
+def wiring_of(wiring: Wiring, installation: EngineInstallation) -> Wiring:
+    """The wiring of a process that runs with the configuration of the installation. Raises `Rejected`."""
+    settings = valid_settings(installation.configuration)
+    return replace(wiring, settings=settings, configuration=configuration_of(settings))
+
+
+def _configuration_document(wiring: Wiring) -> Mapping[str, Any]:
+    """The configuration file as it is written, without defaults; it is known to be valid."""
+    if wiring.options.config is None:
+        return {}
+    documents = read_documents(read_bytes(wiring.options.config), str(wiring.options.config))
+    return mapping(next((document.value for document in documents), {}))
+
+
+def print_installation(wiring: Wiring, installation: EngineInstallation, parts: Sequence[str], *, mutating: bool, as_json: bool) -> Exit:
+    """Write these parts of the installation to stdout, as one JSON document or as a YAML stream."""
+    installed_wiring = wiring_of(wiring, installation)
+    objects = [dict(body) for part in parts for body in PARTS[part](installed_wiring, installation, mutating)]
+    if as_json:
+        terminal.print_json({"version": VERSION, "objects": objects})
+    else:
+        terminal.print_text(yaml_stream(objects))
+    return Exit.DONE
+
+
+def _namespace(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(installation.namespace)}
+
+
+def _definitions(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
+    yield from crds()
+
+
+def _rbac(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
+    use = Use.RUN if installation.mode is Mode.DEPLOYMENT else Use.SYNC
+    yield from rbac_objects(wiring, Account(installation.namespace), use, shards=installation.shards, graphs=installation.graphs)
+
+
+def _configuration(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
+    yield config_map(installation, as_yaml(installation.configuration))
+
+
+def _workload(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
+    yield from filled_objects(installation)
+    if installation.mode is Mode.CRONJOB:
+        yield cronjob(installation)
+    else:
+        yield service(installation)
+        yield disruption_budget(installation)
+        yield deployment(installation)
+
+
+def _network(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
+    if installation.mode is Mode.DEPLOYMENT and installation.network_policy:
+        yield network_policy(installation)
+
+
+def _admission(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
+    if installation.serves_webhooks:
+        yield from webhook_configurations(installation)
+    elif installation.admission is AdmissionMode.POLICIES:
+        protected = replace(protection(wiring.settings), enabled=installation.protects, operator=installation.user)
+        yield from policies(wiring.configuration, protected, mutating=mutating)
+
+
+def _monitoring(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
+    if installation.mode is Mode.DEPLOYMENT and installation.service_monitor:
+        yield service_monitor(installation)
+
+
+PARTS: Final[Mapping[str, Part]] = {
+    "namespace": _namespace,
+    "crds": _definitions,
+    "rbac": _rbac,
+    "configuration": _configuration,
+    "workload": _workload,
+    "network": _network,
+    "admission": _admission,
+    "monitoring": _monitoring,
+}
+"""The parts of an installation by name."""

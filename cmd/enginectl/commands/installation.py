@@ -1,0 +1,131 @@
+"""`engine manifests deployment|cronjob|webhooks|all`: the objects of an installation, as the chart has them."""
+
+from typing import Annotated, Any
+
+import typer
+
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import ObjectFormat, options
+from resources.install.installation import AdmissionMode, EngineInstallation, Mode
+
+DEFAULTS = EngineInstallation()
+
+Format = Annotated[ObjectFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.")]
+Image = Annotated[str, typer.Option(metavar="IMAGE", help="The image of the engine.")]
+InitImage = Annotated[str, typer.Option(metavar="IMAGE", help="The image of the init container of workloads.")]
+Tag = Annotated[str, typer.Option(metavar="TAG", help="The tag of images that are given without one. Default: this release.")]
+PullSecrets = Annotated[list[str] | None, typer.Option("--image-pull-secret", metavar="NAME", help="A Secret for the image. Repeatable.")]
+Replicas = Annotated[int, typer.Option(min=0, metavar="N", help="Pods of the Deployment.")]
+Shards = Annotated[int, typer.Option(min=1, metavar="N", help="Parts into which the namespaces are divided, each with its own leader.")]
+Page = Annotated[bool, typer.Option("--ui", help="Serve the page about workloads.")]
+Schedule = Annotated[str, typer.Option(metavar="CRON", help="When the CronJob starts.")]
+Timeout = Annotated[str, typer.Option(metavar="DURATION", help="Maximum duration of a job of the CronJob.")]
+Admission = Annotated[AdmissionMode | None, typer.Option(help="What judges new sets. Default: webhooks, and policies for a CronJob.")]
+NetworkPolicy = Annotated[bool, typer.Option("--network-policy", help="Add a NetworkPolicy.")]
+ServiceMonitor = Annotated[bool, typer.Option("--service-monitor", help="Add a ServiceMonitor of the Prometheus operator.")]
+
+
+def deployment(
+    ctx: typer.Context,
+    format: Format = ObjectFormat.YAML,
+    image: Image = "grove-engine",
+    init_image: InitImage = "grove-initc",
+    tag: Tag = "",
+    pull_secrets: PullSecrets = None,
+    replicas: Replicas = DEFAULTS.replicas,
+    shards: Shards = 1,
+    ui: Page = False,
+    admission: Admission = None,
+    network_policy: NetworkPolicy = False,
+    service_monitor: ServiceMonitor = False,
+) -> Exit:
+    """Print the Deployment of `engine run` with its configuration, Service and what else its pods need.
+
+    --namespace is where it runs: grove-system by default. --config is the configuration that it gets.
+    """
+    chosen = _images(image, init_image, tag, pull_secrets) | {"replicas": replicas, "page": ui}
+    chosen |= {"network_policy": network_policy, "service_monitor": service_monitor}
+    return _print(ctx, format, ("configuration", "workload", "network", "monitoring"), Mode.DEPLOYMENT, admission, chosen, shards=shards)
+
+
+def cronjob(
+    ctx: typer.Context,
+    format: Format = ObjectFormat.YAML,
+    image: Image = "grove-engine",
+    init_image: InitImage = "grove-initc",
+    tag: Tag = "",
+    pull_secrets: PullSecrets = None,
+    schedule: Schedule = DEFAULTS.schedule,
+    timeout: Timeout = DEFAULTS.timeout,
+) -> Exit:
+    """Print the CronJob of `engine sync` with its configuration and its Lease."""
+    chosen = _images(image, init_image, tag, pull_secrets) | {"schedule": schedule, "timeout": timeout}
+    return _print(ctx, format, ("configuration", "workload"), Mode.CRONJOB, None, chosen)
+
+
+def webhooks(ctx: typer.Context, format: Format = ObjectFormat.YAML) -> Exit:
+    """Print the webhook configurations. The engine adds the CA of its certificate to them."""
+    return _print(ctx, format, ("admission",), Mode.DEPLOYMENT, AdmissionMode.WEBHOOKS, {})
+
+
+def everything(
+    ctx: typer.Context,
+    format: Format = ObjectFormat.YAML,
+    mode: Annotated[Mode, typer.Option(help="Reconcile all the time, or every few minutes.")] = Mode.DEPLOYMENT,
+    admission: Admission = None,
+    crds: Annotated[bool, typer.Option("--crds/--no-crds", help="With or without the CustomResourceDefinitions.")] = True,
+    image: Image = "grove-engine",
+    init_image: InitImage = "grove-initc",
+    tag: Tag = "",
+    pull_secrets: PullSecrets = None,
+    replicas: Replicas = DEFAULTS.replicas,
+    shards: Shards = 1,
+    ui: Page = False,
+    schedule: Schedule = DEFAULTS.schedule,
+    timeout: Timeout = DEFAULTS.timeout,
+    graphs: Annotated[bool, typer.Option(help="Whether DynamoGraphDeployments may be managed.")] = True,
+    mutating: Annotated[bool, typer.Option("--mutating", help="With policies: also MutatingAdmissionPolicies (v1beta1).")] = False,
+    network_policy: NetworkPolicy = False,
+    service_monitor: ServiceMonitor = False,
+) -> Exit:
+    """Print a whole installation, for `kubectl apply --server-side -f -`: the same objects as the chart's.
+
+    --namespace is where it runs: grove-system by default. --config is the configuration that it gets.
+    Without the definitions (--no-crds) the same command shows what `kubectl delete -f -` should remove.
+    """
+    chosen = _images(image, init_image, tag, pull_secrets) | {"replicas": replicas, "page": ui}
+    chosen |= {
+        "schedule": schedule,
+        "timeout": timeout,
+        "network_policy": network_policy,
+        "service_monitor": service_monitor,
+        "graphs": graphs,
+    }
+    parts = ("namespace", *(["crds"] if crds else []), "rbac", "configuration", "workload", "network", "admission", "monitoring")
+    return _print(ctx, format, parts, mode, admission, chosen, shards=shards, mutating=mutating)
+
+
+def _images(image: str, init_image: str, tag: str, pull_secrets: list[str] | None) -> dict[str, Any]:
+    """The choices about images, as fields of an `EngineInstallation`."""
+    from resources.ports.configuration import tagged
+
+    return {"image": tagged(image, tag), "waiter_image": tagged(init_image, tag), "pull_secrets": tuple(pull_secrets or ())}
+
+
+def _print(
+    ctx: typer.Context,
+    format: ObjectFormat,
+    parts: tuple[str, ...],
+    mode: Mode,
+    admission: AdmissionMode | None,
+    chosen: dict[str, Any],
+    *,
+    shards: int = 1,
+    mutating: bool = False,
+) -> Exit:
+    from enginectl.actions.installation import installation_of, print_installation
+    from enginectl.wiring.configuration import wire
+
+    wiring = wire(options(ctx))
+    installation = installation_of(wiring, mode, admission, chosen, shards)
+    return print_installation(wiring, installation, parts, mutating=mutating, as_json=format is ObjectFormat.JSON)

@@ -1,0 +1,98 @@
+{{/* Names do not depend on the release: two engines in one cluster would disturb each other. */}}
+{{- define "grove-engine.name" -}}grove-engine{{- end }}
+
+{{/* The labels of every object. Usage: include "grove-engine.labels" (list . "component" .Values.x.labels) */}}
+{{- define "grove-engine.labels" -}}
+{{- $root := index . 0 -}}
+{{- $labels := dict "app.kubernetes.io/name" "grove-engine" "app.kubernetes.io/part-of" "grove" -}}
+{{- if index . 1 }}{{ $_ := set $labels "app.kubernetes.io/component" (index . 1) }}{{ end -}}
+{{- $_ := set $labels "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- $_ := set $labels "app.kubernetes.io/instance" $root.Release.Name -}}
+{{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) -}}
+{{- toYaml (mergeOverwrite $labels (default dict (index . 2))) -}}
+{{- end }}
+
+{{/* The labels by which the pods of the Deployment are selected. They never change. */}}
+{{- define "grove-engine.selector" -}}
+app.kubernetes.io/name: grove-engine
+app.kubernetes.io/part-of: grove
+app.kubernetes.io/component: controller
+{{- end }}
+
+{{/* What judges new sets: webhooks, policies or none. */}}
+{{- define "grove-engine.admission" -}}
+{{- $chosen := .Values.admission | default (eq .Values.mode "cronjob" | ternary "policies" "webhooks") -}}
+{{- if and (eq .Values.mode "cronjob") (eq $chosen "webhooks") }}{{ fail "mode: cronjob and admission: webhooks exclude each other: a CronJob has no server; use policies or none" }}{{ end -}}
+{{- if and (eq $chosen "webhooks") (not (dig "server" "webhooks" "port" 0 .Values.config)) }}{{ fail "admission: webhooks needs a port in config.server.webhooks.port" }}{{ end -}}
+{{- $chosen -}}
+{{- end }}
+
+{{/* The operator configuration as it is installed. */}}
+{{- define "grove-engine.configuration" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- $_ := set $config "apiVersion" "operator.config.grove.io/v1alpha1" -}}
+{{- $_ := set $config "kind" "OperatorConfiguration" -}}
+{{- $election := default dict $config.leaderElection -}}
+{{- $_ := set $election "resourceNamespace" ($election.resourceNamespace | default .Release.Namespace) -}}
+{{- if gt (int .Values.shards) 1 }}{{ $_ := set $election "shards" .Values.shards }}{{ end -}}
+{{- $_ := set $config "leaderElection" $election -}}
+{{- $server := default dict $config.server -}}
+{{- $probes := default dict $server.healthProbes -}}
+{{- if and (hasKey $probes "enable") (not $probes.enable) }}{{ $_ := set $probes "port" 0 }}{{ end -}}
+{{- $_ := unset $probes "enable" -}}
+{{- if ne (include "grove-engine.admission" .) "webhooks" -}}
+{{- $_ := set $config "server" (mergeOverwrite $server (dict "webhooks" (dict "port" 0))) -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end }}
+
+{{/* A port of the configuration. Usage: include "grove-engine.port" (list . "metrics") */}}
+{{- define "grove-engine.port" -}}
+{{- $config := include "grove-engine.configuration" (index . 0) | fromYaml -}}
+{{- dig "server" (index . 1) "port" 0 $config | int -}}
+{{- end }}
+
+{{/* Not empty if the engine makes the certificate of its webhooks itself. */}}
+{{- define "grove-engine.makesCertificate" -}}
+{{- if and (eq (include "grove-engine.admission" .) "webhooks") (ne (dig "server" "webhooks" "certProvisionMode" "auto" .Values.config) "manual") }}true{{ end -}}
+{{- end }}
+
+{{/* Not empty if the certificate of the webhooks is provided, in a Secret. */}}
+{{- define "grove-engine.mountsCertificate" -}}
+{{- if and (eq (include "grove-engine.admission" .) "webhooks") (not (include "grove-engine.makesCertificate" .)) }}true{{ end -}}
+{{- end }}
+
+{{/* Not empty if only the engine and exempt users may change managed objects. */}}
+{{- define "grove-engine.protects" -}}
+{{- if dig "authorizer" "enabled" false .Values.config }}true{{ end -}}
+{{- end }}
+
+{{/* The names of the enabled scheduler back ends, sorted, as a JSON list. */}}
+{{- define "grove-engine.schedulers" -}}
+{{- $names := list "default-scheduler" -}}
+{{- range dig "scheduler" "profiles" list .Values.config }}{{ $names = append $names .name }}{{ end -}}
+{{- $names | uniq | sortAlpha | toJson -}}
+{{- end }}
+
+{{/* A digest of what a running engine does not take over when the configuration changes. */}}
+{{- define "grove-engine.restartDigest" -}}
+{{- $config := include "grove-engine.configuration" . | fromYaml -}}
+{{- dict "leaderElection" (index $config "leaderElection") "server" (index $config "server") | toJson | sha256sum -}}
+{{- end }}
+
+{{/* The names of the Leases, as a JSON list: one for each shard, the first of which is the one of a single writer. */}}
+{{- define "grove-engine.leases" -}}
+{{- $election := (include "grove-engine.configuration" . | fromYaml).leaderElection -}}
+{{- $names := list $election.resourceName -}}
+{{- range untilStep 1 (int ($election.shards | default 1)) 1 }}{{ $names = append $names (printf "%s-shard-%d" $election.resourceName .) }}{{ end -}}
+{{- toJson $names -}}
+{{- end }}
+
+{{/* The users who may change managed objects, as CEL strings within single quotes of YAML. */}}
+{{- define "grove-engine.trustedUsers" -}}
+{{- $users := list (printf "system:serviceaccount:%s:%s" .Release.Namespace (include "grove-engine.name" .)) -}}
+{{- range dig "authorizer" "exemptServiceAccountUserNames" list .Values.config }}{{ $users = append $users . }}{{ end -}}
+{{- $quoted := list -}}
+{{- range $users | uniq | sortAlpha }}{{ $quoted = append $quoted (toJson . | replace "'" "''") }}{{ end -}}
+{{- join ", " $quoted -}}
+{{- end }}

@@ -1,0 +1,107 @@
+"""EngineInstallation: what an administrator chooses about the engine in a cluster, and the names that do not depend on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from engine.version import VERSION
+from resources.base import labels
+from resources.base.fields import mapping
+from resources.install.roles import LABELS
+
+NAME: Final = "grove-engine"
+"""The Deployment or CronJob, Service, ServiceAccount, ConfigMap and everything else of an installation that has one name."""
+NAMESPACE: Final = "grove-system"
+"""The default namespace of an installation."""
+SELECTOR: Final = LABELS | {labels.COMPONENT: "controller"}
+"""The labels of the pods of a Deployment. They never change: a Deployment's selector cannot."""
+
+
+class Mode(StrEnum):
+    """What keeps the workloads of a cluster as they should be."""
+
+    DEPLOYMENT = "deployment"
+    """`engine run`, all the time."""
+    CRONJOB = "cronjob"
+    """`engine sync`, every few minutes."""
+
+
+class AdmissionMode(StrEnum):
+    """What judges the sets that users write before they are stored."""
+
+    WEBHOOKS = "webhooks"
+    """The engine's own server."""
+    POLICIES = "policies"
+    """The API server, by CEL."""
+    NONE = "none"
+    """Nothing; the engine judges a set when it first plans it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInstallation:
+    """The choices for one installation. The names of its objects are fixed: two engines in one cluster would disturb each other."""
+
+    namespace: str = NAMESPACE
+    mode: Mode = Mode.DEPLOYMENT
+    admission: AdmissionMode = AdmissionMode.WEBHOOKS
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    """The whole document of the ConfigMap (`operator_configuration.installed`)."""
+    image: str = f"{NAME}:{VERSION}"
+    waiter_image: str = f"grove-initc:{VERSION}"
+    """The image of the init container in which pods wait; without effect if the configuration names one."""
+    pull_secrets: tuple[str, ...] = ()
+    """The names of the Secrets with which both images are pulled."""
+    replicas: int = 2
+    page: bool = False
+    """Whether the page about workloads is served."""
+    schedule: str = "*/5 * * * *"
+    """When `engine sync` runs, in the format of cron."""
+    timeout: str = "4m"
+    """After how long `engine sync` ends although pods are not ready; shorter than the schedule."""
+    graphs: bool = True
+    """Whether the engine may manage DynamoGraphDeployments."""
+    network_policy: bool = False
+    service_monitor: bool = False
+
+    @property
+    def serves_webhooks(self) -> bool:
+        """Whether webhook configurations are installed."""
+        return self.mode is Mode.DEPLOYMENT and self.admission is AdmissionMode.WEBHOOKS
+
+    @property
+    def makes_certificate(self) -> bool:
+        """Whether the engine makes the certificate of its webhooks itself, and keeps it in a Secret."""
+        return self.serves_webhooks and self.section("server", "webhooks").get("certProvisionMode") != "manual"
+
+    @property
+    def protects(self) -> bool:
+        """Whether only the engine and exempt users may change managed objects."""
+        return bool(self.section("authorizer").get("enabled"))
+
+    @property
+    def shards(self) -> int:
+        """The number of parts into which the namespaces of the cluster are divided, each with a leader of its own."""
+        return int(self.section("leaderElection").get("shards") or 1)
+
+    @property
+    def user(self) -> str:
+        """The user name of the engine's ServiceAccount."""
+        return f"system:serviceaccount:{self.namespace}:{NAME}"
+
+    def section(self, *path: str) -> Mapping[str, Any]:
+        """A section of the configuration; empty if it is not there."""
+        section = mapping(self.configuration)
+        for key in path:
+            section = mapping(section.get(key))
+        return section
+
+    def port(self, endpoint: str) -> int:
+        """The port of `webhooks`, `healthProbes` or `metrics`; 0 if it is not served."""
+        return int(self.section("server", endpoint).get("port") or 0)
+
+
+def metadata(name: str, namespace: str = "", component: str = "") -> dict[str, Any]:
+    """Metadata with the labels of an installation. Without a namespace: of an object of the whole cluster."""
+    own = LABELS | ({labels.COMPONENT: component} if component else {})
+    return {"name": name, **({"namespace": namespace} if namespace else {}), "labels": own}

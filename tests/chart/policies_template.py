@@ -1,0 +1,146 @@
+"""The chart's admission policies as a template: computed from the policies under every combination of features."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import yaml
+
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.registry import SCHEDULERS
+from providers.schedulers.kai import KaiScheduler
+from providers.schedulers.kube import KubeScheduler
+from resources.admission.managed_rules import Protection
+from resources.admission_policies.objects import policies
+from resources.ports.configuration import Configuration
+from resources.ports.scheduler import Scheduler, TopologyAwareScheduler
+from tests.chart.conditions import Features, assignments, combinations, conditions
+
+FEATURES = ("auto", "topology")
+DEFAULT, PLAIN, AWARE, OPERATOR = "default-here", "plain-here", "aware-here", "operator-here"
+"""Names that stand for those of the values."""
+REPLACED: Final[Mapping[str, str]] = {
+    f'"{AWARE}", "{PLAIN}"': '{{ include "grove-engine.schedulerNames" . }}',
+    f'"{AWARE}"': '{{ include "grove-engine.topologySchedulers" . }}',
+    f'"{DEFAULT}"': '{{ dig "scheduler" "defaultProfileName" "default-scheduler" .Values.config | quote }}',
+    f'"{OPERATOR}"': '{{ include "grove-engine.trustedUsers" . }}',
+}
+"""What stands for a value -> the template of the value."""
+
+
+def policies_template() -> str:
+    """The file with the policies and their bindings."""
+    aware = " ".join(f'"{name}"' for name, scheduler in sorted(SCHEDULERS.items()) if isinstance(scheduler, TopologyAwareScheduler))
+    by_name: dict[str, dict[Features, Any]] = {}
+    for chosen in combinations(FEATURES):
+        for body in objects(chosen):
+            by_name.setdefault(f"{body['kind']}/{body['metadata']['name']}", {})[chosen] = body
+    lines = [
+        "{{- /* Computed from the admission rules by `make chart`. Do not edit. */}}",
+        '{{- define "grove-engine.schedulerNames" -}}',
+        "{{- $names := list }}",
+        '{{- range include "grove-engine.schedulers" . | fromJsonArray }}{{ $names = append $names (quote .) }}{{ end }}',
+        '{{- join ", " $names }}',
+        "{{- end }}",
+        '{{- define "grove-engine.topologySchedulers" -}}',
+        "{{- $names := list }}",
+        '{{- range include "grove-engine.schedulers" . | fromJsonArray }}',
+        f"{{{{- if has . (list {aware}) }}}}{{{{ $names = append $names (quote .) }}}}{{{{ end }}}}",
+        "{{- end }}",
+        '{{- join ", " $names }}',
+        "{{- end }}",
+        '{{- if eq (include "grove-engine.admission" .) "policies" }}',
+        *assignments(["$auto", "$topology", "$protects"]),
+        *(line for bodies in by_name.values() for line in policy_lines(bodies)),
+        "{{- end }}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def objects(chosen: Features) -> Iterator[Mapping[str, Any]]:
+    """The policies of an installation with these features, with names that stand for those of the values."""
+    schedulers: dict[str, Scheduler] = {PLAIN: KubeScheduler(), AWARE: KaiScheduler()}
+    configuration = Configuration(schedulers, DEFAULT, topology="topology" in chosen, fabrics=(Nvidia(auto="auto" in chosen),))
+    yield from policies(configuration, Protection(True, OPERATOR), mutating=True)
+
+
+def policy_lines(bodies: Mapping[Features, Any]) -> Iterator[str]:
+    """The lines of one object, of which `bodies` has one version for each combination in which it exists."""
+    body = next(iter(bodies.values()))
+    asked = [
+        *(["and $auto .Values.mutatingPolicies"] if body["kind"].startswith("Mutating") else []),
+        *(["$protects"] if body["metadata"]["name"].startswith("managed-objects") else []),
+    ]
+    yield from (f"{{{{- if {condition} }}}}" for condition in asked)
+    yield "---"
+    yield f"apiVersion: {body['apiVersion']}"
+    yield f"kind: {body['kind']}"
+    yield "metadata:"
+    yield f"  name: {body['metadata']['name']}"
+    yield "  labels:"
+    yield '    {{- include "grove-engine.labels" (list $ "admission-policy" nil) | nindent 4 }}'
+    yield "spec:"
+    for key, value in body["spec"].items():
+        if key != "validations":
+            yield from written({key: value}, "  ")
+            continue
+        yield "  validations:"
+        yield from validation_lines({chosen: version["spec"][key] for chosen, version in bodies.items()})
+    yield from ("{{- end }}" for _ in asked)
+
+
+def validation_lines(versions: Mapping[Features, list[Mapping[str, str]]]) -> Iterator[str]:
+    """The validations of all combinations in order, each under the condition under which it is one."""
+    by_text = {text_of(rule): rule for rules in versions.values() for rule in rules}
+    found = conditions({chosen: [text_of(rule) for rule in rules] for chosen, rules in versions.items()}, FEATURES)
+    for text in in_order([[text_of(rule) for rule in rules] for rules in versions.values()]):
+        if found[text]:
+            yield f"{{{{- if {found[text]} }}}}"
+        yield from written([by_text[text]], "    ")
+        if found[text]:
+            yield "{{- end }}"
+
+
+def in_order(sequences: list[list[str]]) -> list[str]:
+    """Everything in these sequences once, in an order that agrees with all of them."""
+    result: list[str] = []
+    for sequence in sequences:
+        position = 0
+        for item in sequence:
+            if item in result:
+                position = result.index(item) + 1
+            else:
+                result.insert(position, item)
+                position += 1
+    return result
+
+
+def text_of(rule: Mapping[str, str]) -> str:
+    """A rule as something that can be compared."""
+    return repr(sorted(rule.items()))
+
+
+class Dumper(yaml.SafeDumper):
+    """Writes strings in single quotes, in which a template can put text as it is."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:
+        return super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _quoted(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style="'" if not data.replace("-", "").isalnum() else None)
+
+
+Dumper.add_representer(str, _quoted)
+
+
+def written(value: Any, indent: str) -> Iterator[str]:
+    """The lines of a value, with templates instead of the names that stand for values."""
+    text = yaml.dump(value, Dumper=Dumper, width=10_000, sort_keys=False)
+    assert "{{" not in text, text
+    for sign, template in REPLACED.items():
+        text = text.replace(sign, template)
+    yield from (f"{indent}{line}" for line in text.splitlines())

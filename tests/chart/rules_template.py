@@ -1,0 +1,117 @@
+"""The rules of the chart's ClusterRoles as a template: computed from the permissions under every combination of features."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from engine.runtime.clock import SystemClock
+from enginectl.actions.rbac import account_permissions
+from enginectl.base.options import Options
+from enginectl.wiring.configuration import Wiring, configuration_of
+from resources.install.permissions import VERBS, Permission, permissions, without_implied
+from resources.install.roles import Account
+from resources.install.use import Use
+from resources.registry import BLUEPRINTS
+from resources.settings import valid_settings
+from tests.chart.conditions import Features, assignments, combinations, conditions
+
+FEATURES = ("kai", "volcano", "topology", "auto", "protects", "graphs", "webhooks", "certificate")
+
+Rule = tuple[str, str, str, str]
+"""Group, resource, name (empty: all objects), verb."""
+
+
+def rules_template() -> str:
+    """The file with the rules of the engine's ClusterRole and of that of readers."""
+    return "\n".join(
+        (
+            "{{- /* Computed from the tables of kinds by `make chart`. Do not edit. */}}",
+            "",
+            "{{/* What `engine run` needs in the whole cluster. */}}",
+            *defined("grove-engine.runRules", lambda chosen: engine_rules(chosen, Use.RUN)),
+            "",
+            "{{/* What `engine sync` needs in the whole cluster. */}}",
+            *defined("grove-engine.syncRules", lambda chosen: engine_rules(chosen, Use.SYNC)),
+            "",
+            "{{/* What commands need that write nothing. */}}",
+            *defined("grove-engine.readerRules", reader_rules),
+            "",
+        )
+    )
+
+
+def wiring(chosen: Features) -> Wiring:
+    """A process with these features."""
+    settings = valid_settings(
+        {
+            "scheduler": {"profiles": [{"name": name} for name in schedulers(chosen)]},
+            "topologyAwareScheduling": {"enabled": "topology" in chosen},
+            "network": {"autoMNNVLEnabled": "auto" in chosen},
+            "authorizer": {"enabled": "protects" in chosen},
+            "server": {
+                "webhooks": {
+                    "port": 9443 if "webhooks" in chosen else 0,
+                    "certProvisionMode": "auto" if "certificate" in chosen else "manual",
+                }
+            },
+        }
+    )
+    return Wiring(Options(), settings, configuration_of(settings), SystemClock())
+
+
+def schedulers(chosen: Features) -> Iterator[str]:
+    """The names of the enabled scheduler back ends."""
+    yield "default-scheduler"
+    yield from (name for feature, name in (("kai", "kai-scheduler"), ("volcano", "volcano")) if feature in chosen)
+
+
+def engine_rules(chosen: Features, use: Use) -> Iterator[Rule]:
+    """What the engine needs in the whole cluster."""
+    needed = account_permissions(wiring(chosen), Account(), use, graphs="graphs" in chosen)
+    yield from rules(permission for permission in without_implied(needed) if not permission.namespace)
+
+
+def reader_rules(chosen: Features) -> Iterator[Rule]:
+    """What commands need that write nothing."""
+    blueprints = [blueprint for blueprint in BLUEPRINTS if "graphs" in chosen or blueprint.kind.name != "DynamoGraphDeployment"]
+    yield from rules(permissions(blueprints, wiring(chosen).configuration, use=Use.READ))
+
+
+def rules(needed: Iterable[Permission]) -> Iterator[Rule]:
+    """One rule for each verb and name, so that they can be compared."""
+    for permission in needed:
+        for name in permission.names or ("",):
+            yield from ((permission.kind.group, permission.resource, name, verb) for verb in permission.verbs)
+
+
+def defined(name: str, make: Callable[[Features], Iterator[Rule]]) -> Iterator[str]:
+    """The lines of a named template with these rules, those under one condition together."""
+    possible = combinations(FEATURES, lambda chosen: "webhooks" in chosen or "certificate" not in chosen)
+    found = conditions({chosen: frozenset(make(chosen)) for chosen in possible}, FEATURES)
+    yield f'{{{{- define "{name}" -}}}}'
+    yield from assignments(found.values())
+    for condition in sorted(set(found.values()), key=lambda text: (text.count("$"), text)):
+        if condition:
+            yield f"{{{{- if {condition} }}}}"
+        yield from lines(rule for rule, when in found.items() if when == condition)
+        if condition:
+            yield "{{- end }}"
+    yield "{{- end }}"
+
+
+def lines(group: Iterable[Rule]) -> Iterator[str]:
+    """The lines of these rules: resources of one group with the same verbs are in one rule, and so are the names of one resource."""
+    verbs: dict[tuple[str, str, str], set[str]] = {}
+    for api_group, resource, name, verb in group:
+        verbs.setdefault((api_group, resource, name), set()).add(verb)
+    resources: dict[tuple[str, tuple[str, ...], str], list[str]] = {}
+    for (api_group, resource, name), some in sorted(verbs.items()):
+        ordered = tuple(sorted(some, key=VERBS.index))
+        if name:
+            resources.setdefault((api_group, ordered, resource), []).append(name)
+        else:
+            resources.setdefault((api_group, ordered, ""), []).append(resource)
+    for (api_group, ordered, named), entries in sorted(resources.items()):
+        yield f'- apiGroups: ["{api_group}"]'
+        yield f"  resources: [{named or ', '.join(entries)}]"
+        if named:
+            yield f"  resourceNames: [{', '.join(entries)}]"
+        yield f"  verbs: [{', '.join(ordered)}]"

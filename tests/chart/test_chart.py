@@ -1,0 +1,198 @@
+"""The chart and `engine manifests all` install the same objects, and what is computed in the chart is up to date."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from enginectl.base.exit_codes import Exit
+from resources.install.operator_configuration import DEFAULTS, RESTART_SECTIONS, restart_digest
+from resources.settings_fields import NEEDS_RESTART
+from tests.chart.generated import CHART, generated_files
+from tests.chart.rendering import normalized, rendered, run_helm, template
+from tests.enginectl.calling import Engine
+
+
+@dataclass(frozen=True)
+class Case:
+    """An installation: by the values of the chart, and by the options and the configuration of the command."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    namespace: str = "grove-system"
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The configuration file: that of the values."""
+        return dict(self.values.get("config", {}))
+
+
+def configured(**config: Any) -> Case:
+    """An installation with this configuration."""
+    return Case({"config": config})
+
+
+VOLCANO = [{"name": "volcano", "config": {}}]
+AUTHORIZER = {"enabled": True, "exemptServiceAccountUserNames": ["system:serviceaccount:argo:o'brien"]}
+CASES = {
+    "defaults": Case(),
+    "another namespace": Case({}, (), "engine"),
+    "images of a mirror": Case(
+        {
+            "image": {"repository": "mirror:5000/grove-engine", "tag": "v9"},
+            "initImage": {"repository": "mirror:5000/grove-initc", "tag": "v9"},
+            "imagePullSecrets": [{"name": "mirror"}],
+        },
+        ("--image", "mirror:5000/grove-engine", "--init-image", "mirror:5000/grove-initc", "--tag", "v9", "--image-pull-secret", "mirror"),
+    ),
+    "one replica and a page": Case({"replicaCount": 1, "ui": True}, ("--replicas", "1", "--ui")),
+    "shards": Case({"replicaCount": 3, "shards": 3}, ("--replicas", "3", "--shards", "3")),
+    "without graphs": Case({"graphs": False}, ("--no-graphs",)),
+    "a cron job": Case(
+        {"mode": "cronjob", "cronJob": {"schedule": "*/2 * * * *", "timeout": "90s"}},
+        ("--mode", "cronjob", "--schedule", "*/2 * * * *", "--timeout", "90s"),
+    ),
+    "a cron job that judges nothing": Case({"mode": "cronjob", "admission": "none"}, ("--mode", "cronjob", "--admission", "none")),
+    "policies": Case({"admission": "policies"}, ("--admission", "policies")),
+    "policies for everything": Case(
+        {
+            "admission": "policies",
+            "mutatingPolicies": True,
+            "config": {
+                "authorizer": AUTHORIZER,
+                "network": {"autoMNNVLEnabled": True},
+                "topologyAwareScheduling": {"enabled": True},
+                "scheduler": {"profiles": [{"name": "kai-scheduler"}, *VOLCANO], "defaultProfileName": "volcano"},
+            },
+        },
+        ("--admission", "policies", "--mutating"),
+    ),
+    "policies with topology": Case(
+        {"admission": "policies", "config": {"topologyAwareScheduling": {"enabled": True}}}, ("--admission", "policies")
+    ),
+    "policies with automatic domains": Case(
+        {"admission": "policies", "config": {"network": {"autoMNNVLEnabled": True}}}, ("--admission", "policies")
+    ),
+    "no admission": Case({"admission": "none"}, ("--admission", "none")),
+    "protection": configured(authorizer=AUTHORIZER),
+    "automatic domains": configured(network={"autoMNNVLEnabled": True}),
+    "no other scheduler": configured(scheduler={"profiles": []}),
+    "volcano and topology": configured(scheduler={"profiles": VOLCANO}, topologyAwareScheduling={"enabled": True}),
+    "a given certificate": configured(
+        server={"webhooks": {"certProvisionMode": "manual", "secretName": "given", "serverCertDir": "/given"}}
+    ),
+    "other ports": configured(server={"webhooks": {"port": 443}, "healthProbes": {"port": 0}, "metrics": {"port": 0}}),
+    "a lease elsewhere": configured(leaderElection={"resourceName": "lock", "resourceNamespace": "locks", "leaseDuration": "1m"}),
+    "no leader election": configured(leaderElection={"enabled": False}),
+    "an init image in the configuration": configured(initContainer={"image": "mirror/<grove>&initc:v1"}),
+    "a null": configured(authorizer={"exemptServiceAccountUserNames": None}),
+    "a service monitor": Case({"metrics": {"serviceMonitor": {"enabled": True}}}, ("--service-monitor",)),
+    "closed network": Case({"networkPolicy": {"enabled": True}}, ("--network-policy",)),
+}
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_chart_and_the_command_install_the_same(case: Case, engine: Engine, tmp_path: Path) -> None:
+    from_chart = rendered(case.values, tmp_path, case.namespace)
+
+    assert printed(engine, case, tmp_path) == from_chart
+
+
+def printed(engine: Engine, case: Case, folder: Path) -> dict[Any, Any]:
+    """The objects of `engine manifests all`, without the namespace and the definitions, which Helm installs itself."""
+    file = folder / "operator.json"
+    file.write_text(json.dumps(case.configuration))
+    result = engine("manifests", "all", "--no-crds", "--config", file, "-n", case.namespace, *case.options)
+    assert result.code == Exit.DONE, result.err
+    objects = normalized(yaml.safe_load_all(result.out))
+    del objects["Namespace", "", case.namespace]
+    return objects
+
+
+@pytest.mark.e2e
+def test_the_chart_has_no_faults(tmp_path: Path) -> None:
+    result = run_helm("lint", "--strict", CHART, folder=tmp_path)
+
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"replicas": 3}, "additional properties 'replicas' not allowed"),
+        ({"replicaCount": "3"}, "at '/replicaCount': got string, want integer"),
+        ({"mode": "statefulset"}, "at '/mode': value must be one of 'deployment', 'cronjob'"),
+        ({"config": {"network": {"autoMnnvlEnabled": True}}}, "at '/config/network': additional properties 'autoMnnvlEnabled' not allowed"),
+        ({"config": {"network": {"autoMNNVLEnabled": "yes"}}}, "at '/config/network/autoMNNVLEnabled': got string, want boolean"),
+        ({"config": {"scheduler": {"profiles": [{"name": "slurm"}]}}}, "at '/config/scheduler/profiles/0/name': value must be one of"),
+        ({"mode": "cronjob", "admission": "webhooks"}, "exclude each other"),
+    ],
+)
+def test_wrong_values_are_refused_with_their_path(values: dict[str, Any], message: str, tmp_path: Path) -> None:
+    result = template(values, tmp_path)
+
+    assert (result.returncode, message in result.stderr) == (1, True), result.stderr
+
+
+@pytest.mark.e2e
+def test_values_of_groves_chart_are_understood(tmp_path: Path) -> None:
+    values = {
+        "deployment": {"env": [{"name": "GROVE_INIT_CONTAINER_IMAGE", "value": "registry/grove-initc"}]},
+        "config": {
+            "runtimeClientConnection": {"qps": 100, "burst": 150},
+            "server": {"healthProbes": {"enable": False, "port": 9444}},
+            "debugging": {"enableProfiling": False, "pprofBindHost": "127.0.0.1", "pprofBindPort": 2753},
+            "controllers": {"podCliqueSet": {"concurrentSyncs": 3}},
+        },
+        "priorityClass": {"enabled": True, "name": "critical", "value": 999999550},
+    }
+
+    objects = rendered(values, tmp_path)
+
+    pod = objects["Deployment", "grove-system", "grove-engine"]["spec"]["template"]["spec"]
+    variables = [(variable["name"], variable["value"]) for variable in pod["containers"][0]["env"]]
+    assert variables == [
+        ("GROVE_INIT_CONTAINER_IMAGE", "registry/grove-initc"),
+        ("GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "grove-engine"),
+    ]
+    assert pod["priorityClassName"] == "critical"
+    assert "livenessProbe" not in pod["containers"][0]
+    assert objects["PriorityClass", "", "critical"]["value"] == 999999550
+
+
+@pytest.mark.e2e
+def test_alerts_and_the_dashboard_are_those_of_the_project(tmp_path: Path) -> None:
+    objects = rendered({"metrics": {"prometheusRule": {"enabled": True}}, "dashboards": {"enabled": True}}, tmp_path)
+
+    rules = yaml.safe_load((CHART.parent / "prometheus" / "rules.yaml").read_text())
+    assert objects["PrometheusRule", "grove-system", "grove-engine"]["spec"] == rules["spec"]
+    dashboard = objects["ConfigMap", "grove-system", "grove-engine-dashboard"]["data"]["grove-engine.json"]
+    assert json.loads(dashboard) == json.loads((CHART.parent / "grafana" / "engine.json").read_text())
+
+
+def test_the_computed_parts_of_the_chart_are_up_to_date() -> None:
+    stale = [path for path, text in generated_files() if (CHART / path).read_text() != text]
+
+    assert stale == [], "run `make chart`"
+    assert {path.name for path in (CHART / "crds").iterdir()} == {
+        Path(path).name for path, _ in generated_files() if path.startswith("crds/")
+    }
+
+
+def test_the_values_of_the_configuration_are_the_defaults_of_an_installation() -> None:
+    config = yaml.safe_load((CHART / "values.yaml").read_text())["config"]
+
+    # The namespace of the release stands in for the empty value.
+    assert config["leaderElection"].pop("resourceNamespace") == ""
+    assert config == DEFAULTS
+
+
+def test_what_needs_a_restart_replaces_the_pods_and_nothing_else_does() -> None:
+    assert {field.partition(".")[0] for field in NEEDS_RESTART} == set(RESTART_SECTIONS)
+    assert restart_digest({"network": {"autoMNNVLEnabled": True}}) == restart_digest({})
+    assert restart_digest({"leaderElection": {"enabled": False}}) != restart_digest({})
