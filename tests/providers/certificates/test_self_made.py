@@ -121,7 +121,7 @@ async def test_a_broken_secret_is_repaired_without_a_refused_handshake(key: str,
         faults = []
         for _ in range(40):
             await cluster.clock.advance(1)
-            faults += cluster.refused()
+            faults += cluster.refused(lag=SETTLED / 2)
 
         assert faults == [] and set((await cluster.secret())["data"]) == {"ca.crt", "ca.key", "tls.crt", "tls.key", "mine"}
 
@@ -134,7 +134,7 @@ async def test_deleting_the_secret_renews_everything_without_a_refused_handshake
         faults = []
         for _ in range(40):
             await cluster.clock.advance(1)
-            faults += cluster.refused()
+            faults += cluster.refused(lag=SETTLED / 2)
 
         assert faults == [] and (await cluster.authorities())[1:] == (old,)
         assert {each.certificate.expires_at for each in cluster.replicas}.isdisjoint({before})
@@ -239,3 +239,14 @@ def groves_authority(now: datetime.datetime) -> bytes:
     made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
     made = made.serial_number(x509.random_serial_number()).not_valid_before(now).not_valid_after(now + AUTHORITY_LIFE)
     return pem_of(made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True).sign(key, hashes.SHA256()))
+
+
+async def test_of_replicas_that_start_at_the_same_time_one_fills_the_secret() -> None:
+    async with fleet(0, latency=1.0) as cluster:
+        body = {"metadata": {"name": NAME}, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
+        await cluster.kubectl.create(SECRET, SYSTEM, body)
+        for _ in range(3):
+            cluster.start()
+        await cluster.clock.advance(30)
+
+        assert cluster.log.getvalue().count("a certificate authority was made") == 1 and cluster.refused() == []
