@@ -159,6 +159,7 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desire
         pending=(
             *replica_domains.pending(state.shared.domains),
             *(wait for replica in summary.replicas for wait in replica.pending),
+            *(wait for removal in state.excess for wait in removal.pending),
             *(wait for release in state.releases for wait in release.pending),
         ),
         deferred=(

@@ -25,6 +25,7 @@ from resources.policies.termination import Termination, terminations
 from resources.policies.vacating import with_vacated
 from resources.ports.configuration import Configuration
 from resources.removal.obsolete import obsolete_objects
+from resources.removal.order import pending_deletions
 from resources.status import errors
 from resources.status.podclique import why_not_ready
 from resources.status.podcliqueset import ReplicaSummary, summary
@@ -89,7 +90,8 @@ def desired_replica(
     removed = [*obsolete_objects(view, {resource.id for resource in desired}), *domains.release.resources]
     complete = not removed and all(resource.id in view.lives.objects for resource in desired if resource.stance is not Stance.DROP)
     own_domains = (domain for domain in domains.requested if not domain.request.shared)
-    pending = (*replica_domains.pending(own_domains), *_pending(view, state.terminations.until))
+    leaving = pending_deletions(view.lives.objects[resource.id] for resource in removed if resource.id in view.lives.objects)
+    pending = (*replica_domains.pending(own_domains), *_pending(view, state.terminations.until), *leaving)
     return Replica(
         part(str(view.index), [*desired, *removed]),
         summary(view, complete),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from engine.ids import ResourceId
 from engine.observed import Live
+from engine.plan import Wait
 from engine.resource import PLAIN, EventGroup, Policy, Resource, Stance
 from resources.base import labels
 
@@ -46,6 +47,11 @@ def delete_in_order(
             yield _drop(live, why, intended, batch.deleted_after(live), event_group if live.id.kind == "PodClique" else None)
         else:
             yield Resource(live.id, {}, f"{why}; waits for {'1 pod' if pods == 1 else f'{pods} pods'} to be gone", stance=Stance.HOLD)
+
+
+def pending_deletions(lives: Iterable[Live]) -> Iterator[Wait]:
+    """One entry for each pod among these objects that is being deleted: the others wait for it."""
+    return (Wait(live.id, "is being deleted") for live in lives if live.id.kind == "Pod" and live.deleting_since is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ from datetime import datetime
 from engine.graph import Part, part
 from engine.memo import Memo
 from engine.observed import Observed, Slice
+from engine.plan import Wait
 from resources.domains.release import DomainRelease, release_domains
 from resources.domains.users import claims_on
 from resources.model.part_keys import ROOT, SET
 from resources.ports.configuration import Configuration
-from resources.removal.order import delete_in_order
+from resources.removal.order import delete_in_order, pending_deletions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,6 +22,8 @@ class PartRemoval:
     part: Part
     release: DomainRelease
     """The release of its fabric domains."""
+    pending: tuple[Wait, ...]
+    """Its pods that are being deleted."""
 
 
 def excess_replicas(observed: Observed, count: int, configuration: Configuration, now: datetime, memo: Memo) -> Iterator[PartRemoval]:
@@ -42,6 +45,8 @@ def remove_part(
     def make() -> PartRemoval:
         release = release_domains(observed, domains, configuration, why, now, (lives,))
         others = (live for live in lives.objects.values() if live.id.kind not in kinds)
-        return PartRemoval(part(key, [*delete_in_order(others, why), *release.resources]), release)
+        return PartRemoval(
+            part(key, [*delete_in_order(others, why), *release.resources]), release, tuple(pending_deletions(lives.objects.values()))
+        )
 
     return memo.recall_until(("removal", key), facts, now, make, lambda removal: removal.release.until)

@@ -8,13 +8,12 @@ from engine.graph import graph, part
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.plan import Wait
 from engine.resource import Policy, Resource, Stance
 from engine.verdict import earliest
 from resources.domains.release import owned_domains, release_domains
 from resources.model.part_keys import ROOT, SET
 from resources.ports.configuration import Configuration
-from resources.removal.order import delete_in_order, orphans_its_children
+from resources.removal.order import delete_in_order, orphans_its_children, pending_deletions
 from resources.removal.replicas import remove_part
 
 
@@ -40,11 +39,11 @@ def teardown(observed: Observed, policy: Policy, configuration: Configuration, n
     if own.objects or domains:
         others = (live for live in own.objects.values() if live not in domains)
         parts.append(part(SET, [*_shared_objects(others, why, has_replicas=bool(replicas)), *release.resources]))
-    terminating = (live for lives in observed.slices.values() for live in lives.of("Pod") if live.deleting_since)
+    terminating = pending_deletions(live for lives in observed.slices.values() for live in lives.of("Pod"))
     releases = (*(removal.release for removal in replicas), release)
     return Desired(
         graph([*parts, *(removal.part for removal in replicas)]),
-        pending=(*(Wait(live.id, "is being deleted") for live in terminating), *(wait for each in releases for wait in each.pending)),
+        pending=(*terminating, *(wait for each in releases for wait in each.pending)),
         alarms=tuple(alarm for each in releases for alarm in each.alarms),
         wake_at=earliest(each.until for each in releases),
     )

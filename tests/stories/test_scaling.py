@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
+from engine.runtime.session import Ending
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import clique_of, is_ready, label
@@ -55,6 +56,23 @@ async def test_a_set_takes_everything_of_its_replicas_along() -> None:
         await cluster.scale(kinds.PODCLIQUESET, "llm", 1)
         await cluster.settle()
         assert await cluster.names() == one
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "removed"), [(kinds.PODCLIQUESET, "llm", "llm-1-"), (kinds.SCALING_GROUP, "llm-0-pool", "llm-0-pool-1-")]
+)
+async def test_sync_waits_until_everything_that_a_scale_in_removes_is_gone(kind: Kind, name: str, removed: str) -> None:
+    async with stage() as cluster:
+        slow = {"sandbox.grove.io/terminate-after": "30s"}
+        cliques = [clique(name, annotations=slow) for name in ("router", "prefill", "decode")]
+        await cluster.apply(podcliqueset("llm", *cliques, groups=(group("pool", "prefill", "decode", replicas=2),), replicas=2))
+        await cluster.sync()
+
+        await cluster.scale(kind, name, 1)
+        report = await cluster.sync()
+
+        assert report.ending is Ending.DONE
+        assert not any(word.startswith(removed) for words in await cluster.names() for word in words.split()[1:])
 
 
 async def test_a_set_scaled_to_nothing_keeps_only_what_it_has_once() -> None:
