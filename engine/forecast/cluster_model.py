@@ -1,31 +1,45 @@
 """ClusterModel: how everything else in a cluster answers to what the engine writes, as a forecast assumes."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Protocol
 
+from engine.forecast.effects import Effects
 from engine.forecast.store import ForecastStore
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.operation import Operation
 
 
 class Assumption(StrEnum):
-    """What a forecast takes for granted about the cluster."""
+    """What a forecast takes for granted about the cluster. The value is a sentence for people."""
 
-    CAPACITY = "capacity"
-    """A new pod without a scheduling gate is scheduled and ready by the next pass."""
-    FAILURES_STAY = "failures stay"
-    """A pod that has failed, is failing, or cannot be scheduled stays so; other pods become ready."""
-    DELETION = "deletion"
-    """A deleted pod terminates in one pass; one whose deletion is overdue stays."""
-    KUBERNETES = "kubernetes"
-    """Other objects go at once, other programs remove their finalizers, dependents are collected, and token Secrets are filled."""
-    FABRIC = "fabric"
-    """The driver of the fabric creates and removes what belongs to a domain."""
-    NOBODY_ELSE = "nobody else"
-    """No autoscaler, user or program changes anything."""
+    CAPACITY = "every new pod is scheduled and becomes ready"
+    FAILURES_STAY = "pods that have failed, are failing or cannot be scheduled stay so"
+    DELETION = "deleted pods terminate"
+    KUBERNETES = "Kubernetes' controllers and other programs do their part"
+    FABRIC = "the driver of the fabric serves its domains"
+    NOBODY_ELSE = "nobody else changes anything, autoscalers included"
 
 
 class ClusterModel(Protocol):
-    """A cluster's answers. It has a state: what it has still to do."""
+    """A cluster in one forecast. It has a state: what it has still to do."""
+
+    graceful: frozenset[str]
+    """The kinds whose objects are marked when they are deleted, and removed by `answer`."""
+
+    def begin(self, store: ForecastStore) -> None:
+        """Take note of the objects as they are before the first operation."""
+        ...
+
+    def sent(self, root: ResourceId, operation: Operation, existing: Live | None) -> None:
+        """Take note of an operation that is executed now; `existing` is the object before it."""
+        ...
 
     def answer(self, store: ForecastStore) -> frozenset[Assumption]:
         """Change the store as the cluster does between two passes. Returns the assumptions that this relies on; none if nothing changed."""
+        ...
+
+    def effects(self) -> Mapping[ResourceId, Effects]:
+        """What all operations so far mean for the workloads, by root. Roots whose pods and domains are not touched are absent."""
         ...

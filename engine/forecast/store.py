@@ -23,7 +23,7 @@ class ForecastStore:
     """The objects by id, and what has happened to them since `take_changes` was called last."""
 
     def __init__(self, lives: Iterable[Live], now: datetime, graceful: frozenset[str]) -> None:
-        """`graceful`: the kinds whose objects are only marked when they are deleted, and removed by their own agent (pods)."""
+        """`graceful`: the kinds whose objects are marked when they are deleted, and removed later by their own agent."""
         self.lives: dict[ResourceId, Live] = {}
         self.now = now
         self._graceful = graceful
@@ -95,7 +95,9 @@ class ForecastStore:
         existing = self.lives[id]
         patched = merge_patch(existing.body, stamp(patch, timestamp(self.now)))
         self._revision += 1
-        generation = existing.generation + 1 if "spec" in patch and patched.get("spec") != existing.body.get("spec") else existing.generation
+        generation = (
+            existing.generation + 1 if "spec" in patch and patched.get("spec") != existing.body.get("spec") else existing.generation
+        )
         patched["metadata"] = {**patched["metadata"], "resourceVersion": str(self._revision), "generation": generation}
         changed = live(patched)
         if changed.deleting_since is not None and not patched["metadata"].get("finalizers") and id.kind not in self._graceful:

@@ -1,180 +1,160 @@
-"""Cluster: the model of a cluster without surprises: room for every pod, controllers that do their work, nobody who interferes."""
+"""ModelledCluster: a cluster without surprises: room for every pod, controllers that do their work, and nobody who interferes."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from engine.forecast.cluster_model import Assumption
+from engine.forecast.effects import Effects
 from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live, timestamp
+from engine.operation import Operation
 from resources.base import kinds, labels
-from resources.model.pod_facts import PodFacts, facts_of
+from resources.forecast.log import WorkloadLog
+from resources.forecast.pods import claim_of, claims_from_templates, is_claim_for, is_synthetic, started, stays_as_it_is
+from resources.model.pod_facts import facts_of
 from resources.ports.answering_fabric import AnsweringFabric
 from resources.ports.fabric import Fabric
 
-NODE: Final = "a-node"
-"""The node of pods that were not bound before. It is never shown."""
 OVERDUE: Final = timedelta(minutes=2)
-"""How long a deletion may be overdue; an object that is still there then has a reason that time does not remove."""
+"""How long a deletion may be overdue. An object that is still there then has a reason that time does not remove."""
 TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
-ENDED: Final = ("Succeeded", "Failed")
+FILLED: Final = "Kg=="
+"""Stands for the data of a token Secret, which no plan reads."""
 OUR_FINALIZERS: Final = frozenset({labels.SET_FINALIZER, labels.CLIQUE_FINALIZER, labels.GROUP_FINALIZER, labels.GRAPH_FINALIZER})
+"""The finalizers that the engine itself removes, besides those of fabrics."""
+ENDED: Final = ("Succeeded", "Failed")
 
 
 class ModelledCluster:
-    """The answers of a cluster to one forecast."""
+    """`engine.forecast.cluster_model.ClusterModel` for Kubernetes."""
+
+    graceful = frozenset({kinds.POD.name})
 
     def __init__(self, fabrics: Iterable[Fabric]) -> None:
-        fabrics = tuple(fabrics)
-        self._drivers = tuple(fabric.modelled_driver() for fabric in fabrics if isinstance(fabric, AnsweringFabric))
-        self._ours = OUR_FINALIZERS.union(fabric.finalizer for fabric in fabrics)
-        """The finalizers that the engine itself removes."""
-        self._is_first = True
+        enabled = tuple(fabrics)
+        self._drivers = tuple(fabric.modelled_driver() for fabric in enabled if isinstance(fabric, AnsweringFabric))
+        self._ours = OUR_FINALIZERS.union(fabric.finalizer for fabric in enabled)
+        self._log = WorkloadLog(frozenset(fabric.kind.key for fabric in enabled))
         self._terminating: dict[ResourceId, None] = {}
         """Objects that are being deleted and that somebody else than the engine keeps."""
-        self._orphaned: dict[ResourceId, None] = {}
+        self._without_owner: dict[ResourceId, None] = {}
         """Objects of which an owner has gone."""
         self._unclaimed: dict[ResourceId, None] = {}
         """Pods that wait for the template of a claim."""
+        self._used: set[Assumption] = set()
+
+    def begin(self, store: ForecastStore) -> None:
+        """Take note of every object."""
+        self._log.begin(store.lives.values())
+
+    def sent(self, root: ResourceId, operation: Operation, existing: Live | None) -> None:
+        """Take note of an operation."""
+        self._log.sent(root, operation, existing)
+
+    def effects(self) -> Mapping[ResourceId, Effects]:
+        """What all operations so far mean for the workloads."""
+        return self._log.effects()
 
     def answer(self, store: ForecastStore) -> frozenset[Assumption]:
-        """Let every agent of the cluster take one step."""
+        """Let every program of the cluster take one step."""
+        self._used = set()
         changed, gone = store.take_changes()
-        if self._is_first:
-            changed, self._is_first = tuple(store.lives), False
-        used: set[Assumption] = set()
-        self._remove_terminated(store, used)
-        self._collect(store, used)
-        for driver in self._drivers:
-            if driver.answer(store, changed, gone):
-                used.add(Assumption.FABRIC)
+        self._log.changed(changed, store)
+        self._end_terminations(store)
+        self._collect_garbage(store)
+        if any([driver.answer(store, changed, gone) for driver in self._drivers]):
+            self._used.add(Assumption.FABRIC)
         for uid in gone:
-            self._orphaned.update(dict.fromkeys(store.dependents(uid)))
+            self._without_owner.update(dict.fromkeys(store.dependents(uid)))
         for id in changed:
-            live = store.find(id)
-            if live is not None:
-                self._look_at(store, live, used)
+            if (live := store.find(id)) is not None:
+                self._attend_to(store, live)
         for id in list(self._unclaimed):
-            self._claim(store, id, used)
-        return frozenset(used)
+            self._start_if_claimed(store, id)
+        return frozenset(self._used)
 
-    def _look_at(self, store: ForecastStore, live: Live, used: set[Assumption]) -> None:
-        """Take note of what the cluster has to do for an object, or do it."""
+    def _attend_to(self, store: ForecastStore, live: Live) -> None:
+        """Do what the cluster does about an object that has changed, or take note of it."""
         if live.deleting_since is not None:
             self._terminating[live.id] = None
-        elif live.id.kind == kinds.POD.name and not live.id.group:
-            self._run(store, live, used)
+        elif live.id.kind == kinds.POD.name:
+            self._start_pod(store, live)
         elif live.id.kind == kinds.SECRET.name and live.body.get("type") == TOKEN_TYPE and not live.body.get("data"):
-            store.patch(live.id, {"data": {"token": "", "ca.crt": "", "namespace": ""}})
-            used.add(Assumption.KUBERNETES)
+            store.patch(live.id, {"data": dict.fromkeys(("token", "ca.crt", "namespace"), FILLED)})
+            self._used.add(Assumption.KUBERNETES)
 
-    def _run(self, store: ForecastStore, live: Live, used: set[Assumption]) -> None:
-        """Schedule a pod and make it ready, if nothing keeps it."""
+    def _start_pod(self, store: ForecastStore, live: Live) -> None:
+        """Schedule a pod and make it ready, if nothing keeps it from that."""
         facts = facts_of(live)
         if facts.ready or facts.phase in ENDED or live.body["spec"].get("schedulingGates"):
             return
-        if _stays(facts):
-            used.add(Assumption.FAILURES_STAY)
-            return
-        if live.body["spec"].get("resourceClaims") and self._claim(store, live.id, used) is False:
+        if stays_as_it_is(facts):
+            self._used.add(Assumption.FAILURES_STAY)
+        elif self._has_claims(store, live):
+            store.patch(live.id, started(facts.node, timestamp(store.now)))
+            self._used.add(Assumption.CAPACITY)
+        else:
             self._unclaimed[live.id] = None
-            return
-        store.patch(live.id, {"spec": {"nodeName": facts.node or NODE}, "status": running(store)})
-        used.add(Assumption.CAPACITY)
 
-    def _claim(self, store: ForecastStore, id: ResourceId, used: set[Assumption]) -> bool:
-        """Create the claims of a pod from their templates. False if a template is missing."""
+    def _start_if_claimed(self, store: ForecastStore, id: ResourceId) -> None:
+        """Start a pod that has waited for the template of a claim, if that exists now."""
         live = store.find(id)
-        if live is None or live.deleting_since is not None:
-            self._unclaimed.pop(id, None)
-            return True
+        if live is None or live.deleting_since is not None or self._has_claims(store, live):
+            del self._unclaimed[id]
+            if live is not None and live.deleting_since is None:
+                self._start_pod(store, live)
+
+    def _has_claims(self, store: ForecastStore, pod: Live) -> bool:
+        """Whether a pod has all of its claims; those whose templates exist are created."""
         is_complete = True
-        for entry in live.body["spec"].get("resourceClaims") or ():
-            name = entry.get("resourceClaimTemplateName")
-            if not name:
+        for name, template_name in claims_from_templates(pod).items():
+            if any(is_claim_for(store.lives[id], name) for id in store.dependents(pod.uid)):
                 continue
-            claim = kinds.RESOURCE_CLAIM.id(id.namespace, f"{id.name}-{entry['name']}")
-            if any(store.lives[other].id.kind == claim.kind and _is_claim_of(store.lives[other], entry["name"]) for other in store.dependents(live.uid)):
-                continue
-            template = store.find(kinds.RESOURCE_CLAIM_TEMPLATE.id(id.namespace, name))
+            template = store.find(kinds.RESOURCE_CLAIM_TEMPLATE.id(pod.id.namespace, template_name))
             if template is None:
                 is_complete = False
-                continue
-            store.create(_claim_body(live, claim, entry["name"], template.body))
-            used.add(Assumption.KUBERNETES)
-        if is_complete and id in self._unclaimed:
-            del self._unclaimed[id]
-            self._run(store, store.lives[id], used)
+            else:
+                store.create(claim_of(pod, name, template.body))
+                self._used.add(Assumption.KUBERNETES)
         return is_complete
 
-    def _remove_terminated(self, store: ForecastStore, used: set[Assumption]) -> None:
-        """Remove pods that one pass has seen terminating, and the finalizers of other programs."""
+    def _end_terminations(self, store: ForecastStore) -> None:
+        """Remove the finalizers of other programs, and pods that one pass has seen terminating."""
         for id in list(self._terminating):
             live = store.find(id)
-            if live is None or live.deleting_since is None:
+            if live is None or live.deleting_since is None or self._is_overdue(store, live):
                 del self._terminating[id]
                 continue
-            if store.now - live.deleting_since > OVERDUE + _grace(live) and not live.uid.startswith("forecast-"):
-                del self._terminating[id]
-                used.add(Assumption.DELETION)
-                continue
-            others = [each for each in live.body["metadata"].get("finalizers") or () if each not in self._ours]
-            if others and not any(driver.holds(live) for driver in self._drivers):
-                kept = [each for each in live.body["metadata"]["finalizers"] if each in self._ours]
+            finalizers = live.body["metadata"].get("finalizers") or ()
+            kept = [finalizer for finalizer in finalizers if finalizer in self._ours]
+            if len(kept) < len(finalizers) and not any(driver.holds(live) for driver in self._drivers):
                 store.patch(id, {"metadata": {"finalizers": kept}})
-                used.add(Assumption.KUBERNETES)
-                live = store.find(id)
-            if live is not None and id.kind == kinds.POD.name and not live.body["metadata"].get("finalizers"):
+                self._used.add(Assumption.KUBERNETES)
+            elif id.kind in self.graceful and not finalizers:
                 store.remove(id)
-                del self._terminating[id]
-                used.add(Assumption.DELETION)
+                self._used.add(Assumption.DELETION)
 
-    def _collect(self, store: ForecastStore, used: set[Assumption]) -> None:
-        """The garbage collector: objects without remaining owners are deleted, references to missing owners are removed."""
-        uids = {live.uid for live in store.lives.values()} if self._orphaned else set()
-        for id in list(self._orphaned):
-            del self._orphaned[id]
+    def _is_overdue(self, store: ForecastStore, live: Live) -> bool:
+        """Whether a real object should have gone long ago: something holds it that the forecast does not know."""
+        grace = timedelta(seconds=live.body["metadata"].get("deletionGracePeriodSeconds") or 0)
+        is_overdue = live.deleting_since is not None and store.now - live.deleting_since > OVERDUE + grace
+        return is_overdue and not is_synthetic(live) and live.uid not in self._log.deleted
+
+    def _collect_garbage(self, store: ForecastStore) -> None:
+        """Delete objects without remaining owners, and remove references to missing owners."""
+        if not self._without_owner:
+            return
+        uids = {live.uid for live in store.lives.values()}
+        for id in self._without_owner:
             live = store.find(id)
             if live is None:
                 continue
-            remaining = [entry for entry in live.body["metadata"].get("ownerReferences") or () if entry["uid"] in uids]
-            if remaining:
+            references = live.body["metadata"].get("ownerReferences") or ()
+            if remaining := [reference for reference in references if reference["uid"] in uids]:
                 store.patch(id, {"metadata": {"ownerReferences": remaining}})
-            elif live.deleting_since is None:
+            else:
                 store.delete(id)
-            used.add(Assumption.KUBERNETES)
-
-
-def _stays(facts: PodFacts) -> bool:
-    """Whether a pod that is not ready stays as it is (A2): it existed before the forecast and something is wrong with it."""
-    is_real = not facts.live.uid.startswith("forecast-")
-    return is_real and (facts.failing or facts.unready or facts.reason.startswith("Unschedulable"))
-
-
-def _grace(live: Live) -> timedelta:
-    return timedelta(seconds=live.body["metadata"].get("deletionGracePeriodSeconds") or 0)
-
-
-def running(store: ForecastStore) -> Mapping[str, Any]:
-    """The status of a pod that has just become ready."""
-    moment = timestamp(store.now)
-    conditions = [{"type": kind, "status": "True", "lastTransitionTime": moment} for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")]
-    return {"phase": "Running", "conditions": conditions, "startTime": moment}
-
-
-def _is_claim_of(claim: Live, name: str) -> bool:
-    annotations = claim.body["metadata"].get("annotations") or {}
-    return annotations.get("resource.kubernetes.io/pod-claim-name") in (None, name)
-
-
-def _claim_body(pod: Live, id: ResourceId, name: str, template: Mapping[str, Any]) -> dict[str, Any]:
-    inherited = dict((template.get("spec") or {}).get("metadata") or {})
-    annotations = {**(inherited.pop("annotations", None) or {}), "resource.kubernetes.io/pod-claim-name": name}
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.id.name, "uid": pod.uid, "controller": True, "blockOwnerDeletion": True}
-    return {
-        "apiVersion": kinds.RESOURCE_CLAIM.api_version,
-        "kind": kinds.RESOURCE_CLAIM.name,
-        "metadata": {**inherited, "name": id.name, "namespace": id.namespace, "annotations": annotations, "ownerReferences": [owner]},
-        "spec": (template.get("spec") or {}).get("spec") or {},
-    }
+            self._used.add(Assumption.KUBERNETES)
+        self._without_owner = {}

@@ -1,7 +1,9 @@
 """`engine diff`: one pass, and the report of what a sync would do."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
+from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.plan import Plan
 from engine.report.json import document
@@ -12,6 +14,7 @@ from engine.runtime.passes import Engine, Pass
 from engine.runtime.session import preview as plan_once
 from enginectl.actions import requirements
 from enginectl.actions.domain_sharing import with_sharing_notes
+from enginectl.actions.forecasting import forecast_of
 from enginectl.actions.node_capacity import with_capacity_notes
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
@@ -25,17 +28,28 @@ from enginectl.wiring.scope import part_of
 
 
 async def preview(
-    wiring: Wiring, roots: Roots, against: str, format: OutputFormat, *, detailed: bool = False, limits: Limits = DEFAULT_LIMITS
+    wiring: Wiring,
+    roots: Roots,
+    against: str,
+    format: OutputFormat,
+    *,
+    detailed: bool = False,
+    only_next: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Exit:
-    """Plan as the first pass of a sync would, write the report, and return the exit code. Nothing is written to the cluster."""
+    """Plan as the first pass of a sync would, write the report, and return the exit code. Nothing is written to the cluster.
+
+    The report forecasts what follows that pass, unless `only_next`.
+    """
     async with open_baseline(wiring, against) as (provider, namespaces):
         selection = select_for(wiring, roots, default=namespaces)
         admitted = await admit_against(wiring, roots, provider, against, selection)
         result = await plan_with_notes(engine_of(wiring, provider, selection, limits), admitted.roots.bodies)
         result = await with_capacity_notes(result, wiring.configuration, provider, complete=against == LIVE)
+    forecast = None if only_next else forecast_of(result, admitted.roots.bodies, wiring.configuration, limits)
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
-    report = report_of(result)
+    report = report_of(result, forecast)
     if format is OutputFormat.JSON:
         terminal.print_json(document(report))
     else:
@@ -67,9 +81,10 @@ async def missing_kinds(engine: Engine, unserved: frozenset[str], asked: Collect
     return await requirements.unserved_roots(provider, optional)
 
 
-def report_of(result: Pass) -> Report:
-    """The report of a pass."""
-    return compose(result.planned.plans, part_of, objections=result.planned.objections, incomplete=result.world.incomplete)
+def report_of(result: Pass, forecast: Forecast | None = None) -> Report:
+    """The report of a pass, with a forecast of what follows it."""
+    report = compose(result.planned.plans, part_of, objections=result.planned.objections, incomplete=result.world.incomplete)
+    return replace(report, forecast=forecast)
 
 
 def report_errors(plans: Iterable[Plan], *, verbose: bool) -> bool:

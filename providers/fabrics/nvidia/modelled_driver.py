@@ -12,7 +12,7 @@ from resources.base.fields import mapping
 
 
 class NvidiaDriver:
-    """The driver in one forecast: it adds its finalizer and the claim template to each domain, and removes both when the domain is deleted."""
+    """The driver in one forecast: it gives each domain its finalizer and a claim template, and removes both when the domain is deleted."""
 
     def answer(self, store: ForecastStore, changed: Sequence[ResourceId], gone: Sequence[str]) -> bool:
         """Reconcile the domains that have changed."""
