@@ -1,7 +1,7 @@
 """Simulation: computes a forecast, pass by pass, with the planner and the choice of operations that `sync` and `run` use."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ QUIET_PASSES: Final = 2
 """After this many passes in which nothing changes, the time moves on to when a plan changes by itself."""
 LONGEST: Final = timedelta(hours=24)
 """The longest simulated time."""
-MAX_WORK: Final = 150_000
+MAX_WORK: Final = 100_000
 """A forecast that is not finished ends when the passes so far, times the objects that each looked at, are more than this.
 
 A count and not a time: the same input gives the same forecast everywhere.
@@ -50,6 +50,16 @@ def forecast(
     return simulation.forecast(max_work)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Roles:
+    """In which of the lists of an observation an object is."""
+
+    live: Live
+    is_root: bool
+    is_child: bool
+    is_reference: bool
+
+
 class _Simulation:
     """A cluster in memory, in which the engine makes its passes."""
 
@@ -66,11 +76,12 @@ class _Simulation:
         self.blueprints, self.manifests, self.configuration = blueprints, manifests, configuration
         self.model, self.limits, self.first = model, limits, world
         self.memo, self.previous = Memo(), World(())
-        self.roots = _keys(blueprint.kind for blueprint in blueprints)
-        self.references = _keys(kind for blueprint in blueprints for kind in blueprint.references(configuration))
+        self.root_keys = _keys(blueprint.kind for blueprint in blueprints)
+        self.reference_keys = _keys(kind for blueprint in blueprints for kind in blueprint.references(configuration))
         self.children = frozenset(live.id for live in _children(world))
         """The children as they were listed, some of which labels do not show as children."""
         self.began = now
+        self.roles: dict[ResourceId, _Roles] = {}
         self.store = ForecastStore(_existing(world), now, model.graceful)
         model.begin(self.store)
 
@@ -117,14 +128,14 @@ class _Simulation:
 
     def _world(self) -> World:
         """What a pass observes, assembled as `engine.runtime.passes` does."""
-        lives = self.store.lives.values()
+        roles = [(live, self._roles_of(live)) for live in self.store.lives.values()]
         self.previous = assemble(
             self.blueprints,
-            [live for live in lives if self._is_root(live)],
-            [live for live in lives if self._is_child(live)],
+            [live for live, role in roles if role.is_root],
+            [live for live, role in roles if role.is_child],
             self.first.incomplete,
             self.previous,
-            references=[live for live in lives if not self.references.isdisjoint(live.id.keys())],
+            references=[live for live, role in roles if role.is_reference],
             unserved=self.first.unserved,
         )
         proposed = propose(self.previous, self.manifests)
@@ -132,11 +143,15 @@ class _Simulation:
         world = replace(world, roots=tuple(self._with_lookups(observed) for observed in world.roots))
         return compose(world, self.blueprints, self.configuration, self.memo)
 
-    def _is_root(self, live: Live) -> bool:
-        return not self.roots.isdisjoint(live.id.keys())
-
-    def _is_child(self, live: Live) -> bool:
-        return live.id in self.children or (not self._is_root(live) and root_of(self.blueprints, live) is not None)
+    def _roles_of(self, live: Live) -> "_Roles":
+        """In which lists an object is; computed once for each of its versions."""
+        known = self.roles.get(live.id)
+        if known is None or known.live is not live:
+            keys = live.id.keys()
+            is_root = not self.root_keys.isdisjoint(keys)
+            is_child = live.id in self.children or (not is_root and root_of(self.blueprints, live) is not None)
+            known = self.roles[live.id] = _Roles(live, is_root, is_child, not self.reference_keys.isdisjoint(keys))
+        return known
 
     def _foreign(self) -> Iterator[tuple[ResourceId, list[Live]]]:
         """The foreign objects of each root that still exist."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from engine.forecast.effects import Level
 from engine.forecast.forecast import Forecast
-from engine.forecast.stages import Stage, stages_of
 from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Wait
+from engine.report.stages import Stage, stages_of
 from engine.verb import Verb
 
 

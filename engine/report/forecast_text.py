@@ -7,12 +7,12 @@ from typing import Final
 
 from engine.duration import spell
 from engine.forecast.forecast import End, Forecast
-from engine.forecast.stages import TOLD, Stage, stages_of
 from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.report.line import Line
 from engine.report.model import RootReport
 from engine.report.printable import clipped, printable
+from engine.report.stages import DISTINCTIVE, Stage, stages_of
 from engine.verb import Verb
 
 STAGES: Final = 8
@@ -34,8 +34,8 @@ ENDS: Final[Mapping[End, str]] = {
 
 def forecast_lines(forecast: Forecast, root: RootReport, *, verbose: bool = False) -> Iterator[Line]:
     """The lines about one root; none if nothing follows what its report lists, and no pod is touched."""
-    id, listed = root.root, {step.operation.key for step in root.steps}
-    stages, effects = stages_of(forecast, id, listed), forecast.effects.get(id)
+    id = root.root
+    stages, effects = stages_of(forecast, id, (step.operation for step in root.steps)), forecast.effects.get(id)
     if not stages and effects is None:
         return
     shown = stages if verbose else stages[:STAGES]
@@ -81,9 +81,19 @@ def group_text(verb: Verb, kind: str, operations: list[Operation], times: int) -
 def totals_text(forecast: Forecast, root: ResourceId) -> str:
     """What happens to pods and domains, all operations by verb, and how it ends."""
     effects = forecast.effects.get(root)
-    counts = [f"{count} {what}" for what, count in (effects.counts if effects else {}).items()]
     operations = operations_text(forecast.operations_of(root))
-    return "; ".join(filter(None, (", ".join(counts), operations, ENDS[forecast.end_of(root)])))
+    return "; ".join(filter(None, (counts_text(effects.counts if effects else {}), operations, ENDS[forecast.end_of(root)])))
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Effects with their counts: `1 pod restarted, 8 GPUs restarted`."""
+    return ", ".join(f"{count} {what if count != 1 else singular(what)}" for what, count in counts.items())
+
+
+def singular(what: str) -> str:
+    """`pods restarted` as `pod restarted`."""
+    noun, _, rest = what.partition(" ")
+    return f"{noun.removesuffix('s')} {rest}"
 
 
 def operations_text(operations: Iterable[Operation]) -> str:
@@ -104,12 +114,13 @@ def left_lines(forecast: Forecast, root: ResourceId) -> Iterator[Line]:
 
 def conclusion(forecast: Forecast) -> Iterator[Line]:
     """All roots together, if anything follows the first pass; and what the forecast assumes."""
-    if not any(operation.verb in TOLD for each in forecast.passes if each.after for ops in each.operations.values() for operation in ops):
+    following = (operation for each in forecast.passes if each.after for listed in each.operations.values() for operation in listed)
+    if not any(operation.verb in DISTINCTIVE for operation in following):
         return
     at_least = "" if forecast.is_finished else "at least "
     effects = Counter[str]()
     for each in forecast.effects.values():
         effects.update(each.counts)
-    counts = ", ".join(f"{count} {what}" for what, count in effects.items())
+    counts = counts_text(effects)
     yield Line(printable(f"In all: {at_least}{operations_text(forecast.operations())}{'; ' if counts else ''}{counts}."), "head")
     yield Line(f"This assumes that {'; '.join(sorted(forecast.assumptions))}.", "faint")

@@ -19,7 +19,7 @@ from resources.model.pod_facts import facts_of
 GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 """The extended resources that are counted as GPUs."""
 
-Seat = tuple[str, str, str]
+Slot = tuple[str, str, str]
 """Namespace and name of a PodClique, and the index of a pod in it: what a pod is replaced by has the same."""
 
 
@@ -53,9 +53,9 @@ class _Place:
 class _Touched:
     """What operations do to the pods and domains of one root."""
 
-    deleted: Counter[Seat] = field(default_factory=Counter)
-    created: Counter[Seat] = field(default_factory=Counter)
-    gpus: dict[Seat, int] = field(default_factory=dict)
+    deleted: Counter[Slot] = field(default_factory=Counter)
+    created: Counter[Slot] = field(default_factory=Counter)
+    gpus: dict[Slot, int] = field(default_factory=dict)
     domains_made: Counter[str] = field(default_factory=Counter)
     domains_removed: Counter[str] = field(default_factory=Counter)
     cliques: dict[ResourceId, None] = field(default_factory=dict)
@@ -94,19 +94,19 @@ class WorkloadLog:
         if operation.verb in (Verb.CREATE, Verb.REPLACE):
             touched = self._touched.setdefault(root, _Touched())
             if id.kind == kinds.POD.name:
-                seat = _seat(id, mapping(operation.body["metadata"].get("labels")))
-                touched.created[seat] += 1
-                touched.gpus[seat] = _gpus(operation.body)
+                slot = _slot_of(id, mapping(operation.body["metadata"].get("labels")))
+                touched.created[slot] += 1
+                touched.gpus[slot] = _gpus(operation.body)
             elif not self._domains.isdisjoint(id.keys()):
                 touched.domains_made[id.name] += 1
 
     def _remove(self, root: ResourceId, live: Live) -> None:
         touched = self._touched.setdefault(root, _Touched())
         if live.id.kind == kinds.POD.name:
-            seat = _seat(live.id, live.labels)
-            touched.deleted[seat] += 1
-            touched.gpus.setdefault(seat, _gpus(live.body))
-            touched.cliques[kinds.PODCLIQUE.id(seat[0], seat[1])] = None
+            slot = _slot_of(live.id, live.labels)
+            touched.deleted[slot] += 1
+            touched.gpus.setdefault(slot, _gpus(live.body))
+            touched.cliques[kinds.PODCLIQUE.id(slot[0], slot[1])] = None
         elif not self._domains.isdisjoint(live.id.keys()):
             touched.domains_removed[live.id.name] += 1
 
@@ -153,8 +153,8 @@ class WorkloadLog:
     def _effects_of(self, touched: _Touched) -> Effects:
         restarted = touched.deleted & touched.created
         moves = {"restarted": restarted, "added": touched.created - restarted, "removed": touched.deleted - restarted}
-        counts = {f"pods {word}": seats.total() for word, seats in moves.items()}
-        counts |= {f"GPUs {word}": sum(touched.gpus[seat] * count for seat, count in seats.items()) for word, seats in moves.items()}
+        counts = {f"pods {word}": slots.total() for word, slots in moves.items()}
+        counts |= {f"GPUs {word}": sum(touched.gpus[slot] * count for slot, count in slots.items()) for word, slots in moves.items()}
         replaced = touched.domains_made & touched.domains_removed
         counts["domains replaced"] = replaced.total()
         counts["domains made"] = (touched.domains_made - replaced).total()
@@ -172,7 +172,7 @@ class WorkloadLog:
                 yield Level(id, members.before, members.lowest, len(members.ready), self._minimum.get(id, 0), unit)
 
 
-def _seat(id: ResourceId, pod_labels: Mapping[str, Any]) -> Seat:
+def _slot_of(id: ResourceId, pod_labels: Mapping[str, Any]) -> Slot:
     return id.namespace, str(pod_labels.get(labels.PODCLIQUE, "")), str(pod_labels.get(labels.POD_INDEX, id.name))
 
 
