@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.mask import masked
 from engine.operation import BoundOwner, Operation
@@ -15,6 +16,7 @@ from engine.paths import spell
 from engine.plan import Objection, Wait
 from engine.planner import owner_reference
 from engine.report.fields import changed_fields, json_default, uid_placeholder
+from engine.report.forecast_json import forecast_document, root_forecast
 from engine.report.model import Report, RootReport, Step
 from engine.resource import Body
 from engine.verb import Verb
@@ -38,13 +40,14 @@ def document(report: Report) -> dict[str, Any]:
             "pending": report.pending,
             "changes": report.changes,
         },
-        "roots": [root_entry(root) for root in report.roots],
+        "forecast": forecast_document(report.forecast) if report.forecast else None,
+        "roots": [root_entry(root, report.forecast) for root in report.roots],
         "objections": [objection_entry(objection) for objection in report.objections],
         "incomplete": dict(report.incomplete),
     }
 
 
-def root_entry(root: RootReport) -> dict[str, Any]:
+def root_entry(root: RootReport, forecast: Forecast | None = None) -> dict[str, Any]:
     """The entry of one root in `roots`."""
     return {
         "root": identity(root.root),
@@ -58,6 +61,7 @@ def root_entry(root: RootReport) -> dict[str, Any]:
         "error": root.error or None,
         "notes": list(root.notes),
         "wakeAt": moment_text(root.wake_at),
+        "forecast": root_forecast(forecast, root.root) if forecast else None,
     }
 
 

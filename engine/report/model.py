@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Objection, Plan, Wait
@@ -65,6 +66,8 @@ class Report:
     """The guards' refusals of the whole pass."""
     incomplete: Mapping[str, str] = field(default_factory=dict)
     """Kind -> why it could not be listed completely."""
+    forecast: Forecast | None = None
+    """What follows this pass; None if nothing does, or if it was not computed."""
 
     @property
     def counts(self) -> dict[Verb, int]:

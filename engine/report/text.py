@@ -9,6 +9,7 @@ from engine.paths import spell
 from engine.plan import Wait
 from engine.report.alike import spread, steps_alike, waits_alike
 from engine.report.fields import changed_fields, sides
+from engine.report.forecast_text import conclusion, forecast_lines
 from engine.report.line import Line
 from engine.report.model import Report, RootReport, Step
 from engine.report.printable import clipped, printable
@@ -50,9 +51,13 @@ def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
             yield Line(f"… and {len(reported) - index} more workloads; -v shows all", "faint")
             break
         lines = list(root_lines(root, verbose))
+        if report.forecast is not None:
+            lines += forecast_lines(report.forecast, root, verbose=verbose)
         yield from lines if verbose else cut(lines, room)
         room -= len(lines)
     yield summary(report)
+    if report.forecast is not None:
+        yield from conclusion(report.forecast)
 
 
 def cut(lines: Sequence[Line], room: int) -> Iterator[Line]:

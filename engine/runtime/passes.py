@@ -4,18 +4,18 @@ import gc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import anyio
 import anyio.to_thread
 
 from engine.blueprint import Blueprint, incomplete_kinds, relevant_incomplete
+from engine.choice import executable, without
 from engine.composition import compose
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.observed import Observed, World
-from engine.operation import Operation, Unknown, is_shared
+from engine.operation import Operation
 from engine.plan import Plan
 from engine.proposal import propose
 from engine.resource import Body
@@ -159,24 +159,12 @@ def _is_unchanged(observed: Observed, previous: Observed | None) -> bool:
 def choose(current: Pass, memory: Memory, at: float) -> tuple[Plan, ...]:
     """The plans with the operations to execute now; `at` is a time of a monotonic clock. Plans without any are left out.
 
-    Left out are plans that a guard objects to, operations that are suspended (`Rejections`), and statuses that still change (`Debounce`).
-    An object that roots share is created for one of them: the others find it in the next pass and join (N28).
-    A root that does not exist yet is created alone: its children need its uid, as it needs that of the root it is a part of.
-    When a guard objects to the pass as a whole, only plans without a root are executed: they finish deletions that somebody else
-    has started.
+    Also left out are operations that are suspended (`Rejections`), and statuses that still change (`Debounce`).
     """
-    plans = current.planned.plans
-    if current.planned.objections:
-        roots = {observed.root.id for observed in current.world.roots}
-        plans = tuple(plan for plan in plans if plan.root not in roots)
-    allowed = _creating_once(
-        _without(_creation_first(plan), lambda operation: memory.rejections.suspends(operation, at))
-        for plan in plans
-        if not plan.objections
-    )
+    allowed = executable(current.world, current.planned, lambda operation: memory.rejections.suspends(operation, at))
     due = memory.debounce.due(_statuses(allowed), at)
     steady = (
-        plan if _is_final(plan, current) else _without(plan, lambda operation: operation.verb is Verb.STATUS and operation.key not in due)
+        plan if _is_final(plan, current) else without(plan, lambda operation: operation.verb is Verb.STATUS and operation.key not in due)
         for plan in allowed
     )
     return tuple(plan for plan in steady if plan.operations)
@@ -186,39 +174,9 @@ def _statuses(plans: Iterable[Plan]) -> list[Operation]:
     return [operation for plan in plans for operation in plan.operations if operation.verb is Verb.STATUS]
 
 
-def _creation_first(plan: Plan) -> Plan:
-    """Only the creation of the root, if the plan contains it; nothing while the root that it is nested in does not exist."""
-    creation = tuple(operation for operation in plan.operations if operation.verb is Verb.CREATE and operation.id == plan.root)
-    if not creation:
-        return plan
-    needs_owner = any(isinstance(owner.uid, Unknown) for operation in creation for owner in operation.owners)
-    return replace(plan, operations=() if needs_owner else creation)
-
-
-def _creating_once(plans: Iterable[Plan]) -> list[Plan]:
-    """The plans, with the creation of an object that roots share in the first one that has it only."""
-    creators: dict[ResourceId, ResourceId] = {}
-
-    def is_created_before(plan: Plan, operation: Operation) -> bool:
-        return operation.verb is Verb.CREATE and is_shared(operation) and creators.setdefault(operation.id, plan.root) != plan.root
-
-    return [_without(plan, partial(is_created_before, plan)) for plan in plans]
-
-
 def _is_final(plan: Plan, current: Pass) -> bool:
     """Whether only statuses are left to write, nothing is pending and nothing has changed: then the statuses will not change either."""
     return plan.root in current.unchanged and not plan.pending and all(operation.verb is Verb.STATUS for operation in plan.operations)
-
-
-def _without(plan: Plan, excluded: Callable[[Operation], bool]) -> Plan:
-    """The plan without the excluded operations and without all operations that come after them."""
-    left_out: set[str] = set()
-    for operation in plan.operations:  # Sorted: each operation follows those named in its `after`.
-        if not left_out.isdisjoint(operation.after) or excluded(operation):
-            left_out.add(operation.key)
-    return (
-        replace(plan, operations=tuple(operation for operation in plan.operations if operation.key not in left_out)) if left_out else plan
-    )
 
 
 def has_unrecorded_warnings(current: Pass, memory: Memory) -> bool:

@@ -1,7 +1,7 @@
 """A stage for stories: a cluster in memory with all its actors, a clock that is turned by hand, and users with a kubectl."""
 
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
@@ -11,6 +11,7 @@ import anyio
 
 from engine.guard import Limits
 from engine.ids import Kind
+from engine.resource import Body
 from engine.runtime.lease import Lease
 from engine.runtime.logs import logger
 from engine.runtime.loop import Reload, run
@@ -125,9 +126,9 @@ class Stage:
         """The lease, under the name of the process that was started last."""
         return Lease(ours, self.clock, "default", "engine", f"process-{self._started}")
 
-    async def look(self) -> Pass:
-        """What `engine diff` and `engine status` see now."""
-        return await preview(self._engine(Process(InProcessClient(self.api))))
+    async def look(self, manifests: Sequence[Body] = ()) -> Pass:
+        """What `engine diff` (as if the manifests were applied) and `engine status` see now."""
+        return await preview(self._engine(Process(InProcessClient(self.api))), manifests)
 
     @asynccontextmanager
     async def running(

@@ -16,7 +16,14 @@ from providers.reference_caches import ReferenceCaches
 from resources.admission.look_ups import look_ups
 from resources.admission.managed_rules import Protection
 from resources.base import kinds
-from resources.install.endpoint_permissions import ACCESS_REVIEW, TOKEN_REVIEW, ServedEndpoints, endpoint_permissions
+from resources.install.endpoint_permissions import (
+    ACCESS_REVIEW,
+    MUTATING_WEBHOOKS,
+    TOKEN_REVIEW,
+    VALIDATING_WEBHOOKS,
+    ServedEndpoints,
+    endpoint_permissions,
+)
 from resources.install.roles import Account
 from resources.install.webhooks import SERVICE, WEBHOOKS
 from tests.controlplane.accounts import EVERYTHING, grant

@@ -1,8 +1,10 @@
 """`engine diff`: one pass, and the report of what a sync would do."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from datetime import datetime
 
+from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.plan import Plan
 from engine.report.html import html
@@ -14,8 +16,9 @@ from engine.runtime.passes import Engine, Pass
 from engine.runtime.session import preview as plan_once
 from enginectl.actions import requirements
 from enginectl.actions.domain_sharing import with_sharing_notes
+from enginectl.actions.forecasting import forecast_of
 from enginectl.actions.node_capacity import with_capacity_notes
-from enginectl.actions.unread_secrets import NOTE, without_unread_secrets
+from enginectl.actions.unread_secrets import NOTE, may_not_list_secrets, without_unread_secrets
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import ReportFormat
@@ -29,17 +32,29 @@ from resources.ports.configuration import Configuration
 
 
 async def preview(
-    wiring: Wiring, roots: Roots, against: str, format: ReportFormat, *, detailed: bool = False, limits: Limits = DEFAULT_LIMITS
+    wiring: Wiring,
+    roots: Roots,
+    against: str,
+    format: ReportFormat,
+    *,
+    detailed: bool = False,
+    only_next: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Exit:
-    """Plan as the first pass of a sync would, write the report, and return the exit code. Nothing is written to the cluster."""
+    """Plan as the first pass of a sync would, write the report, and return the exit code. Nothing is written to the cluster.
+
+    The report forecasts what follows that pass, unless `only_next`.
+    """
     async with open_baseline(wiring, against) as (provider, namespaces):
         selection = select_for(wiring, roots, default=namespaces)
         admitted = await admit_against(wiring, roots, provider, against, selection)
-        result = await plan_with_notes(engine_of(wiring, provider, selection, limits), admitted.roots.bodies)
+        observed = await plan_of_all(engine_of(wiring, provider, selection, limits), admitted.roots.bodies)
+        result = without_unread_secrets(observed)
         result = await with_capacity_notes(result, wiring.configuration, provider, complete=against == LIVE)
+    forecast = None if only_next else forecast_of(observed, admitted.roots.bodies, wiring.configuration, limits)
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
-    report = report_of(result)
+    report = report_of(result, forecast)
     write_report(wiring, report, result.now, format)
     if wiring.options.verbose:
         report_errors(result.planned.plans, verbose=True)
@@ -62,9 +77,13 @@ async def plan_with_notes(engine: Engine, manifests: tuple[Body, ...] = ()) -> P
 
     Secrets that the user may not list are left out, with a note.
     """
-    observed = await plan_once(engine, manifests)
-    result = without_unread_secrets(observed)
-    if result is not observed:
+    return without_unread_secrets(await plan_of_all(engine, manifests))
+
+
+async def plan_of_all(engine: Engine, manifests: tuple[Body, ...]) -> Pass:
+    """The same, with what waits for Secrets that the user may not list."""
+    result = await plan_once(engine, manifests)
+    if may_not_list_secrets(result.world.incomplete):
         terminal.note(NOTE)
     if note := await missing_kinds(engine, result.world.unserved, {manifest["kind"] for manifest in manifests}):
         terminal.note(note)
@@ -85,9 +104,10 @@ async def missing_kinds(engine: Engine, unserved: frozenset[str], asked: Collect
     return await requirements.unserved_roots(provider, optional)
 
 
-def report_of(result: Pass) -> Report:
-    """The report of a pass."""
-    return compose(result.planned.plans, part_of, objections=result.planned.objections, incomplete=result.world.incomplete)
+def report_of(result: Pass, forecast: Forecast | None = None) -> Report:
+    """The report of a pass, with a forecast of what follows it."""
+    report = compose(result.planned.plans, part_of, objections=result.planned.objections, incomplete=result.world.incomplete)
+    return replace(report, forecast=forecast)
 
 
 def report_with_notes(result: Pass, configuration: Configuration) -> Report:

@@ -14,12 +14,15 @@ def diff(
     against: Annotated[str, typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with.")] = "live",
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
+    only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
-    """Show what the next sync would do, and why.
+    """Show what a sync would do, and why.
 
-    Every operation has a reason. Nothing is written. With -f: as if these manifests were applied first; the pods of a workload that does
-    not exist yet get names computed from its namespace and name instead of its uid.
+    First comes the next pass, in which every operation has a reason; then a forecast of what follows until everything is settled:
+    stages, restarted pods, the fewest ready ones, totals. Nothing is written.
+    With -f: as if these manifests were applied first; the pods of a workload that does not exist yet get names computed from its
+    namespace and name instead of its uid.
     """
     from enginectl.actions.preview import preview
     from enginectl.base.runner import conclude, run_cancellable
@@ -28,4 +31,6 @@ def diff(
 
     wiring = wire(options(ctx), allow_replace=allow_replace)
     roots = load_roots(wiring, files or (), against=against)
-    return conclude(run_cancellable(lambda: preview(wiring, roots, against, format, detailed=detailed_exitcode)), format)
+    return conclude(
+        run_cancellable(lambda: preview(wiring, roots, against, format, detailed=detailed_exitcode, only_next=only_next)), format
+    )

@@ -12,6 +12,7 @@ from typing import Any, Final
 import anyio
 
 from engine.errors import ClusterError, Forbidden
+from engine.ids import Kind
 from engine.report.printable import clipped
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
@@ -20,7 +21,6 @@ from providers.serving.message import Handler, HttpResponse, IncomingRequest, Ro
 from providers.serving.routing import refusal
 from resources.base.fields import mapping
 from resources.install.endpoint_permissions import ACCESS_REVIEW, TOKEN_REVIEW
-
 
 LOCAL_HOST: Final = re.compile(r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]+)?", re.IGNORECASE)
 FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")

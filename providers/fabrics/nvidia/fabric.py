@@ -15,6 +15,7 @@ from engine.resource import Body
 from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, groups, inspection, membership, policy_rules
 from providers.fabrics.nvidia.groups import AUTO_PATH
 from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, NO_SCALING_GROUP, OFF, OPT_OUT
+from providers.fabrics.nvidia.modelled_driver import NvidiaDriver
 from providers.fabrics.nvidia.names import (
     ANNOTATIONS,
     AUTO,
@@ -266,6 +267,12 @@ class Nvidia:
     def unstated_rules(self) -> Iterator[str]:
         """Second channels, and what the objects of a set record."""
         return iter(policy_rules.UNSTATED)
+
+    # AnsweringFabric: for forecasts.
+
+    def modelled_driver(self) -> NvidiaDriver:
+        """The driver in one forecast."""
+        return NvidiaDriver()
 
     # IslandFabric: NVLink connects the nodes of one NVLink clique.
 

@@ -1,0 +1,40 @@
+"""Forecasting: what follows the first pass, for the report of a preview."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.forecast.forecast import Forecast
+from engine.forecast.simulation import forecast
+from engine.guard import Limits
+from engine.observed import World
+from engine.plan import Plan
+from engine.resource import Body
+from engine.runtime.passes import Pass
+from resources.forecast.cluster import ModelledCluster
+from resources.ports.configuration import Configuration
+from resources.registry import BLUEPRINTS
+
+
+def forecast_of(result: Pass, manifests: Sequence[Body], configuration: Configuration, limits: Limits) -> Forecast | None:
+    """The forecast that begins with this pass; None if nothing is left to do or to wait for.
+
+    None also if the pass as a whole is refused, or if something could not be listed completely: then most of what follows is not known.
+    """
+    moving = [plan for plan in result.planned.plans if is_moving(plan)]
+    if not moving or result.planned.objections or result.world.incomplete:
+        return None
+    world = concerned(result.world, moving)
+    return forecast(BLUEPRINTS, world, manifests, result.now, configuration, ModelledCluster(configuration.fabrics), limits=limits)
+
+
+def is_moving(plan: Plan) -> bool:
+    """Whether a plan does something now or may do something later."""
+    return bool(plan.operations or plan.deferred or plan.pending or plan.wake_at)
+
+
+def concerned(world: World, moving: Sequence[Plan]) -> World:
+    """The world with the roots that may do something, and those that may depend on them: workloads of one namespace share domains."""
+    namespaces = {plan.root.namespace for plan in moving}
+    if "" in namespaces:
+        return world
+    return replace(world, roots=tuple(observed for observed in world.roots if observed.root.id.namespace in namespaces))

@@ -1,0 +1,58 @@
+"""Choice: which operations of planned roots are executed now. What previews forecast and what `sync` and `run` send is chosen here."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+
+from engine.ids import ResourceId
+from engine.observed import World
+from engine.operation import Operation, Unknown, is_shared
+from engine.plan import Plan
+from engine.tick import Plans
+from engine.verb import Verb
+
+
+def executable(world: World, planned: Plans, excluded: Callable[[Operation], bool] = lambda operation: False) -> tuple[Plan, ...]:
+    """The plans with the operations that may be executed in this pass; some of them may have none left.
+
+    Left out are plans that a guard objects to, and `excluded` operations with those that come after them.
+    An object that roots share is created for one of them: the others find it in the next pass and join (N28).
+    A root that does not exist yet is created alone: its children need its uid, as it needs that of the root it is a part of.
+    When a guard objects to the pass as a whole, only plans without a root are executed: they finish deletions that somebody else
+    has started.
+    """
+    plans = planned.plans
+    if planned.objections:
+        roots = {observed.root.id for observed in world.roots}
+        plans = tuple(plan for plan in plans if plan.root not in roots)
+    return tuple(_creating_once(without(_creation_first(plan), excluded) for plan in plans if not plan.objections))
+
+
+def without(plan: Plan, excluded: Callable[[Operation], bool]) -> Plan:
+    """The plan without the excluded operations and without all operations that come after them."""
+    left_out: set[str] = set()
+    for operation in plan.operations:  # Sorted: each operation follows those named in its `after`.
+        if not left_out.isdisjoint(operation.after) or excluded(operation):
+            left_out.add(operation.key)
+    if not left_out:
+        return plan
+    return replace(plan, operations=tuple(operation for operation in plan.operations if operation.key not in left_out))
+
+
+def _creation_first(plan: Plan) -> Plan:
+    """Only the creation of the root, if the plan contains it; nothing while the root that it is nested in does not exist."""
+    creation = tuple(operation for operation in plan.operations if operation.verb is Verb.CREATE and operation.id == plan.root)
+    if not creation:
+        return plan
+    needs_owner = any(isinstance(owner.uid, Unknown) for operation in creation for owner in operation.owners)
+    return replace(plan, operations=() if needs_owner else creation)
+
+
+def _creating_once(plans: Iterable[Plan]) -> list[Plan]:
+    """The plans, with the creation of an object that roots share in the first one that has it only."""
+    creators: dict[ResourceId, ResourceId] = {}
+
+    def is_created_before(plan: Plan, operation: Operation) -> bool:
+        return operation.verb is Verb.CREATE and is_shared(operation) and creators.setdefault(operation.id, plan.root) != plan.root
+
+    return [without(plan, partial(is_created_before, plan)) for plan in plans]

@@ -1,0 +1,45 @@
+"""ClusterModel: how everything else in a cluster answers to what the engine writes, as a forecast assumes."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Protocol
+
+from engine.forecast.effects import Effects
+from engine.forecast.store import ForecastStore
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.operation import Operation
+
+
+class Assumption(StrEnum):
+    """What a forecast takes for granted about the cluster. The value is a sentence for people."""
+
+    CAPACITY = "every new pod is scheduled and becomes ready"
+    FAILURES_STAY = "pods that have failed, are failing or cannot be scheduled stay so"
+    DELETION = "deleted pods terminate"
+    KUBERNETES = "Kubernetes' controllers and other programs do their part"
+    FABRIC = "the driver of the fabric serves its domains"
+    NOBODY_ELSE = "nobody else changes anything, autoscalers included"
+
+
+class ClusterModel(Protocol):
+    """A cluster in one forecast. It has a state: what it has still to do."""
+
+    graceful: frozenset[str]
+    """The kinds whose objects are marked when they are deleted, and removed by `answer`."""
+
+    def begin(self, store: ForecastStore) -> None:
+        """Take note of the objects as they are before the first operation."""
+        ...
+
+    def sent(self, root: ResourceId, operation: Operation, existing: Live | None) -> None:
+        """Take note of an operation that is executed now; `existing` is the object before it."""
+        ...
+
+    def answer(self, store: ForecastStore) -> frozenset[Assumption]:
+        """Change the store as the cluster does between two passes. Returns the assumptions that this relies on; none if nothing changed."""
+        ...
+
+    def effects(self) -> Mapping[ResourceId, Effects]:
+        """What all operations so far mean for the workloads, by root. Roots whose pods and domains are not touched are absent."""
+        ...

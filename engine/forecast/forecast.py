@@ -1,0 +1,69 @@
+"""Forecast: what happens from the first pass on, until everything is settled or nothing moves any more."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from engine.forecast.cluster_model import Assumption
+from engine.forecast.effects import Effects
+from engine.ids import ResourceId
+from engine.operation import Operation
+from engine.plan import Plan
+
+
+class End(StrEnum):
+    """How a forecast ends."""
+
+    SETTLED = "settled"
+    """Nothing is left to do or to wait for."""
+    STUCK = "stuck"
+    """Something is left that neither time nor the cluster changes."""
+    UNFINISHED = "unfinished"
+    """More passes follow than were computed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForecastPass:
+    """A pass with operations."""
+
+    after: timedelta
+    """The simulated time since the first pass."""
+    operations: Mapping[ResourceId, tuple[Operation, ...]]
+    """Root -> the operations that are executed for it; only roots that have any."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """The passes from the first one to the end."""
+
+    began: datetime
+    passes: tuple[ForecastPass, ...]
+    """Only those with operations."""
+    is_finished: bool
+    """Whether the end was reached: everything after it stays as it is."""
+    plans: Mapping[ResourceId, Plan]
+    """The plan of each root at the end."""
+    effects: Mapping[ResourceId, Effects]
+    assumptions: frozenset[Assumption]
+
+    def operations(self) -> Iterator[Operation]:
+        """Every operation, in order."""
+        for each in self.passes:
+            for operations in each.operations.values():
+                yield from operations
+
+    def operations_of(self, root: ResourceId) -> Iterator[Operation]:
+        """Every operation on one root, in order."""
+        for each in self.passes:
+            yield from each.operations.get(root, ())
+
+    def end_of(self, root: ResourceId) -> End:
+        """How the forecast ends for one root. A root that does not exist any more is settled."""
+        plan = self.plans.get(root)
+        if plan is None:
+            return End.SETTLED
+        is_left = bool(plan.operations or plan.deferred or plan.pending or plan.problems or plan.error)
+        if is_left and not self.is_finished:
+            return End.UNFINISHED
+        return End.STUCK if is_left else End.SETTLED

@@ -1,0 +1,191 @@
+"""Simulation: computes a forecast, pass by pass, with the planner and the choice of operations that `sync` and `run` use."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from engine.blueprint import Blueprint, root_of
+from engine.choice import executable
+from engine.composition import compose
+from engine.forecast.cluster_model import Assumption, ClusterModel
+from engine.forecast.forecast import Forecast, ForecastPass
+from engine.forecast.store import ForecastStore
+from engine.guard import Limits
+from engine.ids import Kind, ResourceId
+from engine.memo import Memo
+from engine.observed import Live, Observed, World
+from engine.plan import Plan
+from engine.proposal import propose
+from engine.resource import Body
+from engine.tick import Plans, plan_all
+from engine.world import assemble, with_foreign
+
+BETWEEN_PASSES: Final = timedelta(seconds=1)
+"""The simulated time between two passes."""
+QUIET_PASSES: Final = 2
+"""After this many passes in which nothing changes, the time moves on to when a plan changes by itself."""
+LONGEST: Final = timedelta(hours=24)
+"""The longest simulated time."""
+MAX_WORK: Final = 100_000
+"""A forecast that is not finished ends when the passes so far, times the objects that each looked at, are more than this.
+
+A count and not a time: the same input gives the same forecast everywhere.
+"""
+
+
+def forecast(
+    blueprints: Sequence[Blueprint],
+    world: World,
+    manifests: Sequence[Body],
+    now: datetime,
+    configuration: Any,
+    model: ClusterModel,
+    *,
+    limits: Limits = Limits(),  # noqa: B008
+    max_work: int = MAX_WORK,
+) -> Forecast:
+    """The forecast for a world, as if the manifests were applied; `world` is the one that the first pass was planned for."""
+    simulation = _Simulation(blueprints, world, manifests, now, configuration, model, limits)
+    return simulation.forecast(max_work)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Roles:
+    """In which of the lists of an observation an object is."""
+
+    live: Live
+    is_root: bool
+    is_child: bool
+    is_reference: bool
+
+
+class _Simulation:
+    """A cluster in memory, in which the engine makes its passes."""
+
+    def __init__(
+        self,
+        blueprints: Sequence[Blueprint],
+        world: World,
+        manifests: Sequence[Body],
+        now: datetime,
+        configuration: Any,
+        model: ClusterModel,
+        limits: Limits,
+    ) -> None:
+        self.blueprints, self.manifests, self.configuration = blueprints, manifests, configuration
+        self.model, self.limits, self.first = model, limits, world
+        self.memo, self.previous = Memo(), World(())
+        self.root_keys = _keys(blueprint.kind for blueprint in blueprints)
+        self.reference_keys = _keys(kind for blueprint in blueprints for kind in blueprint.references(configuration))
+        self.children = frozenset(live.id for live in _children(world))
+        """The children as they were listed, some of which labels do not show as children."""
+        self.began = now
+        self.roles: dict[ResourceId, _Roles] = {}
+        self.store = ForecastStore(_existing(world), now, model.graceful)
+        model.begin(self.store)
+
+    def forecast(self, max_work: int) -> Forecast:
+        """Make passes until nothing changes any more, or until that is too much work."""
+        passes: list[ForecastPass] = []
+        assumptions: set[Assumption] = set()
+        work, is_finished = 0, False
+        planned, quiet = Plans(()), 0
+        while not is_finished and work <= max_work:
+            planned, chosen = self._plan()
+            if chosen:
+                passes.append(ForecastPass(self.store.now - self.began, {plan.root: plan.operations for plan in chosen}))
+            self._execute(chosen)
+            answers = self.model.answer(self.store)
+            assumptions |= answers
+            quiet = 0 if chosen or answers else quiet + 1
+            self.store.now += BETWEEN_PASSES
+            if quiet >= QUIET_PASSES:
+                is_finished, quiet = not self._move_on(planned), 0
+            work += len(self.store.lives)
+        plans = {plan.root: plan for plan in planned.plans}
+        return Forecast(self.began, tuple(passes), is_finished, plans, self.model.effects(), frozenset(assumptions))
+
+    def _plan(self) -> tuple[Plans, list[Plan]]:
+        """A pass: all plans, and those with operations to execute now."""
+        world = self._world()
+        planned = plan_all(self.blueprints, world, self.store.now, self.configuration, self.memo, self.limits)
+        return planned, [plan for plan in executable(world, planned) if plan.operations]
+
+    def _execute(self, chosen: Iterable[Plan]) -> None:
+        for plan in chosen:
+            for operation in plan.operations:
+                self.model.sent(plan.root, operation, self.store.find(operation.id))
+                self.store.execute(operation)
+
+    def _move_on(self, planned: Plans) -> bool:
+        """Let the time pass until a plan changes by itself. False if none does."""
+        wake_at = min((plan.wake_at for plan in planned.plans if plan.wake_at and plan.wake_at >= self.store.now), default=None)
+        if wake_at is None or wake_at - self.began > LONGEST:
+            return False
+        self.store.now = wake_at
+        return True
+
+    def _world(self) -> World:
+        """What a pass observes, assembled as `engine.runtime.passes` does."""
+        roles = [(live, self._roles_of(live)) for live in self.store.lives.values()]
+        self.previous = assemble(
+            self.blueprints,
+            [live for live, role in roles if role.is_root],
+            [live for live, role in roles if role.is_child],
+            self.first.incomplete,
+            self.previous,
+            references=[live for live, role in roles if role.is_reference],
+            unserved=self.first.unserved,
+        )
+        proposed = propose(self.previous, self.manifests)
+        world = with_foreign(proposed, self.blueprints, dict(self._foreign()))
+        world = replace(world, roots=tuple(self._with_lookups(observed) for observed in world.roots))
+        return compose(world, self.blueprints, self.configuration, self.memo)
+
+    def _roles_of(self, live: Live) -> "_Roles":
+        """In which lists an object is; computed once for each of its versions."""
+        known = self.roles.get(live.id)
+        if known is None or known.live is not live:
+            keys = live.id.keys()
+            is_root = not self.root_keys.isdisjoint(keys)
+            is_child = live.id in self.children or (not is_root and root_of(self.blueprints, live) is not None)
+            known = self.roles[live.id] = _Roles(live, is_root, is_child, not self.reference_keys.isdisjoint(keys))
+        return known
+
+    def _foreign(self) -> Iterator[tuple[ResourceId, list[Live]]]:
+        """The foreign objects of each root that still exist."""
+        for observed in self.first.roots:
+            if observed.foreign:
+                yield observed.root.id, [live for id in observed.foreign if (live := self.store.find(id)) is not None]
+
+    def _with_lookups(self, observed: Observed) -> Observed:
+        """The observation with the objects that were looked up for the first pass, as they are now."""
+        before = next((each.looked_up for each in self.first.roots if each.root.id == observed.root.id), None)
+        if not before:
+            return observed
+        known = {id: self.store.find(id) for id in before}
+        facts = (observed, tuple(known), *known.values())
+        return self.memo.scope(observed.root.id).recall("lookups", facts, lambda: replace(observed, looked_up=known))
+
+
+def _keys(kinds: Iterable[Kind]) -> frozenset[str]:
+    return frozenset(kind.key for kind in kinds)
+
+
+def _existing(world: World) -> Iterator[Live]:
+    """Every object of the world that exists, each once: roots that are only proposed are left out."""
+    lives = {live.id: live for live in world.references.objects.values()}
+    for observed in world.roots:
+        lives.update((live.id, live) for live in observed.looked_up.values() if live is not None)
+    for observed in world.roots:
+        lives.update((live.id, live) for live in observed.lives())
+    lives.update((live.id, live) for live in world.orphans)
+    return (live for live in lives.values() if live.uid)
+
+
+def _children(world: World) -> Iterator[Live]:
+    """The objects of the roots, the foreign ones and the orphans."""
+    for observed in world.roots:
+        yield from (live for live in observed.lives() if live is not observed.root)
+    yield from world.orphans

@@ -1,0 +1,80 @@
+"""The forecast of a report as JSON-compatible values."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from engine.forecast.effects import Level
+from engine.forecast.forecast import Forecast
+from engine.ids import ResourceId
+from engine.operation import Operation
+from engine.plan import Wait
+from engine.report.stages import Stage, stages_of
+from engine.verb import Verb
+
+
+def forecast_document(forecast: Forecast) -> dict[str, Any]:
+    """The whole forecast: whether its end was reached, what it assumes, and the operations of all roots by verb."""
+    return {
+        "complete": forecast.is_finished,
+        "assumptions": sorted(assumption.name for assumption in forecast.assumptions),
+        "operations": counts_by_verb(forecast.operations()),
+    }
+
+
+def root_forecast(forecast: Forecast, root: ResourceId) -> dict[str, Any]:
+    """The forecast of one root, from the first pass on."""
+    effects, plan = forecast.effects.get(root), forecast.plans.get(root)
+    return {
+        "end": str(forecast.end_of(root)),
+        "stages": [stage_entry(stage) for stage in stages_of(forecast, root)],
+        "operations": counts_by_verb(forecast.operations_of(root)),
+        "effects": dict(effects.counts) if effects else {},
+        "availability": [level_entry(level) for level in (effects.levels if effects else ())],
+        "left": [left_entry(wait) for wait in ((*plan.deferred, *plan.pending) if plan else ())],
+    }
+
+
+def counts_by_verb(operations: Iterable[Operation]) -> dict[str, int]:
+    """Verb -> the number of operations; every verb but status."""
+    counts = Counter[Verb](operation.verb for operation in operations)
+    return {str(verb): counts[verb] for verb in Verb if verb is not Verb.STATUS}
+
+
+def stage_entry(stage: Stage) -> dict[str, Any]:
+    """A stage: seconds since the first pass, how often its passes repeat, and each pass of the first time."""
+    return {
+        "after": int(stage.after.total_seconds()),
+        "times": stage.times,
+        "passes": [pass_entry(operations) for operations in stage.passes[: stage.period]],
+    }
+
+
+def pass_entry(operations: Sequence[Operation]) -> list[dict[str, Any]]:
+    """The operations of a pass by verb and kind."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for operation in operations:
+        groups.setdefault((str(operation.verb), operation.id.group, operation.id.kind), []).append(operation.id.name)
+    return [{"verb": verb, "group": group, "kind": kind, "names": names} for (verb, group, kind), names in groups.items()]
+
+
+def level_entry(level: Level) -> dict[str, Any]:
+    """How many members of an object are ready."""
+    return {
+        "object": _identity(level.id),
+        "unit": level.unit,
+        "before": level.before,
+        "lowest": level.lowest,
+        "after": level.after,
+        "minAvailable": level.minimum,
+        "below": level.falls_below,
+    }
+
+
+def left_entry(wait: Wait) -> dict[str, Any]:
+    """An object that is still deferred or pending at the end."""
+    return {"object": _identity(wait.id), "why": wait.why, "blocked": wait.blocked}
+
+
+def _identity(id: ResourceId) -> dict[str, str]:
+    return {"group": id.group, "kind": id.kind, "namespace": id.namespace, "name": id.name}

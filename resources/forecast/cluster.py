@@ -1,0 +1,160 @@
+"""ModelledCluster: a cluster without surprises: room for every pod, controllers that do their work, and nobody who interferes."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from engine.forecast.cluster_model import Assumption
+from engine.forecast.effects import Effects
+from engine.forecast.store import ForecastStore
+from engine.ids import ResourceId
+from engine.observed import Live, timestamp
+from engine.operation import Operation
+from resources.base import kinds, labels
+from resources.forecast.log import WorkloadLog
+from resources.forecast.pods import claim_of, claims_from_templates, is_claim_for, is_synthetic, started, stays_as_it_is
+from resources.model.pod_facts import facts_of
+from resources.ports.answering_fabric import AnsweringFabric
+from resources.ports.fabric import Fabric
+
+OVERDUE: Final = timedelta(minutes=2)
+"""How long a deletion may be overdue. An object that is still there then has a reason that time does not remove."""
+TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
+FILLED: Final = "Kg=="
+"""Stands for the data of a token Secret, which no plan reads."""
+OUR_FINALIZERS: Final = frozenset({labels.SET_FINALIZER, labels.CLIQUE_FINALIZER, labels.GROUP_FINALIZER, labels.GRAPH_FINALIZER})
+"""The finalizers that the engine itself removes, besides those of fabrics."""
+ENDED: Final = ("Succeeded", "Failed")
+
+
+class ModelledCluster:
+    """`engine.forecast.cluster_model.ClusterModel` for Kubernetes."""
+
+    graceful = frozenset({kinds.POD.name})
+
+    def __init__(self, fabrics: Iterable[Fabric]) -> None:
+        enabled = tuple(fabrics)
+        self._drivers = tuple(fabric.modelled_driver() for fabric in enabled if isinstance(fabric, AnsweringFabric))
+        self._ours = OUR_FINALIZERS.union(fabric.finalizer for fabric in enabled)
+        self._log = WorkloadLog(frozenset(fabric.kind.key for fabric in enabled))
+        self._terminating: dict[ResourceId, None] = {}
+        """Objects that are being deleted and that somebody else than the engine keeps."""
+        self._without_owner: dict[ResourceId, None] = {}
+        """Objects of which an owner has gone."""
+        self._unclaimed: dict[ResourceId, None] = {}
+        """Pods that wait for the template of a claim."""
+        self._used: set[Assumption] = set()
+
+    def begin(self, store: ForecastStore) -> None:
+        """Take note of every object."""
+        self._log.begin(store.lives.values())
+
+    def sent(self, root: ResourceId, operation: Operation, existing: Live | None) -> None:
+        """Take note of an operation."""
+        self._log.sent(root, operation, existing)
+
+    def effects(self) -> Mapping[ResourceId, Effects]:
+        """What all operations so far mean for the workloads."""
+        return self._log.effects()
+
+    def answer(self, store: ForecastStore) -> frozenset[Assumption]:
+        """Let every program of the cluster take one step."""
+        self._used = set()
+        changed, gone = store.take_changes()
+        self._log.changed(changed, store)
+        self._end_terminations(store)
+        self._collect_garbage(store)
+        if any([driver.answer(store, changed, gone) for driver in self._drivers]):
+            self._used.add(Assumption.FABRIC)
+        for uid in gone:
+            self._without_owner.update(dict.fromkeys(store.dependents(uid)))
+        for id in changed:
+            if (live := store.find(id)) is not None:
+                self._attend_to(store, live)
+        for id in list(self._unclaimed):
+            self._start_if_claimed(store, id)
+        return frozenset(self._used)
+
+    def _attend_to(self, store: ForecastStore, live: Live) -> None:
+        """Do what the cluster does about an object that has changed, or take note of it."""
+        if live.deleting_since is not None:
+            self._terminating[live.id] = None
+        elif live.id.kind == kinds.POD.name:
+            self._start_pod(store, live)
+        elif live.id.kind == kinds.SECRET.name and live.body.get("type") == TOKEN_TYPE and not live.body.get("data"):
+            store.patch(live.id, {"data": dict.fromkeys(("token", "ca.crt", "namespace"), FILLED)})
+            self._used.add(Assumption.KUBERNETES)
+
+    def _start_pod(self, store: ForecastStore, live: Live) -> None:
+        """Schedule a pod and make it ready, if nothing keeps it from that."""
+        facts = facts_of(live)
+        if facts.ready or facts.phase in ENDED or live.body["spec"].get("schedulingGates"):
+            return
+        if stays_as_it_is(facts):
+            self._used.add(Assumption.FAILURES_STAY)
+        elif self._has_claims(store, live):
+            store.patch(live.id, started(facts.node, timestamp(store.now)))
+            self._used.add(Assumption.CAPACITY)
+        else:
+            self._unclaimed[live.id] = None
+
+    def _start_if_claimed(self, store: ForecastStore, id: ResourceId) -> None:
+        """Start a pod that has waited for the template of a claim, if that exists now."""
+        live = store.find(id)
+        if live is None or live.deleting_since is not None or self._has_claims(store, live):
+            del self._unclaimed[id]
+            if live is not None and live.deleting_since is None:
+                self._start_pod(store, live)
+
+    def _has_claims(self, store: ForecastStore, pod: Live) -> bool:
+        """Whether a pod has all of its claims; those whose templates exist are created."""
+        is_complete = True
+        for name, template_name in claims_from_templates(pod).items():
+            if any(is_claim_for(store.lives[id], name) for id in store.dependents(pod.uid)):
+                continue
+            template = store.find(kinds.RESOURCE_CLAIM_TEMPLATE.id(pod.id.namespace, template_name))
+            if template is None:
+                is_complete = False
+            else:
+                store.create(claim_of(pod, name, template.body))
+                self._used.add(Assumption.KUBERNETES)
+        return is_complete
+
+    def _end_terminations(self, store: ForecastStore) -> None:
+        """Remove the finalizers of other programs, and pods that one pass has seen terminating."""
+        for id in list(self._terminating):
+            live = store.find(id)
+            if live is None or live.deleting_since is None or self._is_overdue(store, live):
+                del self._terminating[id]
+                continue
+            finalizers = live.body["metadata"].get("finalizers") or ()
+            kept = [finalizer for finalizer in finalizers if finalizer in self._ours]
+            if len(kept) < len(finalizers) and not any(driver.holds(live) for driver in self._drivers):
+                store.patch(id, {"metadata": {"finalizers": kept}})
+                self._used.add(Assumption.KUBERNETES)
+            elif id.kind in self.graceful and not finalizers:
+                store.remove(id)
+                self._used.add(Assumption.DELETION)
+
+    def _is_overdue(self, store: ForecastStore, live: Live) -> bool:
+        """Whether a real object should have gone long ago: something holds it that the forecast does not know."""
+        grace = timedelta(seconds=live.body["metadata"].get("deletionGracePeriodSeconds") or 0)
+        is_overdue = live.deleting_since is not None and store.now - live.deleting_since > OVERDUE + grace
+        return is_overdue and not is_synthetic(live) and live.uid not in self._log.deleted
+
+    def _collect_garbage(self, store: ForecastStore) -> None:
+        """Delete objects without remaining owners, and remove references to missing owners."""
+        if not self._without_owner:
+            return
+        uids = {live.uid for live in store.lives.values()}
+        for id in self._without_owner:
+            live = store.find(id)
+            if live is None:
+                continue
+            references = live.body["metadata"].get("ownerReferences") or ()
+            if remaining := [reference for reference in references if reference["uid"] in uids]:
+                store.patch(id, {"metadata": {"ownerReferences": remaining}})
+            else:
+                store.delete(id)
+            self._used.add(Assumption.KUBERNETES)
+        self._without_owner = {}

@@ -1,0 +1,69 @@
+"""Pods: how a forecast expects a pod to go on: whether it becomes ready, and the claims that it gets."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from engine.forecast.store import SYNTHETIC
+from engine.ids import ResourceId
+from engine.observed import Live
+from resources.base import kinds
+from resources.base.fields import mapping, mappings
+from resources.model.pod_facts import PodFacts
+
+NODE: Final = "a-node"
+"""The node of pods that a forecast schedules. It is never shown."""
+CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
+"""Kubernetes' annotation of a claim made from a template: the name of the claim in the pod."""
+CONDITIONS: Final = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+UNSCHEDULABLE: Final = "Unschedulable"
+
+
+def is_synthetic(live: Live) -> bool:
+    """Whether the object was created in the forecast."""
+    return live.uid.startswith(SYNTHETIC)
+
+
+def stays_as_it_is(facts: PodFacts) -> bool:
+    """Whether a pod that is not ready stays so: it existed before the forecast and something is wrong with it."""
+    return not is_synthetic(facts.live) and (facts.failing or facts.unready or facts.reason.startswith(UNSCHEDULABLE))
+
+
+def started(node: str, moment: str) -> dict[str, Any]:
+    """The patch of a pod that is scheduled and becomes ready."""
+    conditions = [{"type": type, "status": "True", "lastTransitionTime": moment} for type in CONDITIONS]
+    return {"spec": {"nodeName": node or NODE}, "status": {"phase": "Running", "conditions": conditions, "startTime": moment}}
+
+
+def claim_id(pod: ResourceId, name: str) -> ResourceId:
+    """The id of the claim that a pod gets for an entry with a template. A real one ends in random characters; nothing depends on them."""
+    return kinds.RESOURCE_CLAIM.id(pod.namespace, f"{pod.name}-{name}")
+
+
+def is_claim_for(claim: Live, name: str) -> bool:
+    """Whether a claim, which a pod owns, is the one for that entry of the pod; a claim that does not say it may be."""
+    annotations = mapping(claim.body["metadata"].get("annotations"))
+    return claim.id.kind == kinds.RESOURCE_CLAIM.name and annotations.get(CLAIM_NAME, name) == name
+
+
+def claims_from_templates(pod: Live) -> dict[str, str]:
+    """Name of each claim of a pod that is made from a template -> the name of the template."""
+    entries = mappings(mapping(pod.body.get("spec")).get("resourceClaims"))
+    return {
+        entry["name"]: entry["resourceClaimTemplateName"]
+        for entry in entries
+        if isinstance(entry.get("name"), str) and isinstance(entry.get("resourceClaimTemplateName"), str)
+    }
+
+
+def claim_of(pod: Live, name: str, template: Mapping[str, Any]) -> dict[str, Any]:
+    """The claim that the pod gets for the entry `name`, from the body of its template."""
+    id, spec = claim_id(pod.id, name), mapping(template.get("spec"))
+    inherited = mapping(spec.get("metadata"))
+    owner = {"apiVersion": "v1", "kind": pod.id.kind, "name": pod.id.name, "uid": pod.uid, "controller": True, "blockOwnerDeletion": True}
+    annotations = {**mapping(inherited.get("annotations")), CLAIM_NAME: name}
+    return {
+        "apiVersion": kinds.RESOURCE_CLAIM.api_version,
+        "kind": id.kind,
+        "metadata": {**inherited, "name": id.name, "namespace": id.namespace, "annotations": annotations, "ownerReferences": [owner]},
+        "spec": mapping(spec.get("spec")),
+    }

@@ -1,0 +1,165 @@
+"""Forecasts in reports: stages, the fewest ready members, totals, the end, and what is assumed."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from engine.forecast.cluster_model import Assumption
+from engine.forecast.effects import Effects, Level
+from engine.forecast.forecast import Forecast, ForecastPass
+from engine.operation import Operation
+from engine.plan import Plan, Wait
+from engine.report.json import document
+from engine.report.model import Report
+from engine.report.text import text
+from engine.verb import Verb
+from tests.engine.report.plans import ROOT, operation, pod, report_of
+
+FIRST = operation(Verb.DELETE, pod("simple-0-worker-aaaaa"))
+
+
+def forecast_of(*passes: Sequence[Operation], plan: Plan | None = None, effects: Effects | None = None, finished: bool = True) -> Forecast:
+    """A forecast of passes a second apart, the first of which is listed in the report."""
+    return Forecast(
+        datetime(2026, 1, 1, tzinfo=UTC),
+        tuple(ForecastPass(timedelta(seconds=second), {ROOT: tuple(operations)}) for second, operations in enumerate(passes)),
+        finished,
+        {ROOT: plan} if plan else {},
+        {ROOT: effects} if effects else {},
+        frozenset({Assumption.CAPACITY}),
+    )
+
+
+def lines(forecast: Forecast, *, verbose: bool = False) -> list[str]:
+    """The lines of the report of one operation with this forecast, without its own."""
+    report: Report = replace(report_of(FIRST), forecast=forecast)
+    return [line.text for line in text(report, verbose=verbose)][2:]
+
+
+def rolled(count: int) -> list[list[Operation]]:
+    """Passes that replace pods one by one."""
+    names = [f"simple-{index}-worker-{letter * 5}" for index in range(count) for letter in "bc"]
+    return [[operation(Verb.DELETE if number % 2 == 0 else Verb.CREATE, pod(name))] for number, name in enumerate(names)]
+
+
+def test_stages_that_repeat_are_one_line() -> None:
+    assert lines(forecast_of([FIRST], *rolled(8)))[0] == "  then 1    8 times: delete 1 Pod, then create 1 Pod"
+
+
+def test_the_repetition_that_covers_the_most_passes_is_found() -> None:
+    text = lines(forecast_of([FIRST], [operation(Verb.DELETE, pod("x"))], *rolled(4), [operation(Verb.CREATE, pod("y"))]))
+
+    assert text[:3] == ["  then 1    delete Pod/x", "  then 2    4 times: delete 1 Pod, then create 1 Pod", "  then 3    create Pod/y"]
+
+
+def test_a_single_object_is_named_and_several_are_counted() -> None:
+    many = [operation(Verb.CREATE, pod(f"simple-0-x-{index}")) for index in range(3)]
+
+    assert lines(forecast_of([FIRST], [operation(Verb.CREATE, pod("one"))], many))[:2] == [
+        "  then 1    create Pod/one",
+        "  then 2    create 3 Pod",
+    ]
+
+
+def test_what_the_report_lists_already_is_no_stage() -> None:
+    assert not any(line.startswith("  then") for line in lines(forecast_of([FIRST], effects=Effects({"pods removed": 1}))))
+
+
+def test_nothing_is_said_if_nothing_follows() -> None:
+    assert lines(forecast_of([FIRST])) == ["Plan: 1 to delete."]
+
+
+def test_a_stage_after_a_long_time_says_when() -> None:
+    forecast = forecast_of([FIRST], [operation(Verb.CREATE, pod("one"))])
+    late = replace(forecast, passes=(forecast.passes[0], replace(forecast.passes[1], after=timedelta(hours=4))))
+
+    assert lines(late)[0] == "  then 1    after 4h0m0s: create Pod/one"
+
+
+def test_the_fewest_ready_members_are_named_with_their_minimum() -> None:
+    effects = Effects({"pods restarted": 2}, (Level(pod("simple-0-a"), 3, 1, 3, 2), Level(pod("simple-0-b"), 3, 2, 3, 2)))
+
+    assert lines(forecast_of([FIRST], effects=effects))[:2] == [
+        "  lowest    Pod/simple-0-a: 1 of 3 pods ready (minimum 2), BELOW its minimum",
+        "  lowest    Pod/simple-0-b: 2 of 3 pods ready (minimum 2)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("plan", "finished", "end"),
+    [
+        (Plan(ROOT), True, "then it is settled"),
+        (None, True, "then it is settled"),
+        (Plan(ROOT, pending=(Wait(pod("one"), "waits"),)), True, "then it is stuck: what is left needs somebody to act"),
+        (Plan(ROOT, operations=(FIRST,)), False, "at least: more follows than was computed"),
+    ],
+)
+def test_the_totals_say_how_it_ends(plan: Plan | None, finished: bool, end: str) -> None:
+    text = lines(forecast_of([FIRST], *rolled(1), plan=plan, effects=Effects({"pods restarted": 1}), finished=finished))
+
+    assert f"  total     1 pod restarted; 1 create, 2 delete; {end}" in text
+
+
+def test_what_is_left_is_named() -> None:
+    waits = tuple(Wait(pod(f"p-{index}"), "its name is taken", blocked=True) for index in range(5))
+
+    text = lines(forecast_of([FIRST], *rolled(1), plan=Plan(ROOT, deferred=waits)))
+
+    assert "  left      Pod/p-0: its name is taken" in text and "  … 2 more objects are left" in text
+
+
+def test_the_end_of_the_report_has_all_roots_and_the_assumptions() -> None:
+    assert lines(forecast_of([FIRST], *rolled(2), effects=Effects({"pods restarted": 2})))[-2:] == [
+        "In all: 2 create, 3 delete; 2 pods restarted.",
+        "This assumes that every new pod is scheduled and becomes ready.",
+    ]
+
+
+def test_an_unfinished_forecast_has_lower_bounds() -> None:
+    assert "In all: at least 2 create, 3 delete." in lines(forecast_of([FIRST], *rolled(2), finished=False))
+
+
+def test_many_stages_are_cut_unless_verbose() -> None:
+    kinds = [[operation(Verb.CREATE, pod("x")._replace(kind=f"Kind{number}"))] for number in range(12)]
+
+    assert "  … 4 more stages; -v shows all" in lines(forecast_of([FIRST], *kinds))
+    assert sum(line.startswith("  then") for line in lines(forecast_of([FIRST], *kinds), verbose=True)) == 12
+
+
+def test_hostile_names_are_harmless() -> None:
+    hostile = "\x1b[31m‮evil" + "x" * 300
+    effects = Effects({}, (Level(pod(hostile), 2, 0, 2, 1),))
+    forecast = forecast_of(
+        [FIRST], [operation(Verb.CREATE, pod(hostile))], plan=Plan(ROOT, pending=(Wait(pod(hostile), hostile),)), effects=effects
+    )
+
+    text = "\n".join(lines(forecast))
+
+    assert "\x1b" not in text and "\u202e" not in text
+    assert max(map(len, text.splitlines())) < 340
+
+
+def test_json_has_stages_totals_availability_and_the_end() -> None:
+    effects = Effects({"pods restarted": 2}, (Level(pod("simple-0-a"), 3, 1, 3, 2),))
+    forecast = forecast_of([FIRST], *rolled(2), effects=effects)
+
+    value = document(replace(report_of(FIRST), forecast=forecast))
+
+    assert value["forecast"] == {
+        "complete": True,
+        "assumptions": ["CAPACITY"],
+        "operations": {"create": 2, "patch": 0, "scale": 0, "replace": 0, "release": 0, "delete": 3},
+    }
+    (root,) = value["roots"]
+    entry = root["forecast"]
+    assert entry["end"] == "settled" and entry["effects"] == {"pods restarted": 2}
+    assert entry["availability"][0]["lowest"] == 1 and entry["availability"][0]["below"] is True
+    assert [(stage["times"], len(stage["passes"])) for stage in entry["stages"]][-1] == (2, 2)
+
+
+def test_json_without_a_forecast_says_so() -> None:
+    value = document(report_of(FIRST))
+
+    assert value["forecast"] is None and value["roots"][0]["forecast"] is None
