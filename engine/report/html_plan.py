@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from engine.forecast.forecast import Forecast
 from engine.operation import Cause, Operation
 from engine.paths import spell
 from engine.plan import Objection, Wait
@@ -10,6 +11,7 @@ from engine.report.alike import spread, steps_alike, waits_alike
 from engine.report.fields import sides
 from engine.report.html_drawing import drawing
 from engine.report.html_elements import Content, Markup, code, element, folded, items, joined, table, text_block
+from engine.report.html_forecast import forecast_conclusion, forecast_section
 from engine.report.model import SEVERITY, Report, RootReport, Step
 from engine.report.printable import clipped
 from engine.report.published import manifest_lines, published_changes, published_manifest
@@ -46,18 +48,19 @@ def report_sections(report: Report) -> Iterator[Markup]:
     """The refusals, the totals, a table of roots and a section for each root. Roots with nothing to report are left out."""
     yield from refusals(report)
     yield totals(report)
+    yield from forecast_conclusion(report.forecast)
     reported = [root for root in report.roots if not root.silent]
     if len(reported) > 1:
         rows = [root_row(number, root) for number, root in enumerate(reported[:MAX_ROOTS], 1)]
         yield table(f"{len(reported)} workloads with something to report", ("Workload", "Operations", "Not now", "Remarks"), rows)
-    yield from _bounded_sections(reported)
+    yield from _bounded_sections(reported, report.forecast)
 
 
-def _bounded_sections(roots: Sequence[RootReport]) -> Iterator[Markup]:
+def _bounded_sections(roots: Sequence[RootReport], forecast: Forecast | None) -> Iterator[Markup]:
     """A section for each root as long as there is room; of the others the number is given."""
     room, left_out, attempts = MAX_BYTES, max(0, len(roots) - MAX_ROOTS), MAX_ATTEMPTS
     for number, root in enumerate(roots[:MAX_ROOTS], 1):
-        section = root_section(number, root) if attempts else None
+        section = root_section(number, root, forecast=forecast) if attempts else None
         if section is None or len(section) > room:
             attempts, left_out = max(0, attempts - 1), left_out + 1
             section = element(
@@ -116,8 +119,8 @@ def root_row(number: int, root: RootReport) -> tuple[Content, ...]:
     )
 
 
-def root_section(number: int, root: RootReport, *, title: bool = True) -> Markup:
-    """One root: objections, problems, notes, a drawing of its operations in their order, operations by verb, and what waits."""
+def root_section(number: int, root: RootReport, *, title: bool = True, forecast: Forecast | None = None) -> Markup:
+    """One root: objections, problems, notes, a drawing of its operations in their order, operations by verb, what waits and follows."""
     problems = [element("p", element("strong", "problem: "), problem, class_="alert") for problem in root.problems[:MAX_PROBLEMS]]
     return element(
         "section",
@@ -134,6 +137,7 @@ def root_section(number: int, root: RootReport, *, title: bool = True) -> Markup
             for word, waits in (("later", root.later), ("blocked", root.blocked), ("pending", root.pending))
             if waits
         ],
+        list(forecast_section(forecast, root)),
     )
 
 

@@ -24,6 +24,8 @@ class Presence:
         self._name = f"{presence_prefix(first)}{sha256(first.identity.encode()).hexdigest()[:10]}"
         self._record: Mapping[str, Any] = {}
         """The Lease object as we wrote it last; empty if it may not exist."""
+        self.first_uid = ""
+        """The uid of the Lease of shard 0; empty while it is not known. It owns this one: whoever deletes it deletes all."""
 
     async def renew(self) -> None:
         """Create the Lease, or renew it. Raises the server's errors; the next attempt reads it first."""
@@ -49,7 +51,11 @@ class Presence:
         }
         spec: dict[str, Any] = {"acquireTime": now, **(before.get("spec") or {})}
         spec |= {"holderIdentity": first.identity, "leaseDurationSeconds": max(1, round(first.durations.lease)), "renewTime": now}
-        return {**before, "spec": spec, "metadata": annotated(before, first.identity, first.purpose)}
+        metadata = annotated(before, first.identity, first.purpose)
+        if self.first_uid:
+            owner = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "name": first.name, "uid": self.first_uid}
+            metadata = {**metadata, "ownerReferences": [owner]}
+        return {**before, "spec": spec, "metadata": metadata}
 
     async def delete(self) -> None:
         """Delete the Lease, so that the others need not wait. Runs although we are cancelled; raises nothing that the server answers."""

@@ -5,18 +5,15 @@ without the lease, and takes it again when a pass has something to do; that pass
 between.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from enum import StrEnum
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from engine.errors import ClusterError, EngineError, LeaseTaken, TimedOut
 from engine.ids import ResourceId
-from engine.operation import Operation
-from engine.plan import Alarm, Objection, Plan, Wait
+from engine.plan import Plan
 from engine.proposal import proposed_root
 from engine.resource import Body
 from engine.result import Outcome, Result
@@ -39,8 +36,9 @@ from engine.runtime.passes import (
 )
 from engine.runtime.progress import NoProgress, Progress
 from engine.runtime.provider import TRANSIENT
-from engine.runtime.settling import awaited_roots, is_name_conflict, may_settle, with_observed
+from engine.runtime.settling import awaited_roots, may_settle, with_observed
 from engine.runtime.shard_leases import ShardClaim, held_together
+from engine.runtime.sync_report import SyncReport
 from engine.shards import shards_of
 from engine.tick import Plans
 from engine.verb import Verb
@@ -51,108 +49,6 @@ LONGEST_PAUSE = 2.0
 
 MAX_INCOMPLETE = 5
 """After this many incomplete observations in a row the session ends."""
-
-
-class Ending(StrEnum):
-    """How a session ended, worst first."""
-
-    INTERRUPTED = "interrupted"
-    FAILED = "failed"
-    """An operation failed, or a root is invalid or blocked."""
-    DENIED = "denied"
-    """A guard objects to a plan."""
-    INCOMPLETE = "incomplete"
-    """Something could not be listed completely; everything else is done."""
-    TIMED_OUT = "timed out"
-    """Something did not settle in time; nothing has failed."""
-    DONE = "done"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SyncReport:
-    """What a session did, and what is left."""
-
-    last_pass: Pass
-    """Its plans are what is left to do and to wait for."""
-    results: tuple[Result, ...]
-    interrupted: bool = False
-    timed_out: bool = False
-    error: EngineError | None = None
-    """The error that ended the session after its first pass."""
-    mid_pass: bool = False
-    """Whether it ended in the middle of a pass: its plans then also hold operations that were applied."""
-    lease_taken: str = ""
-    """Who holds the lease that the session needed at its end to do what was left; empty if nobody kept it from writing."""
-    roots: Mapping[str, ResourceId] = field(default_factory=dict)
-    """Key of each operation -> the root whose plan it was in."""
-
-    @property
-    def ending(self) -> Ending:
-        """How it ended: the worst ending that applies."""
-        if self.interrupted:
-            return Ending.INTERRUPTED
-        if self.error or self.internal_errors or self.problems or self.name_conflicts or self.blocking_alarms:
-            return Ending.FAILED
-        if self.failures and not (self.timed_out and self.mid_pass):
-            return Ending.FAILED
-        if self.objections:
-            return Ending.DENIED
-        if self.incomplete:
-            return Ending.INCOMPLETE
-        return Ending.TIMED_OUT if self.timed_out else Ending.DONE
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """The last plan of every root."""
-        return self.last_pass.planned.plans
-
-    @property
-    def pending(self) -> tuple[Wait, ...]:
-        """What is not as desired yet because the cluster has to act."""
-        return tuple(wait for plan in self.plans for wait in plan.pending)
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """What is wrong with roots as users have specified them, whether it has no effect or prevents everything."""
-        return tuple(problem for plan in self.plans for problem in (*plan.problems, *plan.faults))
-
-    @property
-    def internal_errors(self) -> tuple[Exception, ...]:
-        """Why plans could not be computed: defects of the engine."""
-        return tuple(plan.error for plan in self.plans if plan.error is not None)
-
-    @property
-    def objections(self) -> tuple[Objection, ...]:
-        """The guards' objections to the last pass and to its plans."""
-        return (*self.last_pass.planned.objections, *(objection for plan in self.plans for objection in plan.objections))
-
-    @property
-    def incomplete(self) -> Mapping[str, str]:
-        """Kind -> why it could not be listed completely."""
-        return self.last_pass.world.incomplete
-
-    @property
-    def name_conflicts(self) -> tuple[Wait, ...]:
-        """Objects that cannot be created because a foreign object has the name."""
-        return tuple(wait for plan, observed in with_observed(self.last_pass) for wait in plan.deferred if is_name_conflict(wait, observed))
-
-    @property
-    def blocking_alarms(self) -> tuple[Alarm, ...]:
-        """Alarms that last until a user or operator acts."""
-        return tuple(alarm for plan in self.plans for alarm in plan.alarms if alarm.blocking)
-
-    @property
-    def failures(self) -> tuple[Result, ...]:
-        """The last result of each operation that is still planned, was tried, and was not done."""
-        last = {result.operation.key: result for result in self.results if result.outcome is not Outcome.SKIPPED}
-        tried = (last.get(operation.key) for plan in self.plans if not plan.objections for operation in plan.operations)
-        return tuple(result for result in tried if result is not None and result.outcome is not Outcome.DONE)
-
-    @property
-    def not_started(self) -> tuple[Operation, ...]:
-        """Operations of the last plans without a result; after an interruption, those that it prevented."""
-        tried = {id(result.operation) for result in self.results}
-        return tuple(operation for plan in self.plans for operation in plan.operations if id(operation) not in tried)
 
 
 async def preview(engine: Engine, manifests: Sequence[Body] = ()) -> Pass:

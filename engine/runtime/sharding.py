@@ -68,6 +68,7 @@ class _Replica:
         self.work, self.log, self.observer = work, log, observer
         self.holders = tuple(CurrentHolder() for _ in range(count))
         """What is known of the holder of each shard."""
+        self.presence = Presence(first)
         self.replicas = Replicas(first)
         self.terms: dict[int, Term] = {}
         """The shards that we hold, or try to acquire."""
@@ -78,7 +79,7 @@ class _Replica:
     async def take_part(self) -> None:
         """Take shards and give shards back, until there is another number of shards."""
         clock, retry = self.first.clock, self.first.durations.retry
-        presence = Presence(self.first)
+        presence = self.presence
         try:
             async with anyio.create_task_group() as tasks:
                 await self._attempt(presence.renew)
@@ -111,7 +112,9 @@ class _Replica:
 
         async def read() -> None:
             try:
-                layouts.append(layout_of(await self.first.client.get(LEASE, self.first.namespace, self.first.name)))
+                lease = await self.first.client.get(LEASE, self.first.namespace, self.first.name)
+                self.presence.first_uid = lease["metadata"]["uid"]
+                layouts.append(layout_of(lease))
             except NotFound:
                 layouts.append(1)
 

@@ -16,7 +16,8 @@ from engine.plan import Plan
 from engine.proposal import propose
 from engine.report.model import compose as report_of
 from engine.runtime.provider import Observation, Scope
-from engine.runtime.session import Ending, preview
+from engine.runtime.session import preview
+from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from engine.world import assemble, empty
 from tests.engine.runtime.bundle import BUNDLE, ROOTS, Bundles, NestableToy, bundle_body

@@ -9,7 +9,7 @@ from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.operation import Operation
 from engine.result import Outcome
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from enginectl.actions.forecasting import forecast_of
 from tests.stories.stage import Stage

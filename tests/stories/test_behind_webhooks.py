@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.errors import Invalid
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from providers.sandbox.api.webhooks import Webhooks, install

@@ -14,7 +14,8 @@ from engine.runtime.clock import SystemClock
 from engine.runtime.identity import identify
 from engine.runtime.lease import Lease
 from engine.runtime.passes import Engine
-from engine.runtime.session import Ending, SyncReport, sync
+from engine.runtime.session import sync
+from engine.runtime.sync_report import Ending, SyncReport
 from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected

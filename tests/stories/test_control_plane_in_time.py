@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset

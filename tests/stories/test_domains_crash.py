@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN
 from resources.base import kinds
 from tests.mnnvl.sets import auto, gpu, named

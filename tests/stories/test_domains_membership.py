@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.names import AUTO, NAMED
 from resources.base import kinds
 from resources.base.kinds import POD, PODCLIQUE

@@ -9,7 +9,7 @@ import pytest
 
 from engine.ids import Kind
 from engine.runtime.clock import SystemClock
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.names import GROUP
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected

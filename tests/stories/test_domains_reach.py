@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from enginectl.actions.node_capacity import with_capacity_notes
 from providers.cluster import Cluster
 from providers.fabrics.nvidia.fabric import Nvidia

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.names import NVLINK_CLIQUE_LABEL
 from providers.kubernetes.client import KubernetesClient
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN

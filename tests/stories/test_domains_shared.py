@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import ClusterError, Forbidden
 from engine.result import Outcome
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.names import CLAIM, NAMED
 from providers.sandbox.actors.options import PARTS, DriverOptions
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN

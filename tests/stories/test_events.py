@@ -7,7 +7,7 @@ import pytest
 from engine.errors import ClusterError, Forbidden
 from engine.runtime import passes
 from engine.runtime.event_correlation import BURST, COMBINED, MAX_SIMILAR, WINDOW
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.mnnvl.sets import auto, gpu

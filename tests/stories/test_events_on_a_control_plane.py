@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.runtime.event_correlation import BURST, COMBINED, MAX_SIMILAR
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from providers.kubernetes.client import KubernetesClient
 from providers.recorder import COMPONENTS
 from resources.base import kinds

@@ -5,7 +5,7 @@ import pytest
 
 from engine.errors import ClusterError, Conflict, Forbidden, ServerFault, Throttled, Unreachable
 from engine.result import Outcome
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.stories.process import Call

@@ -7,7 +7,7 @@ import pytest
 
 from engine.conditions import find
 from engine.errors import Forbidden
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from resources.policies.availability import BREACHED
 from resources.reports.summary import summary

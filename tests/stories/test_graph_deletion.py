@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.stories.graphs import graph
 from tests.stories.stage import stage

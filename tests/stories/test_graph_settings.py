@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from resources.ports.dynamo import DynamoSettings
 from tests.stories.graphs import graph, service

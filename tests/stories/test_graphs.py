@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.conditions import find
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from providers.registry import SCHEDULERS
 from resources.base import kinds
 from resources.ports.dynamo import DynamoSettings

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.ports.dynamo import DynamoSettings

@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import ClusterError, Forbidden, ServerFault
 from engine.ids import Kind
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.process import Call

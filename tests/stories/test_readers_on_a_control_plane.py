@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from enginectl.base.exit_codes import Exit
 from enginectl.wiring.configuration import configuration_of
 from resources.base import kinds

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
 from tests.builders import clique, podcliqueset

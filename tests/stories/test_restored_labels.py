@@ -6,7 +6,7 @@ import pytest
 
 from engine.ids import Kind
 from engine.planner import LABELS_RESTORED
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from resources.base import kinds, labels
 from tests.builders import clique, group, podcliqueset

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import clique_of, is_ready, label

@@ -8,7 +8,7 @@ import pytest
 from engine.errors import LeaseTaken
 from engine.runtime.lease import LEASE, Lease
 from engine.runtime.lease_holder import SHARDS, layout_of
-from engine.runtime.session import Ending, SyncReport
+from engine.runtime.sync_report import Ending, SyncReport
 from engine.shards import shard_of
 from enginectl.wiring.scope import ROOTS, Selection
 from resources.base import kinds

@@ -4,9 +4,11 @@ from collections import Counter
 
 import pytest
 
+from engine.runtime.lease import LEASE
+from engine.runtime.shard_leases import lease_name
 from engine.shards import shard_of
 from resources.base import kinds
-from tests.stories.replicas import fleet, holders, pods_ready, populate
+from tests.stories.replicas import NAME, fleet, holders, pods_ready, populate
 from tests.stories.stage import stage
 
 pytestmark = pytest.mark.anyio
@@ -40,6 +42,21 @@ async def test_the_shards_of_a_killed_replica_are_taken_over_when_its_leases_hav
         names = await populate(cluster, 8)
         await cluster.until(lambda: pods_ready(cluster) == Counter(names), within=60)
         assert replicas.fouls == []
+
+
+async def test_the_leases_of_killed_replicas_go_with_that_of_the_first_shard() -> None:
+    async with stage(without=WITHOUT) as cluster, fleet(cluster) as replicas:
+        first, second = replicas.start(2), replicas.start(2)
+        await cluster.until(lambda: sorted(replicas.shares(2).values()) == [1, 1])
+        for replica in (first, second):
+            replica.kill()
+        assert len(cluster.there(LEASE)) == 4
+
+        for shard in range(2):
+            await cluster.delete(LEASE, lease_name(NAME, shard))
+        await cluster.clock.advance(60)
+
+        assert cluster.there(LEASE) == {}
 
 
 async def test_a_replica_that_joins_gets_its_share_and_none_of_its_shards_moves_again() -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 import pytest
 
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from initc.environment import Environment
 from initc.wait import wait
 from resources.base import kinds

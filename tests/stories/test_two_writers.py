@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from engine.errors import LeaseTaken
-from engine.runtime.session import Ending, SyncReport
+from engine.runtime.sync_report import Ending, SyncReport
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.process import Killed, Process

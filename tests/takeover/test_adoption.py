@@ -7,7 +7,7 @@ import pytest
 
 from engine.diff import explain
 from engine.operation import Operation
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from resources.base import kinds, labels
 from tests.stories.pods import images

@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import LeaseTaken
 from engine.runtime.lease import LEASE
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from resources.base import kinds, labels
 from tests.builders import clique, podcliqueset

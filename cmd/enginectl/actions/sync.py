@@ -12,7 +12,7 @@ from engine.runtime import session
 from engine.runtime.deadline import in_time
 from engine.runtime.lease import DISABLED
 from engine.runtime.provider import Provider
-from engine.runtime.session import Ending, SyncReport
+from engine.runtime.sync_report import Ending, SyncReport
 from enginectl.actions import requirements
 from enginectl.actions.preview import preview, report_errors, report_of
 from enginectl.base import terminal

@@ -11,7 +11,7 @@ from engine.report.model import Report
 from engine.report.printable import clipped, printable
 from engine.report.text import text
 from engine.result import Outcome, Result
-from engine.runtime.session import Ending, SyncReport
+from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.output.progress import counted, pending_texts, wait_texts
 from enginectl.output.status import MAX_ADVICE

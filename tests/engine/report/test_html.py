@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from engine.forecast.cluster_model import Assumption
+from engine.forecast.effects import Effects, Level
+from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.operation import Cause, Operation, operation_key
 from engine.plan import Objection, Plan, Wait
@@ -295,3 +299,23 @@ CONTRASTS = """(() => {
     worst = Math.min(worst, (a + 0.05) / (b + 0.05)) }
   return worst })()"""
 """The lowest contrast of any text with what is behind it, as the Web Content Accessibility Guidelines define it."""
+
+
+def test_what_follows_is_shown_with_the_fewest_ready_members_and_the_assumptions() -> None:
+    first, later = operation(Verb.DELETE, pod("simple-0-a-aaaaa")), operation(Verb.CREATE, pod("simple-0-a-bbbbb"))
+    level = Level(pod("simple-0-a"), 3, 1, 3, 2)
+    forecast = Forecast(
+        AT,
+        (ForecastPass(timedelta(0), {ROOT: (first,)}), ForecastPass(timedelta(seconds=1), {ROOT: (later,)})),
+        True,
+        {ROOT: Plan(ROOT, pending=(Wait(pod("simple-0-b"), HOSTILE),))},
+        {ROOT: Effects({"pods restarted": 1}, (level,))},
+        frozenset({Assumption.CAPACITY}),
+    )
+
+    text = Document(html(replace(report_of(first), forecast=forecast), AT)).text
+
+    assert "What follows create Pod/simple-0-a-bbbbb" in text
+    assert "Pod/simple-0-a 1 of 3 pods 2 below its minimum" in text
+    assert "1 pod restarted; 1 create, 1 delete; then it is stuck" in text
+    assert "This assumes that every new pod is scheduled and becomes ready." in text

@@ -8,7 +8,8 @@ import anyio
 from engine.runtime.client import Client
 from engine.runtime.lease import Lease
 from engine.runtime.passes import Engine
-from engine.runtime.session import SyncReport, sync
+from engine.runtime.session import sync
+from engine.runtime.sync_report import SyncReport
 from providers.sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import SCOPE, FakeProvider
 from tests.engine.runtime.leases import Leases

@@ -9,7 +9,7 @@ from engine.event import Event, RootWarning
 from engine.result import Result
 from engine.runtime.memory import Memory
 from engine.runtime.passes import Engine, choose, execute, observe_and_plan
-from engine.runtime.session import Ending
+from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from tests.engine.runtime.fakes import SCOPE, root
 from tests.engine.runtime.stage import Stage

@@ -19,7 +19,8 @@ from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.logs import logger
 from engine.runtime.passes import Engine
 from engine.runtime.rejections import MAX_REVERTED
-from engine.runtime.session import Ending, preview, sync
+from engine.runtime.session import preview, sync
+from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from tests.engine.runtime.fakes import LEAF, SCOPE, body, create, leaf, root
 from tests.engine.runtime.leases import record

@@ -12,7 +12,8 @@ from engine.operation import operation_key
 from engine.runtime.client import Client
 from engine.runtime.lease import Lease
 from engine.runtime.lease_holder import HELD_BY, HELD_FOR
-from engine.runtime.session import Ending, SyncReport, sync
+from engine.runtime.session import sync
+from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from tests.engine.runtime.fakes import create, leaf, root
 from tests.engine.runtime.leases import record
