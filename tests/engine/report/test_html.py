@@ -308,7 +308,7 @@ def test_what_follows_is_shown_with_the_fewest_ready_members_and_the_assumptions
         AT,
         (ForecastPass(timedelta(0), {ROOT: (first,)}), ForecastPass(timedelta(seconds=1), {ROOT: (later,)})),
         True,
-        {ROOT: Plan(ROOT, pending=(Wait(pod("simple-0-b"), HOSTILE),))},
+        {ROOT: Plan(ROOT, pending=(Wait(pod("simple-0-b"), HOSTILE[0]),))},
         {ROOT: Effects({"pods restarted": 1}, (level,))},
         frozenset({Assumption.CAPACITY}),
     )
