@@ -15,6 +15,9 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 # Processes that run tests: one more than processors, since some tests wait for servers and commands.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 
+# Processes that run tests on real API servers. Each starts its own, which take about 3 GB of memory.
+E2E_WORKERS ?= 2
+
 # Additional arguments for pytest, as in `make test ARGS='-k sync -x'`.
 ARGS ?=
 
@@ -52,7 +55,7 @@ e2e: $(dev) ## run the contract, the stories and the chart on a real API server 
 	schedulers=$$(tests/controlplane/schedulers/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need real schedulers"; }; \
 	helm=$$(tests/controlplane/helm/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need helm"; }; \
 	promtool=$$(tests/prometheus/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need promtool"; }; \
-	KUBEBUILDER_ASSETS="$$assets" SCHEDULERS_ASSETS="$$schedulers" HELM_ASSETS="$$helm" PROMTOOL="$$promtool" $(bin)/python -m pytest -rs -m e2e $(ARGS)
+	KUBEBUILDER_ASSETS="$$assets" SCHEDULERS_ASSETS="$$schedulers" HELM_ASSETS="$$helm" PROMTOOL="$$promtool" $(bin)/python -m pytest -n $(E2E_WORKERS) --dist loadfile -rs -m e2e $(ARGS)
 
 bench: $(runtime) ## run every benchmark; prints one JSON line per figure
 	@for file in $(filter-out benchmarks/soak.py, $(wildcard benchmarks/[a-z]*.py)); do $(bin)/python -m benchmarks.$$(basename $$file .py) || exit 1; done

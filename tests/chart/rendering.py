@@ -66,15 +66,16 @@ def normalized(bodies: Any) -> dict[Key, Any]:
 
 
 def single_rules(rules: list[Mapping[str, Any]]) -> set[tuple[str, str, str, str]]:
-    """Group, resource, name and verb of everything that rules of a role allow."""
-    return {
+    """Group, resource, name and verb of everything that rules of a role allow. A URL is in the place of the name."""
+    on_objects = {
         (group, resource, name, verb)
         for rule in rules
-        for group in rule.get("apiGroups", ["nonResourceURLs"])
-        for resource in rule.get("resources", rule.get("nonResourceURLs"))
+        for group in rule.get("apiGroups", ())
+        for resource in rule.get("resources", ())
         for name in rule.get("resourceNames", [""])
         for verb in rule["verbs"]
     }
+    return on_objects | {("", "", url, verb) for rule in rules for url in rule.get("nonResourceURLs", ()) for verb in rule["verbs"]}
 
 
 def in_order(value: Any) -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.controlplane.cluster import ControlPlane, write_secret
+from tests.controlplane.installed_accounts import install_account
 from tests.enginectl.calling import ROOT
 
 LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 6, 4, 1
@@ -35,6 +36,18 @@ class Installation:
         """The file with the token, if the kubeconfig names one."""
         return self.folder / "token"
 
+    def use_token(self, token: str) -> None:
+        """Let the processes read their token from the file of tokens."""
+        write_secret(self.token_file, token)
+        config = json.loads(self.credentials.read_text())
+        config["users"][0]["user"] = {"tokenFile": str(self.token_file)}
+        write_secret(self.credentials, json.dumps(config))
+
+    @property
+    def account(self) -> str:
+        """The name of the ServiceAccount, which is of this installation alone."""
+        return f"engine-{self.namespace}"
+
     @property
     def options(self) -> tuple[str, ...]:
         """The options of every command."""
@@ -42,8 +55,11 @@ class Installation:
         return ("--kubeconfig", str(self.credentials), "--config", str(configuration), "-n", self.namespace)
 
 
-def installed(folder: Path, plane: ControlPlane, namespace: str, *, server: str = "", token: str = "") -> Installation:
-    """The files of an installation that acts as the audited operator, or with a token of a file; on `server` instead of the plane's own."""
+def installed(folder: Path, plane: ControlPlane, namespace: str, *, server: str = "") -> Installation:
+    """The files of an installation whose audited account has exactly the roles for them; on `server` instead of the plane's own.
+
+    Processes that are installed in the same namespace share the account.
+    """
     installation = Installation(folder, namespace)
     folder.mkdir(parents=True, exist_ok=True)
     election = {
@@ -55,12 +71,11 @@ def installed(folder: Path, plane: ControlPlane, namespace: str, *, server: str 
     }
     document = {"apiVersion": "operator.config.grove.io/v1alpha1", "kind": "OperatorConfiguration", "leaderElection": election}
     (folder / "operator.yaml").write_text(json.dumps(document))
-    config = json.loads(plane.kubeconfig("operator").read_text())
+    if not plane.kubeconfig(installation.account).exists():
+        install_account(plane, installation.account, document)
+    config = json.loads(plane.kubeconfig(installation.account).read_text())
     if server:
         config["clusters"][0]["cluster"] = {"server": server}
-    if token:
-        write_secret(installation.token_file, token)
-        config["users"][0]["user"] = {"tokenFile": str(installation.token_file)}
     write_secret(installation.credentials, json.dumps(config))
     return installation
 
@@ -92,12 +107,14 @@ class EngineProcess:
 
 
 @contextmanager
-def engine_run(installation: Installation, name: str = "engine", *, stderr: int | None = None) -> Iterator[EngineProcess]:
+def engine_run(
+    installation: Installation, name: str = "engine", *, interval: str = "1h", stderr: int | None = None
+) -> Iterator[EngineProcess]:
     """`engine run` while the block runs; its log goes to a file, or to a descriptor of the test. It notices changes by watches alone."""
     log = installation.folder / f"{name}.log"
     log.touch()
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent", "PYTHONUTF8": "1"}
-    command = [sys.executable, "-m", "enginectl", "run", "--interval", "1h", "--log-format", "json", *installation.options]
+    command = [sys.executable, "-m", "enginectl", "run", "--interval", interval, "--log-format", "json", *installation.options]
     with log.open("ab") as stream:
         process = subprocess.Popen(
             command,

@@ -10,11 +10,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from engine.ids import Kind
 from engine.runtime.lease import LEASE
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
-from tests.controlplane.cluster import ControlPlane, kill, start_again, wait_until_ready, write_secret
+from tests.controlplane.cluster import SYSTEM, ControlPlane, kill, start_again, wait_until_ready, write_secret
 from tests.controlplane.fixtures import started
 from tests.reliability.process import LEASE_DURATION, EngineProcess, engine_run, installed
 from tests.reliability.proxy import FaultyProxy
@@ -25,7 +24,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 CONCURRENCY = 24
 """How many calls the engine makes at once."""
-CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +114,8 @@ async def test_a_storm_of_429_delays_everything_and_loses_nothing(plane: Control
 async def test_a_server_that_is_killed_and_started_again_is_followed_as_before(plane: ControlPlane, tmp_path: Path, part: str) -> None:
     namespace = f"{part}-restarted"
     async with administration(plane, namespace) as admin:
-        with engine_run(installation := installed(tmp_path, plane, namespace)) as engine:
+        # A server that has just started refuses what roles allow until it has read them; a refused write waits for half the interval.
+        with engine_run(installation := installed(tmp_path, plane, namespace), interval="20s") as engine:
             async with trial(plane, admin, installation, [engine]) as disturbed:
                 await disturbed.until_written(10)
                 kill(plane.folder, part)
@@ -183,12 +182,12 @@ async def test_a_token_that_is_revoked_before_the_new_one_is_there_interrupts_th
 ) -> None:
     namespace = "token-rotated"
     async with administration(plane, namespace) as admin:
-        account = await service_account(admin, namespace)
-        old, new = await token(admin, account, namespace, "old"), await token(admin, account, namespace, "new")
-        installation = installed(tmp_path, plane, namespace, token=old)
+        installation = installed(tmp_path, plane, namespace)
+        old, new = await token(admin, installation.account, "old"), await token(admin, installation.account, "new")
+        installation.use_token(old)
 
         async def revoke() -> None:
-            await admin.delete(kinds.SECRET, namespace, "old")
+            await admin.delete(kinds.SECRET, SYSTEM, "old")
             # The server remembers for ten seconds that a token was good.
             await anyio.to_thread.run_sync(until_refused, replace(plane, token=old))
 
@@ -203,34 +202,16 @@ async def test_a_token_that_is_revoked_before_the_new_one_is_there_interrupts_th
         assert old not in (log := (tmp_path / "engine.log").read_text()) and new not in log
 
 
-async def service_account(admin: KubernetesClient, namespace: str) -> str:
-    """The name of a service account that may do everything."""
-    name = "engine"
-    body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
-    await admin.create(kinds.SERVICE_ACCOUNT, namespace, body)
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": f"{namespace}-{name}"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-    }
-    await admin.create(CLUSTER_ROLE_BINDING, "", binding)
-    return name
-
-
-async def token(admin: KubernetesClient, account: str, namespace: str, secret: str) -> str:
+async def token(admin: KubernetesClient, account: str, secret: str) -> str:
     """A token of the account that is good as long as the Secret of that name exists, which is created."""
-    await admin.create(
-        kinds.SECRET, namespace, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": namespace}}
-    )
+    await admin.create(kinds.SECRET, SYSTEM, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": SYSTEM}})
     bound_to = {"apiVersion": "v1", "kind": "Secret", "name": secret}
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "spec": {"boundObjectRef": bound_to, "expirationSeconds": 600},
     }
-    answer = await admin.create(kinds.SERVICE_ACCOUNT, namespace, request, name=account, subresource="token")
+    answer = await admin.create(kinds.SERVICE_ACCOUNT, SYSTEM, request, name=account, subresource="token")
     return str(answer["status"]["token"])
 
 

@@ -48,6 +48,8 @@ CONFIGURATION = Configuration(
 """Everything is enabled."""
 INTERVAL = 1.0
 """Seconds between two passes of the loop, after which it also tries again what was refused."""
+POLL = 0.4
+"""Seconds between two looks at the cluster: many scenarios share two processors with their API server."""
 PATIENCE = 60.0
 TAMPERED = "tampered"
 """The value that somebody gives to a label of ours."""
@@ -234,6 +236,8 @@ class Scenario:
     use: Use = Use.RUN
     is_over: Callable[[], bool] = lambda: False
     """Asked all the while; the scenario ends as soon as it is true."""
+    stays: bool = False
+    """Whether the process goes on at the end until the scenario is over."""
     log: io.StringIO = field(default_factory=io.StringIO)
     """What our process logs and reports."""
     engine: Engine | None = None
@@ -274,6 +278,8 @@ class Scenario:
             if kinds.PVC in self.part.children:
                 await self._unprotect_claims()
             await self._until(self._all_gone, (), "everything is gone")
+            if self.stays:
+                await self._until(self._never, (), "the scenario is over")
 
     async def _unprotect_claims(self) -> None:
         """Remove the finalizer of claims, as the controller does that does not run here."""
@@ -334,7 +340,7 @@ class Scenario:
                     await self._sync(proposed)
                 if await true():
                     return
-                await anyio.sleep(0.2)
+                await anyio.sleep(POLL)
         if scope.cancelled_caught:
             raise TimeoutError(f"{self.part.name} in {self.namespace}: not yet: {what}\n{self.log.getvalue()[-3000:]}")
 
@@ -355,12 +361,21 @@ class Scenario:
         return self.namespace if kind.namespaced else ""
 
     async def _all_exist(self) -> bool:
-        return all([await self._ours(kind) for kind in self.part.children])
+        for kind in self.part.children:
+            if not await self._ours(kind):
+                return False
+        return True
 
     async def _all_have_statuses(self) -> bool:
         """Whether each of our kinds has an object with a status."""
         ours = [kind for kind in (*self.part.roots, *self.part.children) if kind in kinds.DEFINED]
-        return all([any(body.get("status") for body in await self._objects(kind)) for kind in ours])
+        for kind in ours:
+            if not any(body.get("status") for body in await self._objects(kind)):
+                return False
+        return True
+
+    async def _never(self) -> bool:
+        return False
 
     async def _ours(self, kind: Kind) -> list[Body]:
         """The objects of a kind that our process has created."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import anyio
 import pytest
 
+from engine.runtime.lease import LEASE as LEASE_KIND
 from providers.kubernetes.client import KubernetesClient
 from providers.sandbox.installation.addons import addon_objects
 from providers.sandbox.installation.definitions import definitions
@@ -145,6 +146,7 @@ async def fault_without(right: Right, missing: Missing) -> str:
     needed = permissions(blueprints_of(missing.part), CONFIGURATION, LeasePlace(missing.name, LEASE), missing.use)
     await anyio.to_thread.run_sync(grant, plane, tuple(without(needed, right)), account, account.name)
     scenario = Scenario(plane, missing.admin, account.name, missing.name, missing.part, missing.use)
+    scenario.stays = right == Right(LEASE_KIND.group, LEASE_KIND.plural, "update")  # Renewed some seconds after the rest is done.
     denial = denial_of(right, missing.use)
     scenario.is_over = lambda: bool(missing.requests.read().denied[account.user]) and denial in scenario.log.getvalue()
     try:

@@ -12,6 +12,7 @@ import pytest
 from resources.schema.crds import crds
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import started as plane_started
+from tests.controlplane.installed_accounts import install_account
 from tests.enginectl.calling import started
 from tests.enginectl.serving.test_endpoints import Installed, Running
 from tests.providers.serving.talking import HOST
@@ -61,9 +62,11 @@ def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "plan-reader"}
         plane.call(f"{RBAC}/clusterrolebindings", {"metadata": {"name": "plan-reader"}, "roleRef": role, "subjects": [subject]})
         installed = Installed(tmp_path_factory.mktemp("installed"))
-        installed.configure(leaderElection={"resourceNamespace": "default"})
+        election = {"resourceNamespace": "default"}
+        installed.configure(leaderElection=election)
+        account = install_account(plane, "engine-plan", {**installed.document, "leaderElection": election})
         words = ("run", "-v", "--ui", "--config", installed.file, "--log-format", "json")
-        with started(*words, KUBECONFIG=str(plane.kubeconfig("operator"))) as process:
+        with started(*words, KUBECONFIG=str(plane.kubeconfig(account.name))) as process:
             try:
                 running = Running(process)
                 running.logged("leading")

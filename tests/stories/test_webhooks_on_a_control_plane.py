@@ -11,10 +11,12 @@ from typing import Any
 import orjson
 import pytest
 
+from resources.install.roles import Account
 from resources.install.webhooks import WEBHOOKS
 from resources.schema.crds import crds
-from tests.controlplane.cluster import ControlPlane, binary
+from tests.controlplane.cluster import SYSTEM, ControlPlane, binary
 from tests.controlplane.fixtures import started as plane_started
+from tests.controlplane.installed_accounts import install_account
 from tests.enginectl.calling import started
 from tests.enginectl.serving.test_endpoints import Installed, Running
 from tests.providers.serving.talking import HOST
@@ -29,7 +31,7 @@ GRAPHS = "/apis/nvidia.com/v1alpha1/namespaces/ai/dynamographdeployments"
 PODCLIQUES = f"{GROUP}/namespaces/ml/podcliques"
 PATIENCE = 60.0
 CONFIGURATION: dict[str, Any] = {
-    "authorizer": {"enabled": True, "exemptServiceAccountUserNames": ["operator"]},
+    "authorizer": {"enabled": True, "exemptServiceAccountUserNames": [Account(SYSTEM, "engine-reviews").user]},
     "topologyAwareScheduling": {"enabled": True},
     "network": {"autoMNNVLEnabled": False},
     "leaderElection": {"resourceNamespace": "default"},
@@ -47,7 +49,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         until(lambda: plane.call(SETS)[0] == plane.call(GRAPHS)[0] == 200)
         installed = Installed(tmp_path_factory.mktemp("installed"))
         installed.configure(**CONFIGURATION)
-        with started("run", "--config", installed.file, "--log-format", "json", KUBECONFIG=str(plane.kubeconfig("operator"))) as process:
+        account = install_account(plane, "engine-reviews", installed.document | CONFIGURATION)
+        with started("run", "--config", installed.file, "--log-format", "json", KUBECONFIG=str(plane.kubeconfig(account.name))) as process:
             try:
                 Running(process).logged("leading")
                 register(plane, installed)
