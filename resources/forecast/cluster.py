@@ -1,8 +1,8 @@
 """ModelledCluster: a cluster without surprises: room for every pod, controllers that do their work, and nobody who interferes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.effects import Effects
@@ -11,6 +11,8 @@ from engine.ids import ResourceId
 from engine.observed import Live, timestamp
 from engine.operation import Operation
 from resources.base import kinds, labels
+from resources.base.fields import mapping
+from resources.forecast.components import has_failed, is_component, rolled_out
 from resources.forecast.log import WorkloadLog
 from resources.forecast.pods import claim_of, claims_from_templates, is_claim_for, is_synthetic, started, stays_as_it_is
 from resources.model.pod_facts import facts_of
@@ -24,6 +26,8 @@ FILLED: Final = "Kg=="
 """Stands for the data of a token Secret, which no plan reads."""
 OUR_FINALIZERS: Final = frozenset({labels.SET_FINALIZER, labels.CLIQUE_FINALIZER, labels.GROUP_FINALIZER, labels.GRAPH_FINALIZER})
 """The finalizers that the engine itself removes, besides those of fabrics."""
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+"""The finalizers of the garbage collector: it deletes what refers to the object, or removes the references."""
 ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -81,14 +85,24 @@ class ModelledCluster:
             self._terminating[live.id] = None
         elif live.id.kind == kinds.POD.name:
             self._start_pod(store, live)
+        elif is_component(live):
+            self._roll_out(store, live)
         elif live.id.kind == kinds.SECRET.name and live.body.get("type") == TOKEN_TYPE and not live.body.get("data"):
             store.patch(live.id, {"data": dict.fromkeys(("token", "ca.crt", "namespace"), FILLED)})
             self._used.add(Assumption.KUBERNETES)
 
+    def _roll_out(self, store: ForecastStore, live: Live) -> None:
+        """Let the controller of an object replace its pods and make all of them ready."""
+        if has_failed(live):
+            self._used.add(Assumption.FAILURES_STAY)
+        elif (patch := rolled_out(live, timestamp(store.now))) is not None:
+            store.patch(live.id, patch)
+            self._used.update((Assumption.CAPACITY, Assumption.KUBERNETES))
+
     def _start_pod(self, store: ForecastStore, live: Live) -> None:
         """Schedule a pod and make it ready, if nothing keeps it from that."""
         facts = facts_of(live)
-        if facts.ready or facts.phase in ENDED or live.body["spec"].get("schedulingGates"):
+        if facts.ready or facts.phase in ENDED or mapping(live.body.get("spec")).get("schedulingGates"):
             return
         if stays_as_it_is(facts):
             self._used.add(Assumption.FAILURES_STAY)
@@ -127,7 +141,9 @@ class ModelledCluster:
             if live is None or live.deleting_since is None or self._is_overdue(store, live):
                 del self._terminating[id]
                 continue
-            finalizers = live.body["metadata"].get("finalizers") or ()
+            if self._cascade(store, live):
+                continue
+            finalizers = _finalizers(live)
             kept = [finalizer for finalizer in finalizers if finalizer in self._ours]
             if len(kept) < len(finalizers) and not any(driver.holds(live) for driver in self._drivers):
                 store.patch(id, {"metadata": {"finalizers": kept}})
@@ -136,10 +152,31 @@ class ModelledCluster:
                 store.remove(id)
                 self._used.add(Assumption.DELETION)
 
+    def _cascade(self, store: ForecastStore, live: Live) -> bool:
+        """Do to the dependents of a deleted object what its finalizers ask of the garbage collector. Returns whether it waits for them."""
+        finalizers = _finalizers(live)
+        dependents = [dependent for id in store.dependents(live.uid) if (dependent := store.find(id)) is not None]
+        if ORPHAN in finalizers:
+            for dependent in dependents:
+                references = dependent.body["metadata"].get("ownerReferences") or ()
+                kept = [reference for reference in references if reference["uid"] != live.uid]
+                store.patch(dependent.id, {"metadata": {"ownerReferences": kept}})
+            return False
+        if FOREGROUND not in finalizers:
+            return False
+        for dependent in dependents:
+            if dependent.deleting_since is None:
+                store.delete(dependent.id)
+                self._used.add(Assumption.KUBERNETES)
+        return any(
+            reference.get("blockOwnerDeletion") for dependent in dependents for reference in _references(store, dependent.id, live.uid)
+        )
+
     def _is_overdue(self, store: ForecastStore, live: Live) -> bool:
         """Whether a real object should have gone long ago: something holds it that the forecast does not know."""
-        grace = timedelta(seconds=live.body["metadata"].get("deletionGracePeriodSeconds") or 0)
-        is_overdue = live.deleting_since is not None and store.now - live.deleting_since > OVERDUE + grace
+        seconds = live.body["metadata"].get("deletionGracePeriodSeconds")
+        grace = seconds if isinstance(seconds, int) else 0
+        is_overdue = live.deleting_since is not None and (store.now - live.deleting_since - OVERDUE).total_seconds() > grace
         return is_overdue and not is_synthetic(live) and live.uid not in self._log.deleted
 
     def _collect_garbage(self, store: ForecastStore) -> None:
@@ -158,3 +195,15 @@ class ModelledCluster:
                 store.delete(id)
             self._used.add(Assumption.KUBERNETES)
         self._without_owner = {}
+
+
+def _finalizers(live: Live) -> list[str]:
+    """The finalizers of an object, those that are text."""
+    finalizers = live.body["metadata"].get("finalizers")
+    return [each for each in finalizers if isinstance(each, str)] if isinstance(finalizers, list | tuple) else []
+
+
+def _references(store: ForecastStore, id: ResourceId, owner: str) -> Iterator[Mapping[str, Any]]:
+    """The references of an object, if it exists, to the owner of this uid."""
+    if (live := store.find(id)) is not None:
+        yield from (each for each in live.body["metadata"].get("ownerReferences") or () if each["uid"] == owner)

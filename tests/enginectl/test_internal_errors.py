@@ -7,6 +7,7 @@ import pytest
 
 from enginectl.base.exit_codes import Exit
 from resources.base.kinds import PODCLIQUE
+from resources.forecast.cluster import ModelledCluster
 from resources.registry import BLUEPRINTS
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine
@@ -58,3 +59,17 @@ def test_an_internal_error_does_not_stop_the_preview_of_a_snapshot(broken: Box, 
     (root,) = engine("diff", "--against", file, "-o", "json").document["roots"]
 
     assert (root["operations"], root["error"].startswith("internal error: RuntimeError")) == ([], True)
+
+
+def test_an_internal_error_in_the_forecast_leaves_the_preview(box: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the moon fell\x1b[2J down")
+
+    monkeypatch.setattr(ModelledCluster, "answer", broken)
+
+    answer, document = engine("diff", "-f", FIRST), engine("diff", "-f", FIRST, "-o", "json").document
+
+    assert answer.code == Exit.DONE
+    assert "internal error (there is no forecast of what follows the next pass): RuntimeError: the moon fell\\x1b[2J down" in answer.err
+    assert "Plan: " in answer.out and "  then 1" not in answer.out
+    assert document["roots"][0]["operations"]

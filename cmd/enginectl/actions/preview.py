@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
@@ -30,6 +31,8 @@ from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import part_of
 from resources.ports.configuration import Configuration
 
+NO_FORECAST: Final = "there is no forecast of what follows the next pass"
+
 
 async def preview(
     wiring: Wiring,
@@ -51,7 +54,7 @@ async def preview(
         observed = await plan_of_all(engine_of(wiring, provider, selection, limits), admitted.roots.bodies)
         result = without_unread_secrets(observed)
         result = await with_capacity_notes(result, wiring.configuration, provider, complete=against == LIVE)
-    forecast = None if only_next else forecast_of(observed, admitted.roots.bodies, wiring.configuration, limits)
+    forecast = None if only_next else forecast_if_possible(wiring, observed, admitted.roots.bodies, limits)
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
     report = report_of(result, forecast)
@@ -59,6 +62,15 @@ async def preview(
     if wiring.options.verbose:
         report_errors(result.planned.plans, verbose=True)
     return exit_code(report, detailed=detailed)
+
+
+def forecast_if_possible(wiring: Wiring, observed: Pass, manifests: tuple[Body, ...], limits: Limits) -> Forecast | None:
+    """The forecast of what follows a pass. If our own code fails on it, a line says so, and the report is written without one."""
+    try:
+        return forecast_of(observed, manifests, wiring.configuration, limits)
+    except Exception as error:
+        report_internal_error(error, verbose=wiring.options.verbose, about=NO_FORECAST)
+        return None
 
 
 def write_report(wiring: Wiring, report: Report, now: datetime, format: ReportFormat) -> None:
