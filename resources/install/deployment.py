@@ -28,7 +28,7 @@ def deployment(installation: EngineInstallation) -> dict[str, Any]:
             "replicas": installation.replicas,
             "revisionHistoryLimit": 3,
             "selector": {"matchLabels": SELECTOR},
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "strategy": _strategy(installation),
             "template": {
                 "metadata": {
                     "labels": SELECTOR,
@@ -49,6 +49,13 @@ def deployment(installation: EngineInstallation) -> dict[str, Any]:
             },
         },
     }
+
+
+def _strategy(installation: EngineInstallation) -> dict[str, Any]:
+    """A new pod is ready before an old one ends. Without a Lease both would write, so the old one ends first."""
+    if not installation.elects:
+        return {"type": "Recreate"}
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 
 
 def container(installation: EngineInstallation) -> dict[str, Any]:
@@ -113,7 +120,7 @@ def filled_objects(installation: EngineInstallation) -> Iterator[dict[str, Any]]
             "type": "Opaque",
         }
     election = installation.section("leaderElection")
-    if election.get("enabled", True):
+    if installation.elects:
         place = LeasePlace(str(election.get("resourceNamespace")), str(election.get("resourceName")), installation.shards)
         for name in place.names:
             yield {

@@ -60,6 +60,11 @@ class EngineInstallation:
         return bool(self.section("authorizer").get("enabled"))
 
     @property
+    def elects(self) -> bool:
+        """Whether the engine writes only while it holds a Lease, so that several replicas have one writer."""
+        return bool(self.section("leaderElection").get("enabled", True))
+
+    @property
     def shards(self) -> int:
         """The number of parts into which the namespaces of the cluster are divided, each with a leader of its own."""
         return int(self.section("leaderElection").get("shards") or 1)

@@ -86,7 +86,7 @@ CASES = {
     ),
     "other ports": configured(server={"webhooks": {"port": 443}, "healthProbes": {"port": 0}, "metrics": {"port": 0}}),
     "a lease elsewhere": configured(leaderElection={"resourceName": "lock", "resourceNamespace": "locks", "leaseDuration": "1m"}),
-    "no leader election": configured(leaderElection={"enabled": False}),
+    "no leader election": Case({"replicaCount": 1, "config": {"leaderElection": {"enabled": False}}}, ("--replicas", "1")),
     "an init image in the configuration": configured(initContainer={"image": "mirror/<grove>&initc:v1"}),
     "a null": configured(authorizer={"exemptServiceAccountUserNames": None}),
     "a service monitor": Case({"metrics": {"serviceMonitor": {"enabled": True}}}, ("--service-monitor",)),
@@ -131,6 +131,9 @@ def test_the_chart_has_no_faults(tmp_path: Path) -> None:
         ({"config": {"network": {"autoMNNVLEnabled": "yes"}}}, "at '/config/network/autoMNNVLEnabled': got string, want boolean"),
         ({"config": {"scheduler": {"profiles": [{"name": "slurm"}]}}}, "at '/config/scheduler/profiles/0/name': value must be one of"),
         ({"mode": "cronjob", "admission": "webhooks"}, "exclude each other"),
+        ({"shards": 101}, "at '/shards': maximum: got 101, want 100"),
+        ({"image": {"repository": ""}}, "at '/image/repository'"),
+        ({"config": {"leaderElection": {"enabled": False}}}, "several replicas or shards need leader election"),
     ],
 )
 def test_wrong_values_are_refused_with_their_path(values: dict[str, Any], message: str, tmp_path: Path) -> None:

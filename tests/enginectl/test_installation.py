@@ -148,9 +148,22 @@ def test_protection_by_policies_trusts_the_account_of_the_installation(engine: E
         (("all", "--mode", "cronjob", "--admission", "webhooks"), "exclude each other"),
         (("cronjob", "--timeout", "soon"), "--timeout soon"),
         (("all", "-n", "Not A Name"), "--namespace Not A Name"),
+        (("all", "--image", ""), "--image is empty"),
+        (("all", "--shards", "101"), "--shards"),
     ],
 )
 def test_what_cannot_be_installed_is_refused(engine: Engine, words: tuple[str, ...], message: str) -> None:
     result = engine("manifests", *words)
 
     assert (result.code, message in result.err) == (Exit.USAGE, True), result.err
+
+
+def test_without_leader_election_there_is_one_replica_which_ends_before_the_next_one_starts(engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "operator.yaml"
+    file.write_text("leaderElection: {enabled: false}")
+
+    several = engine("manifests", "all", "--config", file)
+    objects = printed(engine, "deployment", "--replicas", "1", "--config", file)
+
+    assert (several.code, "need leader election" in several.err) == (Exit.USAGE, True), several.err
+    assert [body["spec"]["strategy"] for body in objects if body["kind"] == "Deployment"] == [{"type": "Recreate"}]

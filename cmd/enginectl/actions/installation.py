@@ -50,6 +50,8 @@ def installation_of(
     parse_seconds(result.timeout, "--timeout")
     if result.serves_webhooks and not result.port("webhooks"):
         raise UsageError("--admission webhooks needs a port: server.webhooks.port of the configuration is 0")
+    if mode is Mode.DEPLOYMENT and not result.elects and max(result.replicas, result.shards) > 1:
+        raise UsageError("several replicas or shards need leader election: leaderElection.enabled is false; use --replicas 1 and one shard")
     return result
 
 

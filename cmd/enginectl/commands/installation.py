@@ -14,7 +14,7 @@ InitImage = Annotated[str, typer.Option(metavar="IMAGE", help="The image of the 
 Tag = Annotated[str, typer.Option(metavar="TAG", help="The tag of images that are given without one. Default: this release.")]
 PullSecrets = Annotated[list[str] | None, typer.Option("--image-pull-secret", metavar="NAME", help="A Secret for the image. Repeatable.")]
 Replicas = Annotated[int, typer.Option(min=0, metavar="N", help="Pods of the Deployment.")]
-Shards = Annotated[int, typer.Option(min=1, metavar="N", help="Parts into which the namespaces are divided, each with its own leader.")]
+Shards = Annotated[int, typer.Option(min=1, max=100, metavar="N", help="Parts of the namespaces, each with its own leader.")]
 Page = Annotated[bool, typer.Option("--ui", help="Serve the page about workloads.")]
 Schedule = Annotated[str, typer.Option(metavar="CRON", help="When the CronJob starts.")]
 Timeout = Annotated[str, typer.Option(metavar="DURATION", help="Maximum duration of a job of the CronJob.")]
@@ -105,8 +105,12 @@ def everything(
 
 def _images(image: str, init_image: str, tag: str, pull_secrets: list[str] | None) -> dict[str, Any]:
     """The choices about images, as fields of an `EngineInstallation`."""
+    from enginectl.base.errors import UsageError
     from resources.ports.configuration import tagged
 
+    for option, name in (("--image", image), ("--init-image", init_image)):
+        if not name.strip():
+            raise UsageError(f"{option} is empty: give the name of an image")
     return {"image": tagged(image, tag), "waiter_image": tagged(init_image, tag), "pull_secrets": tuple(pull_secrets or ())}
 
 
