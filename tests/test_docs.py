@@ -38,6 +38,18 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert list(broken(page)) == []
 
 
+def test_every_page_of_the_documentation_is_reached_from_the_readme() -> None:
+    reached, ahead = set[Path](), [ROOT / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page not in reached:
+            reached.add(page)
+            places = (link.partition("#")[0] for link in LINK.findall(page.read_text()) if "://" not in link)
+            ahead += [(page.parent / place).resolve() for place in places if place.endswith(".md")]
+
+    assert [page for page in (ROOT / "docs").rglob("*.md") if page not in reached] == []
+
+
 def test_every_rule_that_is_cited_is_restated() -> None:
     restated = {rule for page in (ROOT / "docs" / "behaviour").glob("*.md") for rule in RULE.findall(page.read_text())}
     cited = {rule: source.path for source in SOURCES for text in texts(source.text) for rule in RULE.findall(text)}

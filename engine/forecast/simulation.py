@@ -80,6 +80,8 @@ class _Simulation:
         self.reference_keys = _keys(kind for blueprint in blueprints for kind in blueprint.references(configuration))
         self.children = frozenset(live.id for live in _children(world))
         """The children as they were listed, some of which labels do not show as children."""
+        self.looked_up = {observed.root.id: tuple(observed.looked_up) for observed in world.roots if observed.looked_up}
+        """Root -> the objects that were looked up for its first pass."""
         self.began = now
         self.roles: dict[ResourceId, _Roles] = {}
         self.store = ForecastStore(_existing(world), now, model.graceful)
@@ -143,7 +145,7 @@ class _Simulation:
         world = replace(world, roots=tuple(self._with_lookups(observed) for observed in world.roots))
         return compose(world, self.blueprints, self.configuration, self.memo)
 
-    def _roles_of(self, live: Live) -> "_Roles":
+    def _roles_of(self, live: Live) -> _Roles:
         """In which lists an object is; computed once for each of its versions."""
         known = self.roles.get(live.id)
         if known is None or known.live is not live:
@@ -161,8 +163,8 @@ class _Simulation:
 
     def _with_lookups(self, observed: Observed) -> Observed:
         """The observation with the objects that were looked up for the first pass, as they are now."""
-        before = next((each.looked_up for each in self.first.roots if each.root.id == observed.root.id), None)
-        if not before:
+        before = self.looked_up.get(observed.root.id)
+        if before is None:
             return observed
         known = {id: self.store.find(id) for id in before}
         facts = (observed, tuple(known), *known.values())
