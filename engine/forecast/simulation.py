@@ -81,7 +81,9 @@ class _Simulation:
         self.children = frozenset(live.id for live in _children(world))
         """The children as they were listed, some of which labels do not show as children."""
         self.looked_up = {observed.root.id: tuple(observed.looked_up) for observed in world.roots if observed.looked_up}
-        """Root -> the objects that were looked up for its first pass."""
+        """Root -> the ids of the objects that were looked up for it."""
+        self.foreign = {observed.root.id: tuple(observed.foreign) for observed in world.roots if observed.foreign}
+        """Root -> the ids of its foreign objects."""
         self.began = now
         self.roles: dict[ResourceId, _Roles] = {}
         self.store = ForecastStore(_existing(world), now, model.graceful)
@@ -142,7 +144,8 @@ class _Simulation:
         )
         proposed = propose(self.previous, self.manifests)
         world = with_foreign(proposed, self.blueprints, dict(self._foreign()))
-        world = replace(world, roots=tuple(self._with_lookups(observed) for observed in world.roots))
+        if self.looked_up:
+            world = replace(world, roots=tuple(self._with_lookups(observed) for observed in world.roots))
         return compose(world, self.blueprints, self.configuration, self.memo)
 
     def _roles_of(self, live: Live) -> _Roles:
@@ -157,16 +160,15 @@ class _Simulation:
 
     def _foreign(self) -> Iterator[tuple[ResourceId, list[Live]]]:
         """The foreign objects of each root that still exist."""
-        for observed in self.first.roots:
-            if observed.foreign:
-                yield observed.root.id, [live for id in observed.foreign if (live := self.store.find(id)) is not None]
+        for root, ids in self.foreign.items():
+            yield root, [live for id in ids if (live := self.store.find(id)) is not None]
 
     def _with_lookups(self, observed: Observed) -> Observed:
         """The observation with the objects that were looked up for the first pass, as they are now."""
-        before = self.looked_up.get(observed.root.id)
-        if before is None:
+        ids = self.looked_up.get(observed.root.id)
+        if not ids:
             return observed
-        known = {id: self.store.find(id) for id in before}
+        known = {id: self.store.find(id) for id in ids}
         facts = (observed, tuple(known), *known.values())
         return self.memo.scope(observed.root.id).recall("lookups", facts, lambda: replace(observed, looked_up=known))
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final
 
 from engine.version import VERSION
 from resources.base import labels
 from resources.base.fields import mapping
+from resources.install.modes import REPLICAS, SCHEDULE, TIMEOUT, AdmissionMode, Mode
 from resources.install.roles import LABELS
 
 NAME: Final = "grove-engine"
@@ -16,26 +16,6 @@ NAMESPACE: Final = "grove-system"
 """The default namespace of an installation."""
 SELECTOR: Final = LABELS | {labels.COMPONENT: "controller"}
 """The labels of the pods of a Deployment. They never change: a Deployment's selector cannot."""
-
-
-class Mode(StrEnum):
-    """What keeps the workloads of a cluster as they should be."""
-
-    DEPLOYMENT = "deployment"
-    """`engine run`, all the time."""
-    CRONJOB = "cronjob"
-    """`engine sync`, every few minutes."""
-
-
-class AdmissionMode(StrEnum):
-    """What judges the sets that users write before they are stored."""
-
-    WEBHOOKS = "webhooks"
-    """The engine's own server."""
-    POLICIES = "policies"
-    """The API server, by CEL."""
-    NONE = "none"
-    """Nothing; the engine judges a set when it first plans it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +32,12 @@ class EngineInstallation:
     """The image of the init container in which pods wait; without effect if the configuration names one."""
     pull_secrets: tuple[str, ...] = ()
     """The names of the Secrets with which both images are pulled."""
-    replicas: int = 2
+    replicas: int = REPLICAS
     page: bool = False
     """Whether the page about workloads is served."""
-    schedule: str = "*/5 * * * *"
+    schedule: str = SCHEDULE
     """When `engine sync` runs, in the format of cron."""
-    timeout: str = "4m"
+    timeout: str = TIMEOUT
     """After how long `engine sync` ends although pods are not ready; shorter than the schedule."""
     graphs: bool = True
     """Whether the engine may manage DynamoGraphDeployments."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from resources.base.fields import mapping
-from resources.install.installation import NAME, AdmissionMode, EngineInstallation, Mode, metadata
+from resources.install.installation import NAME, EngineInstallation, metadata
+from resources.install.modes import AdmissionMode, Mode
 
 FILE: Final = "config.yaml"
 """The key of the ConfigMap."""

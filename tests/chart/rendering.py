@@ -70,8 +70,8 @@ def single_rules(rules: list[Mapping[str, Any]]) -> set[tuple[str, str, str, str
     return {
         (group, resource, name, verb)
         for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
+        for group in rule.get("apiGroups", ["nonResourceURLs"])
+        for resource in rule.get("resources", rule.get("nonResourceURLs"))
         for name in rule.get("resourceNames", [""])
         for verb in rule["verbs"]
     }

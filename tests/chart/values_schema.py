@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from resources.install.installation import AdmissionMode, Mode
+from resources.install.modes import AdmissionMode, Mode
 from resources.settings import Settings
 
 TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}

@@ -6,9 +6,7 @@ import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import ObjectFormat, options
-from resources.install.installation import AdmissionMode, EngineInstallation, Mode
-
-DEFAULTS = EngineInstallation()
+from resources.install.modes import REPLICAS, SCHEDULE, TIMEOUT, AdmissionMode, Mode
 
 Format = Annotated[ObjectFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.")]
 Image = Annotated[str, typer.Option(metavar="IMAGE", help="The image of the engine.")]
@@ -32,7 +30,7 @@ def deployment(
     init_image: InitImage = "grove-initc",
     tag: Tag = "",
     pull_secrets: PullSecrets = None,
-    replicas: Replicas = DEFAULTS.replicas,
+    replicas: Replicas = REPLICAS,
     shards: Shards = 1,
     ui: Page = False,
     admission: Admission = None,
@@ -55,8 +53,8 @@ def cronjob(
     init_image: InitImage = "grove-initc",
     tag: Tag = "",
     pull_secrets: PullSecrets = None,
-    schedule: Schedule = DEFAULTS.schedule,
-    timeout: Timeout = DEFAULTS.timeout,
+    schedule: Schedule = SCHEDULE,
+    timeout: Timeout = TIMEOUT,
 ) -> Exit:
     """Print the CronJob of `engine sync` with its configuration and its Lease."""
     chosen = _images(image, init_image, tag, pull_secrets) | {"schedule": schedule, "timeout": timeout}
@@ -78,11 +76,11 @@ def everything(
     init_image: InitImage = "grove-initc",
     tag: Tag = "",
     pull_secrets: PullSecrets = None,
-    replicas: Replicas = DEFAULTS.replicas,
+    replicas: Replicas = REPLICAS,
     shards: Shards = 1,
     ui: Page = False,
-    schedule: Schedule = DEFAULTS.schedule,
-    timeout: Timeout = DEFAULTS.timeout,
+    schedule: Schedule = SCHEDULE,
+    timeout: Timeout = TIMEOUT,
     graphs: Annotated[bool, typer.Option(help="Whether DynamoGraphDeployments may be managed.")] = True,
     mutating: Annotated[bool, typer.Option("--mutating", help="With policies: also MutatingAdmissionPolicies (v1beta1).")] = False,
     network_policy: NetworkPolicy = False,

@@ -23,8 +23,8 @@ def granted(rules: Iterable[dict[str, Any]]) -> set[tuple[str, str, str, tuple[s
     return {
         (group, resource, verb, tuple(rule.get("resourceNames", ())))
         for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
+        for group in rule.get("apiGroups", ())
+        for resource in rule.get("resources", ())
         for verb in rule["verbs"]
     }
 
