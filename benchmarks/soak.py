@@ -22,8 +22,9 @@ from resources.base import kinds
 from tests.controlplane.cluster import ControlPlane, running
 from tests.reliability.audit import Deeds
 from tests.reliability.churn import BASE, PODS_OF_A_SET, Churn
-from tests.reliability.process import EngineProcess, engine_run, installed
+from tests.reliability.installation import engine_run, installed
 from tests.reliability.trial import remaining, until_at_rest
+from tests.stories.engine_processes import EngineProcess
 from tests.stories.pods import is_ready
 from tests.stories.test_control_plane import connection, define
 

@@ -43,6 +43,8 @@ class LiveStore:
         self._on_change = on_change
         self._deleted: OrderedDict[str, str] = OrderedDict()
         """Uid -> the revision of its deletion."""
+        self._listed_at = ""
+        """The revision of the last list; empty before the first one."""
         self._during_list: list[Live | Deleted] | None = None
         """The results of our own calls that arrived during a list that is under way; None: no list is."""
 
@@ -73,6 +75,7 @@ class LiveStore:
         if listed is None:
             return
         self.kind, self.lives = listed.kind, {object.id: object for object in listed.lives}
+        self._listed_at = listed.revision
         for uid in {object.uid for object in listed.lives}:
             self._deleted.pop(uid, None)
         for report in reported:
@@ -118,8 +121,14 @@ class LiveStore:
             self._put(report)
 
     def _put(self, new: Live) -> None:
-        """Store the object, unless a newer version of it or its later deletion is known."""
+        """Store the object, unless a newer version of it or its later deletion is known.
+
+        A version from before the last list, of an object that the list did not have, is outdated: the object was gone by then, and no
+        watch will report that.
+        """
         old, deleted_at = self.lives.get(new.id), self._deleted.get(new.uid)
+        if old is None and _is_later(self._listed_at, new.revision):
+            return
         if deleted_at is not None and not _is_later(new.revision, deleted_at):
             return
         # Also compared if the uids differ: a watch that lags still reports the object that we have replaced.

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from resources.settings import read
-from tests.test_layout import ROOT, SOURCES, files
+from tests.test_layout import FOLDERS, GENERATED, ROOT, SOURCES, files
 
 PAGES = sorted(path for path in files() if path.suffix == ".md")
 RULE = re.compile(r"(?<![\w-])[RNTQCI][1-9]\d?(?![\w-])")
@@ -36,6 +36,26 @@ def broken(page: Path) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     assert list(broken(page)) == []
+
+
+def test_every_page_of_the_documentation_is_reached_from_the_readme() -> None:
+    reached, ahead = set[Path](), [ROOT / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page not in reached:
+            reached.add(page)
+            places = (link.partition("#")[0] for link in LINK.findall(page.read_text()) if "://" not in link)
+            ahead += [(page.parent / place).resolve() for place in places if place.endswith(".md")]
+
+    assert [page for page in (ROOT / "docs").rglob("*.md") if page not in reached] == []
+
+
+def test_the_tree_of_the_architecture_has_every_folder() -> None:
+    tree = (ROOT / "docs" / "architecture.md").read_text().split("```")[1]
+    top = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in GENERATED and not path.name.startswith(".")}
+    nested = {folder for parent in FOLDERS for folder in FOLDERS[parent]}
+
+    assert (top | nested) - {"docs"} - set(re.findall(r"\w+", tree)) == set()
 
 
 def test_every_rule_that_is_cited_is_restated() -> None:

@@ -19,7 +19,6 @@ class Assumption(StrEnum):
     DELETION = "deleted pods terminate"
     KUBERNETES = "Kubernetes' controllers and other programs do their part"
     FABRIC = "the driver of the fabric serves its domains"
-    NOBODY_ELSE = "nobody else changes anything, autoscalers included"
 
 
 class ClusterModel(Protocol):

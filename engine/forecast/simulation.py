@@ -148,7 +148,7 @@ class _Simulation:
             world = replace(world, roots=tuple(self._with_lookups(observed) for observed in world.roots))
         return compose(world, self.blueprints, self.configuration, self.memo)
 
-    def _roles_of(self, live: Live) -> "_Roles":
+    def _roles_of(self, live: Live) -> _Roles:
         """In which lists an object is; computed once for each of its versions."""
         known = self.roles.get(live.id)
         if known is None or known.live is not live:

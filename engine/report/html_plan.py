@@ -10,7 +10,7 @@ from engine.plan import Objection, Wait
 from engine.report.alike import spread, steps_alike, waits_alike
 from engine.report.fields import sides
 from engine.report.html_drawing import drawing
-from engine.report.html_elements import Content, Markup, code, element, folded, items, joined, table, text_block
+from engine.report.html_elements import Content, Markup, code, element, folded, items, table, text_block
 from engine.report.html_forecast import forecast_conclusion, forecast_section
 from engine.report.model import SEVERITY, Report, RootReport, Step
 from engine.report.printable import clipped
@@ -254,8 +254,3 @@ def _waits(root: RootReport, word: str, waits: Sequence[Wait]) -> Markup:
 def _end(waits: Iterable[Wait]) -> Content:
     until = min((wait.until for wait in waits if wait.until), default=None)
     return element("span", f" until {until:%Y-%m-%d %H:%M:%S} UTC", class_="faint") if until else None
-
-
-def plan_of(report: Report) -> Markup:
-    """All sections of a report, as a part of another page."""
-    return joined(report_sections(report))

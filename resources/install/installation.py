@@ -7,13 +7,11 @@ from typing import Any, Final
 from engine.version import VERSION
 from resources.base import labels
 from resources.base.fields import mapping
-from resources.install.modes import REPLICAS, SCHEDULE, TIMEOUT, AdmissionMode, Mode
+from resources.install.modes import NAMESPACE, REPLICAS, SCHEDULE, TIMEOUT, AdmissionMode, Mode
 from resources.install.roles import LABELS
 
 NAME: Final = "grove-engine"
 """The Deployment or CronJob, Service, ServiceAccount, ConfigMap and everything else of an installation that has one name."""
-NAMESPACE: Final = "grove-system"
-"""The default namespace of an installation."""
 SELECTOR: Final = LABELS | {labels.COMPONENT: "controller"}
 """The labels of the pods of a Deployment. They never change: a Deployment's selector cannot."""
 

@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import Final
 
+NAMESPACE: Final = "grove-system"
+"""Where the engine runs."""
 REPLICAS: Final = 2
 """Pods of the Deployment."""
 SCHEDULE: Final = "*/5 * * * *"

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from engine.ids import Kind
 from resources.base import kinds
+from resources.install.modes import NAMESPACE
 from resources.install.permissions import VERBS, Permission, without_implied
 
 CLUSTER_ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
@@ -27,7 +28,7 @@ LABELS: Final = {"app.kubernetes.io/name": "grove-engine", "app.kubernetes.io/pa
 class Account:
     """The ServiceAccount that the engine runs as."""
 
-    namespace: str = "grove-system"
+    namespace: str = NAMESPACE
     name: str = "grove-engine"
 
     @property

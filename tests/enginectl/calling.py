@@ -47,20 +47,30 @@ class Engine:
         return CommandResult(code, captured.out, captured.err)
 
 
-def started(*words: str | Path, **environment: str) -> subprocess.Popen[str]:
+def command(*words: str | Path) -> list[str]:
+    """`engine WORDS` as the words of another process. It needs an `environment`."""
+    return [sys.executable, "-m", "enginectl", *map(str, words)]
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """The whole environment of another process: these variables, nothing of the user's."""
+    return {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent", "PYTHONUTF8": "1", **variables}
+
+
+def started(*words: str | Path, **variables: str) -> subprocess.Popen[str]:
     """Start `engine WORDS` in another process. The caller ends it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "enginectl", *map(str, words)],
+        command(*words),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent", "PYTHONUTF8": "1", **environment},
+        env=environment(**variables),
     )
 
 
-def finished(*words: str | Path, **environment: str) -> CommandResult:
+def finished(*words: str | Path, **variables: str) -> CommandResult:
     """Run `engine WORDS` in another process to its end."""
-    with started(*words, **environment) as process:
+    with started(*words, **variables) as process:
         out, err = process.communicate(timeout=60)
     return CommandResult(process.returncode, out, err)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from engine.observed import live
+from providers.listing import ListedLives
 from providers.live_store import LiveStore
 from providers.scoping import Target
 from resources.base.kinds import SERVICE
@@ -39,3 +40,24 @@ def test_of_several_deletions_of_an_object_the_last_one_counts() -> None:
     store.correct(None, live(service(7)))
 
     assert store.lives == {}
+
+
+def test_an_answer_that_is_older_than_the_list_does_not_bring_back_what_the_list_did_not_have() -> None:
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store.apply("ADDED", service(5))
+    store.begin_list()
+    store.correct(None, live(service(6)))  # It is being deleted, and gone before the list was made.
+    store.end_list(ListedLives((), "9", SERVICE))
+
+    assert store.lives == {}
+    store.correct(None, live(service(7)))
+    assert store.lives == {}
+
+
+def test_an_answer_that_is_newer_than_the_list_is_kept() -> None:
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store.begin_list()
+    store.correct(None, live(service(12)))
+    store.end_list(ListedLives((), "9", SERVICE))
+
+    assert [service.revision for service in store.lives.values()] == ["12"]

@@ -15,9 +15,10 @@ from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
 from tests.controlplane.cluster import SYSTEM, ControlPlane, kill, start_again, wait_until_ready, write_secret
 from tests.controlplane.fixtures import started
-from tests.reliability.process import LEASE_DURATION, EngineProcess, engine_run, installed
+from tests.reliability.installation import LEASE_DURATION, engine_run, installed
 from tests.reliability.proxy import FaultyProxy
 from tests.reliability.trial import trial, until
+from tests.stories.engine_processes import EngineProcess
 from tests.stories.test_control_plane import connection, define
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
-from tests.enginectl.calling import ROOT
+from tests.enginectl.calling import command, environment
 from tests.enginectl.test_sandbox import up
 from tests.reliability.trial import until
 from tests.stories.pods import is_ready
@@ -30,15 +29,14 @@ STDERR = ("a full disk", "a pipe whose reader has gone", "closed")
 @contextmanager
 def engine_run(kubeconfig: Path, stderr: str) -> Iterator[subprocess.Popen[bytes]]:
     """`engine run -v` with one of `STDERR`."""
-    command = [sys.executable, "-m", "enginectl", "run", "-v", "--kubeconfig", str(kubeconfig)]
+    words = command("run", "-v", "--kubeconfig", kubeconfig)
     if stderr == "closed":
-        command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command]
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent"}
+        words = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words]
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as pipe, open("/dev/full", "wb") as full:
         output = {"a full disk": full, "a pipe whose reader has gone": pipe}.get(stderr)
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=output, env=environment)
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=output, env=environment())
     with process:
         try:
             yield process

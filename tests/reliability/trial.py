@@ -18,8 +18,9 @@ from providers.watching import WatchingCluster
 from resources.registry import BLUEPRINTS
 from tests.controlplane.cluster import ControlPlane
 from tests.reliability.audit import Deeds
-from tests.reliability.process import EngineProcess, Installation
+from tests.reliability.installation import Installation
 from tests.reliability.workload import Workload
+from tests.stories.engine_processes import EngineProcess
 from tests.stories.stage import SETUP
 
 AT_REST = 1.5

@@ -4,56 +4,63 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.enginectl.calling import ROOT
+from tests.enginectl.calling import command, environment
 
 
 class EngineProcess:
-    """One process, with its log in a file."""
+    """A process of `engine run`, and what it has logged in a file."""
 
-    def __init__(self, folder: Path, name: str, kubeconfig: Path, words: Sequence[str]) -> None:
-        self.name = name
-        self._log = folder / f"{name}.log"
-        environment = {
-            "PATH": "/usr/bin:/bin",
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}",
-            "HOME": "/nonexistent",
-            "KUBECONFIG": str(kubeconfig),
-        }
-        with self._log.open("w") as log:
-            command = [sys.executable, "-m", "enginectl", "run", "--log-format", "json", *words]
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, env=environment)
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process, self._log = process, log
+
+    @property
+    def name(self) -> str:
+        """The name that the test has given it."""
+        return self._log.stem
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; the negative number of the signal that killed it."""
+        return self._process.poll()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
 
     def kill(self) -> None:
-        """`kill -9`."""
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        """`kill -9`, and wait until it is gone."""
+        self._process.kill()
+        self._process.wait()
 
     def end(self) -> None:
-        """`kill`, and wait until it has ended in order."""
-        if self.process.poll() is None:
-            self.process.terminate()
+        """`kill`, and wait until it has ended in order, or for 30 seconds."""
+        if self.exit_code is None:
+            self._process.terminate()
             try:
-                self.process.wait(timeout=30)
+                self._process.wait(timeout=30)
             except subprocess.TimeoutExpired:
                 self.kill()
 
-    def lines(self) -> Iterator[dict[str, Any]]:
-        """The lines of its log so far; one that is being written is left out."""
-        for line in self._log.read_text().splitlines(keepends=True):
-            if line.endswith("\n"):
-                yield json.loads(line)
+    def logged(self, event: str = "") -> list[dict[str, Any]]:
+        """The complete lines of its log so far, or those of one event."""
+        lines = self._log.read_text().split("\n")[:-1]
+        return [line for line in map(json.loads, filter(None, lines)) if event in ("", line["event"])]
 
     def shards(self) -> set[int]:
         """The shards that it holds, by its log."""
         held: set[int] = set()
-        for line in self.lines():
+        for line in self.logged():
             if line["event"] == "leading":
                 held.add(line["shard"])
             elif line["event"] in ("gave back", "not leading") and "shard" in line:
@@ -62,20 +69,40 @@ class EngineProcess:
 
     def writes(self) -> Iterator[tuple[str, str]]:
         """Time and namespace of each of its writes."""
-        for line in self.lines():
-            if line["event"] == "applied":
-                yield line["timestamp"], line["object"].split("/")[1]
+        for line in self.logged("applied"):
+            yield line["timestamp"], line["object"].split("/")[1]
+
+
+@contextmanager
+def engine_run(log: Path, *words: str | Path, stderr: int | None = None, **variables: str) -> Iterator[EngineProcess]:
+    """`engine run WORDS` while the block runs, killed at its end. It logs JSON to the end of a file, or to the descriptor `stderr`."""
+    with log.open("ab") as stream:
+        process = subprocess.Popen(
+            command("run", "--log-format", "json", *words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stream if stderr is None else stderr,
+            env=environment(**variables),
+            cwd=os.sep,
+        )
+    with process:
+        try:
+            yield EngineProcess(process, log)
+        finally:
+            process.kill()
 
 
 @contextmanager
 def engines(folder: Path, kubeconfig: Path, number: int, *words: str) -> Iterator[list[EngineProcess]]:
-    """So many processes of `engine run WORDS`, which end with the block."""
-    processes = [EngineProcess(folder, f"engine-{index}", kubeconfig, words) for index in range(number)]
-    try:
-        yield processes
-    finally:
-        for process in processes:
-            process.end()
+    """So many processes of `engine run WORDS`, which end in order with the block."""
+    with ExitStack() as running:
+        logs = [folder / f"engine-{index}.log" for index in range(number)]
+        processes = [running.enter_context(engine_run(log, *words, KUBECONFIG=str(kubeconfig))) for log in logs]
+        try:
+            yield processes
+        finally:
+            for process in processes:
+                process.end()
 
 
 def terms(processes: Sequence[EngineProcess]) -> Mapping[str, list[str]]:

@@ -87,6 +87,6 @@ async def test_one_of_three_processes_is_killed_in_the_middle_of_a_bring_up(cont
         assert set(NAMES) <= set(writers)
         for order in (writers[name] for name in NAMES):
             assert len(order) == 1 or (len(order) == 2 and order[0] == victim.name), writers
-        assert all(left.process.returncode == 143 for left in others)
+        assert all(left.exit_code == 143 for left in others)
         for name in NAMES:
             await admin.delete(kinds.NAMESPACE, "", name)

@@ -20,8 +20,8 @@ from resources.admission_policies.objects import policies
 from resources.base.fields import mapping
 from resources.install.cronjob import cronjob
 from resources.install.deployment import deployment, disruption_budget, filled_objects
-from resources.install.installation import NAMESPACE, EngineInstallation, metadata
-from resources.install.modes import AdmissionMode, Mode
+from resources.install.installation import EngineInstallation, metadata
+from resources.install.modes import NAMESPACE, AdmissionMode, Mode
 from resources.install.network import network_policy, service, service_monitor
 from resources.install.operator_configuration import config_map, installed
 from resources.install.roles import Account

@@ -16,11 +16,12 @@ from engine.ids import Kind
 from engine.report.printable import clipped
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from enginectl.serving.debug import HEADERS, PATH
+from enginectl.serving.debug import HEADERS
 from providers.serving.message import Handler, HttpResponse, IncomingRequest, Routes
 from providers.serving.routing import refusal
 from resources.base.fields import mapping
 from resources.install.endpoint_permissions import ACCESS_REVIEW, TOKEN_REVIEW
+from resources.install.roles import PLAN_URL
 
 LOCAL_HOST: Final = re.compile(r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]+)?", re.IGNORECASE)
 FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
@@ -30,7 +31,7 @@ KEPT_SECONDS: Final = 10.0
 KEPT_ANSWERS: Final = 500
 AT_ONCE: Final = 4
 """Tokens that are checked at a time, so that nobody can send many requests to the API server through us."""
-GRANT: Final = f"kubectl create clusterrole engine-plan --verb=get --non-resource-url={PATH}, and bind it"
+GRANT: Final = f"kubectl create clusterrole engine-plan --verb=get --non-resource-url={PLAN_URL}, and bind it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class TokenReviewer:
             return ALLOWED
         reason = access.get("reason")
         why = f" ({clipped(reason, 200)})" if isinstance(reason, str) and reason else ""
-        return AccessAnswer(403, f"{clipped(name, 200)} may not get {PATH}{why}: {GRANT}")
+        return AccessAnswer(403, f"{clipped(name, 200)} may not get {PLAN_URL}{why}: {GRANT}")
 
     async def _create(self, kind: Kind, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         return await self._client.create(kind, "", {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {}, "spec": dict(spec)})
@@ -155,7 +156,7 @@ class TokenReviewer:
 
 def access_spec(name: str, user: Mapping[str, Any]) -> dict[str, Any]:
     """The spec of the SubjectAccessReview about a user of a TokenReview. Fields of a wrong shape are left out."""
-    spec: dict[str, Any] = {"user": name, "nonResourceAttributes": {"path": PATH, "verb": "get"}}
+    spec: dict[str, Any] = {"user": name, "nonResourceAttributes": {"path": PLAN_URL, "verb": "get"}}
     if isinstance(user.get("uid"), str):
         spec["uid"] = user["uid"]
     groups = user.get("groups")

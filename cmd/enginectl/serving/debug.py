@@ -14,8 +14,8 @@ from engine.runtime.passes import Pass
 from enginectl.serving.last_pass import LoopState
 from providers.serving.message import JSON, HttpResponse, IncomingRequest, Routes
 from providers.serving.routing import refusal
+from resources.install.roles import PLAN_URL
 
-PATH: Final = "/debug/plan"
 HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 ReportOf = Callable[[Pass], Report]
@@ -41,7 +41,7 @@ def debug_routes(read: ReadState, report_of: ReportOf, who_leads: WhoLeads) -> R
 
         return HttpResponse(body=await to_thread.run_sync(make, limiter=limit), content_type=JSON, headers=HEADERS)
 
-    return {("GET", PATH): answer}
+    return {("GET", PLAN_URL): answer}
 
 
 async def why_no_plan(state: LoopState, who_leads: WhoLeads) -> str:

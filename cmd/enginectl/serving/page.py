@@ -16,13 +16,13 @@ from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
 from enginectl.output.cluster_status import cluster_status
 from enginectl.serving import page_tables as tables
-from enginectl.serving.debug import PATH as PLAN_PATH
 from enginectl.serving.debug import ReadState, ReportOf, WhoLeads, narrowed, why_no_plan
 from enginectl.serving.last_pass import LoopState
 from providers.cache_state import CacheState
 from providers.serving.message import HTML, HttpResponse, IncomingRequest, Routes
 from providers.serving.routing import refusal
 from resources.base.kinds import PODCLIQUESET
+from resources.install.roles import PLAN_URL
 from resources.ports.configuration import Configuration
 
 HEADERS: Final = {
@@ -87,7 +87,7 @@ def overview_page(sources: Sources, state: LoopState, missing: str, refresh: int
     """The page of the whole cluster. `missing`: why there is no plan; empty if there is one."""
     done, caches = state.done, tables.cache_table(sources.caches(), sources.clock.monotonic())
     body: list[Content] = [element("p", missing, class_="alert")] if state.current is None else _cluster(sources, state.current)
-    links = (("#sets", "sets"), ("#operations", "operations"), ("#kinds", "kinds"), ("#plan", "plan"), (PLAN_PATH, "plan as JSON"))
+    links = (("#sets", "sets"), ("#operations", "operations"), ("#kinds", "kinds"), ("#plan", "plan"), (PLAN_URL, "plan as JSON"))
     return page(
         "engine",
         element("header", element("h1", "engine"), _state_line(state)),

@@ -14,10 +14,10 @@ from engine.report.text import group_name
 from enginectl.output.domains import describe, is_good
 from enginectl.output.status import TONES
 from enginectl.output.tables import age
-from enginectl.serving.debug import PATH
 from enginectl.serving.last_pass import DoneOperation
 from providers.cache_state import CacheState
 from resources.domains.status import DomainStatus
+from resources.install.roles import PLAN_URL
 from resources.reports.binding_summary import BindingSummary
 from resources.reports.graph_summary import GraphSummary
 from resources.reports.summary import STATES, GangSummary, WaitSince, WorkloadSummary
@@ -55,7 +55,7 @@ def set_path(id: ResourceId) -> str:
 
 def plan_path(id: ResourceId) -> str:
     """The path of the plan of a set as JSON."""
-    return f"{PATH}?namespace={quote(id.namespace, safe='')}&name={quote(id.name, safe='')}"
+    return f"{PLAN_URL}?namespace={quote(id.namespace, safe='')}&name={quote(id.name, safe='')}"
 
 
 def workload_table(workloads: Iterable[WorkloadSummary], now: datetime) -> Content:

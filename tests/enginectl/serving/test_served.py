@@ -5,7 +5,6 @@ import http.client
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,8 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from enginectl.base.exit_codes import Exit
 from providers.sandbox.http.faults import InjectedFault
 from tests.enginectl.box import Box
+from tests.enginectl.calling import ROOT, command, environment
 from tests.providers.serving.talking import HOST, free_port
-from tests.test_layout import ROOT
 
 FIRST = ROOT / "examples" / "01-first-gang"
 CONFIGURATION = """
@@ -78,9 +77,9 @@ def serving(box: Box, folder: Path, stderr: IO[str] | int | None = subprocess.DE
     probes, metrics = free_port(), free_port()
     config = folder / "served.yaml"
     config.write_text(CONFIGURATION.format(host=HOST, webhooks=webhooks, probes=probes, metrics=metrics))
-    words = [sys.executable, "-m", "enginectl", "run", "--interval", "1s", "--config", str(config), "--log-format", "json"]
-    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent", "KUBECONFIG": str(box.kubeconfig)}
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, text=True, env=environment) as process:
+    words = command("run", "--interval", "1s", "--config", config, "--log-format", "json")
+    variables = environment(KUBECONFIG=str(box.kubeconfig))
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, text=True, env=variables) as process:
         served = Served(process, probes, metrics)
         try:
             served.wait_for(lambda: served.get("/healthz")[0] == 200)

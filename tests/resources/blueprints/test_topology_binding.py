@@ -88,12 +88,6 @@ def settled(*bodies: dict[str, Any], setup: Configuration = SETUP) -> Halls:
     return toy
 
 
-def kept_by(toy: Halls, *rows: str) -> dict[str, Any]:
-    """A map that the binding owns."""
-    owner = {"apiVersion": "grove.io/v1alpha1", "kind": "ClusterTopologyBinding", "name": "hall", "uid": toy.objects[ID]["metadata"]["uid"]}
-    return map_of("hall", *rows, ownerReferences=[{**owner, "controller": True, "blockOwnerDeletion": True}])
-
-
 def drift(status: str, reason: str, message: str, generation: int = 1) -> dict[str, Any]:
     """The drift condition."""
     return {"type": "SchedulerTopologyDrift", "status": status, "reason": reason, "message": message, "observedGeneration": generation}

@@ -1,19 +1,15 @@
-"""`engine run` in a process of its own on a real control plane, as a Deployment would run it."""
+"""Installation: how `engine run` is started on a real control plane, as a Deployment would run it."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.controlplane.cluster import ControlPlane, write_secret
 from tests.controlplane.installed_accounts import install_account
-from tests.enginectl.calling import ROOT
+from tests.stories import engine_processes
+from tests.stories.engine_processes import EngineProcess
 
 LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 6, 4, 1
 """Seconds of the tests' Lease: shorter than by default, so that nobody waits."""
@@ -80,52 +76,11 @@ def installed(folder: Path, plane: ControlPlane, namespace: str, *, server: str 
     return installation
 
 
-class EngineProcess:
-    """A running `engine run`, and what it has logged."""
-
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self._process, self._log = process, log
-
-    @property
-    def pid(self) -> int:
-        """The id of the process."""
-        return self._process.pid
-
-    @property
-    def exit_code(self) -> int | None:
-        """None while it runs; the negative number of the signal that killed it."""
-        return self._process.poll()
-
-    def logged(self, event: str = "") -> list[dict[str, Any]]:
-        """The complete lines of its log, or those of one event."""
-        lines = self._log.read_text().split("\n")[:-1]
-        return [line for line in map(json.loads, filter(None, lines)) if event in ("", line["event"])]
-
-    def send(self, number: signal.Signals) -> None:
-        """Send a signal."""
-        self._process.send_signal(number)
-
-
 @contextmanager
 def engine_run(
     installation: Installation, name: str = "engine", *, interval: str = "1h", stderr: int | None = None
 ) -> Iterator[EngineProcess]:
-    """`engine run` while the block runs; its log goes to a file, or to a descriptor of the test. It notices changes by watches alone."""
+    """`engine run` of this installation while the block runs. With the default interval it notices changes by watches alone."""
     log = installation.folder / f"{name}.log"
-    log.touch()
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent", "PYTHONUTF8": "1"}
-    command = [sys.executable, "-m", "enginectl", "run", "--interval", interval, "--log-format", "json", *installation.options]
-    with log.open("ab") as stream:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=stream if stderr is None else stderr,
-            env=environment,
-            cwd=os.sep,
-        )
-    with process:
-        try:
-            yield EngineProcess(process, log)
-        finally:
-            process.kill()
+    with engine_processes.engine_run(log, "--interval", interval, *installation.options, stderr=stderr) as process:
+        yield process
