@@ -7,6 +7,7 @@ from datetime import datetime
 
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
+from engine.judgement import NO_JUDGEMENT, Judgement
 from engine.operation import Operation
 from engine.plan import Objection, Plan, Wait
 from engine.report.shared_creates import reported_once
@@ -68,6 +69,8 @@ class Report:
     """Kind -> why it could not be listed completely."""
     forecast: Forecast | None = None
     """What follows this pass; None if nothing does, or if it was not computed."""
+    judgement: Judgement = NO_JUDGEMENT
+    """What policies say about this pass and what follows it."""
 
     @property
     def counts(self) -> dict[Verb, int]:
@@ -100,8 +103,8 @@ class Report:
 
     @property
     def denied(self) -> bool:
-        """Whether a guard refuses something."""
-        return bool(self.objections) or any(root.objections for root in self.roots)
+        """Whether a guard or a policy refuses something."""
+        return bool(self.objections or self.judgement.denied) or any(root.objections for root in self.roots)
 
     @property
     def faulty(self) -> bool:

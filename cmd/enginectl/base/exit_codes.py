@@ -5,16 +5,18 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """The exit code of a command. 4 is not used."""
+    """The exit code of a command."""
 
     DONE = 0
     FAILED = 1
     CHANGES = 2
     DENIED = 3
+    STALE = 4
     INCOMPLETE = 5
     NOT_LEADER = 6
     PREFLIGHT = 7
     UNSETTLED = 8
+    STUCK = 9
     USAGE = 64
     INTERRUPTED = 130
     TERMINATED = 143
@@ -33,16 +35,29 @@ MEANINGS: dict[Exit, str] = {
     Exit.FAILED: "failed",
     Exit.CHANGES: "there are changes",
     Exit.DENIED: "denied by policy or guard",
+    Exit.STALE: "not as approved",
     Exit.INCOMPLETE: "not everything could be listed",
     Exit.NOT_LEADER: "another holder has the lease",
     Exit.PREFLIGHT: "preflight failed",
     Exit.UNSETTLED: "not settled",
+    Exit.STUCK: "would not settle",
     Exit.USAGE: "usage error",
     Exit.INTERRUPTED: "interrupted",
     Exit.TERMINATED: "terminated",
 }
 
-WORST_FIRST = (Exit.PREFLIGHT, Exit.FAILED, Exit.DENIED, Exit.NOT_LEADER, Exit.INCOMPLETE, Exit.UNSETTLED, Exit.CHANGES, Exit.DONE)
+WORST_FIRST = (
+    Exit.PREFLIGHT,
+    Exit.FAILED,
+    Exit.DENIED,
+    Exit.STALE,
+    Exit.NOT_LEADER,
+    Exit.STUCK,
+    Exit.INCOMPLETE,
+    Exit.UNSETTLED,
+    Exit.CHANGES,
+    Exit.DONE,
+)
 
 
 def worst(codes: Iterable[Exit]) -> Exit:

@@ -1,0 +1,59 @@
+"""Judgement: what policies say about a plan and its forecast."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.ids import ResourceId
+
+
+class Action(StrEnum):
+    """What follows when a rule is violated."""
+
+    DENY = "deny"
+    """Nothing is written."""
+    WARN = "warn"
+    """Readers are told, and everything is done."""
+    AUDIT = "audit"
+    """Only documents for programs have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that a plan violates."""
+
+    rule: str
+    """`policy/rule`, e.g. `prod/restarts`."""
+    action: Action
+    message: str
+    about: ResourceId | None = None
+    """The root that it is about; None: the plan as a whole."""
+    waived: str = ""
+    """The reason for which it was waived: then it denies nothing. Empty: it was not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What all policies together say."""
+
+    violations: tuple[Violation, ...] = ()
+
+    @property
+    def denied(self) -> tuple[Violation, ...]:
+        """The violations that keep everything from being written."""
+        return self._open(Action.DENY)
+
+    @property
+    def warned(self) -> tuple[Violation, ...]:
+        """The violations that people are told of."""
+        return self._open(Action.WARN)
+
+    @property
+    def waived(self) -> tuple[Violation, ...]:
+        """The violations that somebody waived, with the reason."""
+        return tuple(violation for violation in self.violations if violation.waived)
+
+    def _open(self, action: Action) -> tuple[Violation, ...]:
+        return tuple(violation for violation in self.violations if violation.action is action and not violation.waived)
+
+
+NO_JUDGEMENT = Judgement()
