@@ -18,6 +18,7 @@ from engine.runtime.session import preview as plan_once
 from enginectl.actions import requirements
 from enginectl.actions.domain_sharing import with_sharing_notes
 from enginectl.actions.forecasting import forecast_of
+from enginectl.actions.judging import judged
 from enginectl.actions.node_capacity import with_capacity_notes
 from enginectl.actions.unread_secrets import NOTE, may_not_list_secrets, without_unread_secrets
 from enginectl.base import terminal
@@ -25,6 +26,7 @@ from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import ReportFormat
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import admit_against
+from enginectl.input.plan_policies import NO_POLICIES, Policies
 from enginectl.input.roots import Roots, select_for
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
@@ -43,6 +45,7 @@ async def preview(
     detailed: bool = False,
     only_next: bool = False,
     limits: Limits = DEFAULT_LIMITS,
+    policies: Policies = NO_POLICIES,
 ) -> Exit:
     """Plan as the first pass of a sync would, write the report, and return the exit code. Nothing is written to the cluster.
 
@@ -57,7 +60,7 @@ async def preview(
     forecast = None if only_next else forecast_if_possible(wiring, observed, admitted.roots.bodies, limits)
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
-    report = report_of(result, forecast)
+    report = await judged(report_of(result, forecast), observed, policies)
     write_report(wiring, report, result.now, format)
     if wiring.options.verbose:
         report_errors(result.planned.plans, verbose=True)

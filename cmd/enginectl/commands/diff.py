@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, PlanFormat, ReportFormat, options
+from enginectl.base.options import AllowReplace, Files, PlanFormat, PolicyFiles, ReportFormat, Waivers, options
 
 
 def diff(
@@ -15,6 +15,8 @@ def diff(
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
+    policy: PolicyFiles = None,
+    waive: Waivers = None,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
@@ -23,14 +25,23 @@ def diff(
     stages, restarted pods, the fewest ready ones, totals. Nothing is written.
     With -f: as if these manifests were applied first; the pods of a workload that does not exist yet get names computed from its
     namespace and name instead of its uid.
+    With --policy: what is shown is denied (exit 3) if it violates a rule.
     """
     from enginectl.actions.preview import preview
+    from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
+    if policy and only_next:
+        raise UsageError("--policy judges what follows as well: it excludes --next")
+    policies = load_all(policy or (), waive or ())
     wiring = wire(options(ctx), allow_replace=allow_replace)
     roots = load_roots(wiring, files or (), against=against)
     return conclude(
-        run_cancellable(lambda: preview(wiring, roots, against, format, detailed=detailed_exitcode, only_next=only_next)), format
+        run_cancellable(
+            lambda: preview(wiring, roots, against, format, detailed=detailed_exitcode, only_next=only_next, policies=policies)
+        ),
+        format,
     )

@@ -1,0 +1,41 @@
+"""Child: evaluates expressions in a process of its own. Reads requests from standard input, and writes one line for each expression.
+
+A request is a line of JSON: `scope`, `data`, `params`, `now`, `expressions`; an answer is a line of JSON: `value`, `fault`.
+"""
+
+import json
+import sys
+from typing import Any
+
+from providers.policies.cel import CelExpressions
+from resources.plan_policies.expressions import Scope, Subject
+
+MEMORY = 2 << 30
+"""The most bytes of address space: an expression of a few hundred characters can ask for any amount."""
+
+
+def limit_memory() -> None:
+    """Let the process end rather than take more than `MEMORY`, where the system can do that."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (ImportError, ValueError, OSError):
+        return
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    limit_memory()
+    expressions = CelExpressions()
+    for line in sys.stdin.buffer:
+        request: dict[str, Any] = json.loads(line)
+        subject = Subject(Scope(request["scope"]), request["data"], request["params"], request["now"])
+        for answer in expressions.answers(subject, request["expressions"]):
+            sys.stdout.write(json.dumps({"value": answer.value, "fault": answer.fault}) + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
