@@ -51,7 +51,7 @@ def policy_document(report: Report) -> dict[str, Any]:
         "denied": [*_objections(report), *map(violation_entry, judgement.denied)],
         "warned": [violation_entry(each) for each in judgement.warned],
         "audited": [violation_entry(each) for each in judgement.audited],
-        "waived": [violation_entry(each) | {"action": str(each.action), "reason": each.waived} for each in judgement.waived],
+        "waived": [violation_entry(each) | {"action": str(each.enforcement), "reason": each.waived} for each in judgement.waived],
         "notes": list(judgement.notes),
     }
 

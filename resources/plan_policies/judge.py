@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from engine.ids import ResourceId
-from engine.judgement import Action, Judgement, Violation
+from engine.judgement import Enforcement, Judgement, Violation
 from resources.plan_policies.expressions import Answer, Expressions, Scope, Subject
 from resources.plan_policies.plan_data import PlanData, SetData
 from resources.schema.plan_policy import MatchCondition, PlanPolicy, Validation
 
-ACTIONS: Final[Mapping[str, Action]] = {"Deny": Action.DENY, "Warn": Action.WARN, "Audit": Action.AUDIT}
+ENFORCEMENTS: Final[Mapping[str, Enforcement]] = {"Deny": Enforcement.DENY, "Warn": Enforcement.WARN, "Audit": Enforcement.AUDIT}
 LONGEST: Final = 1_000
 """The most characters of a message that an expression makes."""
 
@@ -70,7 +70,7 @@ class _Judge:
         faults = [
             violation
             for condition, answer in zip(conditions, answers, strict=True)
-            for violation in self._fault(rule_name(self.policy, condition), Action.DENY, answer, each.root)
+            for violation in self._fault(rule_name(self.policy, condition), Enforcement.DENY, answer, each.root)
         ]
         return all(answer.value is True for answer in answers), faults
 
@@ -78,19 +78,19 @@ class _Judge:
         """The violations of these rules."""
         answers = self._answers(subject, [rule.expression for rule in rules])
         for rule, answer in zip(rules, answers, strict=True):
-            name, action = rule_name(self.policy, rule), ACTIONS[rule.action]
+            name, enforcement = rule_name(self.policy, rule), ENFORCEMENTS[rule.action]
             if answer.value is False:
-                yield Violation(name, action, self._message(subject, rule), root)
+                yield Violation(name, enforcement, self._message(subject, rule), root)
             else:
-                yield from self._fault(name, action, answer, root)
+                yield from self._fault(name, enforcement, answer, root)
 
-    def _fault(self, rule: str, action: Action, answer: Answer, root: ResourceId | None) -> Iterator[Violation]:
+    def _fault(self, rule: str, enforcement: Enforcement, answer: Answer, root: ResourceId | None) -> Iterator[Violation]:
         """The violation of a rule that has no answer; a note instead if the policy ignores that."""
         if isinstance(answer.value, bool):
             return
         fault = answer.fault or "it is neither true nor false"
         if self.policy.spec.failure_policy == "Fail":
-            yield Violation(rule, action, f"it cannot be evaluated: {fault}", root)
+            yield Violation(rule, enforcement, f"it cannot be evaluated: {fault}", root)
         else:
             about = f" for {root}" if root else ""
             self.notes.append(f"{rule} is ignored{about}: it cannot be evaluated: {fault}")

@@ -27,6 +27,7 @@ def diff(
     namespace and name instead of its uid.
     With --policy: what is shown is denied (exit 3) if it violates a rule.
     """
+    from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run_cancellable
@@ -38,10 +39,5 @@ def diff(
         raise UsageError("--policy judges what follows as well: it excludes --next")
     policies = load_all(policy or (), waive or ())
     wiring = wire(options(ctx), allow_replace=allow_replace)
-    roots = load_roots(wiring, files or (), against=against)
-    return conclude(
-        run_cancellable(
-            lambda: preview(wiring, roots, against, format, detailed=detailed_exitcode, only_next=only_next, policies=policies)
-        ),
-        format,
-    )
+    subject = Subject(load_roots(wiring, files or (), against=against), against, only_next, policies=policies)
+    return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)
