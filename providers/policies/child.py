@@ -10,25 +10,27 @@ from typing import Any
 from providers.policies.cel import CelExpressions
 from resources.plan_policies.expressions import Scope, Subject
 
-MEMORY = 2 << 30
-"""The most bytes of address space: an expression of a few hundred characters can ask for any amount."""
+READY = b"ready\n"
+"""What is written first, before any request is read."""
 
 
-def limit_memory() -> None:
-    """Let the process end rather than take more than `MEMORY`, where the system can do that."""
+def limit_memory(size: int) -> None:
+    """Let the process end rather than take more bytes of address space, where the system can do that."""
     try:
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     except (ImportError, ValueError, OSError):
         return
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
-    limit_memory()
+    """Answer requests until there are no more. The only argument is the most bytes of memory."""
+    limit_memory(int(sys.argv[1]))
     expressions = CelExpressions()
+    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.flush()
     for line in sys.stdin.buffer:
         request: dict[str, Any] = json.loads(line)
         subject = Subject(Scope(request["scope"]), request["data"], request["params"], request["now"])
