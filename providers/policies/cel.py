@@ -1,7 +1,7 @@
 """CEL: checks and evaluates expressions with the library of the CEL project."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
@@ -55,6 +55,10 @@ def _fault(text: str) -> Fault:
 class CelExpressions:
     """`resources.plan_policies.expressions.Expressions` in this process, which what an expression does can slow down, or end."""
 
+    def __init__(self) -> None:
+        self._messages: dict[int, tuple[Mapping[str, Any], Any]] = {}
+        """Identity of data -> the data, which keeps its identity from being given to another, and its message."""
+
     def evaluate(self, subject: Subject, expressions: Sequence[str]) -> Sequence[Answer]:
         """The answer of each expression."""
         return list(self.answers(subject, expressions))
@@ -63,7 +67,7 @@ class CelExpressions:
         """The answer of each expression, as soon as it is there."""
         env = environment(subject.scope)
         variables = {
-            subject.scope.variable: message_of(subject.scope.value, subject.data),
+            subject.scope.variable: self._message(subject),
             "now": datetime.fromisoformat(subject.now),
             "params": dict(encodable(subject.params)),
         }
@@ -73,6 +77,13 @@ class CelExpressions:
             yield answer
             if answer.fault:  # The library keeps some errors, and reports them again for whatever is evaluated next.
                 activation = env.Activation(variables)
+
+    def _message(self, subject: Subject) -> Any:
+        """The message of the plan or the set, made once for each."""
+        known = self._messages.get(id(subject.data))
+        if known is None:
+            known = self._messages[id(subject.data)] = subject.data, message_of(subject.scope.value, subject.data)
+        return known[1]
 
 
 def _answer(env: Any, activation: Any, expression: str) -> Answer:

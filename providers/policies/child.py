@@ -1,6 +1,7 @@
 """Child: evaluates expressions in a process of its own. Reads requests from standard input, and writes one line for each expression.
 
-A request is a line of JSON: `scope`, `data`, `params`, `now`, `expressions`; an answer is a line of JSON: `value`, `fault`.
+A request is a line of JSON: `scope`, `subject` (a number), `data` (null if it was sent before under that number), `params`, `now`,
+`expressions`. An answer is a line of JSON: `value`, `fault`.
 """
 
 import json
@@ -31,9 +32,11 @@ def main() -> None:
     expressions = CelExpressions()
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
+    known: dict[int, Any] = {}
     for line in sys.stdin.buffer:
         request: dict[str, Any] = json.loads(line)
-        subject = Subject(Scope(request["scope"]), request["data"], request["params"], request["now"])
+        data = known.setdefault(request["subject"], request["data"])
+        subject = Subject(Scope(request["scope"]), data, request["params"], request["now"])
         for answer in expressions.answers(subject, request["expressions"]):
             sys.stdout.write(json.dumps({"value": answer.value, "fault": answer.fault}) + "\n")
             sys.stdout.flush()

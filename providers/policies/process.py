@@ -5,10 +5,10 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from engine.errors import EngineError
 from resources.plan_policies.expressions import Answer, Subject
@@ -35,6 +35,8 @@ class ChildExpressions:
     memory: int = MEMORY
     _process: subprocess.Popen[bytes] | None = None
     _unread: bytes = field(default=b"")
+    _sent: dict[int, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
+    """Identity of data -> its number, and the data itself, which keeps its identity from being given to another."""
     _ended: int = 0
     """How many expressions had to be ended."""
 
@@ -54,7 +56,7 @@ class ChildExpressions:
 
     def close(self) -> None:
         """End the process, if there is one."""
-        process, self._process, self._unread = self._process, None, b""
+        process, self._process, self._unread, self._sent = self._process, None, b"", {}
         if process is not None:
             process.kill()
             process.communicate()
@@ -62,9 +64,11 @@ class ChildExpressions:
     def _send(self, subject: Subject, expressions: Sequence[str]) -> None:
         """Send a request, to a new process if there is none."""
         process = self._process or self._start()
+        number, is_known = self._number_of(subject.data)
         request = {
             "scope": subject.scope.value,
-            "data": subject.data,
+            "subject": number,
+            "data": None if is_known else subject.data,
             "params": dict(subject.params),
             "now": subject.now,
             "expressions": list(expressions),
@@ -73,6 +77,13 @@ class ChildExpressions:
             with suppress(BrokenPipeError):  # `_receive` finds that the process has ended, and says so.
                 process.stdin.write(json.dumps(request).encode() + b"\n")
                 process.stdin.flush()
+
+    def _number_of(self, data: Mapping[str, Any]) -> tuple[int, bool]:
+        """The number by which the process knows this data, and whether it has it already."""
+        number, _ = known = self._sent.get(id(data), (len(self._sent), data))
+        is_known = id(data) in self._sent
+        self._sent[id(data)] = known
+        return number, is_known
 
     def _start(self) -> subprocess.Popen[bytes]:
         """Start the process. Raises `EngineError` if it does not answer: then no expression can be evaluated."""

@@ -7,7 +7,7 @@ from typing import Final
 from engine.ids import ResourceId
 from engine.judgement import Enforcement, Judgement, Violation
 from resources.plan_policies.expressions import Answer, Expressions, Scope, Subject
-from resources.plan_policies.plan_data import PlanData, SetData
+from resources.plan_policies.plan_data import Data, PlanData, SetData
 from resources.schema.plan_policy import MatchCondition, PlanPolicy, Validation
 
 ENFORCEMENTS: Final[Mapping[str, Enforcement]] = {"Deny": Enforcement.DENY, "Warn": Enforcement.WARN, "Audit": Enforcement.AUDIT}
@@ -34,7 +34,8 @@ def judge(policies: Sequence[PlanPolicy], plan: PlanData, expressions: Expressio
     if not plan.sets:
         return Judgement()
     notes: list[str] = []
-    violations = [violation for policy in policies for violation in _Judge(policy, plan, expressions, notes).violations()]
+    whole = plan.plan_of(plan.sets)
+    violations = [violation for policy in policies for violation in _Judge(policy, plan, whole, expressions, notes).violations()]
     return Judgement(tuple(replace(each, waived=waivers.get(each.rule, "")) for each in violations), tuple(notes))
 
 
@@ -44,6 +45,8 @@ class _Judge:
 
     policy: PlanPolicy
     plan: PlanData
+    whole: Data
+    """The data of the plan with all sets."""
     expressions: Expressions
     notes: list[str] = field(default_factory=list)
 
@@ -107,7 +110,8 @@ class _Judge:
         return self.expressions.evaluate(subject, expressions) if expressions else ()
 
     def _about_plan(self, sets: Sequence[SetData]) -> Subject:
-        return Subject(Scope.PLAN, self.plan.plan_of(sets), self.policy.spec.params, self.plan.now)
+        data = self.whole if len(sets) == len(self.plan.sets) else self.plan.plan_of(sets)
+        return Subject(Scope.PLAN, data, self.policy.spec.params, self.plan.now)
 
     def _about_set(self, each: SetData) -> Subject:
         return Subject(Scope.SET, each.data, self.policy.spec.params, self.plan.now)
