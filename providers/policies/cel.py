@@ -10,7 +10,7 @@ from cel_expr_python import cel
 from cel_expr_python.ext.ext_strings import ExtStrings
 
 from providers.policies.messages import encodable, encodable_text, message_of, pool
-from resources.plan_policies.expressions import Answer, Fault, Scope, Subject
+from resources.plan_policies.expressions import Answer, Fault, RuleScope, RuleSubject
 
 POSITION: Final = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?=\n \| |\nERROR: |$)", re.DOTALL)
 """Where and what the library reports first."""
@@ -24,14 +24,14 @@ LONGEST_TEXT: Final = 4_000
 
 
 @cache
-def environment(scope: Scope) -> Any:
+def environment(scope: RuleScope) -> Any:
     """The variables that expressions of a scope see, with their types."""
     types = cel.Type
     variables = {scope.variable: types(scope.value), "now": types.TIMESTAMP, "params": types.Map(types.STRING, types.DYN)}
     return cel.NewEnv(pool(), variables=variables, extensions=[ExtStrings()])
 
 
-def check(scope: Scope, expression: str, type: str) -> Fault | None:
+def check(scope: RuleScope, expression: str, type: str) -> Fault | None:
     """Why an expression cannot be used: its syntax, a name or field that does not exist, a type. `type`: what its value must be."""
     try:
         compiled = environment(scope).compile(encodable_text(expression))
@@ -45,10 +45,10 @@ def check(scope: Scope, expression: str, type: str) -> Fault | None:
 
 def _fault(text: str) -> Fault:
     """The first error of the library."""
-    found = POSITION.search(text)
-    if found is None:
+    match = POSITION.search(text)
+    if match is None:
         return Fault(NOISE.sub("", text).partition("\n")[0])
-    line, column, message = found.groups()
+    line, column, message = match.groups()
     return Fault(NOISE.sub("", message.partition("\n")[0]), max(1, int(line)), max(1, int(column)))
 
 
@@ -59,11 +59,11 @@ class CelExpressions:
         self._messages: dict[int, tuple[Mapping[str, Any], Any]] = {}
         """Identity of data -> the data, which keeps its identity from being given to another, and its message."""
 
-    def evaluate(self, subject: Subject, expressions: Sequence[str]) -> Sequence[Answer]:
+    def evaluate(self, subject: RuleSubject, expressions: Sequence[str]) -> Sequence[Answer]:
         """The answer of each expression."""
         return list(self.answers(subject, expressions))
 
-    def answers(self, subject: Subject, expressions: Sequence[str]) -> Iterator[Answer]:
+    def answers(self, subject: RuleSubject, expressions: Sequence[str]) -> Iterator[Answer]:
         """The answer of each expression, as soon as it is there."""
         env = environment(subject.scope)
         variables = {
@@ -78,7 +78,7 @@ class CelExpressions:
             if answer.fault:  # The library keeps some errors, and reports them again for whatever is evaluated next.
                 activation = env.Activation(variables)
 
-    def _message(self, subject: Subject) -> Any:
+    def _message(self, subject: RuleSubject) -> Any:
         """The message of the plan or the set, made once for each."""
         known = self._messages.get(id(subject.data))
         if known is None:

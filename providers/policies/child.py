@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from providers.policies.cel import CelExpressions
-from resources.plan_policies.expressions import Scope, Subject
+from resources.plan_policies.expressions import RuleScope, RuleSubject
 
 READY = b"ready\n"
 """What is written first, before any request is read."""
@@ -36,7 +36,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         request: dict[str, Any] = json.loads(line)
         data = known.setdefault(request["subject"], request["data"])
-        subject = Subject(Scope(request["scope"]), data, request["params"], request["now"])
+        subject = RuleSubject(RuleScope(request["scope"]), data, request["params"], request["now"])
         for answer in expressions.answers(subject, request["expressions"]):
             sys.stdout.write(json.dumps({"value": answer.value, "fault": answer.fault}) + "\n")
             sys.stdout.flush()

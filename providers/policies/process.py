@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from engine.errors import EngineError
-from resources.plan_policies.expressions import Answer, Subject
+from resources.plan_policies.expressions import Answer, RuleSubject
 
 PATIENCE: Final = 10.0
 """The seconds in which each expression must be evaluated."""
@@ -40,7 +40,7 @@ class ChildExpressions:
     _ended: int = 0
     """How many expressions had to be ended."""
 
-    def evaluate(self, subject: Subject, expressions: Sequence[str]) -> Sequence[Answer]:
+    def evaluate(self, subject: RuleSubject, expressions: Sequence[str]) -> Sequence[Answer]:
         """The answer of each expression. After one that had to be ended, the others are evaluated in a new process."""
         answers: list[Answer] = []
         while len(answers) < len(expressions):
@@ -61,7 +61,7 @@ class ChildExpressions:
             process.kill()
             process.communicate()
 
-    def _send(self, subject: Subject, expressions: Sequence[str]) -> None:
+    def _send(self, subject: RuleSubject, expressions: Sequence[str]) -> None:
         """Send a request, to a new process if there is none."""
         process = self._process or self._start()
         number, is_known = self._number_of(subject.data)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 
-class Scope(StrEnum):
+class RuleScope(StrEnum):
     """What an expression sees besides `now` and `params`."""
 
     PLAN = "Plan"
@@ -21,10 +21,10 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Subject:
+class RuleSubject:
     """What expressions are evaluated about."""
 
-    scope: Scope
+    scope: RuleScope
     data: Mapping[str, Any]
     """The plan or the set."""
     params: Mapping[str, Any]
@@ -53,6 +53,6 @@ class Fault:
 class Expressions(Protocol):
     """Evaluates expressions."""
 
-    def evaluate(self, subject: Subject, expressions: Sequence[str]) -> Sequence[Answer]:
+    def evaluate(self, subject: RuleSubject, expressions: Sequence[str]) -> Sequence[Answer]:
         """The answer of each expression, in order. Never raises because of what an expression does."""
         ...

@@ -6,7 +6,7 @@ from typing import Final
 
 from engine.ids import ResourceId
 from engine.judgement import Enforcement, Judgement, Violation
-from resources.plan_policies.expressions import Answer, Expressions, Scope, Subject
+from resources.plan_policies.expressions import Answer, Expressions, RuleScope, RuleSubject
 from resources.plan_policies.plan_data import Data, PlanData, SetData
 from resources.schema.plan_policy import MatchCondition, PlanPolicy, Validation
 
@@ -59,10 +59,12 @@ class _Judge:
             if matches:
                 matching.append(each)
         if matching:
-            rules = self.policy.spec.validations
-            yield from self._broken(self._about_plan(matching), None, [rule for rule in rules if Scope(rule.scope) is Scope.PLAN])
+            yield from self._broken(self._about_plan(matching), None, self._rules(RuleScope.PLAN))
             for each in matching:
-                yield from self._broken(self._about_set(each), each.root, [rule for rule in rules if Scope(rule.scope) is Scope.SET])
+                yield from self._broken(self._about_set(each), each.root, self._rules(RuleScope.SET))
+
+    def _rules(self, scope: RuleScope) -> list[Validation]:
+        return [rule for rule in self.policy.spec.validations if RuleScope(rule.scope) is scope]
 
     def _matches(self, each: SetData) -> tuple[bool, list[Violation]]:
         """Whether the policy judges the set, and the violations of conditions that cannot be evaluated."""
@@ -77,7 +79,7 @@ class _Judge:
         ]
         return all(answer.value is True for answer in answers), faults
 
-    def _broken(self, subject: Subject, root: ResourceId | None, rules: Sequence[Validation]) -> Iterator[Violation]:
+    def _broken(self, subject: RuleSubject, root: ResourceId | None, rules: Sequence[Validation]) -> Iterator[Violation]:
         """The violations of these rules."""
         answers = self._answers(subject, [rule.expression for rule in rules])
         for rule, answer in zip(rules, answers, strict=True):
@@ -98,7 +100,7 @@ class _Judge:
             about = f" for {root}" if root else ""
             self.notes.append(f"{rule} is ignored{about}: it cannot be evaluated: {fault}")
 
-    def _message(self, subject: Subject, rule: Validation) -> str:
+    def _message(self, subject: RuleSubject, rule: Validation) -> str:
         """The message of a violation: that of its expression, if it has one, and it makes text."""
         if rule.message_expression:
             (answer,) = self._answers(subject, [rule.message_expression])
@@ -106,12 +108,12 @@ class _Judge:
                 return answer.value.strip()[:LONGEST]
         return rule.message or "the rule is violated; its messageExpression has no text as its value"
 
-    def _answers(self, subject: Subject, expressions: Sequence[str]) -> Sequence[Answer]:
+    def _answers(self, subject: RuleSubject, expressions: Sequence[str]) -> Sequence[Answer]:
         return self.expressions.evaluate(subject, expressions) if expressions else ()
 
-    def _about_plan(self, sets: Sequence[SetData]) -> Subject:
+    def _about_plan(self, sets: Sequence[SetData]) -> RuleSubject:
         data = self.whole if len(sets) == len(self.plan.sets) else self.plan.plan_of(sets)
-        return Subject(Scope.PLAN, data, self.policy.spec.params, self.plan.now)
+        return RuleSubject(RuleScope.PLAN, data, self.policy.spec.params, self.plan.now)
 
-    def _about_set(self, each: SetData) -> Subject:
-        return Subject(Scope.SET, each.data, self.policy.spec.params, self.plan.now)
+    def _about_set(self, each: SetData) -> RuleSubject:
+        return RuleSubject(RuleScope.SET, each.data, self.policy.spec.params, self.plan.now)

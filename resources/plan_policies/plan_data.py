@@ -69,15 +69,15 @@ class PlanData:
 
     def plan_of(self, sets: Sequence[SetData]) -> Data:
         """The data of the plan, as far as it concerns these sets."""
-        each = [one.data for one in sets]
-        summaries = [data["summary"] for data in each]
+        listed = [each.data for each in sets]
+        summaries = [data["summary"] for data in listed]
         return {
             "summary": {field: sum(summary[field] for summary in summaries) for field in DATA_TYPES["Summary"].fields},
-            "end": min((data["end"] for data in each), key=rank, default="settled"),
+            "end": min((data["end"] for data in listed), key=rank, default="settled"),
             "complete": self.complete,
-            "sets": each,
-            "operations": sorted((operation for data in each for operation in data["operations"]), key=lambda data: data["stage"]),
-            "blocked": [blocked for data in each for blocked in data["blocked"]],
+            "sets": listed,
+            "operations": sorted((operation for data in listed for operation in data["operations"]), key=lambda data: data["stage"]),
+            "blocked": [blocked for data in listed for blocked in data["blocked"]],
         }
 
 

@@ -10,7 +10,7 @@ from enginectl.base.errors import UsageError
 from enginectl.base.extras import require_policies
 from enginectl.input.manifest_files import Manifest, read_manifests, refuse
 from enginectl.input.roots import faults_by_line
-from resources.plan_policies.expressions import Scope
+from resources.plan_policies.expressions import RuleScope
 from resources.plan_policies.judge import rule_names
 from resources.schema.issues import ErrorType, Issue, Rejected
 from resources.schema.plan_policy import API_VERSION, GROUP, KIND, PlanPolicy, plan_policy, repeated_names
@@ -107,10 +107,10 @@ def _faults(policy: PlanPolicy) -> Iterator[Issue]:
             yield Issue(path, ErrorType.MALFORMED, f"{where}{fault.message}")
 
 
-def _expressions(policy: PlanPolicy) -> Iterator[tuple[tuple[str | int, ...], Scope, str, str]]:
+def _expressions(policy: PlanPolicy) -> Iterator[tuple[tuple[str | int, ...], RuleScope, str, str]]:
     """Each expression with its path, its scope and the type of its value."""
     for index, condition in enumerate(policy.spec.match_conditions):
-        yield ("spec", "matchConditions", index, "expression"), Scope.SET, condition.expression, BOOL
+        yield ("spec", "matchConditions", index, "expression"), RuleScope.SET, condition.expression, BOOL
     for index, rule in enumerate(policy.spec.validations):
-        yield ("spec", "validations", index, "expression"), Scope(rule.scope), rule.expression, BOOL
-        yield ("spec", "validations", index, "messageExpression"), Scope(rule.scope), rule.message_expression, STRING
+        yield ("spec", "validations", index, "expression"), RuleScope(rule.scope), rule.expression, BOOL
+        yield ("spec", "validations", index, "messageExpression"), RuleScope(rule.scope), rule.message_expression, STRING

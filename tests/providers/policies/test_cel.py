@@ -8,15 +8,15 @@ from providers.policies.cel import CelExpressions, check
 from providers.policies.messages import message_of
 from providers.policies.process import ENDED, NOT_EVALUATED, ChildExpressions, expressions_of_child
 from resources.plan_policies.data_types import DATA_TYPES
-from resources.plan_policies.expressions import Answer, Fault, Scope, Subject
+from resources.plan_policies.expressions import Answer, Fault, RuleScope, RuleSubject
 from tests.resources.plan_policies.data import blank, operation
 
 BOOL = "BOOL"
 
 
-def subject(**fields: object) -> Subject:
+def subject(**fields: object) -> RuleSubject:
     """A set with these fields."""
-    return Subject(Scope.SET, blank("Set", **fields), {"most": 3, "names": ["a"]}, "2026-01-01T00:00:00Z")
+    return RuleSubject(RuleScope.SET, blank("Set", **fields), {"most": 3, "names": ["a"]}, "2026-01-01T00:00:00Z")
 
 
 def answer(expression: str, **fields: object) -> Answer:
@@ -45,11 +45,11 @@ def child() -> Iterator[ChildExpressions]:
     ],
 )
 def test_what_is_wrong_is_found_with_its_place(expression: str, fault: Fault) -> None:
-    assert check(Scope.PLAN, expression, BOOL) == fault
+    assert check(RuleScope.PLAN, expression, BOOL) == fault
 
 
 def test_bad_syntax_is_found_with_its_place() -> None:
-    fault = check(Scope.PLAN, "plan.end ==\n  'settled' &&", BOOL)
+    fault = check(RuleScope.PLAN, "plan.end ==\n  'settled' &&", BOOL)
 
     assert fault is not None and (fault.line, fault.column) == (2, 15)
     assert fault.message.startswith("Syntax error: ")
@@ -57,7 +57,7 @@ def test_bad_syntax_is_found_with_its_place() -> None:
 
 @pytest.mark.parametrize("expression", ["(" * 5_000, "-" * 19_999, "true\0", "'\ud800' == ''", "\n\n\x1b[31m", '"' * 3])
 def test_whatever_is_written_there_is_an_answer(expression: str) -> None:
-    fault = check(Scope.PLAN, expression, BOOL)
+    fault = check(RuleScope.PLAN, expression, BOOL)
 
     assert fault is None or (fault.message and fault.line >= 1 and fault.column >= 1)
 

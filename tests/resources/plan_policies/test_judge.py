@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.judgement import Enforcement, Judgement
-from resources.plan_policies.expressions import Answer, Scope, Subject
+from resources.plan_policies.expressions import Answer, RuleScope, RuleSubject
 from resources.plan_policies.judge import judge, rule_names
 from resources.plan_policies.plan_data import PlanData
 from resources.schema.plan_policy import PlanPolicy, plan_policy
@@ -20,7 +20,7 @@ class Scripted:
 
     answers: Mapping[str, Any]
 
-    def evaluate(self, subject: Subject, expressions: Sequence[str]) -> Sequence[Answer]:
+    def evaluate(self, subject: RuleSubject, expressions: Sequence[str]) -> Sequence[Answer]:
         values = [self.answers[expression] for expression in expressions]
         values = [value(subject) if callable(value) else value for value in values]
         return [value if isinstance(value, Answer) else Answer(value) for value in values]
@@ -45,7 +45,7 @@ def judged(*policies: PlanPolicy, waivers: Mapping[str, str] | None = None, **an
     return judge(policies, plan, Scripted(answers), waivers or {})
 
 
-def is_named(name: str) -> Callable[[Subject], bool]:
+def is_named(name: str) -> Callable[[RuleSubject], bool]:
     """Whether the subject is the set of that name."""
     return lambda subject: bool(subject.data["name"] == name)
 
@@ -70,7 +70,7 @@ def test_a_rule_that_is_fulfilled_says_nothing() -> None:
 def test_a_policy_judges_the_sets_that_fulfil_its_conditions_also_as_a_plan() -> None:
     seen: list[str] = []
 
-    def note(subject: Subject) -> bool:
+    def note(subject: RuleSubject) -> bool:
         seen.extend(each["name"] for each in subject.data["sets"])
         return False
 
@@ -143,13 +143,13 @@ def test_rules_are_named_by_their_policy() -> None:
 
 
 def test_expressions_see_their_scope_the_parameters_and_the_time() -> None:
-    seen: list[Subject] = []
+    seen: list[RuleSubject] = []
 
-    def note(subject: Subject) -> bool:
+    def note(subject: RuleSubject) -> bool:
         seen.append(subject)
         return True
 
     judged(policy({"name": "a", "expression": "a"}, {"name": "b", "expression": "b", "scope": "Set"}, params={"most": 3}), a=note, b=note)
 
-    assert [each.scope for each in seen] == [Scope.PLAN, Scope.SET, Scope.SET]
+    assert [each.scope for each in seen] == [RuleScope.PLAN, RuleScope.SET, RuleScope.SET]
     assert all((each.params, each.now) == ({"most": 3}, "2026-11-23T09:00:00Z") for each in seen)
