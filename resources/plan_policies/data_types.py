@@ -60,8 +60,11 @@ DATA_TYPES: Final[Mapping[str, DataType]] = {
             "images": Field(list_of(STRING), "the images of its containers, as they should be, each once"),
             "summary": Field("Summary", "the totals"),
             "end": Field(STRING, "`settled`, `stuck`, `repeats`, `unfinished`, or `unknown` without a forecast"),
-            "cliques": Field(list_of("Availability"), "its cliques outside scaling groups that have fewer ready pods for a time"),
-            "groups": Field(list_of("Availability"), "its scaling groups that have fewer available replicas for a time"),
+            "cliques": Field(
+                list_of("Availability"),
+                "its cliques outside groups with fewer ready pods for a time, or below their minimum for good",
+            ),
+            "groups": Field(list_of("Availability"), "its scaling groups with fewer available replicas, likewise"),
             "operations": Field(list_of("Operation"), "the operations on it, pass after pass"),
             "blocked": Field(list_of("Blocked"), "what is left until somebody acts"),
         },

@@ -85,12 +85,21 @@ def test_an_update_restarts_pods_and_lowers_cliques() -> None:
     assert all(each["set"] == "default/demo" for each in data["operations"])
 
 
+def test_a_clique_that_stays_below_its_minimum_is_seen() -> None:
+    waiting = GPUS | {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "nobody-makes-it"}]}
+
+    data = changed(edit(demo(waiting)))
+
+    assert (data["end"], [(each["lowest"], each["after"], each["below"]) for each in data["cliques"]]) == ("stuck", [(1, 1, True)])
+
+
 def test_a_deletion_removes_everything() -> None:
     data = changed(lambda toy: toy.delete(DEMO))
 
     assert (data["isDeleted"], data["replicas"]) == (True, {"before": 2, "after": 0})
     assert (data["summary"]["podsRemoved"], data["summary"]["gpusRemoved"]) == (8, 32)
     assert data["annotations"].items() >= KEEP.items()
+    assert (data["cliques"], data["groups"]) == ([], [])
 
 
 def test_scaling_in_changes_replicas() -> None:
