@@ -143,10 +143,10 @@ class _Simulation:
             unserved=self.first.unserved,
         )
         proposed = propose(self.previous, self.intent.manifests)
-        world = with_foreign(proposed, self.blueprints, dict(self._foreign()))
         if self.looked_up:
-            world = replace(world, roots=tuple(self._with_lookups(observed) for observed in world.roots))
-        return compose(world, self.blueprints, self.configuration, self.memo)
+            proposed = replace(proposed, roots=tuple(self._with_lookups(observed) for observed in proposed.roots))
+        composed = compose(proposed, self.blueprints, self.configuration, self.memo)
+        return with_foreign(composed, self.blueprints, dict(self._foreign()))
 
     def _roles_of(self, live: Live) -> _Roles:
         """In which lists an object is; computed once for each of its versions."""

@@ -1,11 +1,11 @@
 """Provider: the cluster as passes use it; implemented over an API server, a snapshot file or the sandbox."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from engine.errors import ServerFault, Throttled, Unreachable
+from engine.errors import ClusterError, ServerFault, Throttled, Unreachable
 from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
@@ -48,6 +48,16 @@ class Observation:
     """Names of the kinds that the server does not serve: there are no objects of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class TakenNames:
+    """Which of some objects exist."""
+
+    ids: frozenset[ResourceId] = frozenset()
+    """Those that exist, or did a moment ago."""
+    unread: Mapping[str, ClusterError] = field(default_factory=dict)
+    """Kind name -> why it is not known which of its objects exist."""
+
+
 class Provider(Protocol):
     """Reads and writes objects, and writes events. Raises only `engine.errors.ClusterError` and its subclasses."""
 
@@ -66,6 +76,10 @@ class Provider(Protocol):
 
     async def get(self, id: ResourceId) -> Live | None:
         """One object, read from the server now; None if it does not exist."""
+        ...
+
+    async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
+        """Which of these objects exist, found out with few calls, whoever has made them. Raises `Unauthorized` and transient errors."""
         ...
 
     async def record(self, event: Event) -> None:

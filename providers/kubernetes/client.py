@@ -17,6 +17,7 @@ from providers.kubernetes.paging import list_all
 from providers.kubernetes.wire import (
     JSON,
     METADATA_ONLY,
+    METADATA_ONLY_LIST,
     HttpRequest,
     Metadata,
     collection,
@@ -74,6 +75,11 @@ class KubernetesClient:
     async def list_raw(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> RawListing:
         """The same with only the metadata parsed: a third of the time and a fifth of the memory."""
         return RawListing(*await list_all(self._api.send, raw_objects, kind, namespace, labels, fields))
+
+    async def names(self, kind: Kind, namespace: str) -> frozenset[str]:
+        """The names of all objects of the kind in a namespace. Only their metadata is sent."""
+        items, _ = await list_all(self._api.send, raw_objects, kind, namespace, "", "", accept=METADATA_ONLY_LIST)
+        return frozenset(metadata.name for metadata, _ in items)
 
     async def lives(self, kind: Kind, namespace: str, labels: str) -> tuple[Sequence[Live], str]:
         """All objects of the kind as `Live` objects that are not parsed; and the revision from which a watch misses nothing."""
