@@ -108,7 +108,7 @@ class _Simulation:
                 is_finished, quiet = not self._move_on(planned), 0
             work += len(self.store.lives)
         plans = {plan.root: plan for plan in planned.plans}
-        return Forecast(self.began, tuple(passes), is_finished, plans, self.model.effects(), frozenset(assumptions))
+        return Forecast(self.began, tuple(passes), is_finished, plans, self.model.effects(), frozenset(assumptions), self.store.lives)
 
     def _plan(self) -> tuple[Plans, list[Plan]]:
         """A pass: all plans, and those with operations to execute now."""
