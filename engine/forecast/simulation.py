@@ -86,7 +86,7 @@ class _Simulation:
         """Root -> the ids of its foreign objects."""
         self.began = now
         self.roles: dict[ResourceId, _Roles] = {}
-        self.store = ForecastStore(_existing(world), now, model.graceful)
+        self.store = ForecastStore(existing(world), now, model.graceful)
         model.begin(self.store)
 
     def forecast(self, max_work: int) -> Forecast:
@@ -177,7 +177,7 @@ def _keys(kinds: Iterable[Kind]) -> frozenset[str]:
     return frozenset(kind.key for kind in kinds)
 
 
-def _existing(world: World) -> Iterator[Live]:
+def existing(world: World) -> Iterator[Live]:
     """Every object of the world that exists, each once: roots that are only proposed are left out."""
     lives = {live.id: live for live in world.references.objects.values()}
     for observed in world.roots:

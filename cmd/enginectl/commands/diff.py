@@ -1,5 +1,6 @@
 """`engine diff`: what the next sync would do."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +12,14 @@ from enginectl.base.options import AllowReplace, Files, PlanFormat, ReportFormat
 def diff(
     ctx: typer.Context,
     files: Files = None,
-    against: Annotated[str, typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with.")] = "live",
+    base: Annotated[
+        list[Path] | None,
+        typer.Option("--base", metavar="FILE|DIR", help="Compare with these manifests, as if applied and settled. Repeatable."),
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with. Default: live, and empty with --base.", show_default=False),
+    ] = "",
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
@@ -31,5 +39,7 @@ def diff(
     from enginectl.wiring.configuration import wire
 
     wiring = wire(options(ctx), allow_replace=allow_replace)
-    subject = Subject(load_roots(wiring, files or (), against=against), against, only_next)
+    against = against or ("empty" if base else "live")
+    roots = load_roots(wiring, files or (), against=against)
+    subject = Subject(roots, against, only_next, base=load_roots(wiring, base, against=against) if base else None)
     return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)
