@@ -15,6 +15,7 @@ from enginectl.actions.forecasting import forecast_of
 from enginectl.actions.node_capacity import with_capacity_notes
 from enginectl.actions.notes import with_notes
 from enginectl.actions.planning import plan_of_all, report_of
+from enginectl.actions.surroundings import blocked_by_namespaces, ending_with, with_plans, with_quotas, without_roots
 from enginectl.actions.unread_secrets import without_unread_secrets
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
@@ -78,9 +79,15 @@ async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selectio
     """The same of a cluster that is open already, and of manifests that admission has judged."""
     intent = Intent(admitted.roots.bodies)
     observed = await plan_of_all(engine_of(wiring, provider, selection, subject.limits), intent)
-    result = without_unread_secrets(observed)
-    result = await with_capacity_notes(result, wiring.configuration, provider, complete=subject.against == LIVE)
-    forecast = None if subject.only_next else forecast_if_possible(wiring, observed, intent, subject.limits)
+    is_live = subject.against == LIVE
+    blocked = await blocked_by_namespaces(provider, observed) if is_live else {}
+    result = with_plans(without_unread_secrets(observed), blocked)
+    result = await with_capacity_notes(result, wiring.configuration, provider, complete=is_live)
+    forecast = None if subject.only_next else forecast_if_possible(wiring, *without_roots(observed, intent, blocked), subject.limits)
+    if not subject.only_next:
+        forecast = ending_with(forecast, observed.now, blocked)
+    if is_live:
+        result, forecast = await with_quotas(result, forecast, provider)
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
     return Look(subject, intent, result, replace(report_of(result), forecast=forecast))
