@@ -9,7 +9,7 @@ from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.operation import Operation
-from engine.runtime.provider import Observation, Provider, Scope, TakenNames
+from engine.runtime.provider import Observation, Provider, Scope, TakenNames, TryingProvider
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,10 @@ class ReadOnlyProvider:
     async def get(self, id: ResourceId) -> Live | None:
         """The object, read by the other provider; None if it does not exist."""
         return await self.provider.get(id)
+
+    def trying(self) -> Provider | None:
+        """What the other provider tries writes with: that stores nothing either. None if it cannot."""
+        return self.provider.trying() if isinstance(self.provider, TryingProvider) else None
 
     async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
         """Which of the objects exist, as the other provider finds out."""

@@ -225,6 +225,10 @@ class WatchingCluster:
         """Write a Kubernetes Event."""
         await self._cluster.record(event)
 
+    def trying(self) -> Cluster | None:
+        """The same cluster, every write a dry run; None if the client cannot do that."""
+        return self._cluster.trying()
+
     async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
         """Which of the objects exist, read from the server now."""
         return await self._cluster.taken(ids)

@@ -92,6 +92,15 @@ class Provider(Protocol):
 
 
 @runtime_checkable
+class TryingProvider(Protocol):
+    """An optional capability of a `Provider`: its server checks writes without storing them."""
+
+    def trying(self) -> "Provider | None":
+        """A provider whose `execute` is a dry run; None if the server that it reads from cannot do that."""
+        ...
+
+
+@runtime_checkable
 class RecordedProvider(Protocol):
     """A `Provider` over a record of a cluster: an object that it does not contain may exist all the same."""
 

@@ -16,6 +16,7 @@ from enginectl.actions.node_capacity import with_capacity_notes
 from enginectl.actions.notes import with_notes
 from enginectl.actions.planning import plan_of_all, report_of
 from enginectl.actions.surroundings import blocked_by_namespaces, ending_with, with_plans, with_quotas, without_roots
+from enginectl.actions.trial import try_out, with_trial
 from enginectl.actions.unread_secrets import without_unread_secrets
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
@@ -38,6 +39,8 @@ class Subject:
     only_next: bool = False
     """Only the next pass, without a forecast."""
     limits: Limits = DEFAULT_LIMITS
+    server_dry_run: bool = False
+    """Whether the server checks the operations of the first pass without storing them."""
     base: Roots | None = None
     """Manifests that are applied first, until everything is settled: only what `roots` change after that is shown. None: there are none."""
 
@@ -90,6 +93,8 @@ async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selectio
         result, forecast = await with_quotas(result, forecast, provider)
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
+    if subject.server_dry_run:
+        result, forecast = with_trial(await try_out(provider, report_of(result)), result, forecast)
     return Look(subject, intent, result, replace(report_of(result), forecast=forecast))
 
 

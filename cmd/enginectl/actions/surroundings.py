@@ -1,6 +1,6 @@
 """Surroundings: what else in the cluster keeps a plan from being carried out: namespaces that are missing, and quotas."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -16,7 +16,7 @@ from engine.report.printable import printable
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, Scope
 from engine.verb import Verb
-from enginectl.actions.notes import with_notes
+from enginectl.actions.notes import blocked_at_the_end, with_notes, with_waits
 from resources.base import kinds
 from resources.forecast.quotas import by_root, shortages, text_of
 
@@ -107,12 +107,4 @@ async def with_quotas(result: Pass, forecast: Forecast | None, provider: Provide
                 waits.setdefault(root, []).append(Wait(shortage.quota, text_of(shortage), blocked=True))
             else:
                 notes.setdefault(root, []).append(f"ResourceQuota {shortage.quota.name}: {text_of(shortage)}")
-    plans = tuple(with_waits(plan, waits) for plan in result.planned.plans)
-    ends = {root: with_waits(plan, waits) for root, plan in forecast.plans.items()}
-    noted = with_notes(replace(result, planned=replace(result.planned, plans=plans)), notes)
-    return noted, replace(forecast, plans=ends)
-
-
-def with_waits(plan: Plan, waits: Mapping[ResourceId, Iterable[Wait]]) -> Plan:
-    """The plan with what blocks its root."""
-    return replace(plan, deferred=(*plan.deferred, *waits[plan.root])) if plan.root in waits else plan
+    return with_waits(with_notes(result, notes), waits), blocked_at_the_end(forecast, waits)

@@ -23,6 +23,10 @@ def diff(
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
+    server_dry_run: Annotated[
+        bool,
+        typer.Option("--server-dry-run", help="Let the API server check what the next pass would write; needs the rights to write it."),
+    ] = False,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
@@ -34,12 +38,16 @@ def diff(
     """
     from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
+    from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
     wiring = wire(options(ctx), allow_replace=allow_replace)
+    if server_dry_run and (base or against not in ("", "live")):
+        raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
     against = against or ("empty" if base else "live")
     roots = load_roots(wiring, files or (), against=against)
-    subject = Subject(roots, against, only_next, base=load_roots(wiring, base, against=against) if base else None)
+    base_roots = load_roots(wiring, base, against=against) if base else None
+    subject = Subject(roots, against, only_next, server_dry_run=server_dry_run, base=base_roots)
     return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)
