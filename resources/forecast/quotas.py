@@ -161,10 +161,10 @@ def text_of(shortage: Shortage) -> str:
 _KINDS: Final[Mapping[tuple[str, str], Kind]] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
 
 
-def by_root(found: Sequence[Shortage]) -> Mapping[ResourceId, Sequence[Shortage]]:
+def by_root(listed: Sequence[Shortage]) -> Mapping[ResourceId, Sequence[Shortage]]:
     """Root -> the shortages that concern it."""
     concerned: dict[ResourceId, list[Shortage]] = defaultdict(list)
-    for shortage in found:
+    for shortage in listed:
         for root in sorted(shortage.roots):
             concerned[root].append(shortage)
     return concerned
