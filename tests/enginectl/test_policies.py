@@ -206,6 +206,21 @@ def test_waivers_need_policies_and_policies_the_forecast(engine: Engine, written
     assert [without.code, only_next.code] == [Exit.USAGE, Exit.USAGE]
 
 
+def test_a_change_of_manifests_is_judged_by_what_it_changes_and_by_todays_calendar(engine: Engine, written: Any, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    changed = tmp_path / "new" / "gang.yaml"
+    changed.write_text((FIRST / "gang.yaml").read_text().replace("nginx:1.29-alpine", "nginx:1.30-alpine"))
+    restarts = FEW | {"expression": "plan.summary.podsRestarted <= params.most", "messageExpression": "string(plan.summary.podsRestarted)"}
+    today = FEW | {"name": "today", "expression": 'now > timestamp("2020-01-01T00:00:00Z")'}
+    policies = written(policy(restarts, today))
+
+    answer = engine("diff", "--base", FIRST, "-f", changed, "--policy", policies)
+    waived = engine("diff", "--base", FIRST, "-f", changed, "--policy", policies, "--waive", "p/few=ok", "-o", "json")
+
+    assert (answer.code, answer.out.splitlines()[0], waived.code) == (Exit.DENIED, "denied by p/few: 3", Exit.DONE)
+    assert [each["rule"] for each in waived.document["policy"]["waived"]] == ["p/few"]
+
+
 def test_a_denied_sync_writes_nothing(box: Box, engine: Engine, written: Any) -> None:
     file = written(policy(FEW, FEW | {"name": "warn", "action": "Warn"}))
     before = box.revisions()

@@ -1,5 +1,6 @@
 """`engine diff`: what the next sync would do."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,12 +12,23 @@ from enginectl.base.options import AllowReplace, Files, PlanFormat, PolicyFiles,
 def diff(
     ctx: typer.Context,
     files: Files = None,
-    against: Annotated[str, typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with.")] = "live",
+    base: Annotated[
+        list[Path] | None,
+        typer.Option("--base", metavar="FILE|DIR", help="Compare with these manifests, as if applied and settled. Repeatable."),
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with. Default: live, and empty with --base.", show_default=False),
+    ] = "",
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
     policy: PolicyFiles = None,
     waive: Waivers = None,
+    server_dry_run: Annotated[
+        bool,
+        typer.Option("--server-dry-run", help="Let the API server check what the next pass would write; needs the rights to write it."),
+    ] = False,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
@@ -39,5 +51,10 @@ def diff(
         raise UsageError("--policy judges what follows as well: it excludes --next")
     policies = load_all(policy or (), waive or ())
     wiring = wire(options(ctx), allow_replace=allow_replace)
-    subject = Subject(load_roots(wiring, files or (), against=against), against, only_next, policies=policies)
+    if server_dry_run and (base or against not in ("", "live")):
+        raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
+    against = against or ("empty" if base else "live")
+    roots = load_roots(wiring, files or (), against=against)
+    base_roots = load_roots(wiring, base, against=against) if base else None
+    subject = Subject(roots, against, only_next, server_dry_run=server_dry_run, base=base_roots, policies=policies)
     return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)
