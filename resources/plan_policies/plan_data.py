@@ -138,8 +138,9 @@ class _SetReader:
     def _staged(self) -> Iterator[tuple[int, Operation]]:
         """The operations with the numbers of their passes: those of the forecast, or of the first pass if it has none."""
         id, forecast = self.root.root, self.report.forecast
-        passes = [each.operations.get(id, ()) for each in forecast.passes] if forecast else []
-        staged = [(stage, operation) for stage, operations in enumerate(passes) for operation in operations]
+        passes = forecast.passes if forecast else ()
+        first = 1 if passes and passes[0].after else 0  # Otherwise the next pass does nothing, and time passes first.
+        staged = [(stage, operation) for stage, each in enumerate(passes, first) for operation in each.operations.get(id, ())]
         listed = staged or [(0, step.operation) for step in self.root.steps]
         return ((stage, operation) for stage, operation in listed if operation.verb is not Verb.STATUS)
 

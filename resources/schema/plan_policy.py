@@ -100,7 +100,7 @@ def plan_policy(body: Any) -> PlanPolicy:
 
 
 def repeated_names(policy: PlanPolicy) -> tuple[Issue, ...]:
-    """An issue for each rule or condition whose name another one of the policy has."""
+    """An issue for each rule or condition whose name another one of the policy has: both can be waived by their names."""
     conditions = ((("spec", "matchConditions", index, "name"), each.name) for index, each in enumerate(policy.spec.match_conditions))
     rules = ((("spec", "validations", index, "name"), each.name) for index, each in enumerate(policy.spec.validations))
     return tuple(duplicates((*conditions, *rules)))

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.simulation import forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
@@ -144,6 +146,16 @@ def test_an_operation_has_the_annotations_that_the_object_has_and_not_those_that
     (found,) = plan_data(report, toy.world(), START).sets
 
     assert [each["annotations"] for each in found.data["operations"]] == [KEEP, {"new": "yes"}]
+
+
+def test_what_happens_after_a_time_is_not_of_the_next_pass() -> None:
+    toy = settled(demo())
+    later = (ForecastPass(timedelta(hours=4), {DEMO: (operation(Verb.DELETE, DEMO),)}),)
+    report = replace(report_about(), forecast=Forecast(START, later, True, {}, {}, frozenset()))
+
+    (found,) = plan_data(report, toy.world(), START).sets
+
+    assert [each["stage"] for each in found.data["operations"]] == [1]
 
 
 def report_about(*operations: Any, **rest: Any) -> Report:
