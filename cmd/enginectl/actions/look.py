@@ -12,6 +12,7 @@ from engine.runtime.provider import Provider
 from enginectl.actions.base import notes_about_missing, settled_base, together
 from enginectl.actions.domain_sharing import with_sharing_notes
 from enginectl.actions.forecasting import forecast_of
+from enginectl.actions.judging import judged
 from enginectl.actions.node_capacity import with_capacity_notes
 from enginectl.actions.notes import with_notes
 from enginectl.actions.planning import plan_of_all, report_of
@@ -20,6 +21,7 @@ from enginectl.actions.trial import try_out, with_trial
 from enginectl.actions.unread_secrets import without_unread_secrets
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
+from enginectl.input.plan_policies import NO_POLICIES, Policies
 from enginectl.input.roots import NO_ROOTS, Roots, select_for
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
@@ -43,6 +45,8 @@ class Subject:
     """Whether the server checks the operations of the first pass without storing them."""
     base: Roots | None = None
     """Manifests that are applied first, until everything is settled: only what `roots` change after that is shown. None: there are none."""
+    policies: Policies = NO_POLICIES
+    """What judges the pass and what follows it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +79,12 @@ async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provide
     admitted = await admit_against(later, subject.roots, baseline.provider, EMPTY, selection)
     seen = await look_at(later, after, baseline.provider, selection, admitted)
     result = with_notes(seen.result, {**baseline.notes, **notes_about_missing(base, subject.roots)})
-    return replace(seen, subject=subject, result=result, report=replace(report_of(result), forecast=seen.report.forecast))
+    return replace(
+        seen,
+        subject=subject,
+        result=result,
+        report=replace(report_of(result), forecast=seen.report.forecast, judgement=seen.report.judgement),
+    )
 
 
 async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selection: Selection, admitted: AdmittedRoots) -> Look:
@@ -95,7 +104,8 @@ async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selectio
     result = admitted.added_to(result)
     if subject.server_dry_run:
         result, forecast = with_trial(await try_out(provider, report_of(result)), result, forecast)
-    return Look(subject, intent, result, replace(report_of(result), forecast=forecast))
+    report = replace(report_of(result), forecast=forecast)
+    return Look(subject, intent, result, await judged(report, observed, subject.policies))
 
 
 def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, limits: Limits) -> Forecast | None:

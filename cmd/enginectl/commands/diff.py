@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, PlanFormat, ReportFormat, options
+from enginectl.base.options import AllowReplace, Files, PlanFormat, PolicyFiles, ReportFormat, Waivers, options
 
 
 def diff(
@@ -27,6 +27,8 @@ def diff(
         bool,
         typer.Option("--server-dry-run", help="Let the API server check what the next pass would write; needs the rights to write it."),
     ] = False,
+    policy: PolicyFiles = None,
+    waive: Waivers = None,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
@@ -35,19 +37,24 @@ def diff(
     stages, restarted pods, the fewest ready ones, totals. Nothing is written.
     With -f: as if these manifests were applied first; the pods of a workload that does not exist yet get names computed from its
     namespace and name instead of its uid.
+    With --policy: what is shown is denied (exit 3) if it violates a rule.
     """
     from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
+    if policy and only_next:
+        raise UsageError("--policy judges what follows as well: it excludes --next")
+    policies = load_all(policy or (), waive or ())
     wiring = wire(options(ctx), allow_replace=allow_replace)
     if server_dry_run and (base or against not in ("", "live")):
         raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
     against = against or ("empty" if base else "live")
     roots = load_roots(wiring, files or (), against=against)
     base_roots = load_roots(wiring, base, against=against) if base else None
-    subject = Subject(roots, against, only_next, server_dry_run=server_dry_run, base=base_roots)
+    subject = Subject(roots, against, only_next, server_dry_run=server_dry_run, base=base_roots, policies=policies)
     return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, OutputFormat, PlanFormat, ReportFormat, options
+from enginectl.base.options import AllowReplace, Files, OutputFormat, PlanFormat, PolicyFiles, ReportFormat, Waivers, options
 
 
 def sync(
@@ -32,6 +32,8 @@ def sync(
         int | None,
         typer.Option(min=0, metavar="N", help="Allowed number of unintended deletes. Default: 10, or a tenth of all objects."),
     ] = None,
+    policy: PolicyFiles = None,
+    waive: Waivers = None,
     allow_replace: AllowReplace = False,
     format: PlanFormat = ReportFormat.TEXT,
 ) -> Exit:
@@ -39,6 +41,8 @@ def sync(
 
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
     With -f: apply these manifests first, and wait for their workloads only.
+
+    With --policy: the plan and its forecast are judged once, before the first write; if a rule denies them, nothing is written (exit 3).
 
     It holds the lease of all writers only while it writes; while it waits for pods, others may write.
 
@@ -49,6 +53,7 @@ def sync(
 
     from engine.errors import TimedOut
     from engine.guard import Limits
+    from enginectl.actions.look import Subject
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
@@ -56,6 +61,7 @@ def sync(
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
+    from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
@@ -65,6 +71,7 @@ def sync(
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
+    policies = load_all(policy or (), waive or ())
     with terminal.without_notes() if quiet else nullcontext():
         wiring = wire(options(ctx), allow_replace=allow_replace)
         began = wiring.clock.monotonic()
@@ -73,7 +80,16 @@ def sync(
         async def work(stop: anyio.CancelScope) -> Exit:
             try:
                 return await apply_until_settled(
-                    wiring, roots, OutputFormat(format), stop, limits=limits, patience=patience, files=files or (), began=began, quiet=quiet
+                    wiring,
+                    roots,
+                    OutputFormat(format),
+                    stop,
+                    limits=limits,
+                    patience=patience,
+                    policies=policies,
+                    files=files or (),
+                    began=began,
+                    quiet=quiet,
                 )
             except (TimedOut, ExceptionGroup) as error:
                 timeouts = list(leaves(error))
@@ -84,7 +100,8 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            code = run_cancellable(lambda: show_plan(wiring, roots, format, limits=limits, give_up_at=give_up_at))
+            subject = Subject(roots, limits=limits, policies=policies)
+            code = run_cancellable(lambda: show_plan(wiring, subject, format, give_up_at=give_up_at))
         else:
             code = run(work)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.
