@@ -6,7 +6,7 @@ from enum import StrEnum
 from engine.ids import ResourceId
 
 
-class Action(StrEnum):
+class Enforcement(StrEnum):
     """What follows when a rule is violated."""
 
     DENY = "deny"
@@ -23,7 +23,7 @@ class Violation:
 
     rule: str
     """`policy/rule`, e.g. `prod/restarts`."""
-    action: Action
+    enforcement: Enforcement
     message: str
     about: ResourceId | None = None
     """The root that it is about; None: the plan as a whole."""
@@ -40,20 +40,20 @@ class Judgement:
     @property
     def denied(self) -> tuple[Violation, ...]:
         """The violations that keep everything from being written."""
-        return self._open(Action.DENY)
+        return self._open(Enforcement.DENY)
 
     @property
     def warned(self) -> tuple[Violation, ...]:
         """The violations that people are told of."""
-        return self._open(Action.WARN)
+        return self._open(Enforcement.WARN)
 
     @property
     def waived(self) -> tuple[Violation, ...]:
         """The violations that somebody waived, with the reason."""
         return tuple(violation for violation in self.violations if violation.waived)
 
-    def _open(self, action: Action) -> tuple[Violation, ...]:
-        return tuple(violation for violation in self.violations if violation.action is action and not violation.waived)
+    def _open(self, enforcement: Enforcement) -> tuple[Violation, ...]:
+        return tuple(violation for violation in self.violations if violation.enforcement is enforcement and not violation.waived)
 
 
 NO_JUDGEMENT = Judgement()

@@ -13,11 +13,11 @@ from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.store import ForecastStore
 from engine.guard import Limits
 from engine.ids import Kind, ResourceId
+from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
 from engine.plan import Plan
 from engine.proposal import propose
-from engine.resource import Body
 from engine.tick import Plans, plan_all
 from engine.world import assemble, with_foreign
 
@@ -37,7 +37,7 @@ A count and not a time: the same input gives the same forecast everywhere.
 def forecast(
     blueprints: Sequence[Blueprint],
     world: World,
-    manifests: Sequence[Body],
+    intent: Intent,
     now: datetime,
     configuration: Any,
     model: ClusterModel,
@@ -45,8 +45,8 @@ def forecast(
     limits: Limits = Limits(),  # noqa: B008
     max_work: int = MAX_WORK,
 ) -> Forecast:
-    """The forecast for a world, as if the manifests were applied; `world` is the one that the first pass was planned for."""
-    simulation = _Simulation(blueprints, world, manifests, now, configuration, model, limits)
+    """The forecast for a world with this intent; `world` is the one that the first pass was planned for."""
+    simulation = _Simulation(blueprints, world, intent, now, configuration, model, limits)
     return simulation.forecast(max_work)
 
 
@@ -67,13 +67,13 @@ class _Simulation:
         self,
         blueprints: Sequence[Blueprint],
         world: World,
-        manifests: Sequence[Body],
+        intent: Intent,
         now: datetime,
         configuration: Any,
         model: ClusterModel,
         limits: Limits,
     ) -> None:
-        self.blueprints, self.manifests, self.configuration = blueprints, manifests, configuration
+        self.blueprints, self.intent, self.configuration = blueprints, intent, configuration
         self.model, self.limits, self.first = model, limits, world
         self.memo, self.previous = Memo(), World(())
         self.root_keys = _keys(blueprint.kind for blueprint in blueprints)
@@ -142,7 +142,7 @@ class _Simulation:
             references=[live for live, role in roles if role.is_reference],
             unserved=self.first.unserved,
         )
-        proposed = propose(self.previous, self.manifests)
+        proposed = propose(self.previous, self.intent.manifests)
         world = with_foreign(proposed, self.blueprints, dict(self._foreign()))
         if self.looked_up:
             world = replace(world, roots=tuple(self._with_lookups(observed) for observed in world.roots))

@@ -14,6 +14,7 @@ from engine.choice import executable, without
 from engine.composition import compose
 from engine.guard import Limits
 from engine.ids import ResourceId
+from engine.intent import NOTHING, Intent
 from engine.observed import Observed, World
 from engine.operation import Operation
 from engine.plan import Plan
@@ -94,15 +95,15 @@ def tune_gc() -> None:
     gc.set_threshold(5_000, 2, 50_000)
 
 
-async def observe_and_plan(engine: Engine, memory: Memory, manifests: Sequence[Body] = ()) -> Pass:
-    """List what is in scope and plan for it, as if the manifests were applied.
+async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTHING) -> Pass:
+    """List what is in scope and plan for it with this intent.
 
     Raises `Unauthorized`, `Unreachable` when nothing can be listed, and transient errors of reading a foreign object.
     """
     began = engine.clock.monotonic()
     observation = await engine.provider.observe(engine.scope)
     await memory.foreign.refresh(engine.provider)
-    memory.lookups.want(engine.blueprints, observation.roots, manifests, engine.configuration)
+    memory.lookups.want(engine.blueprints, observation.roots, intent.manifests, engine.configuration)
     await memory.lookups.refresh(engine.provider, engine.clock.monotonic())
     if engine.log is not None:
         for id, error in memory.lookups.new_refusals().items():
@@ -110,20 +111,20 @@ async def observe_and_plan(engine: Engine, memory: Memory, manifests: Sequence[B
     now, observed_at = engine.clock.now(), engine.clock.monotonic()
 
     def plan() -> Pass:
-        return _plan(engine, memory, observation, manifests, now)
+        return _plan(engine, memory, observation, intent, now)
 
     result = await anyio.to_thread.run_sync(plan, limiter=engine.planning) if len(observation.children) > MANY_OBJECTS else plan()
     return replace(result, took=engine.clock.monotonic() - began, observing=observed_at - began)
 
 
-def _plan(engine: Engine, memory: Memory, observation: Observation, manifests: Sequence[Body], now: datetime) -> Pass:
-    """The pass over an observation, with `took` still 0. Remembers the observed world, without the manifests."""
+def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Intent, now: datetime) -> Pass:
+    """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent."""
     previous = {observed.root.id: observed for observed in memory.world.roots} if memory.world else {}
     memory.world = assemble(
         engine.blueprints,
         observation.roots,
         observation.children,
-        _incomplete(engine, observation, manifests),
+        _incomplete(engine, observation, intent.manifests),
         memory.world,
         references=observation.references,
         unserved=observation.unserved,
@@ -131,7 +132,7 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, manifests: S
     )
     unchanged = frozenset(observed.root.id for observed in memory.world.roots if _is_unchanged(observed, previous.get(observed.root.id)))
     memory.foreign.forget_listed(memory.world)
-    proposed = propose(memory.world, manifests, engine.scope.references)
+    proposed = propose(memory.world, intent.manifests, engine.scope.references)
     world = memory.lookups.added_to(with_foreign(proposed, engine.blueprints, memory.foreign.known), memory.memo)
     world = compose(world, engine.blueprints, engine.configuration, memory.memo)
     planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, engine.limits)

@@ -13,9 +13,9 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from engine.errors import ClusterError, EngineError, LeaseTaken, TimedOut
 from engine.ids import ResourceId
+from engine.intent import NOTHING, Intent
 from engine.plan import Plan
 from engine.proposal import proposed_root
-from engine.resource import Body
 from engine.result import Outcome, Result
 from engine.runtime.apply import always
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
@@ -51,7 +51,7 @@ MAX_INCOMPLETE = 5
 """After this many incomplete observations in a row the session ends."""
 
 
-async def preview(engine: Engine, manifests: Sequence[Body] = ()) -> Pass:
+async def preview(engine: Engine, intent: Intent = NOTHING) -> Pass:
     """What a `sync` would observe and plan first. Writes nothing.
 
     Objects that seem to have been deleted are looked up by name: one that exists has lost its labels, which are restored, or is foreign.
@@ -59,15 +59,15 @@ async def preview(engine: Engine, manifests: Sequence[Body] = ()) -> Pass:
     """
     tune_gc()
     memory = Memory()
-    current = await observe_and_plan(engine, memory, manifests)
+    current = await observe_and_plan(engine, memory, intent)
     await memory.foreign.look_up(engine.provider, current.planned.plans)
-    return await observe_and_plan(engine, memory, manifests) if memory.foreign.known else current
+    return await observe_and_plan(engine, memory, intent) if memory.foreign.known else current
 
 
 async def sync(
     engine: Engine,
     lease: Lease | None,
-    manifests: Sequence[Body] = (),
+    intent: Intent = NOTHING,
     *,
     wait: bool = True,
     patience: float = 300.0,
@@ -86,7 +86,7 @@ async def sync(
     the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
     """
     tune_gc()
-    session = _Session(engine, lease, manifests, wait, patience, lock_timeout, progress or NoProgress(), log)
+    session = _Session(engine, lease, intent, wait, patience, lock_timeout, progress or NoProgress(), log)
     with stop or anyio.CancelScope() as scope:
         try:
             async with cancelled_at(engine.clock, session.give_up_at) as limit:
@@ -108,7 +108,7 @@ class _Session:
         self,
         engine: Engine,
         lease: Lease | None,
-        manifests: Sequence[Body],
+        intent: Intent,
         wait: bool,
         patience: float,
         lock_timeout: float | None,
@@ -117,8 +117,8 @@ class _Session:
     ) -> None:
         self.engine = engine
         self.lease = lease
-        self.manifests = manifests
-        self.proposed = frozenset(proposed_root(manifest).id for manifest in manifests)
+        self.intent = intent
+        self.proposed = frozenset(proposed_root(manifest).id for manifest in intent.manifests)
         self.wait = wait
         self.give_up_at = engine.clock.monotonic() + patience
         self.lock_timeout = _default_lock_timeout(lease) if lock_timeout is None else lock_timeout
@@ -274,7 +274,7 @@ class _Session:
         pause = SHORTEST_PAUSE
         while True:
             try:
-                current = await observe_and_plan(self.engine, self.memory, self.manifests)
+                current = await observe_and_plan(self.engine, self.memory, self.intent)
             except TRANSIENT as error:
                 if self.last_pass is None:
                     raise

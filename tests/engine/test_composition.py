@@ -9,6 +9,7 @@ import pytest
 from engine.blueprint import relevant_incomplete
 from engine.composition import compose
 from engine.ids import Kind, ResourceId
+from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, Observed, World, live
 from engine.operation import Operation
@@ -75,7 +76,7 @@ def of(kind: Kind, world: World) -> list[Observed]:
 
 
 async def test_a_preview_without_any_object_shows_the_root_its_nested_roots_and_their_children() -> None:
-    planned = (await preview(stage().engine, [bundle_body(roots={"a": {"leaves": 2}})])).planned
+    planned = (await preview(stage().engine, Intent((bundle_body(roots={"a": {"leaves": 2}}),)))).planned
 
     assert sorted(keys(planned.plans)) == [
         ("create", "Bundle/default/bundle"),
@@ -180,7 +181,7 @@ def test_a_world_without_composing_roots_is_returned_unchanged() -> None:
 
 async def test_a_report_shows_a_nested_root_after_the_root_that_it_is_part_of() -> None:
     manifests = [root_body("another", leaves=1), bundle_body(roots={"z": {"leaves": 1}})]
-    planned = (await preview(stage().engine, manifests)).planned
+    planned = (await preview(stage().engine, Intent(tuple(manifests)))).planned
 
     report = report_of(planned.plans, lambda root, child: "")
 

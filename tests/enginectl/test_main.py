@@ -231,7 +231,7 @@ def test_every_code_has_a_meaning_and_a_number_of_its_own() -> None:
     table = {code.value: meaning for code, meaning in MEANINGS.items()}
 
     assert set(Exit) == set(MEANINGS)
-    assert sorted(table) == [0, 1, 2, 3, 5, 6, 7, 8, 64, 130, 143]
+    assert sorted(table) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 64, 130, 143]
 
 
 def test_of_several_codes_the_worst_is_chosen() -> None:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from engine.forecast.simulation import forecast
+from engine.intent import NOTHING
 from engine.operation import Operation
 from providers.fabrics.nvidia.names import AUTO, NAMED
 from resources.admission.admit import admit
@@ -156,7 +157,7 @@ def test_forecast_in_a_toy_cluster(part: int, history: list[Body]) -> None:
 def assert_forecast(toy: RecordingToy) -> None:
     """The forecast has the calls that are made until the cluster has settled."""
     toy.calls, toy.previous = [], None
-    expected = forecast(BLUEPRINTS, toy.world(), (), toy.now, toy.configuration, ModelledCluster(toy.configuration.fabrics))
+    expected = forecast(BLUEPRINTS, toy.world(), NOTHING, toy.now, toy.configuration, ModelledCluster(toy.configuration.fabrics))
     toy.settle(400)
 
     assert signature(expected.operations()) == signature(toy.calls)

@@ -12,6 +12,7 @@ import anyio
 from engine.blueprint import Blueprint
 from engine.errors import EngineError, NotFound
 from engine.ids import Kind
+from engine.intent import Intent
 from engine.runtime.clock import SystemClock
 from engine.runtime.identity import identify
 from engine.runtime.lease import Lease
@@ -347,7 +348,7 @@ class Scenario:
     async def _sync(self, proposed: Sequence[Body]) -> None:
         assert self.engine is not None
         try:
-            report = await sync(self.engine, self.lease, proposed, wait=False, patience=10)
+            report = await sync(self.engine, self.lease, Intent(tuple(proposed)), wait=False, patience=10)
         except EngineError as error:
             self.log.write(f"{error}\n")
             return

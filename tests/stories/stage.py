@@ -11,6 +11,7 @@ import anyio
 
 from engine.guard import Limits
 from engine.ids import Kind
+from engine.intent import Intent
 from engine.resource import Body
 from engine.runtime.lease import Lease
 from engine.runtime.logs import logger
@@ -117,7 +118,8 @@ class Stage:
     ) -> SyncReport:
         """The same, for when somebody else turns the clock."""
         ours = process or self.start()
-        return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), **options)
+        intent = Intent(tuple(options.pop("manifests", ())))
+        return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), intent, **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
         scope = scope_of(self.setup, self.reads)
@@ -129,7 +131,7 @@ class Stage:
 
     async def look(self, manifests: Sequence[Body] = ()) -> Pass:
         """What `engine diff` (as if the manifests were applied) and `engine status` see now."""
-        return await preview(self._engine(Process(InProcessClient(self.api))), manifests)
+        return await preview(self._engine(Process(InProcessClient(self.api))), Intent(tuple(manifests)))
 
     @asynccontextmanager
     async def running(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.guard import Limits
+from engine.intent import NOTHING
 from engine.result import Outcome
 from engine.runtime.clock import SystemClock
 from engine.runtime.passes import Engine
@@ -45,7 +46,7 @@ async def as_forecast(plane: ControlPlane) -> Mapping[tuple[str, str, str], int]
     async with connection(plane, user_of(plane, SETUP, Use.SYNC)) as client:
         scope = replace(scope_of(SETUP), namespaces=(NAMESPACE,))
         current = await preview(Engine(Cluster(client, clock), clock, scope, BLUEPRINTS, SETUP))
-    expected = forecast_of(current, (), SETUP, Limits())
+    expected = forecast_of(current, NOTHING, SETUP, Limits())
     assert expected is not None and expected.is_finished
     report = await synced(plane, NAMESPACE)
     done = [result.operation for result in report.results if result.outcome is Outcome.DONE]

@@ -11,6 +11,7 @@ from engine.errors import NotFound
 from engine.ids import Kind
 from engine.report.line import Line
 from engine.runtime.client import Client
+from enginectl.actions.look import Subject
 from enginectl.actions.preview import preview
 from enginectl.actions.status import show_status
 from enginectl.actions.sync import Patience
@@ -19,7 +20,7 @@ from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options, OutputFormat, ReportFormat
 from enginectl.input.roots import NO_ROOTS, Roots, load_roots
-from enginectl.wiring.cluster import LIVE, connect
+from enginectl.wiring.cluster import connect
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
 from enginectl.wiring.scope import scope_of
 from resources.base.kinds import PODCLIQUESET
@@ -76,7 +77,7 @@ def steps(wiring: Wiring, client: Client) -> tuple[DemoStep, ...]:
     roots = load_roots(wiring, [PACKAGED if PACKAGED.exists() else EXAMPLE])
 
     async def diff(roots: Roots = NO_ROOTS) -> Exit:
-        return await preview(wiring, roots, LIVE, ReportFormat.TEXT)
+        return await preview(wiring, Subject(roots), ReportFormat.TEXT)
 
     async def sync(roots: Roots = NO_ROOTS) -> Exit:
         return await apply_until_settled(wiring, roots, OutputFormat.TEXT, anyio.CancelScope(), patience=PATIENCE)

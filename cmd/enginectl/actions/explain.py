@@ -8,7 +8,7 @@ from engine.observed import Observed, World
 from engine.report.printable import printable
 from engine.runtime.client import Client
 from engine.runtime.passes import Pass
-from enginectl.actions.preview import plan_with_notes, report_errors
+from enginectl.actions.planning import plan_with_notes, report_errors
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit

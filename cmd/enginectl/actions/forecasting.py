@@ -6,16 +6,16 @@ from dataclasses import replace
 from engine.forecast.forecast import Forecast
 from engine.forecast.simulation import forecast
 from engine.guard import Limits
+from engine.intent import Intent
 from engine.observed import World
 from engine.plan import Plan
-from engine.resource import Body
 from engine.runtime.passes import Pass
 from resources.forecast.cluster import ModelledCluster
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
 
-def forecast_of(result: Pass, manifests: Sequence[Body], configuration: Configuration, limits: Limits) -> Forecast | None:
+def forecast_of(result: Pass, intent: Intent, configuration: Configuration, limits: Limits) -> Forecast | None:
     """The forecast that begins with this pass; None if nothing is left to do or to wait for.
 
     None also if the pass as a whole is refused, or if something could not be listed completely: then most of what follows is not known.
@@ -24,7 +24,7 @@ def forecast_of(result: Pass, manifests: Sequence[Body], configuration: Configur
     if not moving or result.planned.objections or result.world.incomplete:
         return None
     world = concerned(result.world, moving)
-    return forecast(BLUEPRINTS, world, manifests, result.now, configuration, ModelledCluster(configuration.fabrics), limits=limits)
+    return forecast(BLUEPRINTS, world, intent, result.now, configuration, ModelledCluster(configuration.fabrics), limits=limits)
 
 
 def is_moving(plan: Plan) -> bool:

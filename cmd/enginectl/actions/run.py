@@ -8,7 +8,7 @@ from engine.runtime import loop
 from engine.runtime.logs import ReplaceableLog
 from engine.runtime.observers import Observers
 from enginectl.actions import requirements
-from enginectl.actions.preview import report_with_notes
+from enginectl.actions.planning import report_with_notes
 from enginectl.actions.reload import reload_of
 from enginectl.base.exit_codes import Exit
 from enginectl.serving.endpoints import Endpoints

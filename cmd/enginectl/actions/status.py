@@ -7,7 +7,7 @@ from engine.report.line import Line
 from engine.report.printable import printable
 from engine.runtime.client import Client
 from engine.runtime.shard_leases import ShardHolder, shard_holders
-from enginectl.actions.preview import plan_with_notes, report_errors
+from enginectl.actions.planning import plan_with_notes, report_errors
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import OutputFormat

@@ -8,13 +8,17 @@ import anyio
 
 from engine.errors import LeaseLost, LeaseTaken
 from engine.guard import Limits
+from engine.intent import Intent
 from engine.runtime import session
 from engine.runtime.deadline import in_time
 from engine.runtime.lease import DISABLED
 from engine.runtime.provider import Provider
 from engine.runtime.sync_report import Ending, SyncReport
 from enginectl.actions import requirements
-from enginectl.actions.preview import preview, report_errors, report_of
+from enginectl.actions.gates import Gate, refused
+from enginectl.actions.look import Subject, look_at
+from enginectl.actions.planning import report_errors, report_of
+from enginectl.actions.preview import preview
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat, ReportFormat
@@ -25,6 +29,7 @@ from enginectl.output.sync_report import change_lines, changes, error_texts, syn
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
+from providers.read_only import ReadOnlyProvider
 
 CODES = {
     Ending.INTERRUPTED: Exit.INTERRUPTED,
@@ -55,6 +60,7 @@ async def sync(
     *,
     limits: Limits = DEFAULT_LIMITS,
     patience: Patience = Patience(),
+    gates: Sequence[Gate] = (),
     files: Sequence[Path] = (),
     began: float | None = None,
     quiet: bool = False,
@@ -62,14 +68,22 @@ async def sync(
     """Sync, as the holder of the lease wherever it writes, write the result, and return the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
-    was changed and what is wrong. Cancelling `stop` lets calls under way finish. Raises `InputError` if a manifest is rejected, before
-    anything is written, and `LeaseTaken` and `TimedOut` if that is how it ends before its first pass.
+    was changed and what is wrong. `gates` judge, before anything is written, what the sync would do. Cancelling `stop` lets calls under
+    way finish. Raises `InputError` if a manifest is rejected, before anything is written, and `LeaseTaken` and `TimedOut` if that is how
+    it ends before its first pass.
     """
     clock = wiring.clock
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
     selection = select_for(wiring, roots, default=(default_namespace(wiring),))
     async with connect(wiring) as (client, provider):
         admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, provider, selection), "the cluster could be checked")
+        if gates:
+            subject = Subject(roots, limits=limits)
+            seen = await in_time(
+                clock, give_up_at, lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted), "the plan was made"
+            )
+            if (code := await refused(gates, seen)) is not None:
+                return code
         lease = lease_of(wiring, client, purpose_of("sync", files, selection))
         if lease is None:
             terminal.warning(DISABLED)
@@ -77,7 +91,7 @@ async def sync(
             result = await session.sync(
                 engine_of(wiring, provider, selection, limits),
                 lease,
-                admitted.roots.bodies,
+                Intent(admitted.roots.bodies),
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,
@@ -103,7 +117,7 @@ async def check(wiring: Wiring, roots: Roots, provider: Provider, selection: Sel
 
 async def dry_run(wiring: Wiring, roots: Roots, format: ReportFormat, *, limits: Limits, give_up_at: float) -> Exit:
     """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
-    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, roots, LIVE, format, limits=limits), "the plan was made")
+    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, Subject(roots, limits=limits), format), "the plan was made")
 
 
 def write(wiring: Wiring, result: SyncReport, format: OutputFormat) -> None:

@@ -24,13 +24,12 @@ def diff(
     With -f: as if these manifests were applied first; the pods of a workload that does not exist yet get names computed from its
     namespace and name instead of its uid.
     """
+    from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
     wiring = wire(options(ctx), allow_replace=allow_replace)
-    roots = load_roots(wiring, files or (), against=against)
-    return conclude(
-        run_cancellable(lambda: preview(wiring, roots, against, format, detailed=detailed_exitcode, only_next=only_next)), format
-    )
+    subject = Subject(load_roots(wiring, files or (), against=against), against, only_next)
+    return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import anyio
 
+from engine.intent import Intent
 from engine.runtime.client import Client
 from engine.runtime.lease import Lease
 from engine.runtime.passes import Engine
@@ -29,7 +30,8 @@ class Stage:
 
     async def sync(self, **options: Any) -> SyncReport:
         """Run a session to its end in virtual time."""
-        return await self.play(lambda: sync(self.engine, self.lease, **options))
+        intent = Intent(tuple(options.pop("manifests", ())))
+        return await self.play(lambda: sync(self.engine, self.lease, intent, **options))
 
     async def play(self, session: Callable[[], Awaitable[SyncReport]]) -> SyncReport:
         """Run this session to its end in virtual time, beside the background task."""
