@@ -82,7 +82,8 @@ def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[Obstacle]:
     if missing:
         yield pod_obstacle_of(pod, "ClaimMissing", "; ".join(filter(None, (*missing, pod.reason))), "create it, or correct its name")
     elif condition.get("status") == "False":
-        yield pod_obstacle_of(pod, "Unschedulable", "; ".join((pod.reason or "no node suits it", *unallocated)), SCHEDULE_ADVICE)
+        said = str(condition.get("message") or pod.reason or "no node suits it")
+        yield pod_obstacle_of(pod, "Unschedulable", "; ".join((said, *unallocated)), SCHEDULE_ADVICE)
     else:
         scheduler = mapping(pod.live.body.get("spec")).get("schedulerName") or "default-scheduler"
         text = "; ".join((f"{scheduler} has not said anything about it", *unallocated))
