@@ -58,14 +58,14 @@ def _blocked(pod: PodFacts, container: Container) -> Iterator[Obstacle]:
     """A container that cannot start."""
     waiting = mapping(mapping(container.get("state")).get("waiting"))
     reason, name = str(waiting.get("reason") or ""), str(container.get("name"))
-    said = f": {waiting['message']}" if waiting.get("message") else ""
+    message = f": {waiting['message']}" if waiting.get("message") else ""
     if reason in IMAGE:
-        yield pod_obstacle_of(pod, "ImagePull", f"container {name}: {reason}, image {container.get('image')}{said}", IMAGE_ADVICE)
+        yield pod_obstacle_of(pod, "ImagePull", f"container {name}: {reason}, image {container.get('image')}{message}", IMAGE_ADVICE)
     elif reason == "CrashLoopBackOff":
         text = f"container {name} {end_text(container, 'lastState') or 'ends again and again'}{_restarts(container)}"
         yield pod_obstacle_of(pod, "Crashing", text, logs(pod, name))
     elif reason not in STARTING:
-        yield pod_obstacle_of(pod, "ContainerBlocked", f"container {name}: {reason}{said}", _describe(pod))
+        yield pod_obstacle_of(pod, "ContainerBlocked", f"container {name}: {reason}{message}", _describe(pod))
 
 
 def _initializing(pods: SetPods, pod: PodFacts) -> Iterator[Obstacle]:
@@ -127,8 +127,8 @@ def _unready(pod: PodFacts) -> Iterator[Obstacle]:
         text = f"container {container.get('name')} runs; its {probe} probe has not succeeded"
         yield pod_obstacle_of(pod, "NotReady", text, logs(pod, str(container.get("name"))))
     condition = find(status.get("conditions") or (), "Ready") or {}
-    said = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
-    yield pod_obstacle_of(pod, "NotReady", "its condition Ready is not True" + (f": {said}" if said else ""), _describe(pod))
+    message = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
+    yield pod_obstacle_of(pod, "NotReady", "its condition Ready is not True" + (f": {message}" if message else ""), _describe(pod))
 
 
 def _restarts(container: Container) -> str:

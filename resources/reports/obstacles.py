@@ -50,8 +50,8 @@ def standstill(observed: Observed, plan: Plan, id: ResourceId, now: datetime, un
     """
     pods = SetPods.of(observed, unlisted)
     if id.kind == kinds.POD.name:
-        found = pods.by_name.get(id.name)
-        return Standstill(tuple(_present(pods, [found] if found else [], now)))
+        pod = pods.by_name.get(id.name)
+        return Standstill(tuple(_present(pods, [pod] if pod else [], now)))
     members, waits = _members(pods, observed, id), _waits(observed, plan, id)
     own, updates = _gang_obstacles(pods, observed, id), _update_obstacles(pods, observed, waits, members, now)
     obstacles = tuple(dict.fromkeys((*own, *_present(pods, members, now), *updates)))

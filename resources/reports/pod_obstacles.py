@@ -45,8 +45,8 @@ def _terminating(pod: PodFacts, now: datetime) -> Obstacle:
 def _ended(pod: PodFacts) -> Obstacle:
     """A pod that has failed or completed and has to be replaced."""
     status = mapping(pod.live.body.get("status"))
-    said = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
-    detail = said or "; ".join(text for container in statuses_of(pod) if (text := end_text(container, "state")))
+    message = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
+    detail = message or "; ".join(text for container in statuses_of(pod) if (text := end_text(container, "state")))
     text = f"has ended ({pod.phase}) and is replaced" + (f": {detail}" if detail else "")
     return pod_obstacle_of(pod, "Ended", text, logs(pod) if pod.phase == "Failed" else "")
 
@@ -82,8 +82,8 @@ def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[Obstacle]:
     if missing:
         yield pod_obstacle_of(pod, "ClaimMissing", "; ".join(filter(None, (*missing, pod.reason))), "create it, or correct its name")
     elif condition.get("status") == "False":
-        said = str(condition.get("message") or pod.reason or "no node suits it")
-        yield pod_obstacle_of(pod, "Unschedulable", "; ".join((said, *unallocated)), SCHEDULE_ADVICE)
+        message = str(condition.get("message") or pod.reason or "no node suits it")
+        yield pod_obstacle_of(pod, "Unschedulable", "; ".join((message, *unallocated)), SCHEDULE_ADVICE)
     else:
         scheduler = mapping(pod.live.body.get("spec")).get("schedulerName") or "default-scheduler"
         text = "; ".join((f"{scheduler} has not said anything about it", *unallocated))

@@ -30,19 +30,45 @@ spec:
     podCliqueScalingGroups:
     - {name: g, cliqueNames: [work], replicas: 2, minAvailable: 1}
 """
+GRAPH = """
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: llm, namespace: default}
+spec:
+  services:
+    Frontend:
+      componentType: frontend
+      extraPodSpec: {mainContainer: {image: "x:1", command: [python3], args: [-m, dynamo.frontend]}}
+"""
 MESSAGE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. \x1b[31mno\u202e"
+SAFE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. \\x1b[31mno\\u202e"
+"""The message as it is shown."""
 
 
 @pytest.fixture
-def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
-    """A cluster without scheduler and kubelet, with a set whose pods have been created."""
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """A cluster without scheduler and kubelet."""
     with cluster(tmp_path, [actor for actor in ACTORS if actor not in ("scheduler", "kubelet")]) as box:
         monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
-        file = tmp_path / "demo.yaml"
-        file.write_text(SET)
-        while len(box.names(kinds.POD)) < 4:
-            assert engine("sync", "-f", file, "--no-wait").code in (Exit.DONE, Exit.FAILED)
         yield box
+
+
+@pytest.fixture
+def idle(empty: Box, engine: Engine, tmp_path: Path) -> Box:
+    """The cluster with a set whose pods have been created."""
+    applied(empty, engine, tmp_path, SET, pods=4)
+    return empty
+
+
+def applied(box: Box, engine: Engine, folder: Path, manifest: str, pods: int) -> None:
+    """Passes are made until so many pods exist."""
+    file = folder / "manifest.yaml"
+    file.write_text(manifest)
+    for _ in range(10):
+        if len(box.names(kinds.POD)) == pods:
+            return
+        assert engine("sync", "-f", file, "--no-wait").code in (Exit.DONE, Exit.FAILED)
+    raise AssertionError(f"{box.names(kinds.POD)} after 10 passes")
 
 
 def report(box: Box, kind: Kind, name: str, status: dict[str, Any]) -> None:
@@ -129,3 +155,22 @@ def test_kinds_that_are_not_ours_are_called_so(idle: Box, engine: Engine) -> Non
         Exit.DONE,
         True,
     )
+
+
+def test_a_graph_is_explained_by_the_pods_of_its_services(empty: Box, engine: Engine, tmp_path: Path) -> None:
+    applied(empty, engine, tmp_path, GRAPH, pods=1)
+    (pod,) = empty.names(kinds.POD)
+    report(empty, kinds.POD, pod, {"phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable", MESSAGE)]})
+    answer, document = engine("why", "dgd/llm"), engine("why", "dgd/llm", "-o", "json")
+
+    assert f"  Pod/default/{pod} does not run (Unschedulable): {SAFE}, since " in answer.out and "  in sync" not in answer.out
+    assert reasons(document) == {(pod, "Unschedulable")} and document.document["graph"]["state"] != "settled"
+
+
+def test_an_object_that_does_not_exist_yet_is_shown_with_what_is_due(idle: Box, engine: Engine) -> None:
+    idle.scale("demo", 2)
+    answer = engine("why", "pclq/demo-0-front")
+    unborn = engine("why", "pclq/demo-1-front")
+
+    assert "  pending: 0 of 2 pods ready" in answer.out
+    assert "  does not exist" in unborn.out.splitlines() and "  due: create, clique front of replica 1" in unborn.out

@@ -137,14 +137,14 @@ def workload_of(id: ResourceId, result: Pass, configuration: Configuration) -> W
 def standstill_of(explanation: Explanation, nested: Collection[ResourceId], result: Pass) -> Standstill:
     """What keeps the object from running, in the sets that own it or, for a graph, of which it consists."""
     plans = {plan.root: plan for plan in result.planned.plans}
-    found: list[Standstill] = []
+    standstills: list[Standstill] = []
     for observed in result.world.roots:
         root = observed.root.id
         if root.kind == kinds.PODCLIQUESET.name and root in plans and (root in explanation.roots or root in nested):
             about = root if root in nested else explanation.id
-            found.append(standstill(observed, plans[root], about, result.now, result.world.incomplete))
-    obstacles = tuple(obstacle for each in found for obstacle in each.obstacles)
-    return Standstill(obstacles, () if nested else tuple(wait for each in found for wait in each.waits))
+            standstills.append(standstill(observed, plans[root], about, result.now, result.world.incomplete))
+    obstacles = tuple(obstacle for each in standstills for obstacle in each.obstacles)
+    return Standstill(obstacles, () if nested else tuple(wait for each in standstills for wait in each.waits))
 
 
 def is_ours(configuration: Configuration, kind: Kind) -> bool:

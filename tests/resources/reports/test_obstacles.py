@@ -281,6 +281,20 @@ def test_an_update_that_min_available_stops_says_what_to_do() -> None:
     assert [wait.id for wait in standstill(observed, stopped, kinds.PODGANG.id("default", "demo-0"), toy.now).waits] == [podclique]
 
 
+def test_pods_that_cannot_be_created_yet_are_what_their_clique_waits_for() -> None:
+    toy = Rack()
+    toy.driver = False
+    toy.put(auto(1, gpu(replicas=2)))
+    for _ in range(4):
+        for plan in toy.plans():
+            toy.apply(plan.operations)
+        toy.live()
+
+    for kind, name in (("PodClique", "demo-0-worker"), ("PodGang", "demo-0"), ("PodCliqueSet", "demo")):
+        missing = [wait for wait in of(toy, kind, name).waits if wait.id.kind == "Pod"]
+        assert len(missing) == 2 and all("the driver has not created ResourceClaimTemplate demo-0" in wait.why for wait in missing)
+
+
 def test_what_runs_has_nothing_in_its_way() -> None:
     toy = up(auto(2, gpu()))
 
