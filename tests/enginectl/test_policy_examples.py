@@ -48,7 +48,7 @@ CASES: dict[str, tuple[PlanData, PlanData, str]] = {
     "protected/objects": (
         plan_data(set_data(operations=[operation("patch", annotations=KEEP), operation("delete")])),
         plan_data(set_data(operations=[operation("replace", annotations=KEEP)])),
-        "an object with the annotation example.com/keep would be deleted",
+        "Pod/x has the annotation example.com/keep and would be deleted",
     ),
     "protected/sets": (
         plan_data(set_data(annotations=KEEP), set_data("other", isDeleted=True)),

@@ -41,12 +41,12 @@ class Subject:
     only_next: bool = False
     """Only the next pass, without a forecast."""
     limits: Limits = DEFAULT_LIMITS
-    policies: Policies = NO_POLICIES
-    """What judges the pass and what follows it."""
     server_dry_run: bool = False
     """Whether the server checks the operations of the first pass without storing them."""
     base: Roots | None = None
     """Manifests that are applied first, until everything is settled: only what `roots` change after that is shown. None: there are none."""
+    policies: Policies = NO_POLICIES
+    """What judges the pass and what follows it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,12 +23,12 @@ def diff(
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
-    policy: PolicyFiles = None,
-    waive: Waivers = None,
     server_dry_run: Annotated[
         bool,
         typer.Option("--server-dry-run", help="Let the API server check what the next pass would write; needs the rights to write it."),
     ] = False,
+    policy: PolicyFiles = None,
+    waive: Waivers = None,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
