@@ -80,7 +80,8 @@ async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provide
     seen = await look_at(later, after, baseline.provider, selection, admitted)
     result = with_notes(seen.result, {**baseline.notes, **notes_about_missing(base, subject.roots)})
     report = replace(report_of(result), forecast=seen.report.forecast)
-    return replace(seen, subject=subject, result=result, report=await judged(report, result.world, wiring.clock.now(), subject.policies))
+    today = replace(result, now=wiring.clock.now())  # What calendars judge is when somebody wants to change something.
+    return replace(seen, subject=subject, result=result, report=await judged(report, today, subject.policies))
 
 
 async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selection: Selection, admitted: AdmittedRoots) -> Look:
@@ -101,7 +102,7 @@ async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selectio
     if subject.server_dry_run:
         result, forecast = with_trial(await try_out(provider, report_of(result)), result, forecast)
     report = replace(report_of(result), forecast=forecast)
-    return Look(subject, intent, result, await judged(report, result.world, result.now, subject.policies))
+    return Look(subject, intent, result, await judged(report, observed, subject.policies))
 
 
 def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, limits: Limits) -> Forecast | None:
