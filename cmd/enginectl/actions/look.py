@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from engine.focus import EVERYTHING, Focus
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.intent import Intent
@@ -16,6 +17,7 @@ from enginectl.actions.unread_secrets import without_unread_secrets
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.roots import NO_ROOTS, Roots, select_for
+from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
@@ -34,6 +36,8 @@ class Subject:
     only_next: bool = False
     """Only the next pass, without a forecast."""
     limits: Limits = DEFAULT_LIMITS
+    focus: Focus = EVERYTHING
+    """The workloads that it concerns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,14 +55,15 @@ class Look:
 async def look(wiring: Wiring, subject: Subject) -> Look:
     """Plan as the first pass of a sync would, and forecast what follows. Nothing is written to the cluster."""
     async with open_baseline(wiring, subject.against) as (provider, namespaces):
-        selection = select_for(wiring, subject.roots, default=namespaces)
+        selection = select_for(wiring, subject.roots, namespaces, subject.focus)
+        await require_matches(wiring, provider, selection, subject.roots, subject.focus)
         admitted = await admit_against(wiring, subject.roots, provider, subject.against, selection)
         return await look_at(wiring, subject, provider, selection, admitted)
 
 
 async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selection: Selection, admitted: AdmittedRoots) -> Look:
     """The same of a cluster that is open already, and of manifests that admission has judged."""
-    intent = Intent(admitted.roots.bodies)
+    intent = Intent(admitted.roots.bodies, subject.focus)
     observed = await plan_of_all(engine_of(wiring, provider, selection, subject.limits), intent)
     result = without_unread_secrets(observed)
     result = await with_capacity_notes(result, wiring.configuration, provider, complete=subject.against == LIVE)

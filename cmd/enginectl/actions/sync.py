@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 
 from engine.errors import LeaseLost, LeaseTaken
+from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
 from engine.intent import Intent
 from engine.runtime import session
@@ -24,6 +25,7 @@ from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.roots import Roots, select_for
+from enginectl.input.targets import require_matches
 from enginectl.output.progress import show_progress
 from enginectl.output.sync_report import change_lines, changes, error_texts, sync_document, sync_lines
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
@@ -58,6 +60,7 @@ async def sync(
     format: OutputFormat,
     stop: anyio.CancelScope,
     *,
+    focus: Focus = EVERYTHING,
     limits: Limits = DEFAULT_LIMITS,
     patience: Patience = Patience(),
     gates: Sequence[Gate] = (),
@@ -65,7 +68,7 @@ async def sync(
     began: float | None = None,
     quiet: bool = False,
 ) -> Exit:
-    """Sync, as the holder of the lease wherever it writes, write the result, and return the exit code.
+    """Sync the workloads in focus, as the holder of the lease wherever it writes, write the result, and return the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
     was changed and what is wrong. `gates` judge, before anything is written, what the sync would do. Cancelling `stop` lets calls under
@@ -74,24 +77,26 @@ async def sync(
     """
     clock = wiring.clock
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
-    selection = select_for(wiring, roots, default=(default_namespace(wiring),))
+    selection = select_for(wiring, roots, (default_namespace(wiring),), focus)
     async with connect(wiring) as (client, provider):
-        admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, provider, selection), "the cluster could be checked")
+        admitted = await in_time(
+            clock, give_up_at, lambda: check(wiring, roots, focus, provider, selection), "the cluster could be checked"
+        )
         if gates:
-            subject = Subject(roots, limits=limits)
+            subject = Subject(roots, limits=limits, focus=focus)
             seen = await in_time(
                 clock, give_up_at, lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted), "the plan was made"
             )
             if (code := await refused(gates, seen)) is not None:
                 return code
-        lease = lease_of(wiring, client, purpose_of("sync", files, selection))
+        lease = lease_of(wiring, client, purpose_of("sync", files, selection, focus))
         if lease is None:
             terminal.warning(DISABLED)
         with show_progress(wiring, quiet=quiet) as progress:
             result = await session.sync(
                 engine_of(wiring, provider, selection, limits),
                 lease,
-                Intent(admitted.roots.bodies),
+                Intent(admitted.roots.bodies, focus),
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,
@@ -107,17 +112,19 @@ async def sync(
     return code
 
 
-async def check(wiring: Wiring, roots: Roots, provider: Provider, selection: Selection) -> AdmittedRoots:
-    """Check before anything is written that the cluster serves our kinds, and that it would admit the roots. Raises `InputError`."""
+async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, selection: Selection) -> AdmittedRoots:
+    """Check before anything is written that the cluster serves our kinds, that the workloads in focus exist, and that the cluster would
+    admit the roots. Raises `InputError`."""
     await requirements.require(wiring, provider, selection, roots.kinds)
+    await require_matches(wiring, provider, selection, roots, focus)
     admitted = await admit_against(wiring, roots, provider, LIVE, selection)
     admitted.require_all()
     return admitted
 
 
-async def dry_run(wiring: Wiring, roots: Roots, format: ReportFormat, *, limits: Limits, give_up_at: float) -> Exit:
+async def dry_run(wiring: Wiring, subject: Subject, format: ReportFormat, *, give_up_at: float) -> Exit:
     """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
-    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, Subject(roots, limits=limits), format), "the plan was made")
+    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, format), "the plan was made")
 
 
 def write(wiring: Wiring, result: SyncReport, format: OutputFormat) -> None:

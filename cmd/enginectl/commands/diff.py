@@ -5,12 +5,28 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, PlanFormat, ReportFormat, options
+from enginectl.base.options import (
+    AllowReplace,
+    Excluded,
+    Files,
+    Kustomizations,
+    PlanFormat,
+    Recursive,
+    ReportFormat,
+    Selectors,
+    Targets,
+    options,
+)
 
 
 def diff(
     ctx: typer.Context,
     files: Files = None,
+    recursive: Recursive = False,
+    kustomizations: Kustomizations = None,
+    targets: Targets = None,
+    selectors: Selectors = None,
+    excluded: Excluded = None,
     against: Annotated[str, typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with.")] = "live",
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
@@ -21,15 +37,18 @@ def diff(
 
     First comes the next pass, in which every operation has a reason; then a forecast of what follows until everything is settled:
     stages, restarted pods, the fewest ready ones, totals. Nothing is written.
-    With -f: as if these manifests were applied first; the pods of a workload that does not exist yet get names computed from its
-    namespace and name instead of its uid.
+    With -f: as if these manifests were applied first, and only for their workloads; --target '*' shows all others of their namespaces
+    as well. The pods of a workload that does not exist yet get names computed from its namespace and name instead of its uid.
     """
     from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.roots import load_roots
+    from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
     wiring = wire(options(ctx), allow_replace=allow_replace)
-    subject = Subject(load_roots(wiring, files or (), against=against), against, only_next)
+    given = load_roots(wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or ())
+    roots, focus = focus_on(given, Words(targets or (), selectors or (), excluded or ()))
+    subject = Subject(roots, against, only_next, focus=focus)
     return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)

@@ -6,12 +6,29 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, OutputFormat, PlanFormat, ReportFormat, options
+from enginectl.base.options import (
+    AllowReplace,
+    Excluded,
+    Files,
+    Kustomizations,
+    OutputFormat,
+    PlanFormat,
+    Recursive,
+    ReportFormat,
+    Selectors,
+    Targets,
+    options,
+)
 
 
 def sync(
     ctx: typer.Context,
     files: Files = None,
+    recursive: Recursive = False,
+    kustomizations: Kustomizations = None,
+    targets: Targets = None,
+    selectors: Selectors = None,
+    excluded: Excluded = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and write nothing.")] = False,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait until every workload is settled, or only do what can be done now.")
@@ -38,7 +55,7 @@ def sync(
     """Apply the plan until every workload is settled.
 
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
-    With -f: apply these manifests first, and wait for their workloads only.
+    With -f: apply these manifests first; it plans, writes and waits for their workloads only.
 
     It holds the lease of all writers only while it writes; while it waits for pods, others may write.
 
@@ -49,6 +66,7 @@ def sync(
 
     from engine.errors import TimedOut
     from engine.guard import Limits
+    from enginectl.actions.look import Subject
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
@@ -57,6 +75,7 @@ def sync(
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
     from enginectl.input.roots import load_roots
+    from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
     if format is ReportFormat.HTML and not dry_run:
@@ -68,12 +87,23 @@ def sync(
     with terminal.without_notes() if quiet else nullcontext():
         wiring = wire(options(ctx), allow_replace=allow_replace)
         began = wiring.clock.monotonic()
-        roots = load_roots(wiring, files or ())
+        given = load_roots(wiring, files or (), recursive=recursive, kustomizations=kustomizations or ())
+        roots, focus = focus_on(given, Words(targets or (), selectors or (), excluded or ()))
+        paths = (*(files or ()), *(kustomizations or ()))
 
         async def work(stop: anyio.CancelScope) -> Exit:
             try:
                 return await apply_until_settled(
-                    wiring, roots, OutputFormat(format), stop, limits=limits, patience=patience, files=files or (), began=began, quiet=quiet
+                    wiring,
+                    roots,
+                    OutputFormat(format),
+                    stop,
+                    focus=focus,
+                    limits=limits,
+                    patience=patience,
+                    files=paths,
+                    began=began,
+                    quiet=quiet,
                 )
             except (TimedOut, ExceptionGroup) as error:
                 timeouts = list(leaves(error))
@@ -84,7 +114,8 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            code = run_cancellable(lambda: show_plan(wiring, roots, format, limits=limits, give_up_at=give_up_at))
+            subject = Subject(roots, limits=limits, focus=focus)
+            code = run_cancellable(lambda: show_plan(wiring, subject, format, give_up_at=give_up_at))
         else:
             code = run(work)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.
