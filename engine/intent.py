@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from engine.focus import EVERYTHING, Focus
 from engine.resource import Body
 
 
@@ -11,6 +12,8 @@ class Intent:
 
     manifests: tuple[Body, ...] = ()
     """Root manifests that are applied first."""
+    focus: Focus = EVERYTHING
+    """The roots that it concerns: only they are planned, written and waited for."""
 
 
 NOTHING = Intent()

@@ -7,6 +7,7 @@ from typing import Any
 
 from engine import guard
 from engine.blueprint import Blueprint, incomplete_kinds
+from engine.focus import EVERYTHING, NO_OTHERS, Focus, Others, within
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import Observed, World
@@ -17,10 +18,12 @@ from engine.planner import plan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plans:
-    """The plans of all roots in scope, and the objections against applying any of them."""
+    """The plans of all roots in focus, and the objections against applying any of them."""
 
     plans: tuple[Plan, ...]
     objections: tuple[Objection, ...] = ()
+    others: Others = NO_OTHERS
+    """The roots outside the focus that have changes."""
 
 
 def tick(blueprint: Blueprint, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Plan:
@@ -37,12 +40,26 @@ def tick(blueprint: Blueprint, observed: Observed, now: datetime, configuration:
     return memo.recall_until("plan", (observed, configuration), now, make, lambda result: result.wake_at)
 
 
-def plan_all(blueprints: Sequence[Blueprint], world: World, now: datetime, configuration: Any, memo: Memo, limits: Limits) -> Plans:
-    """The plans of all roots and of orphans, each computed on its own, with the objections of the guards."""
+def plan_all(
+    blueprints: Sequence[Blueprint],
+    world: World,
+    now: datetime,
+    configuration: Any,
+    memo: Memo,
+    limits: Limits,
+    *,
+    focus: Focus = EVERYTHING,
+) -> Plans:
+    """The plans of the roots in focus and of orphans, each computed on its own, with the objections of the guards.
+
+    The budget of deletes is that of the roots in focus, and only their deletes count against it.
+    """
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
     plans = with_orphans(tuple(_plans(by_kind, world, now, configuration, memo)), blueprints, world, configuration)
     memo.forget_unused()
-    return Plans(guard.within_budget(plans, world, limits), guard.refuse_unowned_cluster(world, blueprints))
+    focused = within(plans, world, focus)
+    budgeted = guard.within_budget(focused.plans, focused.roots, limits)
+    return Plans(budgeted, guard.refuse_unowned_cluster(world, blueprints), focused.others)
 
 
 def _with_relevant_incomplete(blueprint: Blueprint, observed: Observed, configuration: Any) -> Observed:

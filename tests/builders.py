@@ -1,6 +1,11 @@
 """Builders: manifests for tests, in as few words as a test needs."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from engine.focus import EVERYTHING, Focus
+from engine.intent import Intent
+from engine.proposal import proposed_root
 
 Body = dict[str, Any]
 
@@ -44,3 +49,10 @@ def podcliqueset(
         "metadata": metadata,
         "spec": {"replicas": replicas, "template": inner},
     }
+
+
+def applying(manifests: Iterable[Mapping[str, Any]]) -> Intent:
+    """What a command with these manifests asks for: to apply them and to leave every other root alone; without any, all are concerned."""
+    bodies = tuple(manifests)
+    roots = frozenset(proposed_root(body).id for body in bodies)
+    return Intent(bodies, Focus(roots) if roots else EVERYTHING)

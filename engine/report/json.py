@@ -46,6 +46,7 @@ def document(report: Report) -> dict[str, Any]:
         "objections": [objection_entry(objection) for objection in report.objections],
         "policy": policy_document(report),
         "incomplete": dict(report.incomplete),
+        "others": [identity(root) for root in report.others.roots],
     }
 
 

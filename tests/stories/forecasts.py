@@ -7,12 +7,12 @@ from typing import Any
 
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
-from engine.intent import Intent
 from engine.operation import Operation
 from engine.result import Outcome
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from enginectl.actions.forecasting import forecast_of
+from tests.builders import applying
 from tests.stories.stage import Stage
 
 COUNTED = frozenset({Verb.CREATE, Verb.REPLACE, Verb.RELEASE, Verb.DELETE})
@@ -42,7 +42,7 @@ class Comparison:
 async def forecast_then_sync(cluster: Stage, manifests: Sequence[Mapping[str, Any]] = ()) -> Comparison:
     """Forecast, then sync in the same state."""
     current = await cluster.look(manifests)
-    forecast = forecast_of(current, Intent(tuple(manifests)), cluster.setup, Limits())
+    forecast = forecast_of(current, applying(manifests), cluster.setup, Limits())
     report = await cluster.sync(manifests=manifests)
     done = [result.operation for result in report.results if result.outcome is Outcome.DONE]
     expected = list(forecast.operations()) if forecast else []

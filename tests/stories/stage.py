@@ -11,7 +11,6 @@ import anyio
 
 from engine.guard import Limits
 from engine.ids import Kind
-from engine.intent import Intent
 from engine.resource import Body
 from engine.runtime.lease import Lease
 from engine.runtime.logs import logger
@@ -41,6 +40,7 @@ from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from resources.schema.crds import crds
+from tests.builders import applying
 from tests.stories.process import Process
 
 definitions = cache(crds)
@@ -118,7 +118,7 @@ class Stage:
     ) -> SyncReport:
         """The same, for when somebody else turns the clock."""
         ours = process or self.start()
-        intent = Intent(tuple(options.pop("manifests", ())))
+        intent = applying(options.pop("manifests", ()))
         return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), intent, **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
@@ -131,7 +131,7 @@ class Stage:
 
     async def look(self, manifests: Sequence[Body] = ()) -> Pass:
         """What `engine diff` (as if the manifests were applied) and `engine status` see now."""
-        return await preview(self._engine(Process(InProcessClient(self.api))), Intent(tuple(manifests)))
+        return await preview(self._engine(Process(InProcessClient(self.api))), applying(manifests))
 
     @asynccontextmanager
     async def running(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from engine.focus import EVERYTHING, Focus
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.intent import Intent
@@ -23,6 +24,7 @@ from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.plan_policies import NO_POLICIES, Policies
 from enginectl.input.roots import NO_ROOTS, Roots, select_for
+from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
@@ -47,6 +49,8 @@ class Subject:
     """Manifests that are applied first, until everything is settled: only what `roots` change after that is shown. None: there are none."""
     policies: Policies = NO_POLICIES
     """What judges the pass and what follows it."""
+    focus: Focus = EVERYTHING
+    """The workloads that it concerns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,14 +70,15 @@ async def look(wiring: Wiring, subject: Subject) -> Look:
     async with open_baseline(wiring, subject.against) as (provider, namespaces):
         if subject.base is not None:
             return await look_after_base(wiring, subject, subject.base, provider, namespaces)
-        selection = select_for(wiring, subject.roots, default=namespaces)
+        selection = select_for(wiring, subject.roots, namespaces, subject.focus)
+        await require_matches(wiring, provider, selection, subject.roots, subject.focus)
         admitted = await admit_against(wiring, subject.roots, provider, subject.against, selection)
         return await look_at(wiring, subject, provider, selection, admitted)
 
 
 async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provider: Provider, namespaces: tuple[str, ...]) -> Look:
     """Look at what exists when the base has been applied and everything is settled; time stands still then."""
-    selection = select_for(wiring, together(base, subject.roots), default=namespaces)
+    selection = select_for(wiring, together(base, subject.roots), namespaces, subject.focus)
     baseline = await settled_base(wiring, base, provider, selection, against=subject.against, limits=subject.limits)
     later, after = replace(wiring, clock=StandingClock(baseline.at)), replace(subject, against=EMPTY, policies=NO_POLICIES)
     admitted = await admit_against(later, subject.roots, baseline.provider, EMPTY, selection)
@@ -86,7 +91,7 @@ async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provide
 
 async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selection: Selection, admitted: AdmittedRoots) -> Look:
     """The same of a cluster that is open already, and of manifests that admission has judged."""
-    intent = Intent(admitted.roots.bodies)
+    intent = Intent(admitted.roots.bodies, subject.focus)
     observed = await plan_of_all(engine_of(wiring, provider, selection, subject.limits), intent)
     is_live = subject.against == LIVE
     blocked = await blocked_by_namespaces(provider, observed) if is_live else {}

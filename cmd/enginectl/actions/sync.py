@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 
 from engine.errors import LeaseLost, LeaseTaken
+from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
 from engine.intent import Intent
 from engine.judgement import NO_JUDGEMENT, Judgement
@@ -27,6 +28,7 @@ from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.plan_policies import NO_POLICIES, Policies
 from enginectl.input.roots import Roots, select_for
+from enginectl.input.targets import require_matches
 from enginectl.output.progress import show_progress
 from enginectl.output.sync_report import change_lines, changes, error_texts, sync_document, sync_lines
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
@@ -61,6 +63,7 @@ async def sync(
     format: OutputFormat,
     stop: anyio.CancelScope,
     *,
+    focus: Focus = EVERYTHING,
     limits: Limits = DEFAULT_LIMITS,
     patience: Patience = Patience(),
     policies: Policies = NO_POLICIES,
@@ -69,7 +72,7 @@ async def sync(
     began: float | None = None,
     quiet: bool = False,
 ) -> Exit:
-    """Sync, as the holder of the lease wherever it writes, write the result, and return the exit code.
+    """Sync the workloads in focus, as the holder of the lease wherever it writes, write the result, and return the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
     was changed and what is wrong. `policies` and `gates` judge, before anything is written, what the sync would do. Cancelling `stop`
@@ -78,26 +81,28 @@ async def sync(
     """
     clock = wiring.clock
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
-    selection = select_for(wiring, roots, default=(default_namespace(wiring),))
+    selection = select_for(wiring, roots, (default_namespace(wiring),), focus)
     judgement, all_gates = NO_JUDGEMENT, (*policy_gates(policies, format, quiet=quiet), *gates)
     async with connect(wiring) as (client, provider):
-        admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, provider, selection), "the cluster could be checked")
+        admitted = await in_time(
+            clock, give_up_at, lambda: check(wiring, roots, focus, provider, selection), "the cluster could be checked"
+        )
         if all_gates:
-            subject = Subject(roots, limits=limits, policies=policies)
+            subject = Subject(roots, limits=limits, policies=policies, focus=focus)
             seen = await in_time(
                 clock, give_up_at, lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted), "the plan was made"
             )
             judgement = seen.report.judgement
             if (code := await refused(all_gates, seen)) is not None:
                 return code
-        lease = lease_of(wiring, client, purpose_of("sync", files, selection))
+        lease = lease_of(wiring, client, purpose_of("sync", files, selection, focus))
         if lease is None:
             terminal.warning(DISABLED)
         with show_progress(wiring, quiet=quiet) as progress:
             result = await session.sync(
                 engine_of(wiring, provider, selection, limits),
                 lease,
-                Intent(admitted.roots.bodies),
+                Intent(admitted.roots.bodies, focus),
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,
@@ -113,9 +118,11 @@ async def sync(
     return code
 
 
-async def check(wiring: Wiring, roots: Roots, provider: Provider, selection: Selection) -> AdmittedRoots:
-    """Check before anything is written that the cluster serves our kinds, and that it would admit the roots. Raises `InputError`."""
+async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, selection: Selection) -> AdmittedRoots:
+    """Check before anything is written that the cluster serves our kinds, that the workloads in focus exist, and that the cluster would
+    admit the roots. Raises `InputError`."""
     await requirements.require(wiring, provider, selection, roots.kinds)
+    await require_matches(wiring, provider, selection, roots, focus)
     admitted = await admit_against(wiring, roots, provider, LIVE, selection)
     admitted.require_all()
     return admitted

@@ -6,12 +6,30 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, PlanFormat, PolicyFiles, ReportFormat, Waivers, options
+from enginectl.base.options import (
+    AllowReplace,
+    Excluded,
+    Files,
+    Kustomizations,
+    PlanFormat,
+    PolicyFiles,
+    Recursive,
+    ReportFormat,
+    Selectors,
+    Targets,
+    Waivers,
+    options,
+)
 
 
 def diff(
     ctx: typer.Context,
     files: Files = None,
+    recursive: Recursive = False,
+    kustomizations: Kustomizations = None,
+    targets: Targets = None,
+    selectors: Selectors = None,
+    excluded: Excluded = None,
     base: Annotated[
         list[Path] | None,
         typer.Option("--base", metavar="FILE|DIR", help="Compare with these manifests, as if applied and settled. Repeatable."),
@@ -35,8 +53,8 @@ def diff(
 
     First comes the next pass, in which every operation has a reason; then a forecast of what follows until everything is settled:
     stages, restarted pods, the fewest ready ones, totals. Nothing is written.
-    With -f: as if these manifests were applied first; the pods of a workload that does not exist yet get names computed from its
-    namespace and name instead of its uid.
+    With -f: as if these manifests were applied first, and only for their workloads; --target '*' shows all others of their namespaces
+    as well. The pods of a workload that does not exist yet get names computed from its namespace and name instead of its uid.
     With --policy: what is shown is denied (exit 3) if it violates a rule.
     """
     from enginectl.actions.look import Subject
@@ -45,6 +63,7 @@ def diff(
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
+    from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
     if policy and only_next:
@@ -54,7 +73,8 @@ def diff(
     if server_dry_run and (base or against not in ("", "live")):
         raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
     against = against or ("empty" if base else "live")
-    roots = load_roots(wiring, files or (), against=against)
-    base_roots = load_roots(wiring, base, against=against) if base else None
-    subject = Subject(roots, against, only_next, server_dry_run=server_dry_run, base=base_roots, policies=policies)
+    given = load_roots(wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or ())
+    roots, focus = focus_on(given, Words(targets or (), selectors or (), excluded or ()))
+    base_roots = load_roots(wiring, base, against=against, recursive=recursive) if base else None
+    subject = Subject(roots, against, only_next, server_dry_run=server_dry_run, base=base_roots, policies=policies, focus=focus)
     return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)

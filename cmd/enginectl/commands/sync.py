@@ -6,12 +6,31 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, OutputFormat, PlanFormat, PolicyFiles, ReportFormat, Waivers, options
+from enginectl.base.options import (
+    AllowReplace,
+    Excluded,
+    Files,
+    Kustomizations,
+    OutputFormat,
+    PlanFormat,
+    PolicyFiles,
+    Recursive,
+    ReportFormat,
+    Selectors,
+    Targets,
+    Waivers,
+    options,
+)
 
 
 def sync(
     ctx: typer.Context,
     files: Files = None,
+    recursive: Recursive = False,
+    kustomizations: Kustomizations = None,
+    targets: Targets = None,
+    selectors: Selectors = None,
+    excluded: Excluded = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and write nothing.")] = False,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait until every workload is settled, or only do what can be done now.")
@@ -40,7 +59,7 @@ def sync(
     """Apply the plan until every workload is settled.
 
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
-    With -f: apply these manifests first, and wait for their workloads only.
+    With -f: apply these manifests first; it plans, writes and waits for their workloads only.
 
     With --policy: the plan and its forecast are judged once, before the first write; if a rule denies them, nothing is written (exit 3).
 
@@ -63,6 +82,7 @@ def sync(
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
     from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
+    from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
     if format is ReportFormat.HTML and not dry_run:
@@ -75,7 +95,9 @@ def sync(
     with terminal.without_notes() if quiet else nullcontext():
         wiring = wire(options(ctx), allow_replace=allow_replace)
         began = wiring.clock.monotonic()
-        roots = load_roots(wiring, files or ())
+        given = load_roots(wiring, files or (), recursive=recursive, kustomizations=kustomizations or ())
+        roots, focus = focus_on(given, Words(targets or (), selectors or (), excluded or ()))
+        paths = (*(files or ()), *(kustomizations or ()))
 
         async def work(stop: anyio.CancelScope) -> Exit:
             try:
@@ -84,10 +106,11 @@ def sync(
                     roots,
                     OutputFormat(format),
                     stop,
+                    focus=focus,
                     limits=limits,
                     patience=patience,
                     policies=policies,
-                    files=files or (),
+                    files=paths,
                     began=began,
                     quiet=quiet,
                 )
@@ -100,7 +123,7 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            subject = Subject(roots, limits=limits, policies=policies)
+            subject = Subject(roots, limits=limits, policies=policies, focus=focus)
             code = run_cancellable(lambda: show_plan(wiring, subject, format, give_up_at=give_up_at))
         else:
             code = run(work)
