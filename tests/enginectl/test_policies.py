@@ -94,6 +94,12 @@ def test_audited_rules_are_not_shown_to_people(engine: Engine, written: Any) -> 
     assert engine(*OFFLINE, "--policy", written(policy(FEW | {"action": "Audit"}))).out == engine(*OFFLINE).out
 
 
+def test_policies_judge_the_workloads_that_a_command_concerns(engine: Engine, written: Any) -> None:
+    words = (*OFFLINE, "-f", ROOT / "examples" / "00-simple", "--policy", written(policy(FEW, params={"most": 3})))
+
+    assert [engine(*words).code, engine(*words, "--target", "first").code] == [Exit.DENIED, Exit.DONE]
+
+
 def test_without_changes_nothing_is_denied(engine: Engine, written: Any) -> None:
     never = FEW | {"expression": "false"}
 
