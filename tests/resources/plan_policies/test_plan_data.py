@@ -139,7 +139,7 @@ def test_nothing_to_do_is_no_set() -> None:
 def test_an_operation_has_the_annotations_that_the_object_has_and_not_those_that_it_would_get() -> None:
     toy = settled(demo())
     (name, *_) = (id for id in toy.objects if id.kind == "Service")
-    toy.write(name, {"metadata": {"annotations": KEEP}})
+    toy.write(name, {"metadata": {"annotations": {**KEEP, "kubectl.kubernetes.io/last-applied-configuration": "a secret"}}})
     body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name.name, "annotations": {"new": "yes"}}}
     report = report_about(operation(Verb.REPLACE, name, body=body), operation(Verb.CREATE, name._replace(name="x"), body=body))
 
