@@ -148,6 +148,22 @@ def test_an_operation_has_the_annotations_that_the_object_has_and_not_those_that
     assert [each["annotations"] for each in found.data["operations"]] == [KEEP, {"new": "yes"}]
 
 
+def test_an_annotation_of_a_domain_is_seen_too() -> None:
+    body = demo()
+    body["metadata"]["annotations"] = {"grove.io/auto-mnnvl": "enabled"}
+    toy = Toy()
+    toy.put(body)
+    for _ in range(3):
+        toy.apply(operation for plan in toy.plans() for operation in plan.operations)
+    domain = next(id for id in toy.objects if id.kind == "ComputeDomain")
+    toy.write(domain, {"metadata": {"annotations": KEEP}})
+    toy.delete(DEMO)
+
+    (found,) = seen(toy.world(), toy).sets
+
+    assert [each["name"] for each in found.data["operations"] if each["verb"] == "delete" and each["annotations"] == KEEP] == [domain.name]
+
+
 def test_what_happens_after_a_time_is_not_of_the_next_pass() -> None:
     toy = settled(demo())
     later = (ForecastPass(timedelta(hours=4), {DEMO: (operation(Verb.DELETE, DEMO),)}),)
