@@ -70,13 +70,15 @@ class PlanData:
     def plan_of(self, sets: Sequence[SetData]) -> Data:
         """The data of the plan, as far as it concerns these sets."""
         listed = [each.data for each in sets]
+        operations = sorted((operation for data in listed for operation in data["operations"]), key=lambda data: data["stage"])
         summaries = [data["summary"] for data in listed]
         return {
             "summary": {field: sum(summary[field] for summary in summaries) for field in DATA_TYPES["Summary"].fields},
             "end": min((data["end"] for data in listed), key=rank, default="settled"),
             "complete": self.complete,
             "sets": listed,
-            "operations": sorted((operation for data in listed for operation in data["operations"]), key=lambda data: data["stage"]),
+            "operations": operations,
+            "deletions": deletions(operations),
             "blocked": [blocked for data in listed for blocked in data["blocked"]],
         }
 
@@ -88,6 +90,11 @@ def plan_data(report: Report, world: World, now: datetime) -> PlanData:
     sets, forecast = tuple(each for reader in readers for each in reader.read()), report.forecast
     is_complete = not report.incomplete and (forecast.is_finished if forecast else not report.changes)
     return PlanData(sets, is_complete, timestamp(now))
+
+
+def deletions(operations: Iterable[Data]) -> list[Data]:
+    """The operations that delete or replace an object."""
+    return [operation for operation in operations if operation["verb"] in (Verb.DELETE, Verb.REPLACE)]
 
 
 def rank(end: str) -> int:
@@ -116,6 +123,7 @@ class _SetReader:
         effects = forecast.effects.get(id) if forecast else None
         levels = effects.levels if effects else ()
         is_deleted = facts.is_leaving or any(_deletes(operation, id) for _, operation in staged)
+        operations = list(self._operations(staged, lives))
         data = {
             "kind": id.kind,
             "namespace": id.namespace,
@@ -131,7 +139,8 @@ class _SetReader:
             "end": str(forecast.end_of(id)) if forecast else UNKNOWN,
             "cliques": [self._availability(level, lives) for level in levels if level.id.kind != kinds.SCALING_GROUP.name],
             "groups": [self._availability(level, lives) for level in levels if level.id.kind == kinds.SCALING_GROUP.name],
-            "operations": list(self._operations(staged, lives)),
+            "operations": operations,
+            "deletions": deletions(operations),
             "blocked": [self._blocked(wait) for wait in self._waits()],
         }
         yield SetData(id, data)

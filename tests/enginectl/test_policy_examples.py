@@ -56,9 +56,9 @@ CASES: dict[str, tuple[PlanData, PlanData, str]] = {
         "a set with the annotation example.com/keep would be deleted",
     ),
     "protected/namespaces": (
-        plan_data(set_data(namespace="payments"), set_data(operations=[operation("delete")])),
-        plan_data(set_data(namespace="payments", operations=[operation("create"), operation("delete")])),
-        "nothing is deleted in this namespace",
+        plan_data(set_data(namespace="payments", summary={"podsRestarted": 2}), set_data(isDeleted=True, summary={"podsRemoved": 2})),
+        plan_data(set_data(namespace="payments", summary={"podsRemoved": 1})),
+        "no workload of this namespace is deleted or scaled in",
     ),
     "calendar/end-of-year": (
         plan_data(now="2027-01-03T23:00:00Z"),

@@ -161,7 +161,7 @@ def test_an_annotation_of_a_domain_is_seen_too() -> None:
 
     (found,) = seen(toy.world(), toy).sets
 
-    assert [each["name"] for each in found.data["operations"] if each["verb"] == "delete" and each["annotations"] == KEEP] == [domain.name]
+    assert [each["name"] for each in found.data["deletions"] if each["annotations"] == KEEP] == [domain.name]
 
 
 def test_what_happens_after_a_time_is_not_of_the_next_pass() -> None:
