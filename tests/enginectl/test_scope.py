@@ -90,7 +90,7 @@ def test_targets_selectors_and_exclusions_select_workloads_of_the_cluster(three:
 
     assert engine("sync", "-l", "team=front").code == Exit.DONE
     status = engine("status", "-l", "team", "--exclude", "job", "-o", "json")
-    assert [workload["name"] for workload in status.document["workloads"]] == ["api", "web"]
+    assert [workload["root"]["name"] for workload in status.document["workloads"]] == ["api", "web"]
     assert {body["metadata"]["labels"]["app.kubernetes.io/part-of"] for body in three.all(PODCLIQUE)} == {"web"}
 
 
