@@ -34,6 +34,9 @@ RELEASE_DOMAINS = f"{ENGINE_PREFIX}release-domains"
 ON_COMPLETION = "on-completion"
 """The value of `RELEASE_DOMAINS`: when all pods of the domain have completed."""
 
+DOMAIN_MEMBERSHIP = f"{ENGINE_PREFIX}domain-membership"
+"""The annotation of a replica's base PodGang that records the fabric domains of its cliques (`resources.model.gang_record`)."""
+
 LONGEST_VALUE = 63
 """Kubernetes' limit for the value of a label, in characters."""
 
