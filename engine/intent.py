@@ -1,7 +1,10 @@
 """Intent: what a command asks for, beyond what the roots in the cluster say."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from engine.ids import ResourceId
+from engine.removal import Removal
 from engine.resource import Body
 
 
@@ -11,6 +14,8 @@ class Intent:
 
     manifests: tuple[Body, ...] = ()
     """Root manifests that are applied first."""
+    removals: Mapping[ResourceId, Removal] = field(default_factory=dict)
+    """The roots that are removed, and why."""
 
 
 NOTHING = Intent()

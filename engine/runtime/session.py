@@ -36,7 +36,7 @@ from engine.runtime.passes import (
 )
 from engine.runtime.progress import NoProgress, Progress
 from engine.runtime.provider import TRANSIENT
-from engine.runtime.settling import awaited_roots, may_settle, with_observed
+from engine.runtime.settling import awaited_roots, is_removing, may_settle, with_observed
 from engine.runtime.shard_leases import ShardClaim, held_together
 from engine.runtime.sync_report import SyncReport
 from engine.shards import shards_of
@@ -78,9 +78,10 @@ async def sync(
 ) -> SyncReport:
     """Make passes until every root is settled; those that write hold the lease (None: no lease is used).
 
-    With manifests it waits for their roots only. `wait=False`: end when nothing is left to do now. `patience`: seconds after which it ends
-    in any case. `lock_timeout`: seconds to wait for another holder of the lease (None: a little longer than the lease of a dead one lasts).
-    When `stop` is cancelled, calls in progress end and the report says what was done. Internal errors are written to `log`.
+    With manifests or removals it waits for their roots only, for removed ones until they are gone. `wait=False`: end when nothing is left
+    to do now. `patience`: seconds after which it ends in any case. `lock_timeout`: seconds to wait for another holder of the
+    lease (None: a little longer than the lease of a dead one lasts). When `stop` is cancelled, calls in progress end and the report says what was
+    done. Internal errors are written to `log`.
 
     Raises, before the first pass, `LeaseTaken` when somebody else keeps the lease, `TimedOut`, and errors of the cluster; later ones are in
     the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
@@ -118,7 +119,7 @@ class _Session:
         self.engine = engine
         self.lease = lease
         self.intent = intent
-        self.proposed = frozenset(proposed_root(manifest).id for manifest in intent.manifests)
+        self.asked = intent.removals.keys() | {proposed_root(manifest).id for manifest in intent.manifests}
         self.wait = wait
         self.give_up_at = engine.clock.monotonic() + patience
         self.lock_timeout = _default_lock_timeout(lease) if lock_timeout is None else lock_timeout
@@ -195,7 +196,7 @@ class _Session:
             note_unexecuted(self.memory, current)
             work = choose(current, self.memory, self.engine.clock.monotonic())
             self._note(current, work)
-            ours = awaited_roots(current, self.proposed)
+            ours = awaited_roots(current, self.asked)
             # What is left of other roots is no reason to wait for a lease that somebody else has.
             is_idle = not any(plan.root in ours for plan in work) if self.lease_taken else not work
             self.is_over = is_idle and self._nothing_to_wait_for(current)
@@ -240,11 +241,11 @@ class _Session:
             self.progress.waiting_for_lease(self.claim.current.holder)
 
     def _is_ours_alone(self, work: Iterable[Plan]) -> bool:
-        """Whether some of the work is to apply our manifests, which no other process does for us."""
+        """Whether some of the work is to apply our manifests or to remove a root, which no other process does for us."""
         return any(
             operation.id == plan.root and operation.verb is not Verb.STATUS
             for plan in work
-            if plan.root in self.proposed
+            if plan.root in self.asked
             for operation in plan.operations
         )
 
@@ -291,12 +292,14 @@ class _Session:
         """Whether nothing is worth waiting for, given that nothing is left to do now."""
         if current.planned.objections:
             return True
-        awaited = awaited_roots(current, self.proposed)
+        awaited = awaited_roots(current, self.asked)
         plans = [plan for plan in current.planned.plans if plan.root in awaited]
         if any(self.memory.debounce.delays(plan.operations) for plan in plans):
             return False
         if current.world.incomplete:
             return self.incomplete_passes >= MAX_INCOMPLETE
+        if self.wait and is_removing(current, self.intent):
+            return False
         if self.wait and any(may_settle(plan, observed) for plan, observed in with_observed(current) if plan.root in awaited):
             return False
         # What is deferred may depend on something that is about to happen: make one more pass to see whether it does.
