@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from engine.ids import ResourceId
 from engine.observed import Observed, World
 from engine.operation import Cause, Expect, Operation
-from engine.plan import Plan, Wait
+from engine.plan import Objection, Plan, Wait
 from engine.verb import Verb
 
 
@@ -19,6 +19,20 @@ class Removal:
     why: str
     after_manifests: bool = False
     """Whether it is only deleted once every manifest of the intent is applied."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Removals:
+    """What a command removes, and why it may not."""
+
+    roots: Mapping[ResourceId, Removal]
+    objections: tuple[Objection, ...] = ()
+    """With objections nothing at all is changed."""
+    notes: tuple[str, ...] = ()
+    """About roots that stay."""
+
+
+NO_REMOVALS = Removals({})
 
 
 def is_removed(observed: Observed, removals: Mapping[ResourceId, Removal]) -> bool:

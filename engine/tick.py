@@ -16,7 +16,7 @@ from engine.plan import Objection, Plan
 from engine.planner import plan
 from engine.removal import Removal, to_delete, with_removals
 
-NO_REMOVALS: Mapping[ResourceId, Removal] = {}
+NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ def plan_all(
     configuration: Any,
     memo: Memo,
     limits: Limits,
-    removals: Mapping[ResourceId, Removal] = NO_REMOVALS,
+    removals: Mapping[ResourceId, Removal] = NOTHING_REMOVED,
 ) -> Plans:
     """The plans of all roots and of orphans, each computed on its own, with the objections of the guards.
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.intent import Intent
+from engine.plan import Objection
+from engine.removal import NO_REMOVALS, Removals
 from engine.report.model import Report
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
@@ -13,8 +15,11 @@ from enginectl.actions.forecasting import forecast_of
 from enginectl.actions.node_capacity import with_capacity_notes
 from enginectl.actions.planning import plan_of_all, report_of
 from enginectl.actions.unread_secrets import without_unread_secrets
+from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
+from enginectl.input.applysets import parent_note
+from enginectl.input.removals import Removing, found_by
 from enginectl.input.roots import NO_ROOTS, Roots, select_for
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
@@ -34,6 +39,8 @@ class Subject:
     only_next: bool = False
     """Only the next pass, without a forecast."""
     limits: Limits = DEFAULT_LIMITS
+    removing: Removing | None = None
+    """What finds the roots that are removed; None: none are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,20 +59,35 @@ async def look(wiring: Wiring, subject: Subject) -> Look:
     """Plan as the first pass of a sync would, and forecast what follows. Nothing is written to the cluster."""
     async with open_baseline(wiring, subject.against) as (provider, namespaces):
         selection = select_for(wiring, subject.roots, default=namespaces)
-        admitted = await admit_against(wiring, subject.roots, provider, subject.against, selection)
-        return await look_at(wiring, subject, provider, selection, admitted)
+        found = await found_by(subject.removing, wiring, provider, selection)
+        if found.record is not None and (note := parent_note(found.record)):
+            terminal.note(note)
+        admitted = await admit_against(wiring, subject.roots, provider, subject.against, found.selection)
+        return await look_at(wiring, subject, provider, found.selection, admitted, found.removals)
 
 
-async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selection: Selection, admitted: AdmittedRoots) -> Look:
-    """The same of a cluster that is open already, and of manifests that admission has judged."""
-    intent = Intent(admitted.roots.bodies)
-    observed = await plan_of_all(engine_of(wiring, provider, selection, subject.limits), intent)
+async def look_at(
+    wiring: Wiring,
+    subject: Subject,
+    provider: Provider,
+    selection: Selection,
+    admitted: AdmittedRoots,
+    removals: Removals = NO_REMOVALS,
+) -> Look:
+    """The same of a cluster that is open already, of manifests that admission has judged, and of removals that are known."""
+    intent = Intent(admitted.roots.bodies, removals.roots)
+    observed = with_objections(await plan_of_all(engine_of(wiring, provider, selection, subject.limits), intent), removals.objections)
     result = without_unread_secrets(observed)
     result = await with_capacity_notes(result, wiring.configuration, provider, complete=subject.against == LIVE)
     forecast = None if subject.only_next else forecast_if_possible(wiring, observed, intent, subject.limits)
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
     return Look(subject, intent, result, replace(report_of(result), forecast=forecast))
+
+
+def with_objections(result: Pass, objections: tuple[Objection, ...]) -> Pass:
+    """The pass with more objections against all of it."""
+    return replace(result, planned=replace(result.planned, objections=(*result.planned.objections, *objections)))
 
 
 def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, limits: Limits) -> Forecast | None:

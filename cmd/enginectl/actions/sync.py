@@ -9,6 +9,7 @@ import anyio
 from engine.errors import LeaseLost, LeaseTaken
 from engine.guard import Limits
 from engine.intent import Intent
+from engine.plan import Objection
 from engine.runtime import session
 from engine.runtime.deadline import in_time
 from engine.runtime.lease import DISABLED
@@ -23,12 +24,14 @@ from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
+from enginectl.input.removals import Removing, found_by
 from enginectl.input.roots import Roots, select_for
 from enginectl.output.progress import show_progress
 from enginectl.output.sync_report import change_lines, changes, error_texts, sync_document, sync_lines
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
+from providers.applyset_parent import ApplySetParent
 from providers.read_only import ReadOnlyProvider
 
 CODES = {
@@ -61,11 +64,13 @@ async def sync(
     limits: Limits = DEFAULT_LIMITS,
     patience: Patience = Patience(),
     gates: Sequence[Gate] = (),
+    removing: Removing | None = None,
+    command: str = "sync",
     files: Sequence[Path] = (),
     began: float | None = None,
     quiet: bool = False,
 ) -> Exit:
-    """Sync, as the holder of the lease wherever it writes, write the result, and return the exit code.
+    """Apply the roots and remove what `removing` finds, as the holder of the lease wherever it writes. Returns the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
     was changed and what is wrong. `gates` judge, before anything is written, what the sync would do. Cancelling `stop` lets calls under
@@ -76,25 +81,35 @@ async def sync(
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
     selection = select_for(wiring, roots, default=(default_namespace(wiring),))
     async with connect(wiring) as (client, provider):
+        read = selection
+        found = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), "the cluster could be checked")
+        selection, removals = found.selection, found.removals
         admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, provider, selection), "the cluster could be checked")
+        if removals.objections:
+            report_objections(removals.objections)
+            return Exit.DENIED
         if gates:
-            subject = Subject(roots, limits=limits)
+            subject = Subject(roots, limits=limits, removing=removing)
             seen = await in_time(
-                clock, give_up_at, lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted), "the plan was made"
+                clock,
+                give_up_at,
+                lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted, removals),
+                "the plan was made",
             )
             if (code := await refused(gates, seen)) is not None:
                 return code
-        lease = lease_of(wiring, client, purpose_of("sync", files, selection))
+        lease = lease_of(wiring, client, purpose_of(command, files, selection))
         if lease is None:
             terminal.warning(DISABLED)
         with show_progress(wiring, quiet=quiet) as progress:
             result = await session.sync(
                 engine_of(wiring, provider, selection, limits),
                 lease,
-                Intent(admitted.roots.bodies),
+                Intent(admitted.roots.bodies, removals.roots),
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,
+                books=ApplySetParent(client, found.record) if found.record is not None else None,
                 stop=stop,
                 progress=progress,
                 log=wiring.log if wiring.options.log_format else None,
@@ -115,9 +130,15 @@ async def check(wiring: Wiring, roots: Roots, provider: Provider, selection: Sel
     return admitted
 
 
-async def dry_run(wiring: Wiring, roots: Roots, format: ReportFormat, *, limits: Limits, give_up_at: float) -> Exit:
+async def dry_run(wiring: Wiring, subject: Subject, format: ReportFormat, *, give_up_at: float) -> Exit:
     """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
-    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, Subject(roots, limits=limits), format), "the plan was made")
+    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, format), "the plan was made")
+
+
+def report_objections(objections: Sequence[Objection]) -> None:
+    """Write to stderr what speaks against the whole command."""
+    for objection in objections:
+        terminal.error(f"denied by {objection.rule}: {objection.message}")
 
 
 def write(wiring: Wiring, result: SyncReport, format: OutputFormat) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, PlanFormat, ReportFormat, options
+from enginectl.base.options import AllowEmpty, AllowReplace, ApplySetParent, Files, PlanFormat, Prune, ReportFormat, options
 
 
 def diff(
@@ -14,6 +14,9 @@ def diff(
     against: Annotated[str, typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with.")] = "live",
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
+    prune: Prune = False,
+    applyset: ApplySetParent = "",
+    allow_empty: AllowEmpty = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
@@ -23,13 +26,18 @@ def diff(
     stages, restarted pods, the fewest ready ones, totals. Nothing is written.
     With -f: as if these manifests were applied first; the pods of a workload that does not exist yet get names computed from its
     namespace and name instead of its uid.
+    With --prune: as if workloads that have left the manifests were removed then.
     """
     from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
     from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.input.applysets import PruneOptions, check_options, pruning
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
+    pruned = PruneOptions(prune, applyset, allow_empty)
+    check_options(pruned, files or (), against)
     wiring = wire(options(ctx), allow_replace=allow_replace)
-    subject = Subject(load_roots(wiring, files or (), against=against), against, only_next)
+    roots, removing = pruning(wiring, pruned, load_roots(wiring, files or (), against=against, may_be_empty=prune))
+    subject = Subject(roots, against, only_next, removing=removing)
     return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)

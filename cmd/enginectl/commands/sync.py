@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, OutputFormat, PlanFormat, ReportFormat, options
+from enginectl.base.options import AllowEmpty, AllowReplace, ApplySetParent, Files, OutputFormat, PlanFormat, Prune, ReportFormat, options
 
 
 def sync(
@@ -33,12 +33,16 @@ def sync(
         typer.Option(min=0, metavar="N", help="Allowed number of unintended deletes. Default: 10, or a tenth of all objects."),
     ] = None,
     allow_replace: AllowReplace = False,
+    prune: Prune = False,
+    applyset: ApplySetParent = "",
+    allow_empty: AllowEmpty = False,
     format: PlanFormat = ReportFormat.TEXT,
 ) -> Exit:
     """Apply the plan until every workload is settled.
 
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
     With -f: apply these manifests first, and wait for their workloads only.
+    With --prune: then remove the workloads of the same --applyset that are not among the manifests any more, and wait until they are gone.
 
     It holds the lease of all writers only while it writes; while it waits for pods, others may write.
 
@@ -49,6 +53,7 @@ def sync(
 
     from engine.errors import TimedOut
     from engine.guard import Limits
+    from enginectl.actions.look import Subject
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
@@ -56,6 +61,7 @@ def sync(
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
+    from enginectl.input.applysets import PruneOptions, check_options, pruning
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
@@ -63,17 +69,28 @@ def sync(
         raise UsageError("-o html shows a plan: it needs --dry-run")
     if quiet and (dry_run or options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
+    pruned = PruneOptions(prune, applyset, allow_empty)
+    check_options(pruned, files or ())
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
     with terminal.without_notes() if quiet else nullcontext():
         wiring = wire(options(ctx), allow_replace=allow_replace)
         began = wiring.clock.monotonic()
-        roots = load_roots(wiring, files or ())
+        roots, removing = pruning(wiring, pruned, load_roots(wiring, files or (), may_be_empty=prune))
 
         async def work(stop: anyio.CancelScope) -> Exit:
             try:
                 return await apply_until_settled(
-                    wiring, roots, OutputFormat(format), stop, limits=limits, patience=patience, files=files or (), began=began, quiet=quiet
+                    wiring,
+                    roots,
+                    OutputFormat(format),
+                    stop,
+                    limits=limits,
+                    patience=patience,
+                    removing=removing,
+                    files=files or (),
+                    began=began,
+                    quiet=quiet,
                 )
             except (TimedOut, ExceptionGroup) as error:
                 timeouts = list(leaves(error))
@@ -84,7 +101,8 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            code = run_cancellable(lambda: show_plan(wiring, roots, format, limits=limits, give_up_at=give_up_at))
+            subject = Subject(roots, limits=limits, removing=removing)
+            code = run_cancellable(lambda: show_plan(wiring, subject, format, give_up_at=give_up_at))
         else:
             code = run(work)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.

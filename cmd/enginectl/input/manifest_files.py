@@ -41,24 +41,25 @@ class Manifest:
         return group, self.body["kind"]
 
 
-def read_manifests(paths: Iterable[Path]) -> Iterator[Manifest]:
+def read_manifests(paths: Iterable[Path], *, may_be_empty: bool = False) -> Iterator[Manifest]:
     """Every object in the files, in the order of the paths; files of a directory in the order of their names.
 
-    Raises `UsageError` for a file that does not exist, and `InputError` for one that is no manifest.
+    Raises `UsageError` for a file that does not exist, and for a directory without manifests unless it `may_be_empty`; `InputError` for a
+    file that is no manifest.
     """
     for path in paths:
-        for file in manifest_files(path):
+        for file in manifest_files(path, may_be_empty=may_be_empty):
             source = "<stdin>" if file == STDIN else str(file)
             for document in read_documents(read_bytes(file), source):
                 yield from flatten(document, document.value, ())
 
 
-def manifest_files(path: Path) -> list[Path]:
+def manifest_files(path: Path, *, may_be_empty: bool = False) -> list[Path]:
     """The file itself, or the manifest files directly in the directory, by name."""
     if not path.is_dir():
         return [path]
     files = sorted(entry for entry in path.iterdir() if entry.suffix in SUFFIXES and entry.is_file())
-    if not files:
+    if not files and not may_be_empty:
         raise UsageError(f"{printable(str(path))}: no .yaml, .yml or .json file in this directory")
     return files
 

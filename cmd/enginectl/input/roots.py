@@ -47,10 +47,13 @@ class Roots:
 NO_ROOTS = Roots()
 
 
-def load_roots(wiring: Wiring, files: Sequence[Path], *, against: str = LIVE) -> Roots:
-    """The roots in the files. Other objects in them are named on stderr. Raises `InputError` with every fault, and `UsageError`."""
+def load_roots(wiring: Wiring, files: Sequence[Path], *, against: str = LIVE, may_be_empty: bool = False) -> Roots:
+    """The roots in the files. Other objects in them are named on stderr. Raises `InputError` with every fault, and `UsageError`.
+
+    `may_be_empty`: a directory without manifests is no error.
+    """
     options = wiring.options
-    manifests = list(read_manifests(files))
+    manifests = list(read_manifests(files, may_be_empty=may_be_empty))
     namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
     roots = select_roots(manifests, ROOTS, faults, namespace=namespace, forced=bool(options.namespace))
     for note in roots.notes:
