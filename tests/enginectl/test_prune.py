@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from engine.version import VERSION
 from enginectl.base.exit_codes import Exit
 from resources.base import applyset
 from resources.base.kinds import CONFIG_MAP, NAMESPACE, POD, PODCLIQUESET, PODGANG
@@ -71,7 +72,7 @@ def test_members_bear_the_label_what_they_consist_of_does_not_and_the_parent_is_
     assert not any(applyset.PART_OF in body["metadata"].get("labels", {}) for kind in (POD, PODGANG) for body in box.all(kind))
     assert {key.partition("/")[2]: value for key, value in parent(box).items()} == {
         "id": id,
-        "tooling": f"grove-engine/v{applyset.VERSION}",
+        "tooling": f"grove-engine/v{VERSION}",
         "contains-group-kinds": "PodCliqueSet.grove.io",
         "additional-namespaces": "",
     }
@@ -240,22 +241,23 @@ def test_options_that_do_not_fit_are_usage_errors(box: Box, engine: Engine, tmp_
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl in KUBEBUILDER_ASSETS, nor on PATH")
-def test_kubectl_refuses_our_applyset(box: Box, applied: Path) -> None:
-    words = [
-        str(KUBECTL),
-        "--kubeconfig",
-        str(box.kubeconfig),
-        "apply",
-        "-f",
-        str(applied),
-        "--prune",
-        "--applyset=configmaps/team",
-        "-n",
-        "default",
-    ]
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(applied), "KUBECTL_APPLYSET": "true"}
-
-    refused = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
-
+def test_kubectl_refuses_our_applyset_and_we_refuse_that_of_kubectl(box: Box, engine: Engine, applied: Path) -> None:
+    refused = kubectl_apply(box, applied, "team")
     assert refused.returncode != 0
-    assert "grove-engine" in refused.stderr and "kubectl" in refused.stderr
+    assert 'managed by tooling "grove-engine" instead of "kubectl"' in refused.stderr
+
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": "default"}}
+    (applied.parent / "config.yaml").write_text(yaml.safe_dump(config))
+    made = kubectl_apply(box, applied.parent / "config.yaml", "kubectls")
+    assert made.returncode == 0, made.stderr
+
+    ours = engine("sync", "-f", applied, "--prune", "--applyset", "kubectls")
+    assert ours.code == Exit.DENIED
+    assert "is managed by kubectl/" in ours.err
+
+
+def kubectl_apply(box: Box, files: Path, name: str) -> subprocess.CompletedProcess[str]:
+    """What `kubectl apply --prune` answers for an ApplySet."""
+    words = [str(KUBECTL), "--kubeconfig", str(box.kubeconfig), "apply", "-f", str(files), "--prune", f"--applyset=configmaps/{name}"]
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(files.parent), "KUBECTL_APPLYSET": "true"}
+    return subprocess.run([*words, "-n", "default"], env=environment, capture_output=True, text=True, timeout=60, check=False)

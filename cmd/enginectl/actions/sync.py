@@ -88,6 +88,9 @@ async def sync(
         if removals.objections:
             report_objections(removals.objections)
             return Exit.DENIED
+        if removing is not None and not (removals.roots or roots.bodies or found.record):
+            terminal.note("there is nothing to remove")
+            return Exit.DONE
         if gates:
             subject = Subject(roots, limits=limits, removing=removing)
             seen = await in_time(
