@@ -7,6 +7,7 @@ from typing import Any
 
 from engine import guard
 from engine.blueprint import Blueprint, incomplete_kinds
+from engine.focus import EVERYTHING, NO_OTHERS, Focus, Others, within
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
@@ -21,10 +22,12 @@ NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plans:
-    """The plans of all roots in scope, and the objections against applying any of them."""
+    """The plans of all roots in focus, and the objections against applying any of them."""
 
     plans: tuple[Plan, ...]
     objections: tuple[Objection, ...] = ()
+    others: Others = NO_OTHERS
+    """The roots outside the focus that have changes."""
 
 
 def tick(blueprint: Blueprint, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Plan:
@@ -48,11 +51,14 @@ def plan_all(
     configuration: Any,
     memo: Memo,
     limits: Limits,
+    *,
+    focus: Focus = EVERYTHING,
     removals: Mapping[ResourceId, Removal] = NOTHING_REMOVED,
 ) -> Plans:
-    """The plans of all roots and of orphans, each computed on its own, with the objections of the guards.
+    """The plans of the roots in focus and of orphans, each computed on its own, with the objections of the guards.
 
-    A root that is to be removed is deleted in place of its ordinary plan, and what is nested in it is left as it is until then.
+    The budget of deletes is that of the roots in focus, and only their deletes count against it. A root that is to be removed is deleted
+    in place of its ordinary plan, and what is nested in it is left as it is until then.
     """
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
     left_out = to_delete(world, removals)
@@ -64,7 +70,9 @@ def plan_all(
     )
     plans = with_orphans(with_removals(tuple(ordinary), world, removals), blueprints, world, configuration)
     memo.forget_unused()
-    return Plans(guard.within_budget(plans, world, limits), guard.refuse_unowned_cluster(world, blueprints))
+    focused = within(plans, world, focus)
+    budgeted = guard.within_budget(focused.plans, focused.roots, limits)
+    return Plans(budgeted, guard.refuse_unowned_cluster(world, blueprints), focused.others)
 
 
 def _with_relevant_incomplete(blueprint: Blueprint, observed: Observed, configuration: Any) -> Observed:

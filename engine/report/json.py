@@ -44,6 +44,7 @@ def document(report: Report) -> dict[str, Any]:
         "roots": [root_entry(root, report.forecast) for root in report.roots],
         "objections": [objection_entry(objection) for objection in report.objections],
         "incomplete": dict(report.incomplete),
+        "others": [identity(root) for root in report.others.roots],
     }
 
 

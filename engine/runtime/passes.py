@@ -135,7 +135,8 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Inte
     proposed = propose(memory.world, intent.manifests, engine.scope.references)
     world = memory.lookups.added_to(with_foreign(proposed, engine.blueprints, memory.foreign.known), memory.memo)
     world = compose(world, engine.blueprints, engine.configuration, memory.memo)
-    planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, engine.limits, intent.removals)
+    limits, focus, removals = engine.limits, intent.focus, intent.removals
+    planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, limits, focus=focus, removals=removals)
     return Pass(now, 0.0, world, planned, unchanged, engine.configuration)
 
 

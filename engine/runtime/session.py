@@ -38,7 +38,7 @@ from engine.runtime.passes import (
 )
 from engine.runtime.progress import NoProgress, Progress
 from engine.runtime.provider import TRANSIENT
-from engine.runtime.settling import awaited_roots, is_removing, may_settle, with_observed
+from engine.runtime.settling import is_removing, may_settle, with_observed
 from engine.runtime.shard_leases import ShardClaim, held_together
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.shards import shards_of
@@ -81,9 +81,9 @@ async def sync(
 ) -> SyncReport:
     """Make passes until every root is settled; those that write hold the lease (None: no lease is used).
 
-    With manifests or removals it waits for their roots only, for removed ones until they are gone. `wait=False`: end when nothing is left
-    to do now. `patience`: seconds after which it ends in any case. `lock_timeout`: seconds to wait for another holder of the lease (None:
-    a little longer than the lease of a dead one lasts). `books` are kept while the lease is held. When `stop` is cancelled, calls in
+    It writes and waits for the roots in the focus of the intent only, for removed ones until they are gone. `wait=False`: end when nothing
+    is left to do now. `patience`: seconds after which it ends in any case. `lock_timeout`: seconds to wait for another holder of the lease
+    (None: a little longer than the lease of a dead one lasts). `books` are kept while the lease is held. When `stop` is cancelled, calls in
     progress end and the report says what was done. Internal errors are written to `log`.
 
     Raises, before the first pass, `LeaseTaken` when somebody else keeps the lease, `TimedOut`, and errors of the cluster; later ones are in
@@ -206,10 +206,7 @@ class _Session:
             note_unexecuted(self.memory, current)
             work = choose(current, self.memory, self.engine.clock.monotonic())
             self._note(current, work)
-            ours = awaited_roots(current, self.asked)
-            # What is left of other roots is no reason to wait for a lease that somebody else has.
-            is_idle = not any(plan.root in ours for plan in work) if self.lease_taken else not work
-            self.is_over = is_idle and self._nothing_to_wait_for(current)
+            self.is_over = not work and self._nothing_to_wait_for(current)
             if self.is_over:
                 return ()
             if work or has_unrecorded_warnings(current, self.memory):
@@ -302,15 +299,14 @@ class _Session:
         """Whether nothing is worth waiting for, given that nothing is left to do now."""
         if current.planned.objections:
             return True
-        awaited = awaited_roots(current, self.asked)
-        plans = [plan for plan in current.planned.plans if plan.root in awaited]
+        plans = current.planned.plans
         if any(self.memory.debounce.delays(plan.operations) for plan in plans):
             return False
         if current.world.incomplete:
             return self.incomplete_passes >= MAX_INCOMPLETE
         if self.wait and is_removing(current, self.intent):
             return False
-        if self.wait and any(may_settle(plan, observed) for plan, observed in with_observed(current) if plan.root in awaited):
+        if self.wait and any(may_settle(plan, observed) for plan, observed in with_observed(current)):
             return False
         # What is deferred may depend on something that is about to happen: make one more pass to see whether it does.
         return self.idle_passes > 1 or not any(plan.deferred for plan in plans)

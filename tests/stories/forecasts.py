@@ -9,13 +9,13 @@ from typing import Any
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.intent import Intent
 from engine.operation import Operation
 from engine.removal import Removal
 from engine.result import Outcome
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from enginectl.actions.forecasting import forecast_of
+from tests.builders import applying
 from tests.stories.stage import Stage
 
 COUNTED = frozenset({Verb.CREATE, Verb.REPLACE, Verb.RELEASE, Verb.DELETE})
@@ -47,7 +47,7 @@ async def forecast_then_sync(
 ) -> Comparison:
     """Forecast, then sync in the same state."""
     current = await cluster.look(manifests, removals)
-    forecast = forecast_of(current, Intent(tuple(manifests), removals), cluster.setup, Limits())
+    forecast = forecast_of(current, applying(manifests, removals), cluster.setup, Limits())
     report = await cluster.sync(manifests=manifests, removals=removals)
     done = [result.operation for result in report.results if result.outcome is Outcome.DONE]
     expected = list(forecast.operations()) if forecast else []

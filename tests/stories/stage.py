@@ -12,7 +12,6 @@ import anyio
 
 from engine.guard import Limits
 from engine.ids import Kind, ResourceId
-from engine.intent import Intent
 from engine.removal import Removal
 from engine.resource import Body
 from engine.runtime.lease import Lease
@@ -43,6 +42,7 @@ from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from resources.schema.crds import crds
+from tests.builders import applying
 from tests.stories.process import Process
 
 definitions = cache(crds)
@@ -126,7 +126,7 @@ class Stage:
     ) -> SyncReport:
         """The same, for when somebody else turns the clock."""
         ours = process or self.start()
-        intent = Intent(tuple(options.pop("manifests", ())), options.pop("removals", {}))
+        intent = applying(options.pop("manifests", ()), options.pop("removals", {}))
         return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), intent, **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
@@ -139,7 +139,7 @@ class Stage:
 
     async def look(self, manifests: Sequence[Body] = (), removals: Mapping[ResourceId, Removal] = MappingProxyType({})) -> Pass:
         """What `engine diff` (as if the manifests were applied and the roots removed) and `engine status` see now."""
-        return await preview(self._engine(Process(InProcessClient(self.api))), Intent(tuple(manifests), removals))
+        return await preview(self._engine(Process(InProcessClient(self.api))), applying(manifests, removals))
 
     @asynccontextmanager
     async def running(

@@ -3,6 +3,7 @@
 import anyio
 import anyio.to_thread
 
+from engine.focus import Focus
 from enginectl.actions.gates import Gate
 from enginectl.actions.look import Look, Subject
 from enginectl.actions.preview import write_report
@@ -15,6 +16,9 @@ from enginectl.base.question import ask, can_ask
 from enginectl.input.deletion import Deletion
 from enginectl.input.roots import NO_ROOTS
 from enginectl.wiring.configuration import Wiring
+
+NOTHING_ELSE = Focus(frozenset())
+"""The focus on what is deleted."""
 
 
 async def delete(
@@ -32,12 +36,14 @@ async def delete(
     Raises `InputError` and `UsageError` if what is named does not exist or is ambiguous, and what `sync` raises.
     """
     gates = [gate(wiring, is_confirmed=is_confirmed)] if format is OutputFormat.TEXT else []
-    return await sync(wiring, NO_ROOTS, format, stop, patience=patience, gates=gates, removing=deletion, command="delete", began=began)
+    return await sync(
+        wiring, NO_ROOTS, format, stop, focus=NOTHING_ELSE, patience=patience, gates=gates, removing=deletion, command="delete", began=began
+    )
 
 
 async def preview_deletion(wiring: Wiring, deletion: Deletion, format: ReportFormat, *, give_up_at: float) -> Exit:
     """Show what would be deleted, and delete nothing."""
-    return await dry_run(wiring, Subject(removing=deletion), format, give_up_at=give_up_at)
+    return await dry_run(wiring, Subject(removing=deletion, focus=NOTHING_ELSE), format, give_up_at=give_up_at)
 
 
 def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:

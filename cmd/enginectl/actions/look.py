@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, replace
 
+from engine.focus import EVERYTHING, Focus
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
-from engine.intent import Intent
+from engine.intent import Intent, intent_of
 from engine.plan import Objection
 from engine.removal import NO_REMOVALS, Removals
 from engine.report.model import Report
@@ -21,6 +22,7 @@ from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.applysets import parent_note
 from enginectl.input.removals import Removing, found_by
 from enginectl.input.roots import NO_ROOTS, Roots, select_for
+from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
@@ -41,6 +43,8 @@ class Subject:
     limits: Limits = DEFAULT_LIMITS
     removing: Removing | None = None
     """What finds the roots that are removed; None: none are."""
+    focus: Focus = EVERYTHING
+    """The workloads that it concerns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +62,8 @@ class Look:
 async def look(wiring: Wiring, subject: Subject) -> Look:
     """Plan as the first pass of a sync would, and forecast what follows. Nothing is written to the cluster."""
     async with open_baseline(wiring, subject.against) as (provider, namespaces):
-        selection = select_for(wiring, subject.roots, default=namespaces)
+        selection = select_for(wiring, subject.roots, namespaces, subject.focus)
+        await require_matches(wiring, provider, selection, subject.roots, subject.focus)
         found = await found_by(subject.removing, wiring, provider, selection)
         if found.record is not None and (note := parent_note(found.record)):
             terminal.note(note)
@@ -75,7 +80,7 @@ async def look_at(
     removals: Removals = NO_REMOVALS,
 ) -> Look:
     """The same of a cluster that is open already, of manifests that admission has judged, and of removals that are known."""
-    intent = Intent(admitted.roots.bodies, removals.roots)
+    intent = intent_of(admitted.roots.bodies, subject.focus, removals.roots)
     observed = with_objections(await plan_of_all(engine_of(wiring, provider, selection, subject.limits), intent), removals.objections)
     result = without_unread_secrets(observed)
     result = await with_capacity_notes(result, wiring.configuration, provider, complete=subject.against == LIVE)

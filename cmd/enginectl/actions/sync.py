@@ -7,8 +7,9 @@ from pathlib import Path
 import anyio
 
 from engine.errors import LeaseLost, LeaseTaken
+from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
-from engine.intent import Intent
+from engine.intent import intent_of
 from engine.plan import Objection
 from engine.runtime import session
 from engine.runtime.deadline import in_time
@@ -26,6 +27,7 @@ from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.removals import Removing, found_by
 from enginectl.input.roots import Roots, select_for
+from enginectl.input.targets import require_matches
 from enginectl.output.progress import show_progress
 from enginectl.output.sync_report import change_lines, changes, error_texts, sync_document, sync_lines
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
@@ -61,6 +63,7 @@ async def sync(
     format: OutputFormat,
     stop: anyio.CancelScope,
     *,
+    focus: Focus = EVERYTHING,
     limits: Limits = DEFAULT_LIMITS,
     patience: Patience = Patience(),
     gates: Sequence[Gate] = (),
@@ -70,7 +73,9 @@ async def sync(
     began: float | None = None,
     quiet: bool = False,
 ) -> Exit:
-    """Apply the roots and remove what `removing` finds, as the holder of the lease wherever it writes. Returns the exit code.
+    """Sync the workloads in focus and remove what `removing` finds, as the holder of the lease wherever it writes.
+
+    Writes the result, and returns the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
     was changed and what is wrong. `gates` judge, before anything is written, what the sync would do. Cancelling `stop` lets calls under
@@ -79,12 +84,14 @@ async def sync(
     """
     clock = wiring.clock
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
-    selection = select_for(wiring, roots, default=(default_namespace(wiring),))
+    selection = select_for(wiring, roots, (default_namespace(wiring),), focus)
     async with connect(wiring) as (client, provider):
         read = selection
         found = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), "the cluster could be checked")
         selection, removals = found.selection, found.removals
-        admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, provider, selection), "the cluster could be checked")
+        admitted = await in_time(
+            clock, give_up_at, lambda: check(wiring, roots, focus, provider, selection), "the cluster could be checked"
+        )
         if removals.objections:
             report_objections(removals.objections)
             return Exit.DENIED
@@ -92,7 +99,7 @@ async def sync(
             terminal.note("there is nothing to remove")
             return Exit.DONE
         if gates:
-            subject = Subject(roots, limits=limits, removing=removing)
+            subject = Subject(roots, limits=limits, focus=focus, removing=removing)
             seen = await in_time(
                 clock,
                 give_up_at,
@@ -101,14 +108,14 @@ async def sync(
             )
             if (code := await refused(gates, seen)) is not None:
                 return code
-        lease = lease_of(wiring, client, purpose_of(command, files, selection))
+        lease = lease_of(wiring, client, purpose_of(command, files, selection, focus))
         if lease is None:
             terminal.warning(DISABLED)
         with show_progress(wiring, quiet=quiet) as progress:
             result = await session.sync(
                 engine_of(wiring, provider, selection, limits),
                 lease,
-                Intent(admitted.roots.bodies, removals.roots),
+                intent_of(admitted.roots.bodies, focus, removals.roots),
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,
@@ -125,9 +132,11 @@ async def sync(
     return code
 
 
-async def check(wiring: Wiring, roots: Roots, provider: Provider, selection: Selection) -> AdmittedRoots:
-    """Check before anything is written that the cluster serves our kinds, and that it would admit the roots. Raises `InputError`."""
+async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, selection: Selection) -> AdmittedRoots:
+    """Check before anything is written that the cluster serves our kinds, that the workloads in focus exist, and that the cluster would
+    admit the roots. Raises `InputError`."""
     await requirements.require(wiring, provider, selection, roots.kinds)
+    await require_matches(wiring, provider, selection, roots, focus)
     admitted = await admit_against(wiring, roots, provider, LIVE, selection)
     admitted.require_all()
     return admitted

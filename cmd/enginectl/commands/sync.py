@@ -6,12 +6,32 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowEmpty, AllowReplace, ApplySetParent, Files, OutputFormat, PlanFormat, Prune, ReportFormat, options
+from enginectl.base.options import (
+    AllowEmpty,
+    AllowReplace,
+    ApplySetParent,
+    Excluded,
+    Files,
+    Kustomizations,
+    OutputFormat,
+    PlanFormat,
+    Prune,
+    Recursive,
+    ReportFormat,
+    Selectors,
+    Targets,
+    options,
+)
 
 
 def sync(
     ctx: typer.Context,
     files: Files = None,
+    recursive: Recursive = False,
+    kustomizations: Kustomizations = None,
+    targets: Targets = None,
+    selectors: Selectors = None,
+    excluded: Excluded = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and write nothing.")] = False,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait until every workload is settled, or only do what can be done now.")
@@ -41,7 +61,7 @@ def sync(
     """Apply the plan until every workload is settled.
 
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
-    With -f: apply these manifests first, and wait for their workloads only.
+    With -f: apply these manifests first; it plans, writes and waits for their workloads only.
     With --prune: then remove the workloads of the same --applyset that are not among the manifests any more, and wait until they are gone.
 
     It holds the lease of all writers only while it writes; while it waits for pods, others may write.
@@ -61,8 +81,9 @@ def sync(
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
-    from enginectl.input.applysets import PruneOptions, check_options, pruning
+    from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.roots import load_roots
+    from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
     if format is ReportFormat.HTML and not dry_run:
@@ -70,13 +91,18 @@ def sync(
     if quiet and (dry_run or options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
     pruned = PruneOptions(prune, applyset, allow_empty)
-    check_options(pruned, files or ())
+    check_options(pruned, [*(files or ()), *(kustomizations or ())])
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
     with terminal.without_notes() if quiet else nullcontext():
         wiring = wire(options(ctx), allow_replace=allow_replace)
         began = wiring.clock.monotonic()
-        roots, removing = pruning(wiring, pruned, load_roots(wiring, files or (), may_be_empty=prune))
+        words = Words(targets or (), selectors or (), excluded or ())
+        check_restrictions(pruned, words)
+        given = load_roots(wiring, files or (), recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune)
+        chosen, focus = focus_on(given, words)
+        roots, removing = pruning(wiring, pruned, chosen)
+        paths = (*(files or ()), *(kustomizations or ()))
 
         async def work(stop: anyio.CancelScope) -> Exit:
             try:
@@ -85,10 +111,11 @@ def sync(
                     roots,
                     OutputFormat(format),
                     stop,
+                    focus=focus,
                     limits=limits,
                     patience=patience,
                     removing=removing,
-                    files=files or (),
+                    files=paths,
                     began=began,
                     quiet=quiet,
                 )
@@ -101,7 +128,7 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            subject = Subject(roots, limits=limits, removing=removing)
+            subject = Subject(roots, limits=limits, focus=focus, removing=removing)
             code = run_cancellable(lambda: show_plan(wiring, subject, format, give_up_at=give_up_at))
         else:
             code = run(work)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from engine.focus import ANY
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.proposal import proposed_root
@@ -12,6 +13,7 @@ from engine.runtime.provider import Provider
 from enginectl.base.errors import UsageError
 from enginectl.input.removals import Found, Removing, roots_in, widened
 from enginectl.input.roots import NAME, Roots
+from enginectl.input.targets import Words
 from enginectl.wiring.cluster import LIVE
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
@@ -43,6 +45,12 @@ def check_options(options: PruneOptions, files: Sequence[Path], against: str = L
         raise UsageError("--prune needs -f: it removes what these files do not have any more")
     if against != LIVE:
         raise UsageError("--prune compares with the cluster: leave out --against")
+
+
+def check_restrictions(options: PruneOptions, words: Words) -> None:
+    """Raise `UsageError` if the manifests are restricted to some: the others would seem to have left the files."""
+    if options.prune and (words.selectors or words.excluded or set(words.targets) - {ANY}):
+        raise UsageError("--prune concerns all manifests: leave out --target, -l and --exclude")
 
 
 def pruning(wiring: Wiring, options: PruneOptions, roots: Roots) -> tuple[Roots, Removing | None]:

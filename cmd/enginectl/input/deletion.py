@@ -1,6 +1,6 @@
 """Deletion: the workloads that `engine delete` names, by name, by manifest or by label."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,26 +18,14 @@ from enginectl.base.errors import UsageError
 from enginectl.input.manifest_files import read_manifests
 from enginectl.input.removals import Found, roots_in, widened
 from enginectl.input.roots import NAME, select_roots
+from enginectl.input.targets import KINDS
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection
 from resources.removal.pruning import removal_objections
-from resources.schema.crds import DEFINITIONS
 
 WHY: Final = "asked for by engine delete"
 LISTED: Final = 10
 """The most names of existing workloads in an error message."""
-WORDS: Final[Mapping[str, str]] = {
-    word.lower(): definition.kind.name
-    for definition in DEFINITIONS
-    if definition.kind in ROOTS
-    for word in (
-        definition.kind.name,
-        definition.kind.plural,
-        f"{definition.kind.plural}.{definition.kind.group}",
-        definition.short_name,
-    )
-}
-"""A word for a kind of root, in lower case -> the kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +98,11 @@ def deletion_of(wiring: Wiring, names: Sequence[str], files: Sequence[Path], sel
 def wanted_by(text: str, namespace: str) -> Wanted:
     """The workload that `[KIND/]NAME` names. Raises `UsageError`."""
     word, separator, name = text.rpartition("/")
-    if separator and word.lower() not in WORDS:
-        raise UsageError(f"{clipped(text, 200)}: {clipped(word, 80)} is none of {', '.join(sorted(set(WORDS.values())))}")
+    if separator and word.lower() not in KINDS:
+        raise UsageError(f"{clipped(text, 200)}: {clipped(word, 80)} is none of {', '.join(sorted(set(KINDS.values())))}")
     if not NAME.fullmatch(name):
         raise UsageError(f"{clipped(text, 200)}: not a valid name; expected [KIND/]NAME, e.g. web or pcs/web")
-    return Wanted(text, WORDS.get(word.lower(), ""), namespace, name)
+    return Wanted(text, KINDS.get(word.lower(), ""), namespace, name)
 
 
 def _wanted_in(files: Sequence[Path], wiring: Wiring, namespace: str) -> Iterable[Wanted]:
