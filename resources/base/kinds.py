@@ -21,6 +21,7 @@ SECRET: Final = Kind("", "v1", "Secret", "secrets")
 CONFIG_MAP: Final = Kind("", "v1", "ConfigMap", "configmaps")
 EVENT: Final = Kind("", "v1", "Event", "events")
 NAMESPACE: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False, status=True)
+RESOURCE_QUOTA: Final = Kind("", "v1", "ResourceQuota", "resourcequotas", status=True)
 NODE: Final = Kind("", "v1", "Node", "nodes", namespaced=False, status=True)
 ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
 ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
@@ -63,6 +64,7 @@ KINDS: Final = (
     CONFIG_MAP,
     EVENT,
     NAMESPACE,
+    RESOURCE_QUOTA,
     NODE,
     ROLE,
     ROLE_BINDING,

@@ -39,8 +39,23 @@ def pruned(pruning: Pruning) -> Removals:
     return Removals(
         {root.id: Removal(root.uid, why, after_manifests=True) for root in removed},
         tuple(_objections(pruning, removed)),
-        tuple(f"{root.id} is kept although no manifest names it: its annotation {labels.PRUNE} says so" for root in kept),
+        tuple(map(_kept_note, kept)),
     )
+
+
+def left_out_of_base(roots: Sequence[Live]) -> Removals:
+    """The removal of roots that a change leaves out. No ApplySet is concerned; a root may be protected nevertheless."""
+    removed = [root for root in roots if not is_kept(root)]
+    why = "the change has no manifest of it any more"
+    return Removals(
+        {root.id: Removal(root.uid, why, after_manifests=True) for root in removed},
+        tuple(removal_objections(removed)),
+        tuple(_kept_note(root) for root in roots if is_kept(root)),
+    )
+
+
+def _kept_note(root: Live) -> str:
+    return f"{root.id} is kept although no manifest names it: its annotation {labels.PRUNE} says so"
 
 
 def remaining_extent(pruning: Pruning) -> applyset.Extent:

@@ -1,7 +1,7 @@
 """`engine sync`: applies the plan, pass after pass, until every workload is settled."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
@@ -10,6 +10,7 @@ from engine.errors import LeaseLost, LeaseTaken
 from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
 from engine.intent import intent_of
+from engine.judgement import NO_JUDGEMENT, Judgement
 from engine.plan import Objection
 from engine.runtime import session
 from engine.runtime.deadline import in_time
@@ -20,11 +21,13 @@ from enginectl.actions import requirements
 from enginectl.actions.gates import Gate, refused
 from enginectl.actions.look import Subject, look_at
 from enginectl.actions.planning import report_errors, report_of
+from enginectl.actions.policy_gate import policy_gates
 from enginectl.actions.preview import preview
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
+from enginectl.input.plan_policies import NO_POLICIES, Policies
 from enginectl.input.removals import Removing, found_by
 from enginectl.input.roots import Roots, select_for
 from enginectl.input.targets import require_matches
@@ -66,6 +69,7 @@ async def sync(
     focus: Focus = EVERYTHING,
     limits: Limits = DEFAULT_LIMITS,
     patience: Patience = Patience(),
+    policies: Policies = NO_POLICIES,
     gates: Sequence[Gate] = (),
     removing: Removing | None = None,
     command: str = "sync",
@@ -78,13 +82,14 @@ async def sync(
     Writes the result, and returns the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
-    was changed and what is wrong. `gates` judge, before anything is written, what the sync would do. Cancelling `stop` lets calls under
-    way finish. Raises `InputError` if a manifest is rejected, before anything is written, and `LeaseTaken` and `TimedOut` if that is how
-    it ends before its first pass.
+    was changed and what is wrong. `policies` and `gates` judge, before anything is written, what the sync would do. Cancelling `stop`
+    lets calls under way finish. Raises `InputError` if a manifest is rejected, before anything is written, and `LeaseTaken` and
+    `TimedOut` if that is how it ends before its first pass.
     """
     clock = wiring.clock
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
     selection = select_for(wiring, roots, (default_namespace(wiring),), focus)
+    judgement, all_gates = NO_JUDGEMENT, (*policy_gates(policies, format, quiet=quiet), *gates)
     async with connect(wiring) as (client, provider):
         read = selection
         found = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), "the cluster could be checked")
@@ -98,15 +103,16 @@ async def sync(
         if removing is not None and not (removals.roots or roots.bodies or found.record):
             terminal.note("there is nothing to remove")
             return Exit.DONE
-        if gates:
-            subject = Subject(roots, limits=limits, focus=focus, removing=removing)
+        if all_gates:
+            subject = Subject(roots, limits=limits, policies=policies, focus=focus, removing=removing)
             seen = await in_time(
                 clock,
                 give_up_at,
                 lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted, removals),
                 "the plan was made",
             )
-            if (code := await refused(gates, seen)) is not None:
+            judgement = seen.report.judgement
+            if (code := await refused(all_gates, seen)) is not None:
                 return code
         lease = lease_of(wiring, client, purpose_of(command, files, selection, focus))
         if lease is None:
@@ -126,9 +132,9 @@ async def sync(
             )
     code = Exit.NOT_LEADER if isinstance(result.error, LeaseLost | LeaseTaken) else CODES[result.ending]
     if quiet:
-        write_quietly(result, format, code)
+        write_quietly(result, format, code, judgement)
     else:
-        write(wiring, result, format)
+        write(wiring, result, format, judgement)
     return code
 
 
@@ -153,23 +159,23 @@ def report_objections(objections: Sequence[Objection]) -> None:
         terminal.error(f"denied by {objection.rule}: {objection.message}")
 
 
-def write(wiring: Wiring, result: SyncReport, format: OutputFormat) -> None:
-    """Write what was done and what is left."""
+def write(wiring: Wiring, result: SyncReport, format: OutputFormat, judgement: Judgement) -> None:
+    """Write what was done and what is left. The JSON document has what policies said as well; people were told before."""
     verbose, remaining = wiring.options.verbose, report_of(result.last_pass)
     if format is OutputFormat.JSON:
-        terminal.print_json(sync_document(result, remaining))
+        terminal.print_json(sync_document(result, replace(remaining, judgement=judgement)))
     else:
         terminal.print_lines(sync_lines(result, remaining, verbose=verbose))
     if verbose and not wiring.options.log_format:
         report_errors(result.plans, verbose=True)
 
 
-def write_quietly(result: SyncReport, format: OutputFormat, code: Exit) -> None:
+def write_quietly(result: SyncReport, format: OutputFormat, code: Exit, judgement: Judgement) -> None:
     """Write what was changed to stdout, and what is wrong to stderr; nothing at all if nothing was changed and nothing is wrong."""
     if format is OutputFormat.TEXT:
         terminal.print_lines(change_lines(result))
     elif code is not Exit.DONE or any(changes(result)):
-        terminal.print_json(sync_document(result, report_of(result.last_pass)))
+        terminal.print_json(sync_document(result, replace(report_of(result.last_pass), judgement=judgement)))
     for message in error_texts(result):
         terminal.error(message)
     terminal.incomplete(result.incomplete)

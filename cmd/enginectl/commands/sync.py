@@ -15,11 +15,13 @@ from enginectl.base.options import (
     Kustomizations,
     OutputFormat,
     PlanFormat,
+    PolicyFiles,
     Prune,
     Recursive,
     ReportFormat,
     Selectors,
     Targets,
+    Waivers,
     options,
 )
 
@@ -52,6 +54,8 @@ def sync(
         int | None,
         typer.Option(min=0, metavar="N", help="Allowed number of unintended deletes. Default: 10, or a tenth of all objects."),
     ] = None,
+    policy: PolicyFiles = None,
+    waive: Waivers = None,
     allow_replace: AllowReplace = False,
     prune: Prune = False,
     applyset: ApplySetParent = "",
@@ -63,6 +67,8 @@ def sync(
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
     With -f: apply these manifests first; it plans, writes and waits for their workloads only.
     With --prune: then remove the workloads of the same --applyset that are not among the manifests any more, and wait until they are gone.
+
+    With --policy: the plan and its forecast are judged once, before the first write; if a rule denies them, nothing is written (exit 3).
 
     It holds the lease of all writers only while it writes; while it waits for pods, others may write.
 
@@ -82,6 +88,7 @@ def sync(
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
     from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
+    from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
     from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
@@ -94,6 +101,7 @@ def sync(
     check_options(pruned, [*(files or ()), *(kustomizations or ())])
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
+    policies = load_all(policy or (), waive or ())
     with terminal.without_notes() if quiet else nullcontext():
         wiring = wire(options(ctx), allow_replace=allow_replace)
         began = wiring.clock.monotonic()
@@ -114,6 +122,7 @@ def sync(
                     focus=focus,
                     limits=limits,
                     patience=patience,
+                    policies=policies,
                     removing=removing,
                     files=paths,
                     began=began,
@@ -128,7 +137,7 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            subject = Subject(roots, limits=limits, focus=focus, removing=removing)
+            subject = Subject(roots, limits=limits, policies=policies, focus=focus, removing=removing)
             code = run_cancellable(lambda: show_plan(wiring, subject, format, give_up_at=give_up_at))
         else:
             code = run(work)

@@ -19,7 +19,7 @@ from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
 from resources.base import applyset
 from resources.base.applyset import Extent, Record, recorded_extent
-from resources.removal.pruning import Pruning, pruned, remaining_extent
+from resources.removal.pruning import Pruning, left_out_of_base, pruned, remaining_extent
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,22 @@ class PruneOptions:
     allow_empty: bool = False
 
 
-def check_options(options: PruneOptions, files: Sequence[Path], against: str = LIVE) -> None:
+def check_options(options: PruneOptions, files: Sequence[Path], *, against: str = "", has_base: bool = False) -> None:
     """Raise `UsageError` if the options do not fit together."""
     if not options.prune:
         for name, given in (("--applyset", options.applyset), ("--allow-empty", options.allow_empty)):
             if given:
                 raise UsageError(f"{name} is for --prune")
         return
+    if has_base:
+        if options.applyset or options.allow_empty:
+            raise UsageError("with --base, --prune compares the files alone: leave out --applyset and --allow-empty")
+        return
     if not options.applyset:
         raise UsageError("--prune needs --applyset [configmaps/|secrets/]NAME: the object that records what was applied together")
     if not files:
         raise UsageError("--prune needs -f: it removes what these files do not have any more")
-    if against != LIVE:
+    if against not in ("", LIVE):
         raise UsageError("--prune compares with the cluster: leave out --against")
 
 
@@ -53,10 +57,15 @@ def check_restrictions(options: PruneOptions, words: Words) -> None:
         raise UsageError("--prune concerns all manifests: leave out --target, -l and --exclude")
 
 
-def pruning(wiring: Wiring, options: PruneOptions, roots: Roots) -> tuple[Roots, Removing | None]:
-    """The roots as members of the ApplySet, and what finds the members that are to be removed; without --prune the roots as they are."""
+def pruning(wiring: Wiring, options: PruneOptions, roots: Roots, base: Roots | None = None) -> tuple[Roots, Removing | None]:
+    """The roots as members of the ApplySet, and what finds the members that are to be removed; without --prune the roots as they are.
+
+    With a base there is no ApplySet: its roots are removed that are not among the others.
+    """
     if not options.prune:
         return roots, None
+    if base is not None:
+        return roots, PruneBase(base, roots)
     parent = parent_of(options.applyset, wiring.options.namespace or default_namespace(wiring))
     set_id = applyset.applyset_id(parent)
     members = replace(roots, bodies=tuple(applyset.with_membership(body, set_id) for body in roots.bodies))
@@ -96,6 +105,21 @@ class Prune:
         manifests = tuple((proposed_root(body).id, body) for body in self.roots.bodies)
         judged = Pruning(self.parent, existing, manifests, _within(observed, namespaces), self.allow_empty)
         return Found(wide, pruned(judged), _record(self.parent, existing, recorded, remaining_extent(judged)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PruneBase:
+    """The `Removing` of --prune with a base: what is in the base only is removed."""
+
+    base: Roots
+    roots: Roots
+
+    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> Found:
+        """The roots of the base, as they exist, that are in none of the files."""
+        named = {proposed_root(body).id for body in self.roots.bodies}
+        left_out = {proposed_root(body).id for body in self.base.bodies} - named
+        observed = (await roots_in(wiring, provider, selection)).roots
+        return Found(selection, left_out_of_base([root for root in observed if root.id in left_out]))
 
 
 def _within(roots: Sequence[Live], namespaces: set[str]) -> tuple[Live, ...]:
