@@ -261,3 +261,20 @@ def kubectl_apply(box: Box, files: Path, name: str) -> subprocess.CompletedProce
     words = [str(KUBECTL), "--kubeconfig", str(box.kubeconfig), "apply", "-f", str(files), "--prune", f"--applyset=configmaps/{name}"]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(files.parent), "KUBECTL_APPLYSET": "true"}
     return subprocess.run([*words, "-n", "default"], env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_with_a_base_what_the_change_leaves_out_is_removed_and_what_is_protected_is_not(engine: Engine, tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for directory in (old, new):
+        directory.mkdir()
+        write(directory, "one")
+    write(old, "two")
+    words = ("diff", "--base", old, "-f", new, "--prune")
+
+    noted, shown = engine(*words[:-1]), engine(*words)
+    assert "delete" not in noted.out and "it stays" in noted.out
+    assert "delete   PodCliqueSet/two  the change has no manifest of it any more" in shown.out and "1 pod removed" in shown.out
+
+    write(old, "two", annotations={"engine.grove.io/protect": "true"})
+    assert engine(*words).code == Exit.DENIED
+    assert engine(*words, "--applyset", "team").code == Exit.USAGE
