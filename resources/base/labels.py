@@ -41,6 +41,9 @@ PRUNE = f"{ENGINE_PREFIX}prune"
 ENABLED = "enabled"
 """The value of `PRUNE` with which a root is removed, as without the annotation."""
 
+DOMAIN_MEMBERSHIP = f"{ENGINE_PREFIX}domain-membership"
+"""The annotation of a replica's base PodGang that records the fabric domains of its cliques (`resources.model.gang_record`)."""
+
 LONGEST_VALUE = 63
 """Kubernetes' limit for the value of a label, in characters."""
 

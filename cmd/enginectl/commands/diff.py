@@ -87,7 +87,7 @@ def diff(
     check_restrictions(pruned, words)
     given = load_roots(wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune)
     chosen, focus = focus_on(given, words)
-    base_roots = load_roots(wiring, base, against=against) if base else None
+    base_roots = load_roots(wiring, base, against=against, recursive=recursive) if base else None
     roots, removing = pruning(wiring, pruned, chosen, base_roots)
     subject = Subject(
         roots,
