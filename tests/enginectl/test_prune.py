@@ -12,7 +12,7 @@ import yaml
 from engine.version import VERSION
 from enginectl.base.exit_codes import Exit
 from resources.base import applyset
-from resources.base.kinds import CONFIG_MAP, NAMESPACE, POD, PODCLIQUESET, PODGANG
+from resources.base.kinds import CONFIG_MAP, NAMESPACE, POD, PODCLIQUESET, PODGANG, TOPOLOGY_BINDING
 from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
@@ -278,3 +278,22 @@ def test_with_a_base_what_the_change_leaves_out_is_removed_and_what_is_protected
     write(old, "two", annotations={"engine.grove.io/protect": "true"})
     assert engine(*words).code == Exit.DENIED
     assert engine(*words, "--applyset", "team").code == Exit.USAGE
+
+
+def test_a_binding_is_a_member_as_well_and_stays_one_when_it_is_applied_without_pruning(box: Box, engine: Engine, folder: Path) -> None:
+    binding = {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "ClusterTopologyBinding",
+        "metadata": {"name": "racks"},
+        "spec": {"levels": [{"domain": "rack", "key": "example.com/rack"}]},
+    }
+    write(folder, "one")
+    (folder / "racks.yaml").write_text(yaml.safe_dump(binding))
+    assert engine("sync", "-f", folder, *PRUNE).code == Exit.DONE
+    assert parent(box)[applyset.GROUP_KINDS] == "ClusterTopologyBinding.grove.io,PodCliqueSet.grove.io"
+
+    assert engine("sync", "-f", folder / "racks.yaml").code == Exit.DONE
+    (folder / "racks.yaml").unlink()
+    assert engine("sync", "-f", folder, *PRUNE).code == Exit.DONE
+    assert box.names(TOPOLOGY_BINDING) == []
+    assert parent(box)[applyset.GROUP_KINDS] == "PodCliqueSet.grove.io"

@@ -16,7 +16,7 @@ from tests.builders import clique, group, podcliqueset
 from tests.stories.forecasts import forecast_then_sync
 from tests.stories.graphs import graph
 from tests.stories.process import Call
-from tests.stories.stage import stage
+from tests.stories.stage import Stage, stage
 
 pytestmark = pytest.mark.anyio
 
@@ -148,3 +148,44 @@ async def test_a_delete_that_is_refused_ends_the_sync_as_failed() -> None:
         report = await cluster.sync(ours, removals=cluster.removing(SET, "llm"))
 
         assert (report.ending, list(cluster.there(SET))) == (Ending.FAILED, ["llm"])
+
+
+class RecordedBooks:
+    """Books that note what exists when they are written."""
+
+    def __init__(self, cluster: Stage) -> None:
+        self._cluster = cluster
+        self.are_closed = False
+        self.written: list[tuple[str, list[str]]] = []
+
+    async def open(self) -> None:
+        """Note the sets that exist."""
+        self.written.append(("open", sorted(self._cluster.there(SET))))
+
+    async def close(self) -> None:
+        """The same."""
+        self.written.append(("close", sorted(self._cluster.there(SET))))
+        self.are_closed = True
+
+
+async def test_books_are_opened_before_the_first_write_and_closed_when_what_is_removed_is_gone() -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[workload("old")])
+        books = RecordedBooks(cluster)
+
+        await cluster.sync(manifests=[workload("new")], removals=cluster.removing(SET, "old", after_manifests=True), books=books)
+
+        assert books.written[0] == ("open", ["old"])
+        assert [entry for entry in books.written if entry[0] == "close"] == [("close", ["new"])]
+
+
+async def test_books_stay_open_when_something_is_left() -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[workload("old")])
+        books, removals = RecordedBooks(cluster), cluster.removing(SET, "old")
+
+        await cluster.sync(removals=removals, books=books, wait=False)
+        assert cluster.there(SET) and not books.are_closed
+
+        await cluster.sync(removals=removals, books=books)
+        assert not cluster.there(SET) and books.are_closed
