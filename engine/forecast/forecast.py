@@ -47,12 +47,19 @@ class Forecast:
     """The plan of each root at the end."""
     effects: Mapping[ResourceId, Effects]
     assumptions: frozenset[Assumption]
-    objects: Mapping[ResourceId, Live] = field(default_factory=dict)
-    """The objects that exist at the end, of the world that the forecast was made for: those of other roots are not among them."""
+    objects: Mapping[ResourceId, Live] | None = field(default_factory=dict)
+    """The objects that exist at the end, of the world that the forecast was made for: those of other roots are not among them.
+
+    None if only a sample of the world was simulated."""
 
     @property
     def final(self) -> Collection[Live]:
-        """The objects that exist at the end, as `assemble` takes them; a view, not a copy. Uids of new objects begin with `SYNTHETIC`."""
+        """The objects that exist at the end, as `assemble` takes them; a view, not a copy. Uids of new objects begin with `SYNTHETIC`.
+
+        Raises `ValueError` if only a sample of the world was simulated.
+        """
+        if self.objects is None:
+            raise ValueError("the objects at the end of a forecast are not known: only a sample was simulated")
         return self.objects.values()
 
     def operations(self) -> Iterator[Operation]:

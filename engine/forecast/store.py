@@ -16,7 +16,7 @@ SYNTHETIC: Final = "forecast-"
 """The beginning of the uids of objects that exist in a forecast only. They are never shown."""
 
 FIRST_REVISION: Final = 10**15
-"""Revisions in a forecast are above those of the real objects."""
+"""Revisions in a forecast are above those of the real objects, and above those of an earlier forecast at whose end it begins."""
 
 
 class ForecastStore:
@@ -34,6 +34,8 @@ class ForecastStore:
         self._gone: dict[str, None] = {}
         for each in lives:
             self._keep(each)
+            if (number := each.uid.removeprefix(SYNTHETIC)) != each.uid and number.isdecimal() and each.revision.isdecimal():
+                self._revision = max(self._revision, int(number), int(each.revision))
 
     def find(self, id: ResourceId) -> Live | None:
         """The object with this id, if it exists."""

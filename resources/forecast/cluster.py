@@ -61,6 +61,10 @@ class ModelledCluster:
         """What all operations so far mean for the workloads."""
         return self._log.effects()
 
+    def effects_of_replica(self, root: ResourceId, index: int) -> Effects:
+        """What all operations so far mean for one replica of a set."""
+        return self._log.effects_of_replica(root, index)
+
     def answer(self, store: ForecastStore) -> frozenset[Assumption]:
         """Let every program of the cluster take one step."""
         self._used = set()

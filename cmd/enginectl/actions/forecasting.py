@@ -1,16 +1,24 @@
 """Forecasting: what follows the first pass, for the report of a preview."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
+from engine.choice import executable
 from engine.forecast.forecast import Forecast
-from engine.forecast.simulation import forecast
+from engine.forecast.simulation import MAX_WORK, forecast
 from engine.guard import Limits
+from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.observed import World
+from engine.operation import Operation
 from engine.plan import Plan
 from engine.runtime.passes import Pass
+from engine.verb import Verb
 from resources.forecast.cluster import ModelledCluster
+from resources.forecast.extrapolation import extended
+from resources.forecast.sample import sample_of
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
@@ -24,7 +32,37 @@ def forecast_of(result: Pass, intent: Intent, configuration: Configuration, limi
     if not moving or result.planned.objections or result.world.incomplete:
         return None
     world = concerned(result.world, moving)
-    return forecast(BLUEPRINTS, world, intent, result.now, configuration, ModelledCluster(configuration.fabrics), limits=limits)
+    return from_sample(result, world, intent, configuration, limits) or simulated(world, intent, result.now, configuration, limits)
+
+
+def simulated(
+    world: World, intent: Intent, now: datetime, configuration: Configuration, limits: Limits, *, max_work: int = MAX_WORK
+) -> Forecast:
+    """The forecast for which every object is simulated."""
+    model = ModelledCluster(configuration.fabrics)
+    return forecast(BLUEPRINTS, world, intent, now, configuration, model, limits=limits, max_work=max_work)
+
+
+def from_sample(result: Pass, world: World, intent: Intent, configuration: Configuration, limits: Limits) -> Forecast | None:
+    """The forecast that is extended from a sample of large sets; None if no set is large, or if the sample does not stand for all."""
+    sample = sample_of(world, intent, result.planned.plans)
+    if sample is None:
+        return None
+    model = ModelledCluster(configuration.fabrics)
+    of_sample = forecast(BLUEPRINTS, sample.world, sample.intent, result.now, configuration, model, limits=limits)
+    whole = extended(of_sample, sample, model.effects_of_replica)
+    chosen = (plan for plan in executable(world, result.planned) if plan.root in sample.sets)
+    return whole if whole is not None and has_first_pass(whole, chosen) else None
+
+
+def has_first_pass(forecast: Forecast, chosen: Iterable[Plan]) -> bool:
+    """Whether the operations of the first pass on these roots are those of their plans."""
+    first = next((each.operations for each in forecast.passes if not each.after), {})
+    return all(_counted(first.get(plan.root, ())) == _counted(plan.operations) for plan in chosen)
+
+
+def _counted(operations: Iterable[Operation]) -> Counter[tuple[Verb, ResourceId]]:
+    return Counter((operation.verb, operation.id) for operation in operations if operation.verb is not Verb.STATUS)
 
 
 def is_moving(plan: Plan) -> bool:
