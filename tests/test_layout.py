@@ -54,7 +54,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "children": ("base", "ports", "model", "policies", "domains", "status"),
         "blueprints": ("base", "schema", "ports", "model", "dynamo", "admission", "policies", "domains", "removal", "status", "children"),
         "reports": ("base", "schema", "ports", "model", "dynamo", "policies", "domains", "status"),
-        "forecast": ("base", "ports", "model"),
+        "forecast": ("base", "ports", "model", "status"),
         "admission_policies": ("base", "ports", "model", "admission"),
         "install": ("base", "ports", "admission", "children"),
     },

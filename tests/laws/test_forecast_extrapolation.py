@@ -106,11 +106,6 @@ def disturbed(draw: Any, objects: Mapping[ResourceId, Live]) -> Mapping[Resource
 
 CRASHED = {"waiting": {"reason": "CrashLoopBackOff"}}
 FAILING = {"name": "main", "ready": False, "state": CRASHED, "lastState": {"terminated": {"exitCode": 1}}}
-    "name": "main",
-    "ready": False,
-    "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-    "lastState": {"terminated": {"exitCode": 1}},
-}
 
 
 @given(some.data())
