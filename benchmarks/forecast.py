@@ -14,7 +14,7 @@ from engine.proposal import propose
 from engine.runtime.passes import Pass, tune_gc
 from engine.tick import plan_all
 from engine.world import assemble
-from enginectl.actions.forecasting import forecast_of, simulated
+from enginectl.actions.forecasting import Conditions, forecast_of, simulated
 from resources.registry import BLUEPRINTS
 
 
@@ -26,7 +26,7 @@ def main() -> None:
     tune_gc()
     manifest = _manifest(options.replicas, "registry.example/worker:1")
     _timed("create", World(()), manifest)
-    existing = simulated(World(()), Intent((manifest,)), NOW, CONFIGURATION, Limits()).final
+    existing = simulated(World(()), Intent((manifest,)), Conditions(NOW, CONFIGURATION, Limits())).final
     _timed("another image", _world(existing), _manifest(options.replicas, "registry.example/worker:2"))
     _timed("half the replicas", _world(existing), _manifest(options.replicas // 2, "registry.example/worker:1"))
     _timed("twice the replicas", _world(existing), _manifest(options.replicas * 2, "registry.example/worker:1"))

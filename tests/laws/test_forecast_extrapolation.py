@@ -4,6 +4,7 @@ import copy
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
+from math import inf
 from typing import Any
 
 from hypothesis import HealthCheck, event, given, settings
@@ -23,7 +24,7 @@ from engine.runtime.passes import Pass
 from engine.tick import plan_all
 from engine.verb import Verb
 from engine.world import assemble
-from enginectl.actions.forecasting import from_sample, simulated
+from enginectl.actions.forecasting import Conditions, from_sample, simulated
 from providers.fabrics.nvidia.names import AUTO
 from resources.base import kinds
 from resources.forecast.cluster import ModelledCluster
@@ -35,8 +36,9 @@ from tests.stories.forecasts import stable_name
 
 Body = dict[str, Any]
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
-ALL = 10**9
-"""So much work that no forecast ends early."""
+ALL = 10**6
+"""More passes than any of these forecasts has."""
+CONDITIONS = Conditions(START, CONFIGURATION, Limits(), ALL)
 
 
 @some.composite
@@ -81,10 +83,10 @@ def world_of(objects: Mapping[ResourceId, Live]) -> World:
     return assemble(BLUEPRINTS, roots, children, {}, references=references)
 
 
-def after(world: World, intent: Intent, work: int = ALL) -> Mapping[ResourceId, Live]:
+def after(world: World, intent: Intent, work: float = inf) -> Mapping[ResourceId, Live]:
     """The objects at the end of a forecast, or when it has done so much work."""
     model = ModelledCluster(CONFIGURATION.fabrics)
-    end = forecast(BLUEPRINTS, world, intent, START, CONFIGURATION, model, max_work=work)
+    end = forecast(BLUEPRINTS, world, intent, START, CONFIGURATION, model, max_work=work, max_passes=ALL)
     assert end.objects is not None
     return end.objects
 
@@ -131,7 +133,7 @@ def test_the_update_of_a_thousand_pods_is_forecast_exactly() -> None:
     objects = after(World(()), Intent((first,)))
     result = first_pass(world_of(objects), Intent((second,)))
 
-    end = from_sample(result, result.world, Intent((second,)), CONFIGURATION, Limits())
+    end = from_sample(result, result.world, Intent((second,)), CONDITIONS)
     assert end is not None
     assert end.end_of(ROOT) is End.SETTLED
     assert end.effects[ROOT].counts == {"pods restarted": 1000}
@@ -144,8 +146,8 @@ def test_new_pods_have_the_names_that_they_will_have() -> None:
     second = edited(first, {"images": 1, "replicas": 0, "pods": 0})
     world = world_of(after(World(()), Intent((first,))))
     result = first_pass(world, Intent((second,)))
-    from_few = from_sample(result, result.world, Intent((second,)), CONFIGURATION, Limits())
-    from_all = simulated(result.world, Intent((second,)), START, CONFIGURATION, Limits())
+    from_few = from_sample(result, result.world, Intent((second,)), CONDITIONS)
+    from_all = simulated(result.world, Intent((second,)), CONDITIONS)
 
     assert from_few is not None
     assert created(from_few) == created(from_all)
@@ -166,11 +168,11 @@ def first_pass(world: World, intent: Intent) -> Pass:
 def assert_alike(world: World, intent: Intent) -> bool:
     """The extended forecast, if there is one, is the simulated one. Returns whether there is one."""
     result = first_pass(world, intent)
-    from_few = from_sample(result, result.world, intent, CONFIGURATION, Limits())
+    from_few = from_sample(result, result.world, intent, CONDITIONS)
     event(f"extended: {from_few is not None}")
     if from_few is None:
         return False
-    from_all = simulated(result.world, intent, START, CONFIGURATION, Limits(), max_work=ALL)
+    from_all = simulated(result.world, intent, CONDITIONS)
 
     assert passes_of(from_few) == passes_of(from_all)
     assert [(stage.after, stage.times, stage.period) for stage in stages_of(from_few, ROOT)] == [

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from math import inf
 
 from engine.choice import executable
 from engine.forecast.forecast import Forecast
-from engine.forecast.simulation import MAX_WORK, forecast
+from engine.forecast.simulation import forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import Intent
@@ -23,8 +24,21 @@ from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
 
-def forecast_of(result: Pass, intent: Intent, configuration: Configuration, limits: Limits) -> Forecast | None:
-    """The forecast that begins with this pass; None if nothing is left to do or to wait for.
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditions:
+    """What forecasts are made with, besides a world and an intent."""
+
+    now: datetime
+    configuration: Configuration
+    limits: Limits
+    passes: int | None = None
+    """How many passes are simulated at most; None: as many as `MAX_WORK` and `MAX_PASSES` allow."""
+
+
+def forecast_of(
+    result: Pass, intent: Intent, configuration: Configuration, limits: Limits, *, passes: int | None = None
+) -> Forecast | None:
+    """The forecast that begins with this pass; None if nothing is left to do or to wait for. `passes`: see `Conditions`.
 
     None also if the pass as a whole is refused, or if something could not be listed completely: then most of what follows is not known.
     """
@@ -32,25 +46,24 @@ def forecast_of(result: Pass, intent: Intent, configuration: Configuration, limi
     if not moving or result.planned.objections or result.world.incomplete:
         return None
     world = concerned(result.world, moving)
-    return from_sample(result, world, intent, configuration, limits) or simulated(world, intent, result.now, configuration, limits)
+    conditions = Conditions(result.now, configuration, limits, passes)
+    return from_sample(result, world, intent, conditions) or simulated(world, intent, conditions)
 
 
-def simulated(
-    world: World, intent: Intent, now: datetime, configuration: Configuration, limits: Limits, *, max_work: int = MAX_WORK
-) -> Forecast:
-    """The forecast for which every object is simulated."""
-    model = ModelledCluster(configuration.fabrics)
-    return forecast(BLUEPRINTS, world, intent, now, configuration, model, limits=limits, max_work=max_work)
+def simulated(world: World, intent: Intent, conditions: Conditions, model: ModelledCluster | None = None) -> Forecast:
+    """The forecast for which every object of the world is simulated, with this model of a cluster; None: with a new one."""
+    model = model or ModelledCluster(conditions.configuration.fabrics)
+    bounds: dict[str, float] = {"max_work": inf, "max_passes": conditions.passes} if conditions.passes is not None else {}
+    return forecast(BLUEPRINTS, world, intent, conditions.now, conditions.configuration, model, limits=conditions.limits, **bounds)
 
 
-def from_sample(result: Pass, world: World, intent: Intent, configuration: Configuration, limits: Limits) -> Forecast | None:
+def from_sample(result: Pass, world: World, intent: Intent, conditions: Conditions) -> Forecast | None:
     """The forecast that is extended from a sample of large sets; None if no set is large, or if the sample does not stand for all."""
     sample = sample_of(world, intent, result.planned.plans)
     if sample is None:
         return None
-    model = ModelledCluster(configuration.fabrics)
-    of_sample = forecast(BLUEPRINTS, sample.world, sample.intent, result.now, configuration, model, limits=limits)
-    whole = extended(of_sample, sample, model.effects_of_replica)
+    model = ModelledCluster(conditions.configuration.fabrics)
+    whole = extended(simulated(sample.world, sample.intent, conditions, model), sample, model.effects_of_replica)
     chosen = (plan for plan in executable(world, result.planned) if plan.root in sample.sets)
     return whole if whole is not None and has_first_pass(whole, chosen) else None
 

@@ -34,6 +34,8 @@ class Subject:
     only_next: bool = False
     """Only the next pass, without a forecast."""
     limits: Limits = DEFAULT_LIMITS
+    forecast_passes: int | None = None
+    """How many passes a forecast simulates; None: see `engine.forecast.simulation`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,16 +64,16 @@ async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selectio
     observed = await plan_of_all(engine_of(wiring, provider, selection, subject.limits), intent)
     result = without_unread_secrets(observed)
     result = await with_capacity_notes(result, wiring.configuration, provider, complete=subject.against == LIVE)
-    forecast = None if subject.only_next else forecast_if_possible(wiring, observed, intent, subject.limits)
+    forecast = None if subject.only_next else forecast_if_possible(wiring, observed, intent, subject)
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
     return Look(subject, intent, result, replace(report_of(result), forecast=forecast))
 
 
-def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, limits: Limits) -> Forecast | None:
+def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, subject: Subject) -> Forecast | None:
     """The forecast of what follows a pass. If our own code fails on it, a line says so, and the report is written without one."""
     try:
-        return forecast_of(observed, intent, wiring.configuration, limits)
+        return forecast_of(observed, intent, wiring.configuration, subject.limits, passes=subject.forecast_passes)
     except Exception as error:
         report_internal_error(error, verbose=wiring.options.verbose, about=NO_FORECAST)
         return None

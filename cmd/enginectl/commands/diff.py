@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, PlanFormat, ReportFormat, options
+from enginectl.base.options import AllowReplace, Files, ForecastPasses, PlanFormat, ReportFormat, options
 
 
 def diff(
@@ -15,12 +15,13 @@ def diff(
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
+    forecast_passes: ForecastPasses = None,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
 
     First comes the next pass, in which every operation has a reason; then a forecast of what follows until everything is settled:
-    stages, restarted pods, the fewest ready ones, totals. Nothing is written.
+    stages, restarted pods, the fewest ready ones, totals; -v shows every pass. Nothing is written. Exits with 9 if it would not settle.
     With -f: as if these manifests were applied first; the pods of a workload that does not exist yet get names computed from its
     namespace and name instead of its uid.
     """
@@ -31,5 +32,5 @@ def diff(
     from enginectl.wiring.configuration import wire
 
     wiring = wire(options(ctx), allow_replace=allow_replace)
-    subject = Subject(load_roots(wiring, files or (), against=against), against, only_next)
+    subject = Subject(load_roots(wiring, files or (), against=against), against, only_next, forecast_passes=forecast_passes)
     return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)
