@@ -212,10 +212,13 @@ class _Model:
 
 
 def _new_pods(identity: str, renaming: Renaming, existing: Mapping[Slot, Live], events: Iterable[_Event]) -> dict[str, str]:
-    """Name of each first new pod of an index -> the name of the one in the other replica, whose `existing` pods these are."""
+    """Name of each first new pod of an index -> the name of the one in the other replica, whose `existing` pods these are.
+
+    `identity`: the uid of the set; if it has none yet, names of pods are not known.
+    """
     result: dict[str, str] = {}
     known: set[Slot] = set()
-    for operation in (each for event in events for each in event.operations):
+    for operation in (each for event in events for each in event.operations if identity):
         if operation.verb is Verb.CREATE and operation.id.kind == kinds.POD.name:
             clique, number = slot_of_body(operation.body)
             slot = renaming.text(clique), number

@@ -105,13 +105,15 @@ def sample_of(world: World, intent: Intent, plans: Sequence[Plan]) -> Sample | N
 def is_independent(observed: Observed, world: World, plan: Plan) -> bool:
     """Whether a set neither shares objects with others, nor is a part of another root, nor has objects of unclear ownership."""
     root = observed.root
-    if root.id.kind != kinds.PODCLIQUESET.name or plan.objections or plan.problems or plan.error or plan.wake_at or not root.uid:
+    if root.id.kind != kinds.PODCLIQUESET.name or plan.objections or plan.problems or plan.error or plan.wake_at:
         return False
     if observed.proposer is not None or root.controller is not None or observed.foreign or observed.mislabelled:
         return False
     if any(is_shared(operation) for operation in plan.operations):
         return False
-    if any(each.controller is None and root.uid in {owner.uid for owner in each.owners} for each in world.references.objects.values()):
+    if root.uid and any(
+        each.controller is None and root.uid in {owner.uid for owner in each.owners} for each in world.references.objects.values()
+    ):
         return False
     resembling = re.compile(rf"{re.escape(root.id.name)}-\d")
     return not any(resembling.match(other.root.id.name) for other in world.roots if other.root.id.namespace == root.id.namespace)

@@ -1,13 +1,13 @@
 """Forecasting: what follows the first pass, for the report of a preview."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import inf
 
 from engine.choice import executable
-from engine.forecast.forecast import Forecast
+from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.simulation import forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
@@ -64,17 +64,24 @@ def from_sample(result: Pass, world: World, intent: Intent, conditions: Conditio
         return None
     model = ModelledCluster(conditions.configuration.fabrics)
     whole = extended(simulated(sample.world, sample.intent, conditions, model), sample, model.effects_of_replica)
-    chosen = (plan for plan in executable(world, result.planned) if plan.root in sample.sets)
-    return whole if whole is not None and has_first_pass(whole, chosen) else None
+    chosen = {plan.root: plan.operations for plan in executable(world, result.planned) if plan.root in sample.sets and plan.operations}
+    return with_first_pass(whole, sample.sets.keys(), chosen) if whole is not None else None
 
 
-def has_first_pass(forecast: Forecast, chosen: Iterable[Plan]) -> bool:
-    """Whether the operations of the first pass on these roots are those of their plans."""
+def with_first_pass(
+    forecast: Forecast, roots: Collection[ResourceId], chosen: Mapping[ResourceId, tuple[Operation, ...]]
+) -> Forecast | None:
+    """The forecast, for these roots with the operations that were chosen for its first pass; None if it has others."""
     first = next((each.operations for each in forecast.passes if not each.after), {})
-    return all(_counted(first.get(plan.root, ())) == _counted(plan.operations) for plan in chosen)
+    if any(_counted(first.get(root, ())) != _counted(chosen.get(root, ())) for root in roots):
+        return None
+    others = {root: operations for root, operations in first.items() if root not in roots}
+    following = tuple(each for each in forecast.passes if each.after)
+    operations = {**others, **chosen}
+    return replace(forecast, passes=(ForecastPass(timedelta(), operations), *following) if operations else following)
 
 
-def _counted(operations: Iterable[Operation]) -> Counter[tuple[Verb, ResourceId]]:
+def _counted(operations: Sequence[Operation]) -> Counter[tuple[Verb, ResourceId]]:
     return Counter((operation.verb, operation.id) for operation in operations if operation.verb is not Verb.STATUS)
 
 
