@@ -94,7 +94,11 @@ class Forecast:
         plan = self.plans.get(root)
         if plan is None:
             return End.SETTLED
-        is_left = bool(plan.operations or plan.deferred or plan.pending or plan.problems or plan.error)
-        if is_left and not self.is_finished:
-            return End.UNFINISHED
-        return End.STUCK if is_left else End.SETTLED
+        if not is_left(plan):
+            return End.SETTLED
+        return End.STUCK if self.is_finished else End.UNFINISHED
+
+
+def is_left(plan: Plan) -> bool:
+    """Whether a plan has anything to do or to wait for."""
+    return bool(plan.operations or plan.deferred or plan.pending or plan.problems or plan.error)

@@ -9,7 +9,7 @@ from engine.blueprint import Blueprint, root_of
 from engine.choice import executable
 from engine.composition import compose
 from engine.forecast.cluster_model import Assumption, ClusterModel
-from engine.forecast.forecast import Forecast, ForecastPass
+from engine.forecast.forecast import Forecast, ForecastPass, is_left
 from engine.forecast.repetition import Repetition
 from engine.forecast.store import ForecastStore
 from engine.guard import Limits
@@ -113,6 +113,7 @@ class _Simulation:
             work, count = work + len(self.store.lives), count + 1
             is_finished |= repetition.is_found(self.store.take_differences(), (plan.root for plan in chosen if changed(plan)))
         plans = {plan.root: plan for plan in planned.plans}
+        is_finished &= self.model.is_known(self.store) or not any(map(is_left, plans.values()))
         effects, ended = self.model.effects(), self.store.lives
         return Forecast(self.began, tuple(passes), is_finished, plans, effects, frozenset(assumptions), ended, repetition.roots)
 

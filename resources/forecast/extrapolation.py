@@ -184,18 +184,18 @@ class _Model:
 
     def __init__(self, sampled: SampledSet, replica: int, index: int, events: Iterable[_Event]) -> None:
         slices, to_sample = sampled.observed.slices, sampled.to_sample
-        there = slices.get(str(sampled.indices[replica]), EMPTY).objects.values()
-        here = slices.get(str(index), EMPTY).objects
+        own = slices.get(str(sampled.indices[replica]), EMPTY).objects.values()
+        others = slices.get(str(index), EMPTY).objects
         plain = Renaming(sampled.root, {replica: index})
         slots = _slots(sampled, index)
         self._lives: dict[str, Live] = {}
         """Uid of an object of the model -> the object that corresponds to it."""
         texts: dict[str, str] = {}
-        for each in there:
+        for each in own:
             id = to_sample.id(each.id)
             clique, number = slot_of(each)
             slot = (plain.text(to_sample.text(clique)), number)
-            other = slots.get(slot) if id.kind == kinds.POD.name else here.get(plain.id(id))
+            other = slots.get(slot) if id.kind == kinds.POD.name else others.get(plain.id(id))
             if other is not None:
                 self._lives[each.uid] = other
                 texts |= {each.uid: other.uid, id.name: other.id.name}

@@ -39,6 +39,10 @@ class Idle:
         """Nothing."""
         return frozenset()
 
+    def is_known(self, store: ForecastStore) -> bool:
+        """Nobody is missing."""
+        return True
+
     def effects(self) -> Mapping[ResourceId, Effects]:
         """None."""
         return {}
