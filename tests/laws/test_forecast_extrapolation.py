@@ -4,6 +4,7 @@ import copy
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
+from itertools import islice
 from math import inf
 from typing import Any
 
@@ -178,7 +179,7 @@ def assert_alike(world: World, intent: Intent) -> bool:
     from_all = simulated(result.world, intent, CONDITIONS)
 
     assert passes_of(from_few) == passes_of(from_all)
-    assert next(from_few.operations()).body == next(from_all.operations()).body
+    assert [dict(each.body) for each in islice(from_few.operations(), 1)] == [dict(each.body) for each in islice(from_all.operations(), 1)]
     assert [(stage.after, stage.times, stage.period) for stage in stages_of(from_few, ROOT)] == [
         (stage.after, stage.times, stage.period) for stage in stages_of(from_all, ROOT)
     ]
