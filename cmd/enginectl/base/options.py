@@ -113,6 +113,12 @@ Format = Annotated[OutputFormat, typer.Option("--output", "-o", help="Text for p
 PlanFormat = Annotated[
     ReportFormat, typer.Option("--output", "-o", help="Text for a terminal, one JSON document, or one HTML document for a browser.")
 ]
+ForecastPasses = Annotated[
+    int | None,
+    typer.Option(
+        "--forecast-passes", min=1, metavar="N", help="How many passes a forecast simulates. Default: as many as a second or two allows."
+    ),
+]
 
 
 def print_version(wanted: bool) -> None:

@@ -10,7 +10,7 @@ from engine.ids import ResourceId
 from engine.label_selector import LabelSelector, parse_selector
 from engine.observed import Live
 from engine.proposal import proposed_root
-from engine.removal import Removal, Removals
+from engine.removal import Removal, JudgedRemovals
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
 from enginectl.base import terminal
@@ -61,7 +61,7 @@ class Deletion:
         if self.selector is not None:
             chosen |= {live.id: live for live in self._selected(self.selector, roots)}
         removals = {id: Removal(live.uid, WHY) for id, live in sorted(chosen.items())}
-        return Found(wide, Removals(removals, tuple(removal_objections(chosen.values()))))
+        return Found(wide, JudgedRemovals(removals, tuple(removal_objections(chosen.values()))))
 
     def _named(self, wanted: Wanted, roots: Sequence[Live]) -> Iterator[Live]:
         """The root of that name. One that a user has made comes before one of the same name that is a part of it."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from engine.errors import InputError
-from engine.removal import NO_REMOVALS, Removals
+from engine.removal import NO_REMOVALS, JudgedRemovals
 from engine.report.printable import printable
 from engine.runtime.provider import Observation, Provider
 from enginectl.base import terminal
@@ -20,7 +20,7 @@ class Found:
 
     selection: Selection
     """The namespaces and kinds of what is removed, besides those that the command reads anyway."""
-    removals: Removals = NO_REMOVALS
+    removals: JudgedRemovals = NO_REMOVALS
     record: Record | None = None
     """What is written about the ApplySet, if there is one."""
 
@@ -37,10 +37,10 @@ async def found_by(removing: Removing | None, wiring: Wiring, provider: Provider
     """What is removed, with notes on stderr; nothing if the command removes nothing."""
     if removing is None:
         return Found(selection)
-    found = await removing.find(wiring, provider, selection)
-    for note in found.removals.notes:
+    removed = await removing.find(wiring, provider, selection)
+    for note in removed.removals.notes:
         terminal.note(printable(note))
-    return found
+    return removed
 
 
 def widened(selection: Selection, namespaces: Iterable[str], kinds: Iterable[str]) -> Selection:
