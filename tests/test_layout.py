@@ -125,6 +125,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "kr8s": ("providers/kubernetes/",),
     "prometheus_client": ("providers/metrics/",),
     "starlette": ("providers/sandbox/",),
+    "subprocess": ("cmd/enginectl/input/kustomize.py",),
     "time": ("engine/runtime/clock.py",),
     "typer": ("cmd/",),
     "uvicorn": ("providers/sandbox/",),
