@@ -22,7 +22,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JudgedRemovals:
+class RootRemovals:
     """What a command removes, and why it may not."""
 
     roots: Mapping[ResourceId, Removal]
@@ -32,7 +32,7 @@ class JudgedRemovals:
     """About roots that stay."""
 
 
-NO_REMOVALS = JudgedRemovals({})
+NO_REMOVALS = RootRemovals({})
 
 
 def is_removed(observed: Observed, removals: Mapping[ResourceId, Removal]) -> bool:

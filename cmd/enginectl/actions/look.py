@@ -7,7 +7,7 @@ from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.intent import Intent, intent_of
 from engine.plan import Objection
-from engine.removal import NO_REMOVALS, JudgedRemovals
+from engine.removal import NO_REMOVALS, RootRemovals
 from engine.report.model import Report
 from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
@@ -81,11 +81,11 @@ async def look(wiring: Wiring, subject: Subject) -> Look:
             return await look_after_base(wiring, subject, subject.base, provider, namespaces)
         selection = select_for(wiring, subject.roots, namespaces, subject.focus)
         await require_matches(wiring, provider, selection, subject.roots, subject.focus)
-        removed = await found_by(subject.removing, wiring, provider, selection)
-        if removed.record is not None and (note := parent_note(removed.record)):
+        scope = await found_by(subject.removing, wiring, provider, selection)
+        if scope.record is not None and (note := parent_note(scope.record)):
             terminal.note(note)
-        admitted = await admit_against(wiring, subject.roots, provider, subject.against, removed.selection)
-        return await look_at(wiring, subject, provider, removed.selection, admitted, removed.removals)
+        admitted = await admit_against(wiring, subject.roots, provider, subject.against, scope.selection)
+        return await look_at(wiring, subject, provider, scope.selection, admitted, scope.removals)
 
 
 async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provider: Provider, namespaces: tuple[str, ...]) -> Look:
@@ -94,9 +94,9 @@ async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provide
     baseline = await settled_base(wiring, base, provider, selection, against=subject.against, limits=subject.limits)
     later, after = replace(wiring, clock=StandingClock(baseline.at)), replace(subject, against=EMPTY)
     await require_matches(later, baseline.provider, selection, subject.roots, subject.focus)
-    removed = await found_by(subject.removing, later, baseline.provider, selection)
+    scope = await found_by(subject.removing, later, baseline.provider, selection)
     admitted = await admit_against(later, subject.roots, baseline.provider, EMPTY, selection)
-    seen = await look_at(later, after, baseline.provider, selection, admitted, removed.removals)
+    seen = await look_at(later, after, baseline.provider, selection, admitted, scope.removals)
     missing = {} if subject.removing is not None else notes_about_missing(base, subject.roots)
     result = with_notes(seen.result, {**baseline.notes, **missing})
     return replace(
@@ -113,7 +113,7 @@ async def look_at(
     provider: Provider,
     selection: Selection,
     admitted: AdmittedRoots,
-    removals: JudgedRemovals = NO_REMOVALS,
+    removals: RootRemovals = NO_REMOVALS,
 ) -> Look:
     """The same of a cluster that is open already, of manifests that admission has judged, and of removals that are known."""
     intent = intent_of(admitted.roots.bodies, subject.focus, removals.roots)
