@@ -14,7 +14,7 @@ ANY = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RootTarget:
     """Roots by kind, namespace and name; an empty kind or namespace stands for every one, and `*` in a text for any characters."""
 
     kind: str = ""
@@ -42,11 +42,11 @@ class Focus:
 
     roots: frozenset[ResourceId] | None = None
     """Only these, e.g. those of the manifests of a command; None: no such restriction."""
-    targets: tuple[Target, ...] = ()
+    targets: tuple[RootTarget, ...] = ()
     """Only those that one of them names, if there are any."""
     selectors: tuple[LabelSelector, ...] = ()
     """Only those whose labels match every one."""
-    excluded: tuple[Target, ...] = ()
+    excluded: tuple[RootTarget, ...] = ()
     """None that one of them names."""
 
     def includes(self, id: ResourceId, labels: Mapping[str, str]) -> bool:

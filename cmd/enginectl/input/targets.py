@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from engine.errors import InputError
-from engine.focus import ANY, EVERYTHING, Focus, Target
+from engine.focus import ANY, EVERYTHING, Focus, RootTarget
 from engine.ids import ResourceId
 from engine.label_selector import parse_selector
 from engine.proposal import proposed_root
@@ -55,7 +55,7 @@ class Candidates:
     """Where they are, for messages."""
 
 
-def parse_target(word: str, option: str = "--target") -> Target:
+def parse_target(word: str, option: str = "--target") -> RootTarget:
     """The target that `[KIND/][NAMESPACE/]NAME` means. Raises `UsageError` if it means none.
 
     Of two words the first is a kind if it is a word for one, else a namespace.
@@ -71,7 +71,7 @@ def parse_target(word: str, option: str = "--target") -> Target:
     namespace = before.pop() if before else None
     if before or not TEXT.fullmatch(name) or (namespace is not None and not TEXT.fullmatch(namespace)):
         raise UsageError(f"{option} {clipped(word, MAX_WORD)}: expected [KIND/][NAMESPACE/]NAME, e.g. web, pcs/web or pcs/prod/web")
-    return Target(kind, namespace or "", name)
+    return RootTarget(kind, namespace or "", name)
 
 
 def focus_on(roots: Roots, words: Words) -> tuple[Roots, Focus]:
@@ -154,7 +154,7 @@ def _require(candidates: Candidates, focus: Focus) -> None:
         raise UsageError(f"no workload {candidates.where} matches all of these options together{_listed(candidates)}")
 
 
-def _require_target(candidates: Candidates, target: Target, option: str) -> None:
+def _require_target(candidates: Candidates, target: RootTarget, option: str) -> None:
     if any(target.matches(id) for id in candidates.labels):
         return
     for part, whole in sorted(candidates.wholes.items()):
