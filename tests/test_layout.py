@@ -40,6 +40,10 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "report": (TOP, "forecast"),
         "runtime": (TOP, "report"),
     },
+    "engine/report": {
+        "html": (TOP,),
+        "markdown": (TOP,),
+    },
     "resources": {
         "base": (),
         "schema": ("base",),

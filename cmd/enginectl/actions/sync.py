@@ -19,9 +19,10 @@ from enginectl.actions.gates import Gate, refused
 from enginectl.actions.look import Subject, look_at
 from enginectl.actions.planning import report_errors, report_of
 from enginectl.actions.preview import preview
+from enginectl.actions.reporting import Outputs
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import OutputFormat, ReportFormat
+from enginectl.base.options import OutputFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.roots import Roots, select_for
 from enginectl.output.progress import show_progress
@@ -115,9 +116,9 @@ async def check(wiring: Wiring, roots: Roots, provider: Provider, selection: Sel
     return admitted
 
 
-async def dry_run(wiring: Wiring, roots: Roots, format: ReportFormat, *, limits: Limits, give_up_at: float) -> Exit:
+async def dry_run(wiring: Wiring, roots: Roots, outputs: Outputs, *, limits: Limits, give_up_at: float) -> Exit:
     """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
-    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, Subject(roots, limits=limits), format), "the plan was made")
+    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, Subject(roots, limits=limits), outputs), "the plan was made")
 
 
 def write(wiring: Wiring, result: SyncReport, format: OutputFormat) -> None:

@@ -5,7 +5,19 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, PlanFormat, ReportFormat, options
+from enginectl.base.options import (
+    AllowReplace,
+    Files,
+    Link,
+    MaxBytes,
+    PlanFormat,
+    ReportFormat,
+    Reports,
+    ShowValues,
+    Summary,
+    Title,
+    options,
+)
 
 
 def diff(
@@ -15,6 +27,12 @@ def diff(
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
+    reports: Reports = None,
+    summary: Summary = None,
+    title: Title = "",
+    link: Link = "",
+    max_bytes: MaxBytes = 65_000,
+    show_values: ShowValues = False,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
@@ -26,10 +44,12 @@ def diff(
     """
     from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
+    from enginectl.actions.reporting import outputs_of
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
+    outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
     wiring = wire(options(ctx), allow_replace=allow_replace)
     subject = Subject(load_roots(wiring, files or (), against=against), against, only_next)
-    return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)
+    return conclude(run_cancellable(lambda: preview(wiring, subject, outputs, detailed=detailed_exitcode)), format)

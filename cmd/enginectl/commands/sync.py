@@ -6,7 +6,20 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, OutputFormat, PlanFormat, ReportFormat, options
+from enginectl.base.options import (
+    AllowReplace,
+    Files,
+    Link,
+    MaxBytes,
+    OutputFormat,
+    PlanFormat,
+    ReportFormat,
+    Reports,
+    ShowValues,
+    Summary,
+    Title,
+    options,
+)
 
 
 def sync(
@@ -34,6 +47,12 @@ def sync(
     ] = None,
     allow_replace: AllowReplace = False,
     format: PlanFormat = ReportFormat.TEXT,
+    reports: Reports = None,
+    summary: Summary = None,
+    title: Title = "",
+    link: Link = "",
+    max_bytes: MaxBytes = 65_000,
+    show_values: ShowValues = False,
 ) -> Exit:
     """Apply the plan until every workload is settled.
 
@@ -49,6 +68,7 @@ def sync(
 
     from engine.errors import TimedOut
     from engine.guard import Limits
+    from enginectl.actions.reporting import outputs_of
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
@@ -59,8 +79,9 @@ def sync(
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
-    if format is ReportFormat.HTML and not dry_run:
-        raise UsageError("-o html shows a plan: it needs --dry-run")
+    outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
+    if outputs.beside and not dry_run:
+        raise UsageError(f"{outputs.beside} shows a plan: it needs --dry-run")
     if quiet and (dry_run or options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
@@ -84,7 +105,7 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            code = run_cancellable(lambda: show_plan(wiring, roots, format, limits=limits, give_up_at=give_up_at))
+            code = run_cancellable(lambda: show_plan(wiring, roots, outputs, limits=limits, give_up_at=give_up_at))
         else:
             code = run(work)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.

@@ -6,7 +6,7 @@ from typing import Final
 
 from engine.plan import Wait
 from engine.report.alike import blurred, spread
-from engine.report.html_elements import Markup, element
+from engine.report.html.elements import Markup, element
 from engine.report.model import RootReport, Step
 from engine.report.printable import clipped
 from engine.report.text import MARKS

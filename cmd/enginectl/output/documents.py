@@ -1,0 +1,61 @@
+"""Documents: a report in every format, each as one text."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from engine.report.html.document import html
+from engine.report.json import document, printed
+from engine.report.markdown.document import COMMENT, markdown
+from engine.report.model import Report
+from engine.report.text import text
+from enginectl.base.options import ReportFormat
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a report is written. Each format takes what it has a use for."""
+
+    title: str = ""
+    link: str = ""
+    max_bytes: int = COMMENT
+    values: bool = False
+    """Whether the values of environment variables are shown."""
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Material:
+    """What a report is written from."""
+
+    report: Report
+    at: datetime
+    """When the cluster was observed."""
+
+
+def text_document(material: Material, style: Style) -> str:
+    """The lines for a terminal, without colour."""
+    return "".join(f"{line.text}\n" for line in text(material.report, verbose=style.verbose))
+
+
+def json_document(material: Material, style: Style) -> str:
+    """One JSON document: complete, whatever the style."""
+    return f"{printed(document(material.report))}\n"
+
+
+def html_document(material: Material, style: Style) -> str:
+    """One page."""
+    return html(material.report, material.at, values=style.values)
+
+
+def markdown_document(material: Material, style: Style) -> str:
+    """A comment."""
+    return markdown(material.report, title=style.title, link=style.link, limit=style.max_bytes, values=style.values)
+
+
+DOCUMENTS: Mapping[ReportFormat, Callable[[Material, Style], str]] = {
+    ReportFormat.TEXT: text_document,
+    ReportFormat.JSON: json_document,
+    ReportFormat.HTML: html_document,
+    ReportFormat.MARKDOWN: markdown_document,
+}
