@@ -116,3 +116,28 @@ def test_values_of_the_environment_are_masked_in_documents_for_people(engine: En
 
     assert "hunter2" not in masked and "(masked)" in masked
     assert "hunter2" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("minAvailable: 1 # one", "minAvailable: 5 # one", 14, "minAvailable must not be greater than replicas"),
+        ("roleName: frontend", "roleName: []", 12, "must be a string, got a list"),
+        ("kind: PodCliqueSet", "kind: {", 5, "not YAML"),
+    ],
+)
+def test_faults_of_manifests_are_findings_at_their_lines(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, line: int, message: str
+) -> None:
+    (source,) = SET.glob("*.yaml")
+    (tmp_path / "sets").mkdir()
+    (tmp_path / "sets" / "a.yaml").write_text(source.read_text().replace(old, new))
+    monkeypatch.chdir(tmp_path)
+
+    answer = engine("diff", "-f", tmp_path / "sets", "--against", "empty", "-o", "sarif", "--report", "sarif=out.sarif")
+
+    (result,) = answer.document["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert (answer.code, place["artifactLocation"]["uri"]) == (Exit.FAILED, "sets/a.yaml")
+    assert place["region"]["startLine"] == line and message in result["message"]["text"]
+    assert (tmp_path / "out.sarif").read_text() == answer.out

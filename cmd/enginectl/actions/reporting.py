@@ -1,18 +1,24 @@
 """Reporting: where the plan of a preview is written, and how."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from engine.errors import InputError
+from engine.ids import ResourceId
+from engine.proposal import proposed_root
 from engine.report.markdown.document import COMMENT, LINK, SMALLEST, SUMMARY
 from engine.report.markdown.overview import TITLE
 from engine.report.printable import clipped
+from engine.report.sarif import Place
 from engine.report.text import text
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.files import append_text, write_text
 from enginectl.base.options import ReportFormat
-from enginectl.output.documents import DOCUMENTS, Material, Style
+from enginectl.input.roots import Roots
+from enginectl.output.documents import DOCUMENTS, Material, Style, sarif_of_faults
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +91,28 @@ def write_report(material: Material, outputs: Outputs, *, verbose: bool = False)
     else:
         terminal.print_text(DOCUMENTS[outputs.format](material, style))
         terminal.flush()
+
+
+@contextmanager
+def faults_reported(outputs: Outputs) -> Iterator[None]:
+    """Write the faults of manifests as SARIF, where that is asked for, if they keep a plan from being made. The `InputError` goes on."""
+    try:
+        yield
+    except InputError as error:
+        if not isinstance(error, UsageError):
+            document = sarif_of_faults(str(error), outputs.style)
+            for file in (file for file, format in outputs.files.items() if format is ReportFormat.SARIF):
+                write_text(file, document, "--report")
+            if outputs.format is ReportFormat.SARIF:
+                terminal.print_text(document)
+                terminal.flush()
+        raise
+
+
+def places_of(roots: Roots) -> dict[ResourceId, Place]:
+    """Root -> where its manifest is."""
+    pairs = zip(roots.bodies, roots.manifests, strict=True)
+    return {proposed_root(body).id: Place(manifest.document.source, manifest.line()) for body, manifest in pairs}
 
 
 def append_summary(material: Material, style: Style, file: Path) -> None:

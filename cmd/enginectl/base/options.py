@@ -35,6 +35,7 @@ class ReportFormat(StrEnum):
     JSON = "json"
     HTML = "html"
     MARKDOWN = "markdown"
+    SARIF = "sarif"
 
 
 class ObjectFormat(StrEnum):

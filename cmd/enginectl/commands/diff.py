@@ -1,5 +1,6 @@
 """`engine diff`: what the next sync would do."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,10 +24,21 @@ from enginectl.base.options import (
 def diff(
     ctx: typer.Context,
     files: Files = None,
-    against: Annotated[str, typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with.")] = "live",
+    base: Annotated[
+        list[Path] | None,
+        typer.Option("--base", metavar="FILE|DIR", help="Compare with these manifests, as if applied and settled. Repeatable."),
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with. Default: live, and empty with --base.", show_default=False),
+    ] = "",
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
+    server_dry_run: Annotated[
+        bool,
+        typer.Option("--server-dry-run", help="Let the API server check what the next pass would write; needs the rights to write it."),
+    ] = False,
     reports: Reports = None,
     summary: Summary = None,
     title: Title = "",
@@ -44,12 +56,19 @@ def diff(
     """
     from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
-    from enginectl.actions.reporting import outputs_of
+    from enginectl.actions.reporting import faults_reported, outputs_of
+    from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.roots import load_roots
     from enginectl.wiring.configuration import wire
 
     outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
     wiring = wire(options(ctx), allow_replace=allow_replace)
-    subject = Subject(load_roots(wiring, files or (), against=against), against, only_next)
+    if server_dry_run and (base or against not in ("", "live")):
+        raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
+    against = against or ("empty" if base else "live")
+    with faults_reported(outputs):
+        roots = load_roots(wiring, files or (), against=against)
+        base_roots = load_roots(wiring, base, against=against) if base else None
+    subject = Subject(roots, against, only_next, server_dry_run=server_dry_run, base=base_roots)
     return conclude(run_cancellable(lambda: preview(wiring, subject, outputs, detailed=detailed_exitcode)), format)

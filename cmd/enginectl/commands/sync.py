@@ -68,7 +68,7 @@ def sync(
 
     from engine.errors import TimedOut
     from engine.guard import Limits
-    from enginectl.actions.reporting import outputs_of
+    from enginectl.actions.reporting import faults_reported, outputs_of
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
@@ -89,7 +89,8 @@ def sync(
     with terminal.without_notes() if quiet else nullcontext():
         wiring = wire(options(ctx), allow_replace=allow_replace)
         began = wiring.clock.monotonic()
-        roots = load_roots(wiring, files or ())
+        with faults_reported(outputs):
+            roots = load_roots(wiring, files or ())
 
         async def work(stop: anyio.CancelScope) -> Exit:
             try:

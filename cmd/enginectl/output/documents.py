@@ -1,13 +1,16 @@
 """Documents: a report in every format, each as one text."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
+from engine.ids import ResourceId
 from engine.report.html.document import html
 from engine.report.json import document, printed
 from engine.report.markdown.document import COMMENT, markdown
 from engine.report.model import Report
+from engine.report.sarif import Place, faults, findings, sarif
 from engine.report.text import text
 from enginectl.base.options import ReportFormat
 
@@ -31,6 +34,8 @@ class Material:
     report: Report
     at: datetime
     """When the cluster was observed."""
+    places: Mapping[ResourceId, Place] = field(default_factory=dict)
+    """Root -> where its manifest is."""
 
 
 def text_document(material: Material, style: Style) -> str:
@@ -53,9 +58,20 @@ def markdown_document(material: Material, style: Style) -> str:
     return markdown(material.report, title=style.title, link=style.link, limit=style.max_bytes, values=style.values)
 
 
+def sarif_document(material: Material, style: Style) -> str:
+    """The findings at their lines, for code scanning."""
+    return f"{printed(sarif(findings(material.report, material.places), style.title, str(Path.cwd())))}\n"
+
+
+def sarif_of_faults(text: str, style: Style) -> str:
+    """The same of manifests that cannot be read: the text of the error."""
+    return f"{printed(sarif(faults(text), style.title, str(Path.cwd())))}\n"
+
+
 DOCUMENTS: Mapping[ReportFormat, Callable[[Material, Style], str]] = {
     ReportFormat.TEXT: text_document,
     ReportFormat.JSON: json_document,
     ReportFormat.HTML: html_document,
     ReportFormat.MARKDOWN: markdown_document,
+    ReportFormat.SARIF: sarif_document,
 }
