@@ -26,6 +26,7 @@ from enginectl.commands.render import render
 from enginectl.commands.review import review
 from enginectl.commands.run import run
 from enginectl.commands.sandbox import sandbox
+from enginectl.commands.schema import schema
 from enginectl.commands.snapshot import snapshot
 from enginectl.commands.status import status
 from enginectl.commands.sync import sync
@@ -43,7 +44,7 @@ commands = typer.Typer(
     callback=declare,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (diff, sync, run, render, review, status, why, preflight, snapshot, demo, completion):
+for command in (diff, sync, run, render, review, status, why, preflight, snapshot, schema, demo, completion):
     commands.command()(command)
 for group in (sandbox, manifests, config):
     commands.add_typer(group)

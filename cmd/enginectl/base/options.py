@@ -38,6 +38,13 @@ class ReportFormat(StrEnum):
     SARIF = "sarif"
 
 
+class DocumentName(StrEnum):
+    """A document for programs that has a published schema."""
+
+    DIFF = "diff"
+    SYNC = "sync"
+
+
 class ObjectFormat(StrEnum):
     """How objects are written."""
 
