@@ -41,7 +41,8 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "runtime": (TOP, "report"),
     },
     "engine/report": {
-        "html": (TOP,),
+        "diagram": (TOP,),
+        "html": (TOP, "diagram"),
         "markdown": (TOP,),
     },
     "resources": {

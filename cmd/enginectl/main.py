@@ -20,6 +20,7 @@ from enginectl.commands.completion import COMPLETE, answer_shell, completion
 from enginectl.commands.config import config
 from enginectl.commands.demo import demo
 from enginectl.commands.diff import diff
+from enginectl.commands.graph import graph
 from enginectl.commands.manifests import manifests
 from enginectl.commands.preflight import preflight
 from enginectl.commands.render import render
@@ -44,7 +45,7 @@ commands = typer.Typer(
     callback=declare,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (diff, sync, run, render, review, status, why, preflight, snapshot, schema, demo, completion):
+for command in (diff, sync, run, render, graph, review, status, why, preflight, snapshot, schema, demo, completion):
     commands.command()(command)
 for group in (sandbox, manifests, config):
     commands.add_typer(group)

@@ -141,3 +141,30 @@ def test_faults_of_manifests_are_findings_at_their_lines(
     assert (answer.code, place["artifactLocation"]["uri"]) == (Exit.FAILED, "sets/a.yaml")
     assert place["region"]["startLine"] == line and message in result["message"]["text"]
     assert (tmp_path / "out.sarif").read_text() == answer.out
+
+
+@pytest.mark.parametrize(("format", "first"), [("dot", "digraph engine {"), ("mermaid", "flowchart LR"), ("svg", "<svg xmlns=")])
+def test_the_desired_graph_is_drawn_without_a_cluster_the_same_every_time(engine: Engine, format: str, first: str) -> None:
+    answer = engine("graph", "-f", SET, "-o", format)
+
+    assert (answer.code, answer.err) == (Exit.DONE, "")
+    assert answer.out.startswith(first) and "serving-0-model-0-worker" in answer.out
+    assert engine("graph", "-f", SET, "-o", format).out == answer.out
+
+
+def test_a_graph_needs_manifests_and_tells_what_is_wrong_with_them(engine: Engine, tmp_path: Path) -> None:
+    (source,) = SET.glob("*.yaml")
+    (tmp_path / "a.yaml").write_text(source.read_text().replace("minAvailable: 1 # one", "minAvailable: 5 # one"))
+
+    assert engine("graph").code == Exit.USAGE
+    answer = engine("graph", "-f", tmp_path)
+
+    assert (answer.code, answer.out.count("label")) == (Exit.FAILED, 0)
+    assert "a.yaml:14: spec.template.cliques[0].spec.minAvailable" in answer.err
+
+
+@pytest.mark.parametrize(("format", "first"), [("dot", "digraph engine {"), ("mermaid", "flowchart LR")])
+def test_a_plan_is_drawn_with_what_happens(engine: Engine, format: str, first: str) -> None:
+    answer = engine("diff", *OFFLINE, "-o", format)
+
+    assert answer.out.startswith(first) and "create Pod" in answer.out

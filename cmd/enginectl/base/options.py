@@ -36,6 +36,16 @@ class ReportFormat(StrEnum):
     HTML = "html"
     MARKDOWN = "markdown"
     SARIF = "sarif"
+    MERMAID = "mermaid"
+    DOT = "dot"
+
+
+class GraphFormat(StrEnum):
+    """How a graph of objects is drawn."""
+
+    DOT = "dot"
+    MERMAID = "mermaid"
+    SVG = "svg"
 
 
 class DocumentName(StrEnum):

@@ -6,6 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 from engine.ids import ResourceId
+from engine.report.diagram.dot import dot
+from engine.report.diagram.mermaid import mermaid
+from engine.report.diagram.sources import of_report
 from engine.report.html.document import html
 from engine.report.json import document, printed
 from engine.report.markdown.document import COMMENT, markdown
@@ -68,10 +71,22 @@ def sarif_of_faults(text: str, style: Style) -> str:
     return f"{printed(sarif(faults(text), style.title, str(Path.cwd())))}\n"
 
 
+def mermaid_document(material: Material, style: Style) -> str:
+    """The operations in their order, drawn where Markdown is."""
+    return mermaid(of_report(material.report))
+
+
+def dot_document(material: Material, style: Style) -> str:
+    """The same for Graphviz."""
+    return dot(of_report(material.report))
+
+
 DOCUMENTS: Mapping[ReportFormat, Callable[[Material, Style], str]] = {
     ReportFormat.TEXT: text_document,
     ReportFormat.JSON: json_document,
     ReportFormat.HTML: html_document,
     ReportFormat.MARKDOWN: markdown_document,
     ReportFormat.SARIF: sarif_document,
+    ReportFormat.MERMAID: mermaid_document,
+    ReportFormat.DOT: dot_document,
 }
