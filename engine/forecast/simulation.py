@@ -8,6 +8,7 @@ from typing import Any, Final
 from engine.blueprint import Blueprint, root_of
 from engine.choice import executable
 from engine.composition import compose
+from engine.focus import concerned
 from engine.forecast.cluster_model import Assumption, ClusterModel
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.store import ForecastStore
@@ -108,12 +109,24 @@ class _Simulation:
                 is_finished, quiet = not self._move_on(planned), 0
             work += len(self.store.lives)
         plans = {plan.root: plan for plan in planned.plans}
-        return Forecast(self.began, tuple(passes), is_finished, plans, self.model.effects(), frozenset(assumptions), self.store.lives)
+        concerned_roots = concerned(self.first, self.intent.focus).union(*(each.operations for each in passes))
+        effects = {root: effects for root, effects in self.model.effects().items() if root in concerned_roots}
+        return Forecast(self.began, tuple(passes), is_finished, plans, effects, frozenset(assumptions), self.store.lives)
 
     def _plan(self) -> tuple[Plans, list[Plan]]:
         """A pass: all plans, and those with operations to execute now."""
         world = self._world()
-        planned = plan_all(self.blueprints, world, self.store.now, self.configuration, self.memo, self.limits)
+        intent = self.intent
+        planned = plan_all(
+            self.blueprints,
+            world,
+            self.store.now,
+            self.configuration,
+            self.memo,
+            self.limits,
+            focus=intent.focus,
+            removals=intent.removals,
+        )
         return planned, [plan for plan in executable(world, planned) if plan.operations]
 
     def _execute(self, chosen: Iterable[Plan]) -> None:

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import End
+from engine.judgement import Enforcement
 from engine.operation import Cause
 from engine.result import Outcome
 from engine.verb import Verb
@@ -196,8 +197,8 @@ class ViolationEntry(TypedDict):
     rule: str
     object: Annotated[Identity | None, Meta(description="What it is about; null: the plan as a whole.")]
     message: str
-    action: NotRequired[str]
-    reason: NotRequired[Annotated[str, Meta(description="Why it was waived.")]]
+    action: NotRequired[Annotated[str, one_of(map(str, Enforcement), "Of a waived rule: what it would do.")]]
+    reason: NotRequired[Annotated[str, Meta(description="Of a waived rule: why it was waived.")]]
 
 
 class PolicyEntry(TypedDict):
@@ -221,9 +222,9 @@ class DiffDocument(TypedDict):
     forecast: Annotated[ForecastEntry | None, Meta(description="Null if nothing follows, or if it was not computed.")]
     roots: list[RootEntry]
     objections: Annotated[list[ObjectionEntry], Meta(description="The guards' refusals of the plan as a whole.")]
-    policy: NotRequired[PolicyEntry]
+    policy: PolicyEntry
     incomplete: Annotated[dict[str, str], Meta(description="Kind -> why it could not be listed completely.")]
-    others: NotRequired[Annotated[list[Identity], Meta(description="Workloads outside the scope of the command that have changes.")]]
+    others: Annotated[list[Identity], Meta(description="Workloads outside the scope of the command that have changes.")]
 
 
 class ResultEntry(TypedDict):

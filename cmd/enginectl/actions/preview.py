@@ -1,10 +1,13 @@
 """`engine diff`: the report of what a sync would do."""
 
+from datetime import datetime
+
 from engine.report.model import Report
 from enginectl.actions.look import Subject, look
 from enginectl.actions.planning import report_errors
-from enginectl.actions.reporting import TO_TERMINAL, Outputs, places_of, write_report
+from enginectl.actions.reporting import TO_TERMINAL, Outputs, places_of, write_outputs
 from enginectl.base.exit_codes import Exit, worst
+from enginectl.base.options import ReportFormat
 from enginectl.output.documents import Material
 from enginectl.wiring.configuration import Wiring
 
@@ -12,10 +15,15 @@ from enginectl.wiring.configuration import Wiring
 async def preview(wiring: Wiring, subject: Subject, outputs: Outputs = TO_TERMINAL, *, detailed: bool = False) -> Exit:
     """Look, write the report, and return the exit code. Nothing is written to the cluster."""
     seen, verbose = await look(wiring, subject), wiring.options.verbose
-    write_report(Material(seen.report, seen.result.now, places_of(subject.roots)), outputs, verbose=verbose)
+    write_outputs(Material(seen.report, seen.result.now, places_of(subject.roots)), outputs, verbose=verbose)
     if verbose:
         report_errors(seen.result.planned.plans, verbose=True)
     return exit_code(seen.report, detailed=detailed)
+
+
+def write_report(wiring: Wiring, report: Report, now: datetime, format: ReportFormat) -> None:
+    """Write a report to standard output; `now`: when the cluster was observed."""
+    write_outputs(Material(report, now), Outputs(format), verbose=wiring.options.verbose)
 
 
 def exit_code(report: Report, *, detailed: bool) -> Exit:

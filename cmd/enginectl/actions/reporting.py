@@ -79,7 +79,7 @@ def files_of(reports: Sequence[str]) -> dict[Path, ReportFormat]:
     return files
 
 
-def write_report(material: Material, outputs: Outputs, *, verbose: bool = False) -> None:
+def write_outputs(material: Material, outputs: Outputs, *, verbose: bool = False) -> None:
     """Write the files, then standard output. Raises `UsageError` if a file cannot be written."""
     style = replace(outputs.style, verbose=verbose)
     for file, format in outputs.files.items():

@@ -15,6 +15,7 @@ from engine.report.html.forecast import forecast_conclusion, forecast_section
 from engine.report.model import SEVERITY, Report, RootReport, Step
 from engine.report.printable import clipped
 from engine.report.published import manifest_lines, published_changes, published_manifest
+from engine.report.refusals import judgement_lines
 from engine.report.text import MARKS, group_name
 from engine.verb import Verb
 
@@ -79,23 +80,11 @@ def _bounded_sections(roots: Sequence[RootReport], forecast: Forecast | None, *,
 def refusals(report: Report) -> Iterator[Markup]:
     """The objections against the whole pass, what policies say, and the kinds that could not be listed."""
     yield from map(objection_alert, report.objections)
-    yield from violations(report)
+    for line in judgement_lines(report.judgement):
+        yield element("p", line.text, class_="alert" if line.tone == "bad" else "")
     for kind, why in report.incomplete.items():
         text = f"{kind} objects could not be listed completely ({why}); none of them is deleted"
         yield element("p", element("strong", "incomplete: "), text, class_="alert")
-
-
-def violations(report: Report) -> Iterator[Markup]:
-    """What policies say: what denies first, then warnings, then what was waived."""
-    judgement = report.judgement
-    for word, listed in (("denied by", judgement.denied), ("warning of", judgement.warned), ("waived:", judgement.waived)):
-        for violation in listed[:MAX_PROBLEMS]:
-            about: Content = [code(str(violation.about)), ": "] if violation.about else None
-            waived = f" ({violation.waived})" if violation.waived else None
-            style = "alert" if word == "denied by" else "note"
-            yield element("p", element("strong", f"{word} {violation.rule}: "), about, violation.message, waived, class_=style)
-        if len(listed) > MAX_PROBLEMS:
-            yield element("p", f"{len(listed) - MAX_PROBLEMS} more violations; -o json has them all", class_="faint")
 
 
 def objection_alert(objection: Objection) -> Markup:

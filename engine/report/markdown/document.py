@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from engine.report.markdown.inert import prose
 from engine.report.markdown.overview import blocker_line, heading, marker, table_head, table_row, totals, warning_line
 from engine.report.markdown.section import Detail, section
 from engine.report.model import Report, RootReport
 from engine.report.severity import blockers, worst_first
+from engine.report.text import others_lines
 
 COMMENT: Final = 65_000
 """Bytes of a comment: GitHub's limit is 65,536 characters."""
@@ -21,6 +23,8 @@ KEPT: Final = 20
 """Number of blockers that are never left out."""
 LISTED: Final = 300
 """Maximum number of blockers, of warnings, and of workloads with details, however much room there is."""
+NOTES: Final = 20
+"""Maximum number of rules of policies that were not applied."""
 ROWS: Final = 1_000
 """Maximum number of rows of the table."""
 NOTE: Final = 1_000
@@ -87,11 +91,11 @@ class _Parts:
             [marker(title) + "\n" + heading(report, found, title), *totals(report)],
             [table_row(report, root) for root in roots[:ROWS]],
             lines,
-            [warning_line(violation) for violation in violations[:LISTED]],
+            [*map(warning_line, violations[:LISTED]), *(f"**Note** {prose(note)}" for note in report.judgement.notes[:NOTES])],
             [_Shrinking(_writer(report, root, values)) for root in roots[:LISTED]],
         )
         parts.lose("blockers", len(found) - len(lines))
-        parts.lose("warnings", len(violations) - len(parts.warnings))
+        parts.lose("warnings", max(0, len(violations) - LISTED) + max(0, len(report.judgement.notes) - NOTES))
         parts.lose("rows", len(roots) - len(parts.rows))
         parts.lose("details of workloads", len(roots) - len(parts.sections))
         return parts
@@ -159,6 +163,7 @@ def _bytes(block: str) -> int:
 def _last_line(report: Report, parts: _Parts, link: str) -> str:
     """What the forecast assumes, what was left out, and where everything is."""
     sentences: list[str] = []
+    sentences += [prose(f"{line.text}.") for line in others_lines(report.others)]
     if report.forecast and report.forecast.assumptions:
         sentences.append(f"Assumes that {'; '.join(sorted(report.forecast.assumptions))}.")
     if parts.lost:
