@@ -61,6 +61,19 @@ def test_every_pass_is_shown_with_v(box: Box, engine: Engine, tmp_path: Path) ->
     assert "4 pods restarted" in brief.out and "4 pods restarted" in verbose.out
 
 
+def test_a_forecast_from_a_snapshot_is_that_of_the_cluster(box: Box, engine: Engine, tmp_path: Path) -> None:
+    assert engine("sync", "-f", written(tmp_path, podcliqueset("demo", clique("a", 2), clique("b"), replicas=2))).code == Exit.DONE
+    snapshot = tmp_path / "snapshot.yaml"
+    assert engine("snapshot", "--out", snapshot).code == Exit.DONE
+    spec = {"containers": [{"name": "main", "image": "nginx:1.28"}]}
+    file = written(tmp_path, podcliqueset("demo", clique("a", 2, pod_spec=spec), clique("b", pod_spec=spec), replicas=3))
+
+    live, offline = (engine("diff", "-f", file, *words, "-o", "json").document for words in ((), ("--against", snapshot)))
+
+    assert live["forecast"] == offline["forecast"] and live["forecast"]["complete"]
+    assert [root["forecast"] for root in live["roots"]] == [root["forecast"] for root in offline["roots"]]
+
+
 def is_unready(pod: dict[str, Any]) -> bool:
     """Whether a pod is not ready."""
     return any(each["type"] == "Ready" and each["status"] == "False" for each in pod["status"].get("conditions", ()))
