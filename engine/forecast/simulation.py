@@ -8,6 +8,7 @@ from typing import Any, Final
 from engine.blueprint import Blueprint, root_of
 from engine.choice import executable
 from engine.composition import compose
+from engine.focus import concerned
 from engine.forecast.cluster_model import Assumption, ClusterModel
 from engine.forecast.forecast import Forecast, ForecastPass, is_left
 from engine.forecast.repetition import Repetition
@@ -90,7 +91,7 @@ class _Simulation:
         """Root -> the ids of its foreign objects."""
         self.began = now
         self.roles: dict[ResourceId, _Roles] = {}
-        self.store = ForecastStore(_existing(world), now, model.graceful)
+        self.store = ForecastStore(existing(world), now, model.graceful)
         model.begin(self.store)
 
     def forecast(self, max_work: float, max_passes: float) -> Forecast:
@@ -113,14 +114,26 @@ class _Simulation:
             work, count = work + len(self.store.lives), count + 1
             is_finished |= repetition.is_found(self.store.take_differences(), (plan.root for plan in chosen if changed(plan)))
         plans = {plan.root: plan for plan in planned.plans}
+        concerned_roots = concerned(self.first, self.intent.focus).union(*(each.operations for each in passes))
+        effects = {root: effects for root, effects in self.model.effects().items() if root in concerned_roots}
         is_finished &= self.model.is_known(self.store) or not any(map(is_left, plans.values()))
-        effects, ended = self.model.effects(), self.store.lives
-        return Forecast(self.began, tuple(passes), is_finished, plans, effects, frozenset(assumptions), ended, repetition.roots)
+        assumed, ended = frozenset(assumptions), self.store.lives
+        return Forecast(self.began, tuple(passes), is_finished, plans, effects, assumed, ended, repetition.roots)
 
     def _plan(self) -> tuple[Plans, list[Plan]]:
         """A pass: all plans, and those with operations to execute now."""
         world = self._world()
-        planned = plan_all(self.blueprints, world, self.store.now, self.configuration, self.memo, self.limits)
+        intent = self.intent
+        planned = plan_all(
+            self.blueprints,
+            world,
+            self.store.now,
+            self.configuration,
+            self.memo,
+            self.limits,
+            focus=intent.focus,
+            removals=intent.removals,
+        )
         return planned, [plan for plan in executable(world, planned) if plan.operations]
 
     def _execute(self, chosen: Iterable[Plan]) -> None:
@@ -150,10 +163,10 @@ class _Simulation:
             unserved=self.first.unserved,
         )
         proposed = propose(self.previous, self.intent.manifests)
-        world = with_foreign(proposed, self.blueprints, dict(self._foreign()))
         if self.looked_up:
-            world = replace(world, roots=tuple(self._with_lookups(observed) for observed in world.roots))
-        return compose(world, self.blueprints, self.configuration, self.memo)
+            proposed = replace(proposed, roots=tuple(self._with_lookups(observed) for observed in proposed.roots))
+        composed = compose(proposed, self.blueprints, self.configuration, self.memo)
+        return with_foreign(composed, self.blueprints, dict(self._foreign()))
 
     def _roles_of(self, live: Live) -> _Roles:
         """In which lists an object is; computed once for each of its versions."""
@@ -184,7 +197,7 @@ def _keys(kinds: Iterable[Kind]) -> frozenset[str]:
     return frozenset(kind.key for kind in kinds)
 
 
-def _existing(world: World) -> Iterator[Live]:
+def existing(world: World) -> Iterator[Live]:
     """Every object of the world that exists, each once: roots that are only proposed are left out."""
     lives = {live.id: live for live in world.references.objects.values()}
     for observed in world.roots:

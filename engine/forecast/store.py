@@ -28,6 +28,7 @@ class ForecastStore:
         self.now = now
         self._graceful = graceful
         self._revision = FIRST_REVISION
+        """The last one that was given; above those of objects that an earlier forecast has made."""
         self._dependents: dict[str, set[ResourceId]] = {}
         """Uid of an owner -> the objects that refer to it."""
         self._changed: dict[ResourceId, None] = {}

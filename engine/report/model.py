@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from engine.focus import NO_OTHERS, Others
 from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
 from engine.judgement import NO_JUDGEMENT, Judgement
@@ -71,6 +72,8 @@ class Report:
     """What follows this pass; None if nothing does, or if it was not computed."""
     judgement: Judgement = NO_JUDGEMENT
     """What policies say about this pass and what follows it."""
+    others: Others = NO_OTHERS
+    """The workloads outside the scope of the command that have changes."""
 
     @property
     def counts(self) -> dict[Verb, int]:
@@ -133,7 +136,12 @@ def distinct(waits: Iterable[Iterable[Wait]]) -> int:
 
 
 def compose(
-    plans: Iterable[Plan], part_of: PartOf, *, objections: tuple[Objection, ...] = (), incomplete: Mapping[str, str] | None = None
+    plans: Iterable[Plan],
+    part_of: PartOf,
+    *,
+    objections: tuple[Objection, ...] = (),
+    incomplete: Mapping[str, str] | None = None,
+    others: Others = NO_OTHERS,
 ) -> Report:
     """The report of these plans: roots, and the operations within a root, are sorted with the most severe first.
 
@@ -142,7 +150,7 @@ def compose(
     listed = reported_once(plans)
     new = {plan.root for plan in listed if is_new(plan)}
     roots = [root_report(plan, part_of, is_new=plan.root in new and plan.parent not in new) for plan in listed]
-    return Report(tuple(in_order(roots)), objections, dict(sorted((incomplete or {}).items())))
+    return Report(tuple(in_order(roots)), objections, dict(sorted((incomplete or {}).items())), others=others)
 
 
 NEW_ROOT = "it does not exist yet: names that are derived from its uid are shown with its namespace and name instead"

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from engine.focus import Others
 from engine.ids import ResourceId
 from engine.operation import Cause
 from engine.paths import spell
@@ -13,6 +14,7 @@ from engine.report.forecast_text import conclusion, forecast_lines
 from engine.report.line import Line
 from engine.report.model import Report, RootReport, Step
 from engine.report.printable import clipped, printable
+from engine.report.refusals import judgement_lines, objection_text
 from engine.verb import Verb
 
 MARKS: Mapping[str, str] = {
@@ -43,7 +45,7 @@ NAME = 44
 
 def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     """The lines of the report, without line ends. With `verbose` nothing is grouped or cut."""
-    yield from refusals(report)
+    yield from refusals(report, verbose=verbose)
     room = ROWS
     reported = [root for root in report.roots if not root.silent]
     for index, root in enumerate(reported):
@@ -58,6 +60,14 @@ def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     yield summary(report)
     if report.forecast is not None:
         yield from conclusion(report.forecast)
+    yield from others_lines(report.others)
+
+
+def others_lines(others: Others) -> Iterator[Line]:
+    """How many workloads outside the scope of the command have changes, if any have."""
+    if count := len(others.roots):
+        hint = f"; {others.shown_by} shows {'it' if count == 1 else 'them'}" if others.shown_by else ""
+        yield Line(f"{count} other workload{' has' if count == 1 else 's have'} changes{hint}", "faint")
 
 
 def cut(lines: Sequence[Line], room: int) -> Iterator[Line]:
@@ -67,10 +77,11 @@ def cut(lines: Sequence[Line], room: int) -> Iterator[Line]:
         yield Line(f"  … {len(lines) - room} more lines; -v shows all", "faint")
 
 
-def refusals(report: Report) -> Iterator[Line]:
-    """The objections against the whole pass, and the kinds that could not be listed."""
+def refusals(report: Report, *, verbose: bool = False) -> Iterator[Line]:
+    """The objections against the whole pass, what policies say, and the kinds that could not be listed."""
     for objection in report.objections:
-        yield Line(f"denied by {objection.rule}: {printable(objection.message)}", "bad")
+        yield Line(objection_text(objection), "bad")
+    yield from judgement_lines(report.judgement, verbose=verbose)
     for kind, why in report.incomplete.items():
         yield Line(f"incomplete: {kind} objects could not be listed completely ({clipped(why, REASON)}); none of them is deleted", "bad")
 
@@ -80,7 +91,7 @@ def root_lines(root: RootReport, verbose: bool) -> Iterator[Line]:
     part = f" (part of {root.parent})" if root.parent else ""
     yield Line(printable(f"{root.root}{part}"), "head")
     for objection in root.objections:
-        yield Line(f"  denied by {objection.rule}: {printable(objection.message)}", "bad")
+        yield Line(f"  {objection_text(objection)}", "bad")
     if root.error:
         yield Line(f"  {clipped(root.error, PROBLEM)}", "bad")
     for problem in root.problems:

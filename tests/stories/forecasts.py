@@ -3,19 +3,22 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import End, Forecast
 from engine.guard import Limits
-from engine.intent import Intent
+from engine.ids import ResourceId
 from engine.operation import Operation
+from engine.removal import Removal
 from engine.result import Outcome
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.actions.forecasting import forecast_of
 from providers.sandbox.actors.script import FAIL
 from resources.base import kinds
+from tests.builders import applying
 from tests.stories.stage import Stage
 
 COUNTED = frozenset({Verb.CREATE, Verb.REPLACE, Verb.RELEASE, Verb.DELETE})
@@ -42,11 +45,13 @@ class Comparison:
         assert self.forecast_fields == self.fields
 
 
-async def forecast_then_sync(cluster: Stage, manifests: Sequence[Mapping[str, Any]] = ()) -> Comparison:
+async def forecast_then_sync(
+    cluster: Stage, manifests: Sequence[Mapping[str, Any]] = (), removals: Mapping[ResourceId, Removal] = MappingProxyType({})
+) -> Comparison:
     """Forecast, then sync in the same state."""
-    current = await cluster.look(manifests)
-    forecast = forecast_of(current, Intent(tuple(manifests)), cluster.setup, Limits())
-    report = await cluster.sync(manifests=manifests)
+    current = await cluster.look(manifests, removals)
+    forecast = forecast_of(current, applying(manifests, removals), cluster.setup, Limits())
+    report = await cluster.sync(manifests=manifests, removals=removals)
     return comparison(forecast, report)
 
 
@@ -68,12 +73,14 @@ def compared(sync: Sync) -> Sync:
     """
 
     async def sync_as_forecast(cluster: Stage, *arguments: Any, **options: Any) -> SyncReport:
-        is_left_alone = not arguments and options.keys() <= {"manifests", "limits"} and not cluster.busy and not is_failing(cluster)
+        is_left_alone = (
+            not arguments and options.keys() <= {"manifests", "removals", "limits"} and not cluster.busy and not is_failing(cluster)
+        )
         if not is_left_alone:
             return await sync(cluster, *arguments, **options)
-        manifests = tuple(options.get("manifests", ()))
-        current = await cluster.look(manifests)
-        forecast = forecast_of(current, Intent(manifests), cluster.setup, options.get("limits") or Limits())
+        manifests, removals = tuple(options.get("manifests", ())), options.get("removals", {})
+        current = await cluster.look(manifests, removals)
+        forecast = forecast_of(current, applying(manifests, removals), cluster.setup, options.get("limits") or Limits())
         report = await sync(cluster, **options)
         is_done = report.ending is Ending.DONE and all(result.outcome is Outcome.DONE for result in report.results)
         if forecast is not None and is_done and not recovers(forecast):

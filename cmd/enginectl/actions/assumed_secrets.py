@@ -4,34 +4,40 @@ from dataclasses import replace
 from typing import Any, Final
 
 from engine.guard import Limits
+from engine.intent import Intent
 from engine.memo import Memo
-from engine.observed import Live, Observed, live, slice_of
+from engine.observed import Live, Observed, World, live, slice_of
 from engine.plan import Plan
 from engine.planner import owner_reference
 from engine.runtime.passes import Pass
-from engine.tick import plan_all
+from engine.tick import Plans, plan_all
 from engine.verb import Verb
 from enginectl.actions.unread_secrets import may_not_list_secrets, other_kinds
 from resources.base.kinds import SECRET
-from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
 REVISION: Final = "1"
 
 
-def with_assumed_secrets(result: Pass, configuration: Configuration, limits: Limits) -> Pass:
+def with_assumed_secrets(result: Pass, intent: Intent, limits: Limits) -> Pass:
     """The pass as if Secrets had been listed, and those that belong to something that exists were there, as they should be.
 
-    The same pass if Secrets were listed, or if it is not known for another reason which exist.
+    The same pass if Secrets were listed, or if it is not known for another reason which exist. `intent`: what the pass was made with.
     """
     if not may_not_list_secrets(result.world.incomplete):
         return result
     incomplete = other_kinds(result.world.incomplete)
     roots = tuple(replace(each, incomplete=each.incomplete - {SECRET.key}) for each in result.world.roots)
     world = replace(result.world, roots=roots, incomplete=incomplete)
-    missing = {plan.root: plan for plan in plan_all(BLUEPRINTS, world, result.now, configuration, Memo(), limits).plans}
+    missing = {plan.root: plan for plan in _planned(result, world, intent, limits).plans}
     world = replace(world, roots=tuple(_with_secrets(each, missing.get(each.root.id)) for each in world.roots))
-    return replace(result, world=world, planned=plan_all(BLUEPRINTS, world, result.now, configuration, Memo(), limits))
+    return replace(result, world=world, planned=_planned(result, world, intent, limits))
+
+
+def _planned(result: Pass, world: World, intent: Intent, limits: Limits) -> Plans:
+    """The plans of the pass for another world."""
+    focus, removals = intent.focus, intent.removals
+    return plan_all(BLUEPRINTS, world, result.now, result.configuration, Memo(), limits, focus=focus, removals=removals)
 
 
 def _with_secrets(observed: Observed, plan: Plan | None) -> Observed:

@@ -44,13 +44,17 @@ def forecast_of(
     None also if the pass as a whole is refused, or if something could not be listed completely: then most of what follows is not known.
     Secrets that the user may not list are assumed to be there.
     """
-    result = with_assumed_secrets(result, configuration, limits)
-    moving = [plan for plan in result.planned.plans if is_moving(plan)]
-    if not moving or result.planned.objections or result.world.incomplete:
+    result = with_assumed_secrets(result, intent, limits)
+    if not can_be_forecast(result):
         return None
-    world = concerned(result.world, moving)
+    world = concerned(result)
     conditions = Conditions(result.now, configuration, limits, passes)
     return from_sample(result, world, intent, conditions) or simulated(world, intent, conditions)
+
+
+def can_be_forecast(result: Pass) -> bool:
+    """Whether anything follows the pass, and what follows it is known."""
+    return any(map(is_moving, result.planned.plans)) and not result.planned.objections and not result.world.incomplete
 
 
 def simulated(world: World, intent: Intent, conditions: Conditions, model: ModelledCluster | None = None) -> Forecast:
@@ -93,9 +97,9 @@ def is_moving(plan: Plan) -> bool:
     return bool(plan.operations or plan.deferred or plan.pending or plan.wake_at)
 
 
-def concerned(world: World, moving: Sequence[Plan]) -> World:
+def concerned(result: Pass) -> World:
     """The world with the roots that may do something, and those that may depend on them: workloads of one namespace share domains."""
-    namespaces = {plan.root.namespace for plan in moving}
+    world, namespaces = result.world, {plan.root.namespace for plan in result.planned.plans if is_moving(plan)}
     if "" in namespaces:
         return world
     return replace(world, roots=tuple(observed for observed in world.roots if observed.root.id.namespace in namespaces))

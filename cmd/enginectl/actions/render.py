@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from engine.composition import compose
@@ -19,8 +18,7 @@ from engine.world import empty
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.input.admission import admit_roots
-from enginectl.input.roots import Roots, load_roots
-from enginectl.wiring.cluster import EMPTY
+from enginectl.input.roots import Roots
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import scope_of
 from providers.snapshot import as_yaml
@@ -32,9 +30,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """The time of rendering: a fixed one, so that equal input gives equal bytes."""
 
 
-def render_files(wiring: Wiring, files: list[Path], *, as_json: bool) -> Exit:
+def render_roots(wiring: Wiring, roots: Roots, *, as_json: bool) -> Exit:
     """Write the objects of the manifests, then the faults of manifests that are rejected, and return the exit code."""
-    objects, faults = render(wiring, load_roots(wiring, files, against=EMPTY))
+    objects, faults = render(wiring, roots)
     if as_json:
         terminal.print_json({"version": VERSION, "objects": objects})
     else:

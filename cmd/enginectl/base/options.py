@@ -59,11 +59,55 @@ class Options:
 
 Files = Annotated[
     list[Path] | None,
-    typer.Option("--filename", "-f", metavar="FILE|DIR", help="Manifests; - for standard input. Repeatable."),
+    typer.Option(
+        "--filename",
+        "-f",
+        metavar="FILE|DIR",
+        help="Manifests; - for standard input. A directory with a kustomization is built. Repeatable.",
+    ),
 ]
+Recursive = Annotated[bool, typer.Option("--recursive", "-R", help="Read the directories in the directories of -f as well.")]
+Kustomizations = Annotated[
+    list[Path] | None,
+    typer.Option("--kustomize", "-k", metavar="DIR", help="Manifests that kustomize builds from this directory. Repeatable."),
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        metavar="[KIND/][NS/]NAME",
+        help="Only this workload, e.g. web, pcs/web or prod/web; * in a name stands for any characters, '*' for all. Repeatable.",
+    ),
+]
+Selectors = Annotated[
+    list[str] | None,
+    typer.Option("--selector", "-l", metavar="SELECTOR", help="Only workloads with these labels, as with kubectl. Repeatable."),
+]
+Excluded = Annotated[list[str] | None, typer.Option("--exclude", metavar="[KIND/][NS/]NAME", help="Not this workload. Repeatable.")]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Remove what was applied with the same --applyset before and is not among the manifests any more.")
+]
+ApplySetParent = Annotated[
+    str,
+    typer.Option(
+        "--applyset",
+        metavar="[KIND/]NAME",
+        help="The ConfigMap (or secrets/NAME) that records what is applied together.",
+        show_default=False,
+    ),
+]
+AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Allow --prune to remove everything if there is no manifest.")]
 AllowReplace = Annotated[
     bool,
     typer.Option("--allow-replace", help="Delete and create anew a PodCliqueSet of a graph that cannot be changed in place."),
+]
+PolicyFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--policy", metavar="FILE|DIR", help="PlanPolicies that the plan and its forecast must fulfil. Repeatable."),
+]
+Waivers = Annotated[
+    list[str] | None,
+    typer.Option("--waive", metavar="POLICY/RULE=REASON", help="Do not deny because of this rule, and record why. Repeatable."),
 ]
 Format = Annotated[OutputFormat, typer.Option("--output", "-o", help="Text for people, or one JSON document.")]
 PlanFormat = Annotated[

@@ -9,7 +9,7 @@ from engine.report.json import VERSION, document, identity
 from engine.report.line import Line
 from engine.report.model import Report
 from engine.report.printable import clipped, printable
-from engine.report.text import text
+from engine.report.text import others_lines, text
 from engine.result import Outcome, Result
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
@@ -43,6 +43,8 @@ def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterato
     # The last plan also holds operations that were applied: only a new pass can say what is left.
     if not settled and not is_cut_short(sync):
         yield from text(remaining, verbose=verbose)
+    else:
+        yield from others_lines(remaining.others)
 
 
 def is_cut_short(sync: SyncReport) -> bool:
