@@ -40,6 +40,11 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "report": (TOP, "forecast"),
         "runtime": (TOP, "report"),
     },
+    "engine/report": {
+        "diagram": (TOP,),
+        "html": (TOP, "diagram"),
+        "markdown": (TOP,),
+    },
     "resources": {
         "base": (),
         "schema": ("base",),

@@ -14,13 +14,19 @@ from enginectl.base.options import (
     Files,
     ForecastPasses,
     Kustomizations,
+    Link,
+    MaxBytes,
     PlanFormat,
     PolicyFiles,
     Prune,
     Recursive,
     ReportFormat,
+    Reports,
     Selectors,
+    ShowValues,
+    Summary,
     Targets,
+    Title,
     Waivers,
     options,
 )
@@ -55,6 +61,12 @@ def diff(
     policy: PolicyFiles = None,
     waive: Waivers = None,
     forecast_passes: ForecastPasses = None,
+    reports: Reports = None,
+    summary: Summary = None,
+    title: Title = "",
+    link: Link = "",
+    max_bytes: MaxBytes = 65_000,
+    show_values: ShowValues = False,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
@@ -68,6 +80,7 @@ def diff(
     """
     from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
+    from enginectl.actions.reporting import faults_reported, outputs_of
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
@@ -76,6 +89,7 @@ def diff(
     from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
+    outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
     if policy and only_next:
         raise UsageError("--policy judges what follows as well: it excludes --next")
     pruned = PruneOptions(prune, applyset, allow_empty)
@@ -87,9 +101,12 @@ def diff(
     against = against or ("empty" if base else "live")
     words = Words(targets or (), selectors or (), excluded or ())
     check_restrictions(pruned, words)
-    given = load_roots(wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune)
+    with faults_reported(outputs):
+        given = load_roots(
+            wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune
+        )
+        base_roots = load_roots(wiring, base, against=against, recursive=recursive) if base else None
     chosen, focus = focus_on(given, words)
-    base_roots = load_roots(wiring, base, against=against, recursive=recursive) if base else None
     roots, removing = pruning(wiring, pruned, chosen, base_roots)
     subject = Subject(
         roots,
@@ -102,4 +119,4 @@ def diff(
         removing=removing,
         forecast_passes=forecast_passes,
     )
-    return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)
+    return conclude(run_cancellable(lambda: preview(wiring, subject, outputs, detailed=detailed_exitcode)), format)

@@ -154,6 +154,7 @@ def test_json_has_stages_totals_availability_and_the_end() -> None:
     }
     (root,) = value["roots"]
     entry = root["forecast"]
+    assert entry is not None
     assert entry["end"] == "settled" and entry["effects"] == {"pods restarted": 2}
     assert entry["availability"][0]["lowest"] == 1 and entry["availability"][0]["below"] is True
     assert [(stage["times"], len(stage["passes"])) for stage in entry["stages"]][-1] == (2, 2)
