@@ -276,6 +276,20 @@ def test_rules_see_what_follows_the_first_pass(box: Box, engine: Engine, written
     assert "denied by p/few: three pods go" in engine("diff", "--policy", written(policy(gone))).out
 
 
+def test_a_deletion_is_judged_too(box: Box, engine: Engine, written: Any) -> None:
+    engine("sync", "-f", FIRST)
+    gone = FEW | {"expression": "!plan.sets.exists(s, s.isDeleted && s.replicas.after == 0)", "message": "nothing is deleted here"}
+    words = ("delete", "first", "--policy", written(policy(gone)))
+
+    dry, refused = engine(*words, "--dry-run"), engine(*words, "--yes")
+    assert (dry.code, refused.code, box.names(PODCLIQUESET)) == (Exit.DENIED, Exit.DENIED, ["first"])
+    assert "denied by p/few: nothing is deleted here" in dry.out.splitlines()
+    assert refused.out.splitlines()[0] == "denied by p/few: nothing is deleted here"
+
+    allowed = engine(*words, "--yes", "--waive", "p/few=moved away")
+    assert (allowed.code, box.names(PODCLIQUESET)) == (Exit.DONE, [])
+
+
 def test_guards_are_told_in_the_same_form(box: Box, engine: Engine) -> None:
     engine("sync", "-f", FIRST)
     (root,) = box.all(PODCLIQUESET)

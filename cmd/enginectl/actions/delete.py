@@ -15,6 +15,7 @@ from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.base.question import ask, can_ask
 from enginectl.input.deletion import Deletion
+from enginectl.input.plan_policies import Policies
 from enginectl.input.roots import NO_ROOTS
 from enginectl.wiring.configuration import Wiring
 
@@ -29,22 +30,36 @@ async def delete(
     stop: anyio.CancelScope,
     *,
     patience: Patience,
+    policies: Policies,
     is_confirmed: bool,
     began: float,
 ) -> Exit:
     """Show what would be deleted, ask unless `is_confirmed`, delete it, write the result, and return the exit code.
 
+    What the policies deny is not asked about, and not deleted.
+
     Raises `InputError` and `UsageError` if what is named does not exist or is ambiguous, and what `sync` raises.
     """
     gates = [gate(wiring, is_confirmed=is_confirmed)] if format is OutputFormat.TEXT else []
     return await sync(
-        wiring, NO_ROOTS, format, stop, focus=NOTHING_ELSE, patience=patience, gates=gates, removing=deletion, command="delete", began=began
+        wiring,
+        NO_ROOTS,
+        format,
+        stop,
+        focus=NOTHING_ELSE,
+        patience=patience,
+        policies=policies,
+        gates=gates,
+        removing=deletion,
+        command="delete",
+        began=began,
     )
 
 
-async def preview_deletion(wiring: Wiring, deletion: Deletion, format: ReportFormat, *, give_up_at: float) -> Exit:
+async def preview_deletion(wiring: Wiring, deletion: Deletion, format: ReportFormat, policies: Policies, *, give_up_at: float) -> Exit:
     """Show what would be deleted, and delete nothing."""
-    return await dry_run(wiring, Subject(removing=deletion, focus=NOTHING_ELSE), Outputs(format), give_up_at=give_up_at)
+    subject = Subject(removing=deletion, focus=NOTHING_ELSE, policies=policies)
+    return await dry_run(wiring, subject, Outputs(format), give_up_at=give_up_at)
 
 
 def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from engine.ids import ResourceId
 from engine.judgement import Enforcement, Judgement, Violation
-from engine.report.html import html
+from engine.report.html.document import html
 from engine.report.json import document, printed
 from engine.report.model import Report
 from engine.report.refusals import MOST
