@@ -80,6 +80,7 @@ async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provide
     """Look at what exists when the base has been applied and everything is settled; time stands still then."""
     selection = select_for(wiring, together(base, subject.roots), namespaces, subject.focus)
     baseline = await settled_base(wiring, base, provider, selection, against=subject.against, limits=subject.limits)
+    await require_matches(wiring, baseline.provider, selection, subject.roots, subject.focus)
     later, after = replace(wiring, clock=StandingClock(baseline.at)), replace(subject, against=EMPTY)
     admitted = await admit_against(later, subject.roots, baseline.provider, EMPTY, selection)
     seen = await look_at(later, after, baseline.provider, selection, admitted)

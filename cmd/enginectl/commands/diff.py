@@ -63,7 +63,7 @@ def diff(
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
-    from enginectl.input.targets import Words, focus_on
+    from enginectl.input.targets import Words, focus_on_change
     from enginectl.wiring.configuration import wire
 
     if policy and only_next:
@@ -73,8 +73,10 @@ def diff(
     if server_dry_run and (base or against not in ("", "live")):
         raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
     against = against or ("empty" if base else "live")
-    given = load_roots(wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or ())
-    roots, focus = focus_on(given, Words(targets or (), selectors or (), excluded or ()))
-    base_roots = load_roots(wiring, base, against=against, recursive=recursive) if base else None
-    subject = Subject(roots, against, only_next, server_dry_run=server_dry_run, base=base_roots, policies=policies, focus=focus)
+    compared = bool(base)
+    before = load_roots(wiring, base or (), against=against, recursive=recursive, allow_empty=True)
+    after = load_roots(wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=compared)
+    roots, base_roots, focus = focus_on_change(after, before, Words(targets or (), selectors or (), excluded or ()))
+    base_given = base_roots if compared else None
+    subject = Subject(roots, against, only_next, server_dry_run=server_dry_run, base=base_given, policies=policies, focus=focus)
     return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)
