@@ -18,6 +18,7 @@ from enginectl.base.exit_codes import Exit, SignalReceived, meaning
 from enginectl.base.options import declare, share_options
 from enginectl.commands.completion import COMPLETE, answer_shell, completion
 from enginectl.commands.config import config
+from enginectl.commands.delete import delete
 from enginectl.commands.demo import demo
 from enginectl.commands.diff import diff
 from enginectl.commands.manifests import manifests
@@ -43,7 +44,7 @@ commands = typer.Typer(
     callback=declare,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (diff, sync, run, render, review, status, why, preflight, snapshot, demo, completion):
+for command in (diff, sync, delete, run, render, review, status, why, preflight, snapshot, demo, completion):
     commands.command()(command)
 for group in (sandbox, manifests, config):
     commands.add_typer(group)

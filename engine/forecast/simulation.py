@@ -116,7 +116,17 @@ class _Simulation:
     def _plan(self) -> tuple[Plans, list[Plan]]:
         """A pass: all plans, and those with operations to execute now."""
         world = self._world()
-        planned = plan_all(self.blueprints, world, self.store.now, self.configuration, self.memo, self.limits, focus=self.intent.focus)
+        intent = self.intent
+        planned = plan_all(
+            self.blueprints,
+            world,
+            self.store.now,
+            self.configuration,
+            self.memo,
+            self.limits,
+            focus=intent.focus,
+            removals=intent.removals,
+        )
         return planned, [plan for plan in executable(world, planned) if plan.operations]
 
     def _execute(self, chosen: Iterable[Plan]) -> None:

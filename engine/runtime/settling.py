@@ -2,9 +2,17 @@
 
 from collections.abc import Iterator
 
+from engine.intent import Intent
 from engine.observed import Observed
 from engine.plan import Plan, Wait
+from engine.removal import is_removed
 from engine.runtime.passes import Pass
+
+
+def is_removing(current: Pass, intent: Intent) -> bool:
+    """Whether a root that the intent removes is being deleted and still exists."""
+    roots = current.world.roots
+    return any(is_removed(observed, intent.removals) and observed.root.deleting_since is not None for observed in roots)
 
 
 def with_observed(current: Pass) -> Iterator[tuple[Plan, Observed]]:

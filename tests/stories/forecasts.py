@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
+from engine.ids import ResourceId
 from engine.operation import Operation
+from engine.removal import Removal
 from engine.result import Outcome
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
@@ -39,11 +42,13 @@ class Comparison:
         assert self.forecast_fields == self.fields
 
 
-async def forecast_then_sync(cluster: Stage, manifests: Sequence[Mapping[str, Any]] = ()) -> Comparison:
+async def forecast_then_sync(
+    cluster: Stage, manifests: Sequence[Mapping[str, Any]] = (), removals: Mapping[ResourceId, Removal] = MappingProxyType({})
+) -> Comparison:
     """Forecast, then sync in the same state."""
-    current = await cluster.look(manifests)
-    forecast = forecast_of(current, applying(manifests), cluster.setup, Limits())
-    report = await cluster.sync(manifests=manifests)
+    current = await cluster.look(manifests, removals)
+    forecast = forecast_of(current, applying(manifests, removals), cluster.setup, Limits())
+    report = await cluster.sync(manifests=manifests, removals=removals)
     done = [result.operation for result in report.results if result.outcome is Outcome.DONE]
     expected = list(forecast.operations()) if forecast else []
     return Comparison(forecast, signature(expected), signature(done), patched_fields(expected), patched_fields(done), report.ending)

@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import anyio
 
 from engine.guard import Limits
-from engine.ids import Kind
+from engine.ids import Kind, ResourceId
+from engine.removal import Removal
 from engine.resource import Body
 from engine.runtime.lease import Lease
 from engine.runtime.logs import logger
@@ -98,6 +100,12 @@ class Stage:
         """`kubectl delete`, without waiting."""
         await self.kubectl.delete(kind, "default", name, propagation=propagation)
 
+    def removing(self, kind: Kind, *names: str, why: str = "asked for", after_manifests: bool = False) -> Mapping[ResourceId, Removal]:
+        """What an intent says that removes these objects as they are now."""
+        uids = {name: self.there(kind)[name]["metadata"]["uid"] for name in names}
+        namespace = "default" if kind.namespaced else ""
+        return {kind.id(namespace, name): Removal(uid, why, after_manifests) for name, uid in uids.items()}
+
     def fail(self, pod: str, how: str | None) -> None:
         """Let the kubelet play a failure on a pod from now on (see `Script`); None ends it."""
         request = replace(self._request(kinds.POD), name=pod)
@@ -118,7 +126,7 @@ class Stage:
     ) -> SyncReport:
         """The same, for when somebody else turns the clock."""
         ours = process or self.start()
-        intent = applying(options.pop("manifests", ()))
+        intent = applying(options.pop("manifests", ()), options.pop("removals", {}))
         return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), intent, **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
@@ -129,9 +137,9 @@ class Stage:
         """The lease, under the name of the process that was started last."""
         return Lease(ours, self.clock, "default", "engine", f"process-{self._started}")
 
-    async def look(self, manifests: Sequence[Body] = ()) -> Pass:
-        """What `engine diff` (as if the manifests were applied) and `engine status` see now."""
-        return await preview(self._engine(Process(InProcessClient(self.api))), applying(manifests))
+    async def look(self, manifests: Sequence[Body] = (), removals: Mapping[ResourceId, Removal] = MappingProxyType({})) -> Pass:
+        """What `engine diff` (as if the manifests were applied and the roots removed) and `engine status` see now."""
+        return await preview(self._engine(Process(InProcessClient(self.api))), applying(manifests, removals))
 
     @asynccontextmanager
     async def running(

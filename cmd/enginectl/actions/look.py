@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from engine.focus import EVERYTHING, Focus
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
-from engine.intent import Intent
+from engine.intent import Intent, intent_of
+from engine.plan import Objection
+from engine.removal import NO_REMOVALS, Removals
 from engine.report.model import Report
 from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
@@ -20,9 +22,12 @@ from enginectl.actions.planning import plan_of_all, report_of
 from enginectl.actions.surroundings import blocked_by_namespaces, ending_with, with_plans, with_quotas, without_roots
 from enginectl.actions.trial import try_out, with_trial
 from enginectl.actions.unread_secrets import without_unread_secrets
+from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
+from enginectl.input.applysets import parent_note
 from enginectl.input.plan_policies import NO_POLICIES, Policies
+from enginectl.input.removals import Removing, found_by
 from enginectl.input.roots import NO_ROOTS, Roots, select_for
 from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
@@ -51,6 +56,8 @@ class Subject:
     """What judges the pass and what follows it."""
     focus: Focus = EVERYTHING
     """The workloads that it concerns."""
+    removing: Removing | None = None
+    """What finds the roots that are removed; None: none are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,19 +79,24 @@ async def look(wiring: Wiring, subject: Subject) -> Look:
             return await look_after_base(wiring, subject, subject.base, provider, namespaces)
         selection = select_for(wiring, subject.roots, namespaces, subject.focus)
         await require_matches(wiring, provider, selection, subject.roots, subject.focus)
-        admitted = await admit_against(wiring, subject.roots, provider, subject.against, selection)
-        return await look_at(wiring, subject, provider, selection, admitted)
+        found = await found_by(subject.removing, wiring, provider, selection)
+        if found.record is not None and (note := parent_note(found.record)):
+            terminal.note(note)
+        admitted = await admit_against(wiring, subject.roots, provider, subject.against, found.selection)
+        return await look_at(wiring, subject, provider, found.selection, admitted, found.removals)
 
 
 async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provider: Provider, namespaces: tuple[str, ...]) -> Look:
     """Look at what exists when the base has been applied and everything is settled; time stands still then."""
     selection = select_for(wiring, together(base, subject.roots), namespaces, subject.focus)
     baseline = await settled_base(wiring, base, provider, selection, against=subject.against, limits=subject.limits)
-    await require_matches(wiring, baseline.provider, selection, subject.roots, subject.focus)
     later, after = replace(wiring, clock=StandingClock(baseline.at)), replace(subject, against=EMPTY)
+    await require_matches(later, baseline.provider, selection, subject.roots, subject.focus)
+    found = await found_by(subject.removing, later, baseline.provider, selection)
     admitted = await admit_against(later, subject.roots, baseline.provider, EMPTY, selection)
-    seen = await look_at(later, after, baseline.provider, selection, admitted)
-    result = with_notes(seen.result, {**baseline.notes, **notes_about_missing(base, subject.roots)})
+    seen = await look_at(later, after, baseline.provider, selection, admitted, found.removals)
+    missing = {} if subject.removing is not None else notes_about_missing(base, subject.roots)
+    result = with_notes(seen.result, {**baseline.notes, **missing})
     return replace(
         seen,
         subject=subject,
@@ -93,10 +105,17 @@ async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provide
     )
 
 
-async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selection: Selection, admitted: AdmittedRoots) -> Look:
-    """The same of a cluster that is open already, and of manifests that admission has judged."""
-    intent = Intent(admitted.roots.bodies, subject.focus)
-    observed = await plan_of_all(engine_of(wiring, provider, selection, subject.limits), intent)
+async def look_at(
+    wiring: Wiring,
+    subject: Subject,
+    provider: Provider,
+    selection: Selection,
+    admitted: AdmittedRoots,
+    removals: Removals = NO_REMOVALS,
+) -> Look:
+    """The same of a cluster that is open already, of manifests that admission has judged, and of removals that are known."""
+    intent = intent_of(admitted.roots.bodies, subject.focus, removals.roots)
+    observed = with_objections(await plan_of_all(engine_of(wiring, provider, selection, subject.limits), intent), removals.objections)
     is_live = subject.against == LIVE
     blocked = await blocked_by_namespaces(provider, observed) if is_live else {}
     result = with_plans(without_unread_secrets(observed), blocked)
@@ -112,6 +131,11 @@ async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selectio
         result, forecast = with_trial(await try_out(provider, report_of(result)), result, forecast)
     report = replace(report_of(result), forecast=forecast)
     return Look(subject, intent, result, await judged(report, observed, subject.policies))
+
+
+def with_objections(result: Pass, objections: tuple[Objection, ...]) -> Pass:
+    """The pass with more objections against all of it."""
+    return replace(result, planned=replace(result.planned, objections=(*result.planned.objections, *objections)))
 
 
 def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, limits: Limits) -> Forecast | None:

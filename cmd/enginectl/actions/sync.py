@@ -9,8 +9,9 @@ import anyio
 from engine.errors import LeaseLost, LeaseTaken
 from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
-from engine.intent import Intent
+from engine.intent import intent_of
 from engine.judgement import NO_JUDGEMENT, Judgement
+from engine.plan import Objection
 from engine.runtime import session
 from engine.runtime.deadline import in_time
 from engine.runtime.lease import DISABLED
@@ -27,6 +28,7 @@ from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.plan_policies import NO_POLICIES, Policies
+from enginectl.input.removals import Removing, found_by
 from enginectl.input.roots import Roots, select_for
 from enginectl.input.targets import require_matches
 from enginectl.output.progress import show_progress
@@ -34,6 +36,7 @@ from enginectl.output.sync_report import change_lines, changes, error_texts, syn
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
+from providers.applyset_parent import ApplySetParent
 from providers.read_only import ReadOnlyProvider
 
 CODES = {
@@ -68,11 +71,15 @@ async def sync(
     patience: Patience = Patience(),
     policies: Policies = NO_POLICIES,
     gates: Sequence[Gate] = (),
+    removing: Removing | None = None,
+    command: str = "sync",
     files: Sequence[Path] = (),
     began: float | None = None,
     quiet: bool = False,
 ) -> Exit:
-    """Sync the workloads in focus, as the holder of the lease wherever it writes, write the result, and return the exit code.
+    """Sync the workloads in focus and remove what `removing` finds, as the holder of the lease wherever it writes.
+
+    Writes the result, and returns the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
     was changed and what is wrong. `policies` and `gates` judge, before anything is written, what the sync would do. Cancelling `stop`
@@ -84,28 +91,41 @@ async def sync(
     selection = select_for(wiring, roots, (default_namespace(wiring),), focus)
     judgement, all_gates = NO_JUDGEMENT, (*policy_gates(policies, format, quiet=quiet), *gates)
     async with connect(wiring) as (client, provider):
+        read = selection
+        found = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), "the cluster could be checked")
+        selection, removals = found.selection, found.removals
         admitted = await in_time(
             clock, give_up_at, lambda: check(wiring, roots, focus, provider, selection), "the cluster could be checked"
         )
+        if removals.objections:
+            report_objections(removals.objections)
+            return Exit.DENIED
+        if removing is not None and not (removals.roots or roots.bodies or found.record):
+            terminal.note("there is nothing to remove")
+            return Exit.DONE
         if all_gates:
-            subject = Subject(roots, limits=limits, policies=policies, focus=focus)
+            subject = Subject(roots, limits=limits, policies=policies, focus=focus, removing=removing)
             seen = await in_time(
-                clock, give_up_at, lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted), "the plan was made"
+                clock,
+                give_up_at,
+                lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted, removals),
+                "the plan was made",
             )
             judgement = seen.report.judgement
             if (code := await refused(all_gates, seen)) is not None:
                 return code
-        lease = lease_of(wiring, client, purpose_of("sync", files, selection, focus))
+        lease = lease_of(wiring, client, purpose_of(command, files, selection, focus))
         if lease is None:
             terminal.warning(DISABLED)
         with show_progress(wiring, quiet=quiet) as progress:
             result = await session.sync(
                 engine_of(wiring, provider, selection, limits),
                 lease,
-                Intent(admitted.roots.bodies, focus),
+                intent_of(admitted.roots.bodies, focus, removals.roots),
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,
+                books=ApplySetParent(client, found.record) if found.record is not None else None,
                 stop=stop,
                 progress=progress,
                 log=wiring.log if wiring.options.log_format else None,
@@ -131,6 +151,12 @@ async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, 
 async def dry_run(wiring: Wiring, subject: Subject, format: ReportFormat, *, give_up_at: float) -> Exit:
     """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
     return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, format), "the plan was made")
+
+
+def report_objections(objections: Sequence[Objection]) -> None:
+    """Write to stderr what speaks against the whole command."""
+    for objection in objections:
+        terminal.error(f"denied by {objection.rule}: {objection.message}")
 
 
 def write(wiring: Wiring, result: SyncReport, format: OutputFormat, judgement: Judgement) -> None:

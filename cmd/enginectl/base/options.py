@@ -84,6 +84,19 @@ Selectors = Annotated[
     typer.Option("--selector", "-l", metavar="SELECTOR", help="Only workloads with these labels, as with kubectl. Repeatable."),
 ]
 Excluded = Annotated[list[str] | None, typer.Option("--exclude", metavar="[KIND/][NS/]NAME", help="Not this workload. Repeatable.")]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Remove what was applied with the same --applyset before and is not among the manifests any more.")
+]
+ApplySetParent = Annotated[
+    str,
+    typer.Option(
+        "--applyset",
+        metavar="[KIND/]NAME",
+        help="The ConfigMap (or secrets/NAME) that records what is applied together.",
+        show_default=False,
+    ),
+]
+AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Allow --prune to remove everything if there is no manifest.")]
 AllowReplace = Annotated[
     bool,
     typer.Option("--allow-replace", help="Delete and create anew a PodCliqueSet of a graph that cannot be changed in place."),

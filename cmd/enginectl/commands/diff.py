@@ -7,12 +7,15 @@ import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import (
+    AllowEmpty,
     AllowReplace,
+    ApplySetParent,
     Excluded,
     Files,
     Kustomizations,
     PlanFormat,
     PolicyFiles,
+    Prune,
     Recursive,
     ReportFormat,
     Selectors,
@@ -40,6 +43,9 @@ def diff(
     ] = "",
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
+    prune: Prune = False,
+    applyset: ApplySetParent = "",
+    allow_empty: AllowEmpty = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
     server_dry_run: Annotated[
         bool,
@@ -55,12 +61,14 @@ def diff(
     stages, restarted pods, the fewest ready ones, totals. Nothing is written.
     With -f: as if these manifests were applied first, and only for their workloads; --target '*' shows all others of their namespaces
     as well. The pods of a workload that does not exist yet get names computed from its namespace and name instead of its uid.
+    With --prune: as if workloads that have left the manifests were removed then.
     With --policy: what is shown is denied (exit 3) if it violates a rule.
     """
     from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
     from enginectl.input.targets import Words, focus_on_change
@@ -68,15 +76,31 @@ def diff(
 
     if policy and only_next:
         raise UsageError("--policy judges what follows as well: it excludes --next")
+    pruned = PruneOptions(prune, applyset, allow_empty)
+    check_options(pruned, [*(files or ()), *(kustomizations or ())], against=against, has_base=bool(base))
     policies = load_all(policy or (), waive or ())
     wiring = wire(options(ctx), allow_replace=allow_replace)
     if server_dry_run and (base or against not in ("", "live")):
         raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
     against = against or ("empty" if base else "live")
-    compared = bool(base)
+    words = Words(targets or (), selectors or (), excluded or ())
+    check_restrictions(pruned, words)
+    may_be_empty = prune or bool(base)
     before = load_roots(wiring, base or (), against=against, recursive=recursive, allow_empty=True)
-    after = load_roots(wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=compared)
-    roots, base_roots, focus = focus_on_change(after, before, Words(targets or (), selectors or (), excluded or ()))
-    base_given = base_roots if compared else None
-    subject = Subject(roots, against, only_next, server_dry_run=server_dry_run, base=base_given, policies=policies, focus=focus)
+    after = load_roots(
+        wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=may_be_empty
+    )
+    chosen, compared, focus = focus_on_change(after, before, words)
+    base_roots = compared if base else None
+    roots, removing = pruning(wiring, pruned, chosen, base_roots)
+    subject = Subject(
+        roots,
+        against,
+        only_next,
+        server_dry_run=server_dry_run,
+        base=base_roots,
+        policies=policies,
+        focus=focus,
+        removing=removing,
+    )
     return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)

@@ -7,13 +7,16 @@ import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import (
+    AllowEmpty,
     AllowReplace,
+    ApplySetParent,
     Excluded,
     Files,
     Kustomizations,
     OutputFormat,
     PlanFormat,
     PolicyFiles,
+    Prune,
     Recursive,
     ReportFormat,
     Selectors,
@@ -54,12 +57,16 @@ def sync(
     policy: PolicyFiles = None,
     waive: Waivers = None,
     allow_replace: AllowReplace = False,
+    prune: Prune = False,
+    applyset: ApplySetParent = "",
+    allow_empty: AllowEmpty = False,
     format: PlanFormat = ReportFormat.TEXT,
 ) -> Exit:
     """Apply the plan until every workload is settled.
 
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
     With -f: apply these manifests first; it plans, writes and waits for their workloads only.
+    With --prune: then remove the workloads of the same --applyset that are not among the manifests any more, and wait until they are gone.
 
     With --policy: the plan and its forecast are judged once, before the first write; if a rule denies them, nothing is written (exit 3).
 
@@ -80,6 +87,7 @@ def sync(
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
+    from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
     from enginectl.input.targets import Words, focus_on
@@ -89,14 +97,19 @@ def sync(
         raise UsageError("-o html shows a plan: it needs --dry-run")
     if quiet and (dry_run or options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
+    pruned = PruneOptions(prune, applyset, allow_empty)
+    check_options(pruned, [*(files or ()), *(kustomizations or ())])
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
     policies = load_all(policy or (), waive or ())
     with terminal.without_notes() if quiet else nullcontext():
         wiring = wire(options(ctx), allow_replace=allow_replace)
         began = wiring.clock.monotonic()
-        given = load_roots(wiring, files or (), recursive=recursive, kustomizations=kustomizations or ())
-        roots, focus = focus_on(given, Words(targets or (), selectors or (), excluded or ()))
+        words = Words(targets or (), selectors or (), excluded or ())
+        check_restrictions(pruned, words)
+        given = load_roots(wiring, files or (), recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune)
+        chosen, focus = focus_on(given, words)
+        roots, removing = pruning(wiring, pruned, chosen)
         paths = (*(files or ()), *(kustomizations or ()))
 
         async def work(stop: anyio.CancelScope) -> Exit:
@@ -110,6 +123,7 @@ def sync(
                     limits=limits,
                     patience=patience,
                     policies=policies,
+                    removing=removing,
                     files=paths,
                     began=began,
                     quiet=quiet,
@@ -123,7 +137,7 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            subject = Subject(roots, limits=limits, policies=policies, focus=focus)
+            subject = Subject(roots, limits=limits, policies=policies, focus=focus, removing=removing)
             code = run_cancellable(lambda: show_plan(wiring, subject, format, give_up_at=give_up_at))
         else:
             code = run(work)

@@ -51,16 +51,16 @@ class Manifest:
 
 
 def read_manifests(
-    paths: Iterable[Path], *, recursive: bool = False, kustomizations: Iterable[Path] = (), allow_empty: bool = False
+    paths: Iterable[Path], *, recursive: bool = False, kustomizations: Iterable[Path] = (), may_be_empty: bool = False
 ) -> Iterator[Manifest]:
     """Every object in the files, in the order of the paths, then those that kustomize builds from the other directories.
 
     Files of a directory come in the order of their names; a directory with a kustomization is built instead. `recursive`: also those
-    of the directories in it. Raises `UsageError` for a file that does not exist and, unless `allow_empty`, for a directory without
-    files; `InputError` for a file that is no manifest.
+    of the directories in it. Raises `UsageError` for a file that does not exist, and `InputError` for one that is no manifest.
+    `may_be_empty`: a directory without manifest files is no error.
     """
     for path in paths:
-        for file in manifest_files(path, recursive=recursive, allow_empty=allow_empty):
+        for file in manifest_files(path, recursive=recursive, may_be_empty=may_be_empty):
             yield from built_manifests(file) if is_kustomization(file) else file_manifests(file)
     for directory in kustomizations:
         yield from built_manifests(directory)
@@ -93,7 +93,7 @@ def template_line(data: bytes) -> int | None:
     return data.count(b"\n", 0, match.start()) + 1 if match else None
 
 
-def manifest_files(path: Path, *, recursive: bool = False, allow_empty: bool = False) -> list[Path]:
+def manifest_files(path: Path, *, recursive: bool = False, may_be_empty: bool = False) -> list[Path]:
     """The file itself; or the manifest files directly in the directory, by name, and with `recursive` those in its directories.
 
     A directory with a kustomization stands for what is built from it. Raises `UsageError`.
@@ -104,7 +104,7 @@ def manifest_files(path: Path, *, recursive: bool = False, allow_empty: bool = F
     if not path.is_dir() or is_kustomization(path):
         return [path]
     files = list(files_in(path, recursive))
-    if not files and not allow_empty:
+    if not files and not may_be_empty:
         where = "in this directory or below" if recursive else "in this directory"
         raise UsageError(f"{printable(str(path))}: no .yaml, .yml or .json file {where}")
     return files

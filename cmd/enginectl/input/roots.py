@@ -70,7 +70,7 @@ def load_roots(
     Raises `InputError` with every fault, also if files are given and have no root, unless `allow_empty`; and `UsageError`.
     """
     options = wiring.options
-    manifests = list(read_manifests(files, recursive=recursive, kustomizations=kustomizations, allow_empty=allow_empty))
+    manifests = list(read_manifests(files, recursive=recursive, kustomizations=kustomizations, may_be_empty=allow_empty))
     namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
     roots = select_roots(manifests, ROOTS, faults, namespace=namespace, forced=bool(options.namespace))
     for note in roots.notes:
