@@ -22,7 +22,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Removals:
+class RootRemovals:
     """What a command removes, and why it may not."""
 
     roots: Mapping[ResourceId, Removal]
@@ -32,7 +32,7 @@ class Removals:
     """About roots that stay."""
 
 
-NO_REMOVALS = Removals({})
+NO_REMOVALS = RootRemovals({})
 
 
 def is_removed(observed: Observed, removals: Mapping[ResourceId, Removal]) -> bool:

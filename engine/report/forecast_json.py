@@ -16,7 +16,7 @@ from engine.verb import Verb
 def forecast_document(forecast: Forecast) -> ForecastEntry:
     """The whole forecast: whether its end was reached, what it assumes, and the operations of all roots by verb."""
     return {
-        "complete": forecast.is_finished,
+        "complete": forecast.is_finished and not forecast.repeating,
         "assumptions": sorted(assumption.name for assumption in forecast.assumptions),
         "operations": counts_by_verb(forecast.operations()),
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.plan import Objection
-from engine.removal import Removal, Removals
+from engine.removal import Removal, RootRemovals
 from engine.report.printable import clipped
 from engine.resource import Body
 from resources.base import applyset, labels
@@ -30,24 +30,24 @@ class Pruning:
         return applyset.applyset_id(self.parent)
 
 
-def pruned(pruning: Pruning) -> Removals:
+def pruned(pruning: Pruning) -> RootRemovals:
     """The members that are removed: those without a manifest, except those that are kept by their annotation."""
     leaving = _leaving(pruning)
     kept = [root for root in leaving if is_kept(root)]
     removed = [root for root in leaving if not is_kept(root)]
     why = f"no manifest of ApplySet {pruning.parent.name} names it any more"
-    return Removals(
+    return RootRemovals(
         {root.id: Removal(root.uid, why, after_manifests=True) for root in removed},
         tuple(_objections(pruning, removed)),
         tuple(map(_kept_note, kept)),
     )
 
 
-def left_out_of_base(roots: Sequence[Live]) -> Removals:
+def left_out_of_base(roots: Sequence[Live]) -> RootRemovals:
     """The removal of roots that a change leaves out. No ApplySet is concerned; a root may be protected nevertheless."""
     removed = [root for root in roots if not is_kept(root)]
     why = "the change has no manifest of it any more"
-    return Removals(
+    return RootRemovals(
         {root.id: Removal(root.uid, why, after_manifests=True) for root in removed},
         tuple(removal_objections(removed)),
         tuple(_kept_note(root) for root in roots if is_kept(root)),

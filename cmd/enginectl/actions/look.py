@@ -7,7 +7,7 @@ from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.intent import Intent, intent_of
 from engine.plan import Objection
-from engine.removal import NO_REMOVALS, Removals
+from engine.removal import NO_REMOVALS, RootRemovals
 from engine.report.model import Report
 from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
@@ -58,6 +58,8 @@ class Subject:
     """The workloads that it concerns."""
     removing: Removing | None = None
     """What finds the roots that are removed; None: none are."""
+    forecast_passes: int | None = None
+    """How many passes a forecast simulates; None: see `engine.forecast.simulation`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +81,11 @@ async def look(wiring: Wiring, subject: Subject) -> Look:
             return await look_after_base(wiring, subject, subject.base, provider, namespaces)
         selection = select_for(wiring, subject.roots, namespaces, subject.focus)
         await require_matches(wiring, provider, selection, subject.roots, subject.focus)
-        found = await found_by(subject.removing, wiring, provider, selection)
-        if found.record is not None and (note := parent_note(found.record)):
+        scope = await found_by(subject.removing, wiring, provider, selection)
+        if scope.record is not None and (note := parent_note(scope.record)):
             terminal.note(note)
-        admitted = await admit_against(wiring, subject.roots, provider, subject.against, found.selection)
-        return await look_at(wiring, subject, provider, found.selection, admitted, found.removals)
+        admitted = await admit_against(wiring, subject.roots, provider, subject.against, scope.selection)
+        return await look_at(wiring, subject, provider, scope.selection, admitted, scope.removals)
 
 
 async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provider: Provider, namespaces: tuple[str, ...]) -> Look:
@@ -92,9 +94,9 @@ async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provide
     baseline = await settled_base(wiring, base, provider, selection, against=subject.against, limits=subject.limits)
     later, after = replace(wiring, clock=StandingClock(baseline.at)), replace(subject, against=EMPTY)
     await require_matches(later, baseline.provider, selection, subject.roots, subject.focus)
-    found = await found_by(subject.removing, later, baseline.provider, selection)
+    scope = await found_by(subject.removing, later, baseline.provider, selection)
     admitted = await admit_against(later, subject.roots, baseline.provider, EMPTY, selection)
-    seen = await look_at(later, after, baseline.provider, selection, admitted, found.removals)
+    seen = await look_at(later, after, baseline.provider, selection, admitted, scope.removals)
     missing = {} if subject.removing is not None else notes_about_missing(base, subject.roots)
     result = with_notes(seen.result, {**baseline.notes, **missing})
     return replace(
@@ -111,7 +113,7 @@ async def look_at(
     provider: Provider,
     selection: Selection,
     admitted: AdmittedRoots,
-    removals: Removals = NO_REMOVALS,
+    removals: RootRemovals = NO_REMOVALS,
 ) -> Look:
     """The same of a cluster that is open already, of manifests that admission has judged, and of removals that are known."""
     intent = intent_of(admitted.roots.bodies, subject.focus, removals.roots)
@@ -120,7 +122,7 @@ async def look_at(
     blocked = await blocked_by_namespaces(provider, observed) if is_live else {}
     result = with_plans(without_unread_secrets(observed), blocked)
     result = await with_capacity_notes(result, wiring.configuration, provider, complete=is_live)
-    forecast = None if subject.only_next else forecast_if_possible(wiring, *without_roots(observed, intent, blocked), subject.limits)
+    forecast = None if subject.only_next else forecast_if_possible(wiring, *without_roots(observed, intent, blocked), subject)
     if not subject.only_next:
         forecast = ending_with(forecast, observed.now, blocked)
     if is_live:
@@ -138,10 +140,10 @@ def with_objections(result: Pass, objections: tuple[Objection, ...]) -> Pass:
     return replace(result, planned=replace(result.planned, objections=(*result.planned.objections, *objections)))
 
 
-def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, limits: Limits) -> Forecast | None:
+def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, subject: Subject) -> Forecast | None:
     """The forecast of what follows a pass. If our own code fails on it, a line says so, and the report is written without one."""
     try:
-        return forecast_of(observed, intent, wiring.configuration, limits)
+        return forecast_of(observed, intent, wiring.configuration, subject.limits, passes=subject.forecast_passes)
     except Exception as error:
         report_internal_error(error, verbose=wiring.options.verbose, about=NO_FORECAST)
         return None

@@ -31,6 +31,7 @@ def exit_code(report: Report, *, detailed: bool) -> Exit:
     conditions = {
         Exit.FAILED: report.faulty,
         Exit.DENIED: report.denied,
+        Exit.STUCK: bool(report.unsettled),
         Exit.INCOMPLETE: bool(report.incomplete),
         Exit.CHANGES: detailed and report.changes > 0,
     }

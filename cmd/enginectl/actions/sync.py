@@ -93,15 +93,15 @@ async def sync(
     judgement, all_gates = NO_JUDGEMENT, (*policy_gates(policies, format, quiet=quiet), *gates)
     async with connect(wiring) as (client, provider):
         read = selection
-        found = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), "the cluster could be checked")
-        selection, removals = found.selection, found.removals
+        scope = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), "the cluster could be checked")
+        selection, removals = scope.selection, scope.removals
         admitted = await in_time(
             clock, give_up_at, lambda: check(wiring, roots, focus, provider, selection), "the cluster could be checked"
         )
         if removals.objections:
             report_objections(removals.objections)
             return Exit.DENIED
-        if removing is not None and not (removals.roots or roots.bodies or found.record):
+        if removing is not None and not (removals.roots or roots.bodies or scope.record):
             terminal.note("there is nothing to remove")
             return Exit.DONE
         if all_gates:
@@ -126,7 +126,7 @@ async def sync(
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,
-                books=ApplySetParent(client, found.record) if found.record is not None else None,
+                books=ApplySetParent(client, scope.record) if scope.record is not None else None,
                 stop=stop,
                 progress=progress,
                 log=wiring.log if wiring.options.log_format else None,

@@ -150,6 +150,12 @@ MaxBytes = Annotated[
 ShowValues = Annotated[
     bool, typer.Option("--show-values", help="Show the values of environment variables in HTML and Markdown; those of Secrets stay masked.")
 ]
+ForecastPasses = Annotated[
+    int | None,
+    typer.Option(
+        "--forecast-passes", min=1, metavar="N", help="How many passes a forecast simulates. Default: as many as a second or two allows."
+    ),
+]
 
 
 def print_version(wanted: bool) -> None:

@@ -12,6 +12,7 @@ from enginectl.base.options import (
     ApplySetParent,
     Excluded,
     Files,
+    ForecastPasses,
     Kustomizations,
     Link,
     MaxBytes,
@@ -59,6 +60,7 @@ def diff(
     ] = False,
     policy: PolicyFiles = None,
     waive: Waivers = None,
+    forecast_passes: ForecastPasses = None,
     reports: Reports = None,
     summary: Summary = None,
     title: Title = "",
@@ -70,7 +72,7 @@ def diff(
     """Show what a sync would do, and why.
 
     First comes the next pass, in which every operation has a reason; then a forecast of what follows until everything is settled:
-    stages, restarted pods, the fewest ready ones, totals. Nothing is written.
+    stages, restarted pods, the fewest ready ones, totals; -v shows every pass. Nothing is written. Exits with 9 if it would not settle.
     With -f: as if these manifests were applied first, and only for their workloads; --target '*' shows all others of their namespaces
     as well. The pods of a workload that does not exist yet get names computed from its namespace and name instead of its uid.
     With --prune: as if workloads that have left the manifests were removed then.
@@ -115,5 +117,6 @@ def diff(
         policies=policies,
         focus=focus,
         removing=removing,
+        forecast_passes=forecast_passes,
     )
     return conclude(run_cancellable(lambda: preview(wiring, subject, outputs, detailed=detailed_exitcode)), format)

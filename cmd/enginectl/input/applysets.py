@@ -11,7 +11,7 @@ from engine.proposal import proposed_root
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
 from enginectl.base.errors import UsageError
-from enginectl.input.removals import Found, Removing, roots_in, widened
+from enginectl.input.removals import RemovalScope, Removing, roots_in, widened
 from enginectl.input.roots import NAME, Roots
 from enginectl.input.targets import Words
 from enginectl.wiring.cluster import LIVE
@@ -94,7 +94,7 @@ class Prune:
     """The roots in the files, as the user wrote them."""
     allow_empty: bool
 
-    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> Found:
+    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
         """The members of the ApplySet that are in none of the files."""
         existing = await provider.get(self.parent)
         recorded = recorded_extent(existing.body) if existing is not None else None
@@ -104,7 +104,7 @@ class Prune:
         observed = (await roots_in(wiring, provider, wide)).roots
         manifests = tuple((proposed_root(body).id, body) for body in self.roots.bodies)
         judged = Pruning(self.parent, existing, manifests, _within(observed, namespaces), self.allow_empty)
-        return Found(wide, pruned(judged), _record(self.parent, existing, recorded, remaining_extent(judged)))
+        return RemovalScope(wide, pruned(judged), _record(self.parent, existing, recorded, remaining_extent(judged)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,12 +114,12 @@ class PruneBase:
     base: Roots
     roots: Roots
 
-    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> Found:
+    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
         """The roots of the base, as they exist, that are in none of the files."""
         named = {proposed_root(body).id for body in self.roots.bodies}
         left_out = {proposed_root(body).id for body in self.base.bodies} - named
         observed = (await roots_in(wiring, provider, selection)).roots
-        return Found(selection, left_out_of_base([root for root in observed if root.id in left_out]))
+        return RemovalScope(selection, left_out_of_base([root for root in observed if root.id in left_out]))
 
 
 def _within(roots: Sequence[Live], namespaces: set[str]) -> tuple[Live, ...]:

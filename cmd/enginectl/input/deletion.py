@@ -10,13 +10,13 @@ from engine.ids import ResourceId
 from engine.label_selector import LabelSelector, parse_selector
 from engine.observed import Live
 from engine.proposal import proposed_root
-from engine.removal import Removal, Removals
+from engine.removal import Removal, RootRemovals
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.input.manifest_files import read_manifests
-from enginectl.input.removals import Found, roots_in, widened
+from enginectl.input.removals import RemovalScope, roots_in, widened
 from enginectl.input.roots import NAME, select_roots
 from enginectl.input.targets import KINDS
 from enginectl.wiring.configuration import Wiring, default_namespace
@@ -53,7 +53,7 @@ class Deletion:
     selector: LabelSelector | None = None
     ignore_missing: bool = False
 
-    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> Found:
+    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
         """The workloads that are named. Raises `InputError`, which names those that exist, if one does not, and `UsageError`."""
         wide = widened(selection, {each.namespace for each in self.wanted}, {each.kind for each in self.wanted})
         roots = (await roots_in(wiring, provider, wide)).roots
@@ -61,7 +61,7 @@ class Deletion:
         if self.selector is not None:
             chosen |= {live.id: live for live in self._selected(self.selector, roots)}
         removals = {id: Removal(live.uid, WHY) for id, live in sorted(chosen.items())}
-        return Found(wide, Removals(removals, tuple(removal_objections(chosen.values()))))
+        return RemovalScope(wide, RootRemovals(removals, tuple(removal_objections(chosen.values()))))
 
     def _named(self, wanted: Wanted, roots: Sequence[Live]) -> Iterator[Live]:
         """The root of that name. One that a user has made comes before one of the same name that is a part of it."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from engine.errors import InputError
-from engine.removal import NO_REMOVALS, Removals
+from engine.removal import NO_REMOVALS, RootRemovals
 from engine.report.printable import printable
 from engine.runtime.provider import Observation, Provider
 from enginectl.base import terminal
@@ -15,12 +15,12 @@ from resources.base.applyset import Record
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class RemovalScope:
     """What a command removes, and what has to be read for it."""
 
     selection: Selection
     """The namespaces and kinds of what is removed, besides those that the command reads anyway."""
-    removals: Removals = NO_REMOVALS
+    removals: RootRemovals = NO_REMOVALS
     record: Record | None = None
     """What is written about the ApplySet, if there is one."""
 
@@ -28,19 +28,19 @@ class Found:
 class Removing(Protocol):
     """Finds out what a command removes."""
 
-    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> Found:
+    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
         """What is removed, where `selection` is what the command reads anyway. Nothing is written. Raises `InputError`."""
         ...
 
 
-async def found_by(removing: Removing | None, wiring: Wiring, provider: Provider, selection: Selection) -> Found:
+async def found_by(removing: Removing | None, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
     """What is removed, with notes on stderr; nothing if the command removes nothing."""
     if removing is None:
-        return Found(selection)
-    found = await removing.find(wiring, provider, selection)
-    for note in found.removals.notes:
+        return RemovalScope(selection)
+    scope = await removing.find(wiring, provider, selection)
+    for note in scope.removals.notes:
         terminal.note(printable(note))
-    return found
+    return scope
 
 
 def widened(selection: Selection, namespaces: Iterable[str], kinds: Iterable[str]) -> Selection:

@@ -124,7 +124,7 @@ def test_an_unfinished_forecast_has_lower_bounds() -> None:
 def test_many_stages_are_cut_unless_verbose() -> None:
     kinds = [[operation(Verb.CREATE, pod("x")._replace(kind=f"Kind{number}"))] for number in range(12)]
 
-    assert "  … 4 more stages; -v shows all" in lines(forecast_of([FIRST], *kinds))
+    assert "  … 4 more stages; -v shows every pass" in lines(forecast_of([FIRST], *kinds))
     assert sum(line.startswith("  then") for line in lines(forecast_of([FIRST], *kinds), verbose=True)) == 12
 
 
