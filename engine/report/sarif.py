@@ -29,6 +29,7 @@ DESCRIPTIONS: Final[Mapping[Obstacle, str]] = {
     Obstacle.FAULT: "What the manifest asks for is wrong.",
     Obstacle.INCOMPLETE: "Not everything could be listed.",
     Obstacle.BLOCKED: "Somebody else has to act before this can be done.",
+    Obstacle.REPEATING: "The workload would be changed again and again, without an end.",
     Obstacle.STUCK: "The workload would wait for something that never happens.",
     Obstacle.BELOW_MINIMUM: "For a time, fewer members would be ready than are needed.",
 }

@@ -1,6 +1,6 @@
 """Severity: what keeps a plan from success, and the order of workloads in documents for reviewers, the worst first."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -26,6 +26,8 @@ class Obstacle(StrEnum):
     """Not everything could be listed."""
     BLOCKED = "blocked"
     """Somebody else has to act first."""
+    REPEATING = "repeating"
+    """It would be changed again and again, without an end."""
     STUCK = "stuck"
     """At the end of the forecast it waits for something that never happens."""
     BELOW_MINIMUM = "below minimum"
@@ -46,6 +48,7 @@ class Blocker:
 
 def blockers(report: Report) -> list[Blocker]:
     """Every obstacle, the worst first."""
+    unsettled = unsettled_roots(report)
     return [
         *_denied(report),
         *(Blocker(Obstacle.FAILED, root.error, root.root) for root in report.roots if root.error),
@@ -55,7 +58,12 @@ def blockers(report: Report) -> list[Blocker]:
             for kind, why in report.incomplete.items()
         ),
         *(blocker for root in report.roots for blocker in _waiting(Obstacle.BLOCKED, root, root.blocked)),
-        *(blocker for root in report.roots for blocker in _waiting(Obstacle.STUCK, root, left_of(report, root))),
+        *(
+            Blocker(Obstacle.REPEATING, "the same operations would follow again and again", root.root)
+            for root in unsettled
+            if end_of(report, root) is End.REPEATS
+        ),
+        *(blocker for root in unsettled for blocker in _waiting(Obstacle.STUCK, root, left_of(report, root))),
         *(
             Blocker(Obstacle.BELOW_MINIMUM, f"{level.id.name}: {level_text(level)}", root.root)
             for root in report.roots
@@ -77,6 +85,12 @@ def _waiting(obstacle: Obstacle, root: RootReport, waits: Iterable[Wait]) -> Ite
     for group in waits_alike(waits):
         name = group_name(root.root, [wait.id for wait in group])
         yield Blocker(obstacle, f"{name}: {spread(wait.why for wait in group)}", root.root)
+
+
+def unsettled_roots(report: Report) -> list[RootReport]:
+    """The roots that would not settle."""
+    ids = frozenset(report.unsettled)
+    return [root for root in report.roots if root.root in ids]
 
 
 def left_of(report: Report, root: RootReport) -> tuple[Wait, ...]:
@@ -108,21 +122,17 @@ def end_of(report: Report, root: RootReport) -> End | None:
 def worst_first(report: Report) -> list[RootReport]:
     """The roots with something to report, the worst first."""
     reported = [root for root in report.roots if not root.silent]
-    return sorted(reported, key=lambda root: _rank(report, root))
+    unsettled = frozenset(report.unsettled)
+    return sorted(reported, key=lambda root: _rank(report, root, unsettled))
 
 
-def is_mild(end: End | None) -> bool:
-    """Whether a forecast that ends so needs nobody to look at it."""
-    return end in (End.SETTLED, End.UNFINISHED, None)
-
-
-def _rank(report: Report, root: RootReport) -> tuple[bool | int, ...]:
+def _rank(report: Report, root: RootReport, unsettled: Collection[ResourceId]) -> tuple[bool | int, ...]:
     """Sort key of roots; those that are equal keep their order."""
     return (
         not (root.objections or any(violation.about == root.root for violation in report.judgement.denied)),
         not (root.error or root.problems),
         not root.blocked,
-        is_mild(end_of(report, root)),
+        root.root not in unsettled,
         not any(level.falls_below for level in levels_of(report, root)),
         min((SEVERITY[step.operation.verb] for step in root.steps), default=len(SEVERITY)),
     )

@@ -84,12 +84,12 @@ class _Parts:
     @classmethod
     def of(cls, report: Report, title: str, values: bool) -> "_Parts":
         """All of them."""
-        found, roots = blockers(report), worst_first(report)
+        found, roots, unsettled = blockers(report), worst_first(report), frozenset(report.unsettled)
         violations = (*report.judgement.warned, *report.judgement.waived)
         lines = [blocker_line(blocker) for blocker in found[:LISTED]]
         parts = cls(
             [marker(title) + "\n" + heading(report, found, title), *totals(report)],
-            [table_row(report, root) for root in roots[:ROWS]],
+            [table_row(report, root, settles=root.root not in unsettled) for root in roots[:ROWS]],
             lines,
             [*map(warning_line, violations[:LISTED]), *(f"**Note** {prose(note)}" for note in report.judgement.notes[:NOTES])],
             [_Shrinking(_writer(report, root, values)) for root in roots[:LISTED]],

@@ -11,7 +11,7 @@ from engine.report.forecast_text import counts_text, operations_text
 from engine.report.markdown.inert import PROSE, cell, code, prose
 from engine.report.markdown.section import headline
 from engine.report.model import Report, RootReport
-from engine.report.severity import Blocker, Obstacle, end_of, is_mild, levels_of, root_name
+from engine.report.severity import Blocker, Obstacle, end_of, levels_of, root_name
 from engine.verb import Verb
 
 TITLE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._/:]|-(?!-)){0,99}")
@@ -68,8 +68,8 @@ def table_head() -> str:
     return f"| {' | '.join(HEADERS)} |\n|{'---|' * len(HEADERS)}"
 
 
-def table_row(report: Report, root: RootReport) -> str:
-    """The line of one workload in the table."""
+def table_row(report: Report, root: RootReport, *, settles: bool) -> str:
+    """The line of one workload in the table. `settles`: whether it would settle, or nothing is known of it."""
     counts = report.forecast.effects[root.root].counts if report.forecast and root.root in report.forecast.effects else {}
     gpus = f", {counts[GPUS_RESTARTED]} GPUs" if counts.get(GPUS_RESTARTED) else ""
     level = next(iter(levels_of(report, root)), None)
@@ -80,7 +80,7 @@ def table_row(report: Report, root: RootReport) -> str:
         change_of(root),
         f"{counts.get(PODS_RESTARTED, 0)}{gpus}" if report.forecast else "",
         f"**{lowest}**" if level and level.falls_below else lowest,
-        "" if end is None else str(end) if is_mild(end) else f"**{end}**",
+        "" if end is None else str(end) if settles else f"**{end}**",
     )
     return f"| {' | '.join(cells)} |"
 

@@ -3,6 +3,7 @@
 import html as entities
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
@@ -134,6 +135,24 @@ def test_what_stays_stuck_is_said_in_the_heading_the_table_and_a_line_of_its_own
     assert "### engine: 1 stuck, 1 change\n" in text
     assert "| **stuck** |" in text
     assert "**Stuck** `default/simple`: `Pod/q:` nobody schedules it" in text
+
+
+def test_what_would_never_end_is_said() -> None:
+    endless = replace(forecast(), repeating=frozenset({ROOT}))
+
+    text = markdown(with_forecast(report_of(operation(Verb.DELETE, pod("p"))), endless))
+
+    assert "### engine: 1 repeating, 1 change\n" in text
+    assert "| **repeats** |" in text
+    assert "**Repeating** `default/simple`: the same operations would follow again and again" in text
+
+
+def test_what_only_waits_for_the_cluster_is_no_fault_of_the_change() -> None:
+    waiting = replace(forecast(left=(Wait(pod("q"), "not ready"),)), passes=())
+
+    text = markdown(with_forecast(report_of(pending=(Wait(pod("q"), "not ready"),)), waiting))
+
+    assert "### engine: no changes\n" in text and "**" not in text
 
 
 def test_workloads_that_are_refused_come_first_then_those_with_deletes() -> None:
