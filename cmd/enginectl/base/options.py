@@ -52,6 +52,7 @@ class DocumentName(StrEnum):
     """A document for programs that has a published schema."""
 
     DIFF = "diff"
+    POLICY = "policy"
     SYNC = "sync"
 
 
