@@ -40,6 +40,11 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "report": (TOP, "forecast"),
         "runtime": (TOP, "report"),
     },
+    "engine/report": {
+        "diagram": (TOP,),
+        "html": (TOP, "diagram"),
+        "markdown": (TOP,),
+    },
     "resources": {
         "base": (),
         "schema": ("base",),
@@ -54,7 +59,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "children": ("base", "ports", "model", "policies", "domains", "status"),
         "blueprints": ("base", "schema", "ports", "model", "dynamo", "admission", "policies", "domains", "removal", "status", "children"),
         "reports": ("base", "schema", "ports", "model", "dynamo", "policies", "domains", "status"),
-        "forecast": ("base", "ports", "model"),
+        "forecast": ("base", "ports", "model", "status"),
         "admission_policies": ("base", "ports", "model", "admission"),
         "install": ("base", "ports", "admission", "children"),
         "plan_policies": ("base", "schema"),
@@ -125,6 +130,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "kr8s": ("providers/kubernetes/",),
     "prometheus_client": ("providers/metrics/",),
     "starlette": ("providers/sandbox/",),
+    "subprocess": ("cmd/enginectl/input/kustomize.py", "providers/policies/process.py"),
     "time": ("engine/runtime/clock.py",),
     "typer": ("cmd/",),
     "uvicorn": ("providers/sandbox/",),
