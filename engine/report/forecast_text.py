@@ -59,7 +59,7 @@ def stage_text(stage: Stage) -> str:
     """One stage: how often, and the operations of each of its passes."""
     passes = [stage.passes[number :: stage.period] for number in range(stage.period)]
     texts = [pass_text([operation for operations in alike for operation in operations], stage.times) for alike in passes]
-    when = f"after {spell(stage.after)}: " if stage.after > LONG else ""
+    when = f"after {spell(timedelta(seconds=round(stage.after.total_seconds())))}: " if stage.after > LONG else ""
     times = f"{stage.times} times: " if stage.times > 1 else ""
     return f"{when}{times}{', then '.join(texts)}"
 

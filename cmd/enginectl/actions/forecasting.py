@@ -17,6 +17,7 @@ from engine.operation import Operation
 from engine.plan import Plan
 from engine.runtime.passes import Pass
 from engine.verb import Verb
+from enginectl.actions.assumed_secrets import with_assumed_secrets
 from resources.forecast.cluster import ModelledCluster
 from resources.forecast.extrapolation import extended
 from resources.forecast.sample import sample_of
@@ -41,7 +42,9 @@ def forecast_of(
     """The forecast that begins with this pass; None if nothing is left to do or to wait for. `passes`: see `Conditions`.
 
     None also if the pass as a whole is refused, or if something could not be listed completely: then most of what follows is not known.
+    Secrets that the user may not list are assumed to be there.
     """
+    result = with_assumed_secrets(result, intent, limits)
     if not can_be_forecast(result):
         return None
     world = concerned(result)

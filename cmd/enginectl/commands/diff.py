@@ -86,7 +86,7 @@ def diff(
     from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
-    from enginectl.input.targets import Words, focus_on
+    from enginectl.input.targets import Words, focus_on_change
     from enginectl.wiring.configuration import wire
 
     outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
@@ -101,12 +101,14 @@ def diff(
     against = against or ("empty" if base else "live")
     words = Words(targets or (), selectors or (), excluded or ())
     check_restrictions(pruned, words)
+    may_be_empty = prune or bool(base)
     with faults_reported(outputs):
-        given = load_roots(
-            wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune
+        before = load_roots(wiring, base or (), against=against, recursive=recursive, allow_empty=True)
+        after = load_roots(
+            wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=may_be_empty
         )
-        base_roots = load_roots(wiring, base, against=against, recursive=recursive) if base else None
-    chosen, focus = focus_on(given, words)
+    chosen, compared, focus = focus_on_change(after, before, words)
+    base_roots = compared if base else None
     roots, removing = pruning(wiring, pruned, chosen, base_roots)
     subject = Subject(
         roots,
