@@ -11,7 +11,7 @@ from engine.report.forecast_text import counts_text, operations_text
 from engine.report.markdown.inert import PROSE, cell, code, prose
 from engine.report.markdown.section import headline
 from engine.report.model import Report, RootReport
-from engine.report.severity import Blocker, Obstacle, end_of, levels_of, root_name
+from engine.report.severity import Impediment, ImpedimentKind, end_of, levels_of, root_name
 from engine.verb import Verb
 
 TITLE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._/:]|-(?!-)){0,99}")
@@ -30,10 +30,10 @@ def marker(title: str) -> str:
     return f"<!-- engine:diff{f' {title}' if title else ''} -->"
 
 
-def heading(report: Report, found: list[Blocker], title: str) -> str:
+def heading(report: Report, impediments: list[Impediment], title: str) -> str:
     """The most important numbers in one line."""
-    counts = Counter(blocker.obstacle for blocker in found)
-    facts = [f"{counts[obstacle]} {obstacle}" for obstacle in Obstacle if counts[obstacle]]
+    counts = Counter(blocker.kind for blocker in impediments)
+    facts = [f"{counts[kind]} {kind}" for kind in ImpedimentKind if counts[kind]]
     effects = effects_of(report.forecast)
     if restarted := effects[PODS_RESTARTED]:
         facts.append(f"{restarted} pod{'s restart' if restarted > 1 else ' restarts'}")
@@ -97,10 +97,10 @@ def change_of(root: RootReport) -> str:
     return headline(root)
 
 
-def blocker_line(blocker: Blocker) -> str:
+def blocker_line(blocker: Impediment) -> str:
     """One line of at most `BYTES` bytes; the message is cut where it would be longer."""
     about = " ".join(code(text, 80) for text in (blocker.rule, root_name(blocker.root) if blocker.root else "") if text)
-    start = f"**{blocker.obstacle.capitalize()}**{' ' if about else ''}{about}: "
+    start = f"**{blocker.kind.capitalize()}**{' ' if about else ''}{about}: "
     limit = PROSE
     while len((line := start + prose(blocker.message, limit)).encode()) > BYTES and limit > 10:
         limit //= 2
