@@ -9,7 +9,6 @@ from engine.forecast.forecast import Forecast
 from engine.judgement import Violation
 from engine.report.forecast_text import counts_text, operations_text
 from engine.report.markdown.inert import PROSE, cell, code, prose
-from engine.report.markdown.section import headline
 from engine.report.model import Report, RootReport
 from engine.report.severity import Impediment, ImpedimentKind, end_of, levels_of, root_name
 from engine.verb import Verb
@@ -77,7 +76,7 @@ def table_row(report: Report, root: RootReport, *, settles: bool) -> str:
     end = end_of(report, root)
     cells = (
         cell(root_name(root.root)),
-        change_of(root),
+        change_of(report, root),
         f"{counts.get(PODS_RESTARTED, 0)}{gpus}" if report.forecast else "",
         f"**{lowest}**" if level and level.falls_below else lowest,
         "" if end is None else str(end) if settles else f"**{end}**",
@@ -85,16 +84,18 @@ def table_row(report: Report, root: RootReport, *, settles: bool) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def change_of(root: RootReport) -> str:
-    """What happens to a workload in one word, or the numbers of its operations."""
-    own = {step.operation.verb for step in root.steps if step.operation.id == root.root}
+def change_of(report: Report, root: RootReport) -> str:
+    """What happens to a workload in one word; empty if nothing does."""
+    following = report.forecast.operations_of(root.root) if report.forecast else ()
+    operations = [*(step.operation for step in root.steps), *following]
+    own = {operation.verb for operation in operations if operation.id == root.root}
     if root.objections or root.problems or root.error:
         return "**refused**"
     if Verb.CREATE in own:
         return "create"
-    if Verb.DELETE in own:
+    if own & {Verb.DELETE, Verb.RELEASE}:
         return "delete"
-    return headline(root)
+    return "update" if any(operation.verb is not Verb.STATUS for operation in operations) else "status" if operations else ""
 
 
 def blocker_line(blocker: Impediment) -> str:
