@@ -1,6 +1,7 @@
 """The published schemas: they are current, every document is valid, and within a version they only grow."""
 
 import json
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
@@ -14,7 +15,7 @@ from engine.forecast.effects import Effects, Level
 from engine.plan import Objection, Plan, Wait
 from engine.report.json import VERSION, document, printed
 from enginectl.base.options import DocumentName
-from enginectl.output.schemas import schema
+from enginectl.output.schemas import SHAPES, schema
 from tests.engine.report.plans import ROOT as ROOT_ID
 from tests.engine.report.plans import pod, report_of
 from tests.engine.report.test_forecast import FIRST, forecast_of, rolled
@@ -39,7 +40,7 @@ def test_a_schema_is_one(name: DocumentName) -> None:
     jsonschema_rs.meta.validate(schema(name))
 
 
-@pytest.mark.parametrize("name", DocumentName)
+@pytest.mark.parametrize("name", SHAPES)
 def test_within_a_version_a_schema_only_grows(name: DocumentName) -> None:
     recorded = json.loads((RECORDED / f"{name}-{VERSIONS.get(name, str(VERSION))}.json").read_text())
 
@@ -99,6 +100,15 @@ def test_an_addition_breaks_nobody() -> None:
     new["$defs"]["OperationEntry"]["properties"]["verb"]["enum"].append("move")
 
     assert list(broken(old, new)) == []
+
+
+def test_the_policies_of_the_documentation_are_valid_and_a_spelling_error_is_not() -> None:
+    validator = jsonschema_rs.validator_for(schema(DocumentName.POLICY))
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "policy.md").read_text(), re.MULTILINE | re.DOTALL)
+    policies = [policy for block in blocks for policy in yaml.safe_load_all(block) if policy.get("kind") == "PlanPolicy"]
+
+    assert policies and all(validator.is_valid(policy) for policy in policies)
+    assert not validator.is_valid({**policies[0], "spec": {**policies[0]["spec"], "validation": []}})
 
 
 def test_documents_of_hostile_reports_and_of_forecasts_are_valid() -> None:

@@ -49,7 +49,7 @@ class GraphFormat(StrEnum):
 
 
 class DocumentName(StrEnum):
-    """A document for programs that has a published schema."""
+    """A document that has a published schema."""
 
     DIFF = "diff"
     POLICY = "policy"

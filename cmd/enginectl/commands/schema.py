@@ -14,7 +14,7 @@ def schema(
 ) -> Exit:
     """Print the JSON Schema of what `diff -o json` or `sync -o json` writes, or of the policies that --policy reads.
 
-    Within a version of a document, keys and values are only added: ignore those that you do not know.
+    Within a version of what `diff` and `sync` write, keys and values are only added: ignore those that you do not know.
     """
     from enginectl.actions.schema import print_schema
 

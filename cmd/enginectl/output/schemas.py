@@ -1,7 +1,7 @@
 """Schemas: JSON Schema of the documents for programs, and of policies."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -9,8 +9,9 @@ from engine.report.shapes import DiffDocument, SyncDocument
 from enginectl.base.options import DocumentName
 from resources.schema.plan_policy import PlanPolicy
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-SHAPES: Mapping[DocumentName, Any] = {DocumentName.DIFF: DiffDocument, DocumentName.SYNC: SyncDocument}
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+SHAPES: Final[Mapping[DocumentName, Any]] = {DocumentName.DIFF: DiffDocument, DocumentName.SYNC: SyncDocument}
+"""The documents that programs read."""
 
 
 def schema(name: DocumentName) -> dict[str, Any]:
