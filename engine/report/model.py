@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from engine.focus import NO_OTHERS, Others
-from engine.forecast.forecast import Forecast
+from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
 from engine.judgement import NO_JUDGEMENT, Judgement
 from engine.operation import Operation
@@ -113,6 +113,21 @@ class Report:
     def faulty(self) -> bool:
         """Whether a user has made a mistake in a root, or the engine has a defect."""
         return any(root.problems or root.error for root in self.roots)
+
+    @property
+    def unsettled(self) -> tuple[ResourceId, ...]:
+        """The roots that would not settle: they get stuck or repeat themselves, and something is written for them or is blocked.
+
+        A root for which nothing is written, and that only waits for the cluster, is not among them: this report changes nothing for it.
+        """
+        if (forecast := self.forecast) is None:
+            return ()
+        ends = {root.root: forecast.end_of(root.root) for root in self.roots}
+        return tuple(
+            root
+            for root, end in ends.items()
+            if end is End.REPEATS or (end is End.STUCK and (forecast.has_operations(root) or forecast.is_blocked(root)))
+        )
 
 
 def distinct(waits: Iterable[Iterable[Wait]]) -> int:

@@ -86,6 +86,8 @@ class Stage:
         self.process = Process(InProcessClient(self.api))
         """The last process of ours that was started."""
         self._started = 0
+        self.busy = False
+        """Whether an engine or an actor that a story has started is at work."""
 
     async def apply(self, manifest: dict[str, Any]) -> None:
         """`kubectl apply`: creates or changes the root."""
@@ -163,7 +165,9 @@ class Stage:
 
         async with anyio.create_task_group() as group:
             group.start_soon(lead)
+            self.busy = True
             yield ours
+            self.busy = False
             stop.cancel()
             await self.clock.run_until(ended.is_set)
         assert "Traceback" not in log.getvalue(), log.getvalue()
@@ -174,7 +178,9 @@ class Stage:
         async with anyio.create_task_group() as group:
             group.start_soon(run_actors, InProcessClient(self.api, "actors"), self.clock, actors, ActorOptions(driver=driver))
             await self.clock.advance(0)
+            self.busy = True
             yield
+            self.busy = False
             group.cancel_scope.cancel()
 
     async def until(self, done: Callable[[], bool], *, within: float = 3600.0) -> None:

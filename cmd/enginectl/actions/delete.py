@@ -7,6 +7,7 @@ from engine.focus import Focus
 from enginectl.actions.gates import Gate
 from enginectl.actions.look import Look, Subject
 from enginectl.actions.preview import write_report
+from enginectl.actions.reporting import Outputs
 from enginectl.actions.sync import Patience, dry_run, sync
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
@@ -43,7 +44,7 @@ async def delete(
 
 async def preview_deletion(wiring: Wiring, deletion: Deletion, format: ReportFormat, *, give_up_at: float) -> Exit:
     """Show what would be deleted, and delete nothing."""
-    return await dry_run(wiring, Subject(removing=deletion, focus=NOTHING_ELSE), format, give_up_at=give_up_at)
+    return await dry_run(wiring, Subject(removing=deletion, focus=NOTHING_ELSE), Outputs(format), give_up_at=give_up_at)
 
 
 def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:

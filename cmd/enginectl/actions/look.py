@@ -58,6 +58,8 @@ class Subject:
     """The workloads that it concerns."""
     removing: Removing | None = None
     """What finds the roots that are removed; None: none are."""
+    forecast_passes: int | None = None
+    """How many passes a forecast simulates; None: see `engine.forecast.simulation`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +122,7 @@ async def look_at(
     blocked = await blocked_by_namespaces(provider, observed) if is_live else {}
     result = with_plans(without_unread_secrets(observed), blocked)
     result = await with_capacity_notes(result, wiring.configuration, provider, complete=is_live)
-    forecast = None if subject.only_next else forecast_if_possible(wiring, *without_roots(observed, intent, blocked), subject.limits)
+    forecast = None if subject.only_next else forecast_if_possible(wiring, *without_roots(observed, intent, blocked), subject)
     if not subject.only_next:
         forecast = ending_with(forecast, observed.now, blocked)
     if is_live:
@@ -138,10 +140,10 @@ def with_objections(result: Pass, objections: tuple[Objection, ...]) -> Pass:
     return replace(result, planned=replace(result.planned, objections=(*result.planned.objections, *objections)))
 
 
-def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, limits: Limits) -> Forecast | None:
+def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, subject: Subject) -> Forecast | None:
     """The forecast of what follows a pass. If our own code fails on it, a line says so, and the report is written without one."""
     try:
-        return forecast_of(observed, intent, wiring.configuration, limits)
+        return forecast_of(observed, intent, wiring.configuration, subject.limits, passes=subject.forecast_passes)
     except Exception as error:
         report_internal_error(error, verbose=wiring.options.verbose, about=NO_FORECAST)
         return None

@@ -23,9 +23,10 @@ from enginectl.actions.look import Subject, look_at
 from enginectl.actions.planning import report_errors, report_of
 from enginectl.actions.policy_gate import policy_gates
 from enginectl.actions.preview import preview
+from enginectl.actions.reporting import Outputs
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import OutputFormat, ReportFormat
+from enginectl.base.options import OutputFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.plan_policies import NO_POLICIES, Policies
 from enginectl.input.removals import Removing, found_by
@@ -148,9 +149,9 @@ async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, 
     return admitted
 
 
-async def dry_run(wiring: Wiring, subject: Subject, format: ReportFormat, *, give_up_at: float) -> Exit:
+async def dry_run(wiring: Wiring, subject: Subject, outputs: Outputs, *, give_up_at: float) -> Exit:
     """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
-    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, format), "the plan was made")
+    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, outputs), "the plan was made")
 
 
 def report_objections(objections: Sequence[Objection]) -> None:

@@ -43,8 +43,8 @@ def delete(
     from enginectl.wiring.configuration import wire
 
     patience = Patience(wait, parse_seconds(timeout, "--timeout"))
-    if format is ReportFormat.HTML and not dry_run:
-        raise UsageError("-o html shows a plan: it needs --dry-run")
+    if format not in (ReportFormat.TEXT, ReportFormat.JSON) and not dry_run:
+        raise UsageError(f"-o {format} shows a plan: it needs --dry-run")
     if not dry_run:
         require_consent(format, is_confirmed=yes)
     wiring = wire(options(ctx))

@@ -12,14 +12,21 @@ from enginectl.base.options import (
     ApplySetParent,
     Excluded,
     Files,
+    ForecastPasses,
     Kustomizations,
+    Link,
+    MaxBytes,
     PlanFormat,
     PolicyFiles,
     Prune,
     Recursive,
     ReportFormat,
+    Reports,
     Selectors,
+    ShowValues,
+    Summary,
     Targets,
+    Title,
     Waivers,
     options,
 )
@@ -53,12 +60,19 @@ def diff(
     ] = False,
     policy: PolicyFiles = None,
     waive: Waivers = None,
+    forecast_passes: ForecastPasses = None,
+    reports: Reports = None,
+    summary: Summary = None,
+    title: Title = "",
+    link: Link = "",
+    max_bytes: MaxBytes = 65_000,
+    show_values: ShowValues = False,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
 
     First comes the next pass, in which every operation has a reason; then a forecast of what follows until everything is settled:
-    stages, restarted pods, the fewest ready ones, totals. Nothing is written.
+    stages, restarted pods, the fewest ready ones, totals; -v shows every pass. Nothing is written. Exits with 9 if it would not settle.
     With -f: as if these manifests were applied first, and only for their workloads; --target '*' shows all others of their namespaces
     as well. The pods of a workload that does not exist yet get names computed from its namespace and name instead of its uid.
     With --prune: as if workloads that have left the manifests were removed then.
@@ -66,14 +80,16 @@ def diff(
     """
     from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
+    from enginectl.actions.reporting import faults_reported, outputs_of
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
-    from enginectl.input.targets import Words, focus_on
+    from enginectl.input.targets import Words, focus_on_change
     from enginectl.wiring.configuration import wire
 
+    outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
     if policy and only_next:
         raise UsageError("--policy judges what follows as well: it excludes --next")
     pruned = PruneOptions(prune, applyset, allow_empty)
@@ -85,9 +101,14 @@ def diff(
     against = against or ("empty" if base else "live")
     words = Words(targets or (), selectors or (), excluded or ())
     check_restrictions(pruned, words)
-    given = load_roots(wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune)
-    chosen, focus = focus_on(given, words)
-    base_roots = load_roots(wiring, base, against=against, recursive=recursive) if base else None
+    may_be_empty = prune or bool(base)
+    with faults_reported(outputs):
+        before = load_roots(wiring, base or (), against=against, recursive=recursive, allow_empty=True)
+        after = load_roots(
+            wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=may_be_empty
+        )
+    chosen, compared, focus = focus_on_change(after, before, words)
+    base_roots = compared if base else None
     roots, removing = pruning(wiring, pruned, chosen, base_roots)
     subject = Subject(
         roots,
@@ -98,5 +119,6 @@ def diff(
         policies=policies,
         focus=focus,
         removing=removing,
+        forecast_passes=forecast_passes,
     )
-    return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)
+    return conclude(run_cancellable(lambda: preview(wiring, subject, outputs, detailed=detailed_exitcode)), format)

@@ -13,14 +13,20 @@ from enginectl.base.options import (
     Excluded,
     Files,
     Kustomizations,
+    Link,
+    MaxBytes,
     OutputFormat,
     PlanFormat,
     PolicyFiles,
     Prune,
     Recursive,
     ReportFormat,
+    Reports,
     Selectors,
+    ShowValues,
+    Summary,
     Targets,
+    Title,
     Waivers,
     options,
 )
@@ -61,6 +67,12 @@ def sync(
     applyset: ApplySetParent = "",
     allow_empty: AllowEmpty = False,
     format: PlanFormat = ReportFormat.TEXT,
+    reports: Reports = None,
+    summary: Summary = None,
+    title: Title = "",
+    link: Link = "",
+    max_bytes: MaxBytes = 65_000,
+    show_values: ShowValues = False,
 ) -> Exit:
     """Apply the plan until every workload is settled.
 
@@ -80,6 +92,7 @@ def sync(
     from engine.errors import TimedOut
     from engine.guard import Limits
     from enginectl.actions.look import Subject
+    from enginectl.actions.reporting import faults_reported, outputs_of
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
@@ -93,8 +106,9 @@ def sync(
     from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
-    if format is ReportFormat.HTML and not dry_run:
-        raise UsageError("-o html shows a plan: it needs --dry-run")
+    outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
+    if outputs.beside and not dry_run:
+        raise UsageError(f"{outputs.beside} shows a plan: it needs --dry-run")
     if quiet and (dry_run or options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
     pruned = PruneOptions(prune, applyset, allow_empty)
@@ -107,7 +121,8 @@ def sync(
         began = wiring.clock.monotonic()
         words = Words(targets or (), selectors or (), excluded or ())
         check_restrictions(pruned, words)
-        given = load_roots(wiring, files or (), recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune)
+        with faults_reported(outputs):
+            given = load_roots(wiring, files or (), recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune)
         chosen, focus = focus_on(given, words)
         roots, removing = pruning(wiring, pruned, chosen)
         paths = (*(files or ()), *(kustomizations or ()))
@@ -138,7 +153,7 @@ def sync(
         if dry_run:
             give_up_at = began + patience.seconds
             subject = Subject(roots, limits=limits, policies=policies, focus=focus, removing=removing)
-            code = run_cancellable(lambda: show_plan(wiring, subject, format, give_up_at=give_up_at))
+            code = run_cancellable(lambda: show_plan(wiring, subject, outputs, give_up_at=give_up_at))
         else:
             code = run(work)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.
