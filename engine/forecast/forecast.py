@@ -8,6 +8,7 @@ from enum import StrEnum
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.effects import Effects
 from engine.ids import ResourceId
+from engine.observed import World
 from engine.operation import Operation
 from engine.plan import Plan
 
@@ -46,6 +47,8 @@ class Forecast:
     """The plan of each root at the end."""
     effects: Mapping[ResourceId, Effects]
     assumptions: frozenset[Assumption]
+    end: World = World(())
+    """What the last pass observed, with what the intent proposes."""
 
     def operations(self) -> Iterator[Operation]:
         """Every operation, in order."""

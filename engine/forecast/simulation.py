@@ -75,7 +75,7 @@ class _Simulation:
     ) -> None:
         self.blueprints, self.intent, self.configuration = blueprints, intent, configuration
         self.model, self.limits, self.first = model, limits, world
-        self.memo, self.previous = Memo(), World(())
+        self.memo, self.previous, self.last = Memo(), World(()), world
         self.root_keys = _keys(blueprint.kind for blueprint in blueprints)
         self.reference_keys = _keys(kind for blueprint in blueprints for kind in blueprint.references(configuration))
         self.children = frozenset(live.id for live in _children(world))
@@ -108,11 +108,11 @@ class _Simulation:
                 is_finished, quiet = not self._move_on(planned), 0
             work += len(self.store.lives)
         plans = {plan.root: plan for plan in planned.plans}
-        return Forecast(self.began, tuple(passes), is_finished, plans, self.model.effects(), frozenset(assumptions))
+        return Forecast(self.began, tuple(passes), is_finished, plans, self.model.effects(), frozenset(assumptions), end=self.last)
 
     def _plan(self) -> tuple[Plans, list[Plan]]:
         """A pass: all plans, and those with operations to execute now."""
-        world = self._world()
+        world = self.last = self._world()
         planned = plan_all(self.blueprints, world, self.store.now, self.configuration, self.memo, self.limits)
         return planned, [plan for plan in executable(world, planned) if plan.operations]
 
