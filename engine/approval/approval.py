@@ -1,7 +1,7 @@
 """Approval: the roots as they were, the operations that may be made, and how objects may look."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.approval.recognition import Subject
 from engine.canonical import digest
@@ -48,6 +48,12 @@ class Approval:
     """Key of a subject -> the digests of the manifests that it may be made to match."""
     manifests: tuple[Body, ...] = ()
     """The manifests that are applied first."""
+    pods: Mapping[ResourceId, Subject] = field(default_factory=dict)
+    """Each object of the operations for which an index stands, with that index."""
+
+    def subject(self, id: ResourceId) -> Subject:
+        """What an object among the operations is to this approval."""
+        return self.pods.get(id) or Subject(*id)
 
 
 def root_state(root: Live) -> RootState:

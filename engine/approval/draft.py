@@ -1,7 +1,7 @@
 """Draft: the approval that says yes to a plan and everything in its forecast."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -46,9 +46,10 @@ def approval_of(world: World, planned: Plans, forecast: Forecast | None, intent:
         names.learn(operation)
     return Approval(
         roots=tuple(_root_states(world, planned.plans)),
-        allow=tuple(allowances(first, following, names)),
+        allow=tuple(allowances(first, following, names.subject)),
         desired=_desired(world, forecast.end if forecast else None, (*first, *following), names, now, rules),
         manifests=intent.manifests,
+        pods={each.id: subject for each in (*first, *following) if (subject := names.subject(each.id)).index},
     )
 
 
@@ -72,13 +73,15 @@ class Names:
         return self.recognition.subject(id, self._labels.get(id, {}))
 
 
-def allowances(first: Iterable[Operation], following: Iterable[Operation], names: Names) -> Iterator[Allowance]:
+def allowances(
+    first: Sequence[Operation], following: Iterable[Operation], subject_of: Callable[[ResourceId], Subject]
+) -> Iterator[Allowance]:
     """Each operation of the first pass and of the forecast once, with its number, in a fixed order.
 
     The forecast begins with the operations of the first pass that are executed at once. Where it has fewer, those of the first pass count.
     """
-    planned, forecast = _uses(first, names), _uses(following, names)
-    known = {(operation.verb, names.subject(operation.id)): operation.expect for operation in reversed(list(first))}
+    planned, forecast = _uses(first, subject_of), _uses(following, subject_of)
+    known = {(operation.verb, subject_of(operation.id)): operation.expect for operation in reversed(first)}
     for use in sorted(planned.keys() | forecast.keys()):
         verb, subject = use
         expect = None if subject.index else known.get(use)
@@ -86,8 +89,8 @@ def allowances(first: Iterable[Operation], following: Iterable[Operation], names
         yield Allowance(verb, subject, uid, revision, max(planned[use], forecast[use]))
 
 
-def _uses(operations: Iterable[Operation], names: Names) -> Counter[Use]:
-    return Counter((each.verb, names.subject(each.id)) for each in operations if each.verb is not Verb.STATUS)
+def _uses(operations: Iterable[Operation], subject_of: Callable[[ResourceId], Subject]) -> Counter[Use]:
+    return Counter((each.verb, subject_of(each.id)) for each in operations if each.verb is not Verb.STATUS)
 
 
 def _root_states(world: World, plans: Iterable[Plan]) -> Iterator[RootState]:

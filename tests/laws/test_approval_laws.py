@@ -36,7 +36,7 @@ async def live_through(cluster: Stage, history: list[Body]) -> None:
 
 
 @given(histories())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_was_approved_is_done(history: list[Body]) -> None:
     async def story() -> None:
         async with stage(nodes=30) as cluster:
@@ -46,7 +46,7 @@ def test_what_was_approved_is_done(history: list[Body]) -> None:
 
 
 @given(fabric_histories())
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_was_approved_is_done_with_domains(history: list[Body]) -> None:
     async def story() -> None:
         async with rack(nodes=30) as cluster:

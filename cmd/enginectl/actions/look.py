@@ -8,6 +8,7 @@ from engine.intent import Intent
 from engine.report.model import Report
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
+from enginectl.actions.circumstances import cluster_identity
 from enginectl.actions.domain_sharing import with_sharing_notes
 from enginectl.actions.forecasting import forecast_of
 from enginectl.actions.node_capacity import with_capacity_notes
@@ -34,6 +35,8 @@ class Subject:
     only_next: bool = False
     """Only the next pass, without a forecast."""
     limits: Limits = DEFAULT_LIMITS
+    for_approval: bool = False
+    """Whether what is seen is to be approved: then it must be known which cluster it is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +49,10 @@ class Look:
     result: Pass
     """The pass, with the faults of the manifests that admission rejects, and with notes."""
     report: Report
+    selection: Selection
+    """What was read."""
+    cluster: str = ""
+    """The identity of the cluster, if it was asked for and can be read."""
 
 
 async def look(wiring: Wiring, subject: Subject) -> Look:
@@ -65,7 +72,8 @@ async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selectio
     forecast = None if subject.only_next else forecast_if_possible(wiring, observed, intent, subject.limits)
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
-    return Look(subject, intent, result, replace(report_of(result), forecast=forecast))
+    cluster = await cluster_identity(provider) if subject.for_approval else ""
+    return Look(subject, intent, result, replace(report_of(result), forecast=forecast), selection, cluster)
 
 
 def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, limits: Limits) -> Forecast | None:

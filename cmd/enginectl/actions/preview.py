@@ -1,5 +1,6 @@
 """`engine diff`: the report of what a sync would do."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from engine.report.html import html
@@ -8,19 +9,22 @@ from engine.report.model import Report
 from engine.report.text import text
 from enginectl.actions.look import Subject, look
 from enginectl.actions.planning import report_errors
+from enginectl.actions.saving import Saving, save
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import ReportFormat
 from enginectl.wiring.configuration import Wiring
 
 
-async def preview(wiring: Wiring, subject: Subject, format: ReportFormat, *, detailed: bool = False) -> Exit:
-    """Look, write the report, and return the exit code. Nothing is written to the cluster."""
-    seen = await look(wiring, subject)
+async def preview(wiring: Wiring, subject: Subject, format: ReportFormat, *, detailed: bool = False, saving: Saving | None = None) -> Exit:
+    """Look, write the report, save it as a plan if asked, and return the exit code. Nothing is written to the cluster."""
+    seen = await look(wiring, replace(subject, for_approval=saving is not None))
     write_report(wiring, seen.report, seen.result.now, format)
     if wiring.options.verbose:
         report_errors(seen.result.planned.plans, verbose=True)
-    return exit_code(seen.report, detailed=detailed)
+    refused = save(wiring, seen, saving) if saving is not None else None
+    code = exit_code(seen.report, detailed=detailed)
+    return code if refused is None else worst((code, refused))
 
 
 def write_report(wiring: Wiring, report: Report, now: datetime, format: ReportFormat) -> None:

@@ -15,6 +15,8 @@ from engine.runtime.lease import DISABLED
 from engine.runtime.provider import Provider
 from engine.runtime.sync_report import Ending, SyncReport
 from enginectl.actions import requirements
+from enginectl.actions.approved import foreign_circumstances, refuse
+from enginectl.actions.consent import Consent, arrange
 from enginectl.actions.gates import Gate, refused
 from enginectl.actions.look import Subject, look_at
 from enginectl.actions.planning import report_errors, report_of
@@ -24,6 +26,7 @@ from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.roots import Roots, select_for
+from enginectl.input.saved_plans import selection_of
 from enginectl.output.progress import show_progress
 from enginectl.output.sync_report import change_lines, changes, error_texts, sync_document, sync_lines
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
@@ -35,6 +38,7 @@ CODES = {
     Ending.INTERRUPTED: Exit.INTERRUPTED,
     Ending.FAILED: Exit.FAILED,
     Ending.DENIED: Exit.DENIED,
+    Ending.UNAPPROVED: Exit.STALE,
     Ending.INCOMPLETE: Exit.INCOMPLETE,
     Ending.TIMED_OUT: Exit.UNSETTLED,
     Ending.DONE: Exit.DONE,
@@ -61,6 +65,7 @@ async def sync(
     limits: Limits = DEFAULT_LIMITS,
     patience: Patience = Patience(),
     gates: Sequence[Gate] = (),
+    consent: Consent = Consent(),  # noqa: B008
     files: Sequence[Path] = (),
     began: float | None = None,
     quiet: bool = False,
@@ -68,22 +73,31 @@ async def sync(
     """Sync, as the holder of the lease wherever it writes, write the result, and return the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
-    was changed and what is wrong. `gates` judge, before anything is written, what the sync would do. Cancelling `stop` lets calls under
+    was changed and what is wrong. `gates` judge, before anything is written, what the sync would do; then people
+    consent to it, and only what they have seen is done. Cancelling `stop` lets calls under
     way finish. Raises `InputError` if a manifest is rejected, before anything is written, and `LeaseTaken` and `TimedOut` if that is how
     it ends before its first pass.
     """
     clock = wiring.clock
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
-    selection = select_for(wiring, roots, default=(default_namespace(wiring),))
+    plan = consent.plan
+    selection = selection_of(plan) if plan is not None else select_for(wiring, roots, default=(default_namespace(wiring),))
+    arrangement = arrange(wiring, consent, format, lambda: stop.cancel_called, quiet=quiet)
+    all_gates, ledger = (*gates, *arrangement.gates), None
     async with connect(wiring) as (client, provider):
+        if plan is not None and (differences := await foreign_circumstances(wiring, plan, provider)):
+            return refuse(differences, format, quiet=quiet)
         admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, provider, selection), "the cluster could be checked")
-        if gates:
+        if all_gates:
             subject = Subject(roots, limits=limits)
             seen = await in_time(
                 clock, give_up_at, lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted), "the plan was made"
             )
-            if (code := await refused(gates, seen)) is not None:
+            seen_at = clock.monotonic()
+            if (code := await refused(all_gates, seen)) is not None:
                 return code
+            ledger = arrangement.ledger(seen)
+            give_up_at += clock.monotonic() - seen_at  # The time in which people make up their minds is theirs.
         lease = lease_of(wiring, client, purpose_of("sync", files, selection))
         if lease is None:
             terminal.warning(DISABLED)
@@ -98,6 +112,7 @@ async def sync(
                 stop=stop,
                 progress=progress,
                 log=wiring.log if wiring.options.log_format else None,
+                ledger=ledger,
             )
     code = Exit.NOT_LEADER if isinstance(result.error, LeaseLost | LeaseTaken) else CODES[result.ending]
     if quiet:

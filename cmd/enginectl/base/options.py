@@ -65,6 +65,7 @@ AllowReplace = Annotated[
     bool,
     typer.Option("--allow-replace", help="Delete and create anew a PodCliqueSet of a graph that cannot be changed in place."),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
 Format = Annotated[OutputFormat, typer.Option("--output", "-o", help="Text for people, or one JSON document.")]
 PlanFormat = Annotated[
     ReportFormat, typer.Option("--output", "-o", help="Text for a terminal, one JSON document, or one HTML document for a browser.")

@@ -1,12 +1,13 @@
 """`engine sync`: applies the plan until every workload is settled."""
 
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, OutputFormat, PlanFormat, ReportFormat, options
+from enginectl.base.options import AllowReplace, Files, Options, OutputFormat, PlanFormat, ReportFormat, Yes, options
 
 
 def sync(
@@ -33,6 +34,10 @@ def sync(
         typer.Option(min=0, metavar="N", help="Allowed number of unintended deletes. Default: 10, or a tenth of all objects."),
     ] = None,
     allow_replace: AllowReplace = False,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", metavar="FILE", help="Apply the plan that `diff --out` saved, and nothing else.")
+    ] = None,
+    yes: Yes = False,
     format: PlanFormat = ReportFormat.TEXT,
 ) -> Exit:
     """Apply the plan until every workload is settled.
@@ -40,15 +45,20 @@ def sync(
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
     With -f: apply these manifests first, and wait for their workloads only.
 
+    On a terminal it shows what it would do and asks, if anything is deleted, replaced or restarted; --yes does it without a question.
+    With --plan: apply what was approved. If something has changed since, nothing is written (exit 4); what turns out later not to be
+    in the plan is left, and the rest is done (exit 4).
+
     It holds the lease of all writers only while it writes; while it waits for pods, others may write.
 
-    Exit codes: 0 done, 1 failed, 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, 64 usage error.
+    Exit codes: 0 done, 1 failed, 3 denied, 4 not as approved, 5 incomplete, 6 lease taken, 7 preflight failed, 64 usage error.
     With --quiet, 8 instead of 1 if nothing has failed and the time is over.
     """
     import anyio
 
     from engine.errors import TimedOut
     from engine.guard import Limits
+    from enginectl.actions.consent import Consent
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
@@ -57,23 +67,37 @@ def sync(
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
     from enginectl.input.roots import load_roots
+    from enginectl.input.saved_plans import load_plan, roots_of
     from enginectl.wiring.configuration import wire
 
     if format is ReportFormat.HTML and not dry_run:
         raise UsageError("-o html shows a plan: it needs --dry-run")
     if quiet and (dry_run or options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
+    given = options(ctx)
+    if plan is not None and (excluded := _excluded_by_plan(given, files, dry_run=dry_run, allow_replace=allow_replace)):
+        raise UsageError(f"--plan applies what was approved: it excludes {excluded}")
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
     with terminal.without_notes() if quiet else nullcontext():
-        wiring = wire(options(ctx), allow_replace=allow_replace)
+        saved = load_plan(plan) if plan is not None else None
+        wiring = wire(given, allow_replace=allow_replace or (saved is not None and saved.scope.allow_replace))
         began = wiring.clock.monotonic()
-        roots = load_roots(wiring, files or ())
+        roots = roots_of(saved, plan) if saved is not None and plan is not None else load_roots(wiring, files or ())
 
         async def work(stop: anyio.CancelScope) -> Exit:
             try:
                 return await apply_until_settled(
-                    wiring, roots, OutputFormat(format), stop, limits=limits, patience=patience, files=files or (), began=began, quiet=quiet
+                    wiring,
+                    roots,
+                    OutputFormat(format),
+                    stop,
+                    limits=limits,
+                    patience=patience,
+                    consent=Consent(saved, yes),
+                    files=files or (),
+                    began=began,
+                    quiet=quiet,
                 )
             except (TimedOut, ExceptionGroup) as error:
                 timeouts = list(leaves(error))
@@ -89,3 +113,15 @@ def sync(
             code = run(work)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.
         return conclude(code if quiet or code is not Exit.UNSETTLED else Exit.FAILED, format, quiet=quiet)
+
+
+def _excluded_by_plan(given: Options, files: list[Path] | None, *, dry_run: bool, allow_replace: bool) -> str:
+    """The first option that says otherwise what a plan says already; empty if there is none."""
+    said = {
+        "--filename": bool(files),
+        "--namespace": bool(given.namespace),
+        "--all-namespaces": given.all_namespaces,
+        "--allow-replace": allow_replace,
+        "--dry-run": dry_run,
+    }
+    return next((option for option, is_given in said.items() if is_given), "")

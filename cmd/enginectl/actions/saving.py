@@ -1,0 +1,86 @@
+"""Saving: what a preview has seen, as a plan that somebody may approve and `engine sync --plan` applies."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from engine.approval.approval import Approval
+from engine.approval.document import read, written
+from engine.approval.draft import Rules, approval_of
+from engine.approval.saved_plan import PlanScope, SavedPlan
+from engine.report.printable import printable
+from enginectl.actions.circumstances import circumstances
+from enginectl.actions.look import Look
+from enginectl.base import terminal
+from enginectl.base.exit_codes import Exit
+from enginectl.base.files import private_file
+from enginectl.wiring.configuration import Wiring
+from resources.approval.recognition import RECOGNITION
+from resources.registry import BLUEPRINTS
+
+UNKNOWN_CLUSTER = "the namespace kube-system may not be read, so the plan does not say which cluster it is for"
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """Where a plan is saved, and how long it may be applied."""
+
+    file: Path
+    valid_for: timedelta
+
+
+def approval_of_look(wiring: Wiring, seen: Look) -> Approval:
+    """The approval of everything that was seen."""
+    rules = Rules(BLUEPRINTS, wiring.configuration, RECOGNITION)
+    result = seen.result
+    return approval_of(result.world, result.planned, seen.report.forecast, seen.intent, result.now, rules)
+
+
+def refusal(seen: Look) -> tuple[Exit, str] | None:
+    """Why what was seen cannot be approved as a whole, with the exit code; None if it can."""
+    report, plans = seen.report, seen.result.planned.plans
+    if any(plan.problems or plan.error for plan in plans):
+        return Exit.FAILED, "correct what is wrong with the workloads first"
+    if report.denied:
+        return Exit.DENIED, "it is denied"
+    if report.incomplete or seen.result.world.incomplete:
+        return Exit.INCOMPLETE, "not everything could be listed"
+    if report.forecast is None:
+        is_idle = not any(plan.operations or plan.deferred or plan.pending or plan.wake_at for plan in plans)
+        return None if is_idle else (Exit.FAILED, "there is no forecast of what follows; that needs the right to list Secrets")
+    if not report.forecast.is_finished:
+        return Exit.FAILED, "its forecast has no end: plan fewer workloads at a time"
+    return None
+
+
+def save(wiring: Wiring, seen: Look, saving: Saving) -> Exit | None:
+    """Save what was seen, and say so on stderr. Returns the exit code if it cannot be approved; then no file is written."""
+    if (refused := refusal(seen)) is not None:
+        code, why = refused
+        terminal.error(f"the plan was not saved: {why}")
+        return code
+    data = written(saved_plan(wiring, seen, saving.valid_for))
+    plan = read(data)
+    with private_file(saving.file, "--out") as file:
+        file.write(data)
+    if not seen.cluster:
+        terminal.note(UNKNOWN_CLUSTER)
+    terminal.notice(
+        f"the plan was saved in {printable(str(saving.file))}: digest {plan.digest[:12]}, valid until {plan.expires_at:%Y-%m-%d %H:%M} UTC"
+    )
+    return None
+
+
+def saved_plan(wiring: Wiring, seen: Look, valid_for: timedelta) -> SavedPlan:
+    """What was seen as a plan that is valid for a time from now on."""
+    now = wiring.clock.now()
+    selection = seen.selection
+    return SavedPlan(
+        circumstances=circumstances(wiring, seen.cluster),
+        created_at=now,
+        expires_at=now + valid_for,
+        scope=PlanScope(selection.namespaces, tuple(kind.name for kind in selection.roots), wiring.configuration.dynamo.allow_replace),
+        approval=approval_of_look(wiring, seen),
+        report=seen.report,
+        waivers={violation.rule: violation.waived for violation in seen.report.judgement.waived},
+    )
