@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.approval.recognition import Subject
+from engine.approval.recognition import ObjectKey
 from engine.canonical import digest
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -29,7 +29,7 @@ class Allowance:
     """An operation that was forecast."""
 
     verb: Verb
-    subject: Subject
+    subject: ObjectKey
     uid: str
     """The uid of the object when the plan was made; empty if it did not exist, or if the index of a clique stands for it."""
     revision: str
@@ -45,15 +45,15 @@ class Approval:
     allow: tuple[Allowance, ...]
     """Every operation that was forecast, statuses apart."""
     desired: Mapping[str, frozenset[str]]
-    """Key of a subject -> the digests of the manifests that it may be made to match."""
+    """Text of an object key -> the digests of the manifests that it may be made to match."""
     manifests: tuple[Body, ...] = ()
     """The manifests that are applied first."""
-    pods: Mapping[ResourceId, Subject] = field(default_factory=dict)
+    pods: Mapping[ResourceId, ObjectKey] = field(default_factory=dict)
     """Each object of the operations for which an index stands, with that index."""
 
-    def subject(self, id: ResourceId) -> Subject:
+    def subject(self, id: ResourceId) -> ObjectKey:
         """What an object among the operations is to this approval."""
-        return self.pods.get(id) or Subject(*id)
+        return self.pods.get(id) or ObjectKey(*id)
 
 
 def root_state(root: Live) -> RootState:

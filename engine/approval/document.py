@@ -10,7 +10,7 @@ import orjson
 from engine.approval.approval import Allowance, Approval, RootState
 from engine.approval.draft import allowances
 from engine.approval.ledger import REMOVING
-from engine.approval.recognition import Subject
+from engine.approval.recognition import ObjectKey
 from engine.approval.saved_plan import Circumstances, PlanScope, SavedPlan
 from engine.approval.wire import (
     KIND,
@@ -116,7 +116,7 @@ def _wire_root(root: RootState) -> WireRoot:
     return WireRoot(object, root.uid, root.generation, root.revision, root.spec_digest, root.is_deleting)
 
 
-def _wire_subject(subject: Subject) -> WireObject:
+def _wire_subject(subject: ObjectKey) -> WireObject:
     return WireObject(subject.kind, subject.name, subject.group, subject.namespace, subject.index)
 
 
@@ -181,8 +181,8 @@ def _id(wire: WireObject) -> ResourceId:
     return ResourceId(wire.group, wire.kind, wire.namespace, wire.name)
 
 
-def _subject(wire: WireObject) -> Subject:
-    return Subject(wire.group, wire.kind, wire.namespace, wire.name, wire.index)
+def _subject(wire: WireObject) -> ObjectKey:
+    return ObjectKey(wire.group, wire.kind, wire.namespace, wire.name, wire.index)
 
 
 def _forecast(wire: WireForecast) -> Forecast:

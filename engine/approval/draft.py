@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from engine.approval.approval import Allowance, Approval, RootState, root_state
-from engine.approval.recognition import Recognition, Subject, content_digest
+from engine.approval.recognition import ObjectKey, Recognition, content_digest
 from engine.blueprint import Blueprint
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
@@ -20,13 +20,13 @@ from engine.resource import Body, Resource, Stance
 from engine.tick import Plans
 from engine.verb import Verb
 
-Use = tuple[Verb, Subject]
+Use = tuple[Verb, ObjectKey]
 
 CREATING = (Verb.CREATE, Verb.REPLACE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rules:
+class PlanInputs:
     """What plans are computed with, besides the world."""
 
     blueprints: Sequence[Blueprint]
@@ -34,7 +34,7 @@ class Rules:
     recognition: Recognition
 
 
-def approval_of(world: World, planned: Plans, forecast: Forecast | None, intent: Intent, now: datetime, rules: Rules) -> Approval:
+def approval_of(world: World, planned: Plans, forecast: Forecast | None, intent: Intent, now: datetime, rules: PlanInputs) -> Approval:
     """The approval of these plans, of everything that the forecast has, and of creating again whatever is lost meanwhile.
 
     `world` and `planned` are those of the first pass; without a forecast nothing follows it.
@@ -68,13 +68,13 @@ class Names:
         if operation.verb in CREATING:
             self._labels.setdefault(operation.id, operation.body["metadata"].get("labels") or {})
 
-    def subject(self, id: ResourceId) -> Subject:
+    def subject(self, id: ResourceId) -> ObjectKey:
         """The subject that the object is."""
         return self.recognition.subject(id, self._labels.get(id, {}))
 
 
 def allowances(
-    first: Sequence[Operation], following: Iterable[Operation], subject_of: Callable[[ResourceId], Subject]
+    first: Sequence[Operation], following: Iterable[Operation], subject_of: Callable[[ResourceId], ObjectKey]
 ) -> Iterator[Allowance]:
     """Each operation of the first pass and of the forecast once, with its number, in a fixed order.
 
@@ -89,7 +89,7 @@ def allowances(
         yield Allowance(verb, subject, uid, revision, max(planned[use], forecast[use]))
 
 
-def _uses(operations: Iterable[Operation], subject_of: Callable[[ResourceId], Subject]) -> Counter[Use]:
+def _uses(operations: Iterable[Operation], subject_of: Callable[[ResourceId], ObjectKey]) -> Counter[Use]:
     return Counter((each.verb, subject_of(each.id)) for each in operations if each.verb is not Verb.STATUS)
 
 
@@ -112,7 +112,7 @@ def has_content(operation: Operation) -> bool:
 
 
 def _desired(
-    world: World, end: World | None, operations: Iterable[Operation], names: Names, now: datetime, rules: Rules
+    world: World, end: World | None, operations: Iterable[Operation], names: Names, now: datetime, rules: PlanInputs
 ) -> dict[str, frozenset[str]]:
     """How objects may look: as operations make them, and as they are desired before the first pass and after the last one.
 
@@ -122,18 +122,18 @@ def _desired(
     digests: dict[str, set[str]] = {}
     for operation in operations:
         if has_content(operation):
-            digests.setdefault(names.subject(operation.id).key, set()).add(content_digest(recognition, content_of(operation)))
+            digests.setdefault(names.subject(operation.id).text, set()).add(content_digest(recognition, content_of(operation)))
     for each in (world, end):
         if each is None:
             continue
         for resource in (*_resources(each, now, rules), *_resources(_without_replaceable(each, recognition), now, rules)):
             body: Body = resource.body if resource.scale is None else {"spec": {"replicas": resource.scale}}
             subject = recognition.subject(resource.id, (resource.body.get("metadata") or {}).get("labels") or {})
-            digests.setdefault(subject.key, set()).add(content_digest(recognition, body))
+            digests.setdefault(subject.text, set()).add(content_digest(recognition, body))
     return {key: frozenset(values) for key, values in sorted(digests.items())}
 
 
-def _resources(world: World, now: datetime, rules: Rules) -> Iterator[Resource]:
+def _resources(world: World, now: datetime, rules: PlanInputs) -> Iterator[Resource]:
     """The resources that are wanted, or would be if nothing kept them from being created."""
     by_kind = {blueprint.kind.name: blueprint for blueprint in rules.blueprints}
     for observed in world.roots:

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from engine.approval.approval import Allowance, Approval
-from engine.approval.difference import Difference
+from engine.approval.deviation import Deviation
 from engine.approval.draft import CREATING, content_of, has_content
-from engine.approval.recognition import Recognition, Subject, content_digest
+from engine.approval.recognition import ObjectKey, Recognition, content_digest
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.operation import Operation
@@ -27,14 +27,14 @@ class Excess:
 
     root: ResourceId
     operation: Operation
-    subject: Subject
+    subject: ObjectKey
     then: str
     """What was approved of its object."""
 
     @property
-    def difference(self) -> Difference:
+    def difference(self) -> Deviation:
         """The operation as a difference."""
-        return Difference(str(self.subject), self.then, f"{self.operation.verb}: {self.operation.why}")
+        return Deviation(str(self.subject), self.then, f"{self.operation.verb}: {self.operation.why}")
 
 
 class Ledger:
@@ -43,9 +43,9 @@ class Ledger:
     def __init__(self, approval: Approval, recognition: Recognition) -> None:
         self.approval = approval
         self._recognition = recognition
-        self._allow: Mapping[tuple[Verb, Subject], Allowance] = {(each.verb, each.subject): each for each in approval.allow}
-        self._used = Counter[tuple[Verb, Subject]]()
-        self._subjects: dict[ResourceId, Subject] = {}
+        self._allow: Mapping[tuple[Verb, ObjectKey], Allowance] = {(each.verb, each.subject): each for each in approval.allow}
+        self._used = Counter[tuple[Verb, ObjectKey]]()
+        self._subjects: dict[ResourceId, ObjectKey] = {}
         """The subjects of the operations of the last pass."""
         self.excess: tuple[Excess, ...] = ()
         """What was planned by the last pass and not approved."""
@@ -66,7 +66,7 @@ class Ledger:
         if result.outcome is Outcome.DONE and operation.verb in REMOVING:
             self._used[operation.verb, self._subjects.get(operation.id) or self._recognition.subject(operation.id, {})] += 1
 
-    def _limited(self, plan: Plan, lives: Mapping[ResourceId, Live], left: Counter[tuple[Verb, Subject]], excess: list[Excess]) -> Plan:
+    def _limited(self, plan: Plan, lives: Mapping[ResourceId, Live], left: Counter[tuple[Verb, ObjectKey]], excess: list[Excess]) -> Plan:
         waits: dict[str, Wait] = {}
         kept: list[Operation] = []
         for operation in plan.operations:  # Sorted: each operation follows those named in its `after`.
@@ -81,11 +81,11 @@ class Ledger:
                 kept.append(operation)
         return replace(plan, operations=tuple(kept), deferred=(*plan.deferred, *waits.values())) if waits else plan
 
-    def _subject(self, operation: Operation, live: Live | None) -> Subject:
+    def _subject(self, operation: Operation, live: Live | None) -> ObjectKey:
         labels = operation.body["metadata"].get("labels") or {} if operation.verb in CREATING else live.labels if live else {}
         return self._recognition.subject(operation.id, labels)
 
-    def _refusal(self, operation: Operation, subject: Subject, live: Live | None, left: Counter[tuple[Verb, Subject]]) -> str:
+    def _refusal(self, operation: Operation, subject: ObjectKey, live: Live | None, left: Counter[tuple[Verb, ObjectKey]]) -> str:
         """What was approved in place of the operation; empty if that is the operation itself."""
         if has_content(operation) and (refusal := self._content_refusal(operation, subject)):
             return refusal
@@ -104,8 +104,8 @@ class Ledger:
         left[use] -= 1
         return ""
 
-    def _content_refusal(self, operation: Operation, subject: Subject) -> str:
-        approved = self.approval.desired.get(subject.key)
+    def _content_refusal(self, operation: Operation, subject: ObjectKey) -> str:
+        approved = self.approval.desired.get(subject.text)
         if approved is None:
             return "not planned"
         if content_digest(self._recognition, content_of(operation)) not in approved:
@@ -120,6 +120,6 @@ def _lives(world: World) -> dict[ResourceId, Live]:
     return lives
 
 
-def differences(ledger: Ledger) -> Iterator[tuple[ResourceId, Difference]]:
+def differences(ledger: Ledger) -> Iterator[tuple[ResourceId, Deviation]]:
     """What the last pass planned beyond the approval, with the roots for which it is planned."""
     return ((each.root, each.difference) for each in ledger.excess)

@@ -11,7 +11,7 @@ from engine.resource import Body
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Subject:
+class ObjectKey:
     """What an operation is about, whatever uids there are: an object or, as the names of pods depend on uids, an index of a clique."""
 
     group: str
@@ -29,7 +29,7 @@ class Subject:
         return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
 
     @property
-    def key(self) -> str:
+    def text(self) -> str:
         """The subject as one word, unique among all subjects."""
         kind = f"{self.kind}.{self.group}" if self.group else self.kind
         return f"{kind}/{self.namespace}/{self.name}{f'[{self.index}]' if self.index else ''}"
@@ -38,7 +38,7 @@ class Subject:
 class Recognition(Protocol):
     """The kinds of objects, as approvals need to know them."""
 
-    def subject(self, id: ResourceId, labels: Mapping[str, Any]) -> Subject:
+    def subject(self, id: ResourceId, labels: Mapping[str, Any]) -> ObjectKey:
         """What an object with these labels is to an approval."""
         ...
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from engine.approval.approval import Approval
-from engine.approval.difference import Difference
+from engine.approval.deviation import Deviation
 from engine.report.model import Report
 
 UNREADABLE = "unknown: the namespace kube-system cannot be read"
@@ -52,18 +52,18 @@ class SavedPlan:
     """The digest of everything else, as it was written."""
 
 
-def changed_circumstances(plan: SavedPlan, current: Circumstances, now: datetime) -> Iterator[Difference]:
+def changed_circumstances(plan: SavedPlan, current: Circumstances, now: datetime) -> Iterator[Deviation]:
     """Everything, apart from objects, because of which the plan is not valid now."""
     if now >= plan.expires_at:
-        yield Difference("the time", f"valid until {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", f"{now:%Y-%m-%d %H:%M:%S} UTC")
+        yield Deviation("the time", f"valid until {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", f"{now:%Y-%m-%d %H:%M:%S} UTC")
     then = plan.circumstances
     if minor(then.engine) != minor(current.engine):
-        yield Difference("the engine", then.engine, current.engine)
+        yield Deviation("the engine", then.engine, current.engine)
     if then.cluster and then.cluster != current.cluster:
-        yield Difference("the cluster", then.cluster, current.cluster or UNREADABLE)
+        yield Deviation("the cluster", then.cluster, current.cluster or UNREADABLE)
     for section in sorted(then.settings.keys() | current.settings.keys()):
         if then.settings.get(section) != current.settings.get(section):
-            yield Difference(f"the setting {section}", _short(then.settings.get(section)), _short(current.settings.get(section)))
+            yield Deviation(f"the setting {section}", _short(then.settings.get(section)), _short(current.settings.get(section)))
 
 
 def minor(release: str) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from engine.approval.approval import Approval, RootState, root_state
-from engine.approval.difference import Difference
-from engine.approval.recognition import Subject
+from engine.approval.deviation import Deviation
+from engine.approval.recognition import ObjectKey
 from engine.diff import covers
 from engine.ids import ResourceId
 from engine.observed import Live, World
@@ -16,7 +16,7 @@ ABSENT = "absent"
 REMOVING = (Verb.DELETE, Verb.REPLACE, Verb.RELEASE)
 
 
-def changed_roots(approval: Approval, world: World) -> Iterator[tuple[ResourceId, Difference]]:
+def changed_roots(approval: Approval, world: World) -> Iterator[tuple[ResourceId, Deviation]]:
     """Each root that is not as it was when the plan was approved, and in what it differs.
 
     A root that already is as the plan makes it does not differ: the plan may have been carried out in part or in full.
@@ -26,27 +26,27 @@ def changed_roots(approval: Approval, world: World) -> Iterator[tuple[ResourceId
     removed = {each.subject for each in approval.allow if each.verb in REMOVING}
     for then in approval.roots:
         now = existing.get(then.id)
-        if Subject(*then.id) in removed and (now is None or (now.uid == then.uid and now.deleting_since is not None)):
+        if ObjectKey(*then.id) in removed and (now is None or (now.uid == then.uid and now.deleting_since is not None)):
             continue
         if difference := _difference(then, now, manifests.get(then.id)):
             yield then.id, difference
 
 
-def _difference(then: RootState, live: Live | None, manifest: Body | None) -> Difference | None:
+def _difference(then: RootState, live: Live | None, manifest: Body | None) -> Deviation | None:
     """How a root differs; None if it does not."""
     about = str(then.id)
     if live is None:
-        return Difference(about, _spelled(then), ABSENT) if then.uid else None
+        return Deviation(about, _spelled(then), ABSENT) if then.uid else None
     now = root_state(live)
     is_applied = manifest is not None and covers(manifest.get("spec"), live.body.get("spec"))
     if then.uid != now.uid:
         is_created = not then.uid and is_applied and not now.is_deleting
-        return None if is_created else Difference(about, _spelled(then), _spelled(now))
+        return None if is_created else Deviation(about, _spelled(then), _spelled(now))
     if then.is_deleting != now.is_deleting:
-        return Difference(about, _spelled(then), _spelled(now))
+        return Deviation(about, _spelled(then), _spelled(now))
     if then.spec_digest == now.spec_digest or is_applied:
         return None
-    return Difference(about, _spelled(then), f"{_spelled(now)} with another spec")
+    return Deviation(about, _spelled(then), f"{_spelled(now)} with another spec")
 
 
 def _spelled(state: RootState) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from engine.approval.recognition import Subject
+from engine.approval.recognition import ObjectKey
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.resource import Body
@@ -16,12 +16,12 @@ ENDED = ("Succeeded", "Failed")
 class WorkloadRecognition:
     """`engine.approval.recognition.Recognition` for the objects of sets and graphs."""
 
-    def subject(self, id: ResourceId, object_labels: Mapping[str, Any]) -> Subject:
+    def subject(self, id: ResourceId, object_labels: Mapping[str, Any]) -> ObjectKey:
         """A pod is an index of its clique; a pod without these labels, and every other object, is itself."""
         clique, index = object_labels.get(labels.PODCLIQUE), object_labels.get(labels.POD_INDEX)
         if id.kind == kinds.POD.name and not id.group and isinstance(clique, str) and isinstance(index, str) and clique and index:
-            return Subject(id.group, id.kind, id.namespace, clique, index)
-        return Subject(*id)
+            return ObjectKey(id.group, id.kind, id.namespace, clique, index)
+        return ObjectKey(*id)
 
     def essence(self, body: Body) -> Body:
         """A pod without its name and scheduling gates, which depend on uids and on whether its gang may start; a gang without its pods."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.approval.approval import Approval
-from engine.approval.draft import Rules, approval_of
+from engine.approval.draft import PlanInputs, approval_of
 from engine.approval.ledger import Ledger
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
@@ -27,7 +27,7 @@ async def approve(cluster: Stage, manifests: Manifests = ()) -> tuple[Approval, 
     intent = Intent(tuple(manifests))
     current = await cluster.look(manifests)
     forecast = forecast_of(current, intent, cluster.setup, Limits())
-    rules = Rules(BLUEPRINTS, cluster.setup, RECOGNITION)
+    rules = PlanInputs(BLUEPRINTS, cluster.setup, RECOGNITION)
     return approval_of(current.world, current.planned, forecast, intent, current.now, rules), forecast
 
 

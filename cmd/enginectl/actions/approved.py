@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from engine.approval.approval import Approval
-from engine.approval.difference import Difference
+from engine.approval.deviation import Deviation
 from engine.approval.ledger import Ledger
 from engine.approval.saved_plan import SavedPlan, changed_circumstances
 from engine.approval.staleness import changed_roots
@@ -28,7 +28,7 @@ def ledger_of(approval: Approval) -> Ledger:
     return Ledger(approval, RECOGNITION)
 
 
-async def foreign_circumstances(wiring: Wiring, plan: SavedPlan, provider: Provider) -> list[Difference]:
+async def foreign_circumstances(wiring: Wiring, plan: SavedPlan, provider: Provider) -> list[Deviation]:
     """Why the plan is not valid in this cluster, with this configuration or at this time; empty if it is."""
     cluster = await cluster_identity(provider) if plan.circumstances.cluster else ""
     return list(changed_circumstances(plan, circumstances(wiring, cluster), wiring.clock.now()))
@@ -44,7 +44,7 @@ def staleness_gate(plan: SavedPlan, format: OutputFormat, *, quiet: bool = False
     return gate
 
 
-def stale(approval: Approval, seen: Look) -> Iterator[Difference]:
+def stale(approval: Approval, seen: Look) -> Iterator[Deviation]:
     """The roots that have changed, and of the others what would be done now and was not approved."""
     changed = dict(changed_roots(approval, seen.result.world))
     yield from changed.values()
@@ -53,7 +53,7 @@ def stale(approval: Approval, seen: Look) -> Iterator[Difference]:
     yield from (each.difference for each in ledger.excess if each.root not in changed)
 
 
-def refuse(differences: Sequence[Difference], format: OutputFormat, *, quiet: bool = False) -> Exit:
+def refuse(differences: Sequence[Deviation], format: OutputFormat, *, quiet: bool = False) -> Exit:
     """Tell every difference, and return the exit code of a plan that is not applied."""
     if format is OutputFormat.JSON:
         entries = [difference_entry(each) for each in differences]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.approval.approval import Approval
 from engine.approval.document import read, written
-from engine.approval.draft import Rules, approval_of
+from engine.approval.draft import PlanInputs, approval_of
 from engine.approval.saved_plan import PlanScope, SavedPlan
 from engine.report.printable import printable
 from enginectl.actions.circumstances import circumstances
@@ -31,7 +31,7 @@ class Saving:
 
 def approval_of_look(wiring: Wiring, seen: Look) -> Approval:
     """The approval of everything that was seen."""
-    rules = Rules(BLUEPRINTS, wiring.configuration, RECOGNITION)
+    rules = PlanInputs(BLUEPRINTS, wiring.configuration, RECOGNITION)
     result = seen.result
     return approval_of(result.world, result.planned, seen.report.forecast, seen.intent, result.now, rules)
 

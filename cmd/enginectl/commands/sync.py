@@ -117,11 +117,11 @@ def sync(
 
 def _excluded_by_plan(given: Options, files: list[Path] | None, *, dry_run: bool, allow_replace: bool) -> str:
     """The first option that says otherwise what a plan says already; empty if there is none."""
-    said = {
+    values = {
         "--filename": bool(files),
         "--namespace": bool(given.namespace),
         "--all-namespaces": given.all_namespaces,
         "--allow-replace": allow_replace,
         "--dry-run": dry_run,
     }
-    return next((option for option, is_given in said.items() if is_given), "")
+    return next((option for option, is_given in values.items() if is_given), "")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from engine.approval.difference import Difference
+from engine.approval.deviation import Deviation
 from engine.report.line import Line
 from engine.report.printable import clipped
 
@@ -11,7 +11,7 @@ MAX_DIFFERENCES = 30
 WIDTH = 300
 
 
-def difference_lines(differences: Sequence[Difference]) -> Iterator[Line]:
+def difference_lines(differences: Sequence[Deviation]) -> Iterator[Line]:
     """A line for each difference."""
     for difference in differences[:MAX_DIFFERENCES]:
         yield Line(f"not as approved: {clipped(str(difference), WIDTH)}", "bad")
@@ -19,6 +19,6 @@ def difference_lines(differences: Sequence[Difference]) -> Iterator[Line]:
         yield Line(f"… and {len(differences) - MAX_DIFFERENCES} more differences", "bad")
 
 
-def difference_entry(difference: Difference) -> dict[str, str]:
+def difference_entry(difference: Deviation) -> dict[str, str]:
     """A difference in a JSON document."""
     return {"about": difference.about, "then": difference.then, "now": difference.now}

@@ -149,6 +149,10 @@
   resources: [events]
   verbs: [create, patch]
 - apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
+- apiGroups: [""]
   resources: [secrets, serviceaccounts, services]
   verbs: [get, list, create, patch, delete]
 - apiGroups: [""]
@@ -260,6 +264,10 @@
 {{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $graphs := .Values.graphs }}
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
 - apiGroups: [""]
   resources: [pods, serviceaccounts, services]
   verbs: [get, list]

@@ -1,10 +1,10 @@
-"""Difference: one way in which what is differs from what was approved."""
+"""Deviation: one way in which what is differs from what was approved."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Deviation:
     """What differs, how it was when the plan was approved, and how it is."""
 
     about: str
