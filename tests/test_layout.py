@@ -59,6 +59,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "approval": ("base",),
         "admission_policies": ("base", "ports", "model", "admission"),
         "install": ("base", "ports", "admission", "children"),
+        "plan_policies": ("base", "schema"),
     },
     "resources/dynamo": {
         "model": (),
@@ -73,6 +74,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "serving": (),
         "certificates": (TOP, "serving"),
         "metrics": (TOP, "kubernetes"),
+        "policies": (),
         "sandbox": (TOP, "kubernetes"),
     },
     "providers/sandbox": {
@@ -114,8 +116,10 @@ WAITING = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
 # Library: the only places of the product that may import it.
 DOORS: dict[str, tuple[str, ...]] = {
     "aiohttp": ("providers/kubernetes/",),
+    "cel_expr_python": ("providers/policies/",),
     "cryptography": ("providers/sandbox/", "providers/key_pair.py", "providers/certificates/"),
     "deepdiff": ("engine/diff.py",),
+    "google": ("providers/policies/",),
     "h11": ("providers/serving/",),
     "httpx": ("providers/kubernetes/",),
     "jsonpath": ("providers/sandbox/tables/",),

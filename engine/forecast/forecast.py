@@ -1,14 +1,14 @@
 """Forecast: what happens from the first pass on, until everything is settled or nothing moves any more."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.effects import Effects
 from engine.ids import ResourceId
-from engine.observed import World
+from engine.observed import Live, World
 from engine.operation import Operation
 from engine.plan import Plan
 
@@ -47,6 +47,14 @@ class Forecast:
     """The plan of each root at the end."""
     effects: Mapping[ResourceId, Effects]
     assumptions: frozenset[Assumption]
+    objects: Mapping[ResourceId, Live] = field(default_factory=dict)
+    """The objects that exist at the end, of the world that the forecast was made for: those of other roots are not among them."""
+
+    @property
+    def final(self) -> Collection[Live]:
+        """The objects that exist at the end, as `assemble` takes them; a view, not a copy. Uids of new objects begin with `SYNTHETIC`."""
+        return self.objects.values()
+
     end: World = World(())
     """What the last pass observed, with what the intent proposes."""
 

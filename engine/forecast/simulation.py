@@ -86,7 +86,7 @@ class _Simulation:
         """Root -> the ids of its foreign objects."""
         self.began = now
         self.roles: dict[ResourceId, _Roles] = {}
-        self.store = ForecastStore(_existing(world), now, model.graceful)
+        self.store = ForecastStore(existing(world), now, model.graceful)
         model.begin(self.store)
 
     def forecast(self, max_work: int) -> Forecast:
@@ -108,7 +108,8 @@ class _Simulation:
                 is_finished, quiet = not self._move_on(planned), 0
             work += len(self.store.lives)
         plans = {plan.root: plan for plan in planned.plans}
-        return Forecast(self.began, tuple(passes), is_finished, plans, self.model.effects(), frozenset(assumptions), end=self.last)
+        effects, objects = self.model.effects(), self.store.lives
+        return Forecast(self.began, tuple(passes), is_finished, plans, effects, frozenset(assumptions), objects, self.last)
 
     def _plan(self) -> tuple[Plans, list[Plan]]:
         """A pass: all plans, and those with operations to execute now."""
@@ -143,10 +144,10 @@ class _Simulation:
             unserved=self.first.unserved,
         )
         proposed = propose(self.previous, self.intent.manifests)
-        world = with_foreign(proposed, self.blueprints, dict(self._foreign()))
         if self.looked_up:
-            world = replace(world, roots=tuple(self._with_lookups(observed) for observed in world.roots))
-        return compose(world, self.blueprints, self.configuration, self.memo)
+            proposed = replace(proposed, roots=tuple(self._with_lookups(observed) for observed in proposed.roots))
+        composed = compose(proposed, self.blueprints, self.configuration, self.memo)
+        return with_foreign(composed, self.blueprints, dict(self._foreign()))
 
     def _roles_of(self, live: Live) -> _Roles:
         """In which lists an object is; computed once for each of its versions."""
@@ -177,7 +178,7 @@ def _keys(kinds: Iterable[Kind]) -> frozenset[str]:
     return frozenset(kind.key for kind in kinds)
 
 
-def _existing(world: World) -> Iterator[Live]:
+def existing(world: World) -> Iterator[Live]:
     """Every object of the world that exists, each once: roots that are only proposed are left out."""
     lives = {live.id: live for live in world.references.objects.values()}
     for observed in world.roots:

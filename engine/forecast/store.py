@@ -28,12 +28,15 @@ class ForecastStore:
         self.now = now
         self._graceful = graceful
         self._revision = FIRST_REVISION
+        """The last one that was given; above those of objects that an earlier forecast has made."""
         self._dependents: dict[str, set[ResourceId]] = {}
         """Uid of an owner -> the objects that refer to it."""
         self._changed: dict[ResourceId, None] = {}
         self._gone: dict[str, None] = {}
         for each in lives:
             self._keep(each)
+            if each.uid.startswith(SYNTHETIC):
+                self._revision = max(self._revision, int(each.revision))
 
     def find(self, id: ResourceId) -> Live | None:
         """The object with this id, if it exists."""

@@ -15,6 +15,7 @@ from engine.report.html_forecast import forecast_conclusion, forecast_section
 from engine.report.model import SEVERITY, Report, RootReport, Step
 from engine.report.printable import clipped
 from engine.report.published import manifest_lines, published_changes, published_manifest
+from engine.report.refusals import judgement_lines
 from engine.report.text import MARKS, group_name
 from engine.verb import Verb
 
@@ -76,6 +77,8 @@ def _bounded_sections(roots: Sequence[RootReport], forecast: Forecast | None) ->
 def refusals(report: Report) -> Iterator[Markup]:
     """The objections against the whole pass, and the kinds that could not be listed."""
     yield from map(objection_alert, report.objections)
+    for line in judgement_lines(report.judgement):
+        yield element("p", line.text, class_="alert" if line.tone == "bad" else "")
     for kind, why in report.incomplete.items():
         text = f"{kind} objects could not be listed completely ({why}); none of them is deleted"
         yield element("p", element("strong", "incomplete: "), text, class_="alert")

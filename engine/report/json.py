@@ -18,6 +18,7 @@ from engine.planner import owner_reference
 from engine.report.fields import changed_fields, json_default, uid_placeholder
 from engine.report.forecast_json import forecast_document, root_forecast
 from engine.report.model import Report, RootReport, Step
+from engine.report.refusals import policy_document
 from engine.resource import Body
 from engine.verb import Verb
 
@@ -43,6 +44,7 @@ def document(report: Report) -> dict[str, Any]:
         "forecast": forecast_document(report.forecast) if report.forecast else None,
         "roots": [root_entry(root, report.forecast) for root in report.roots],
         "objections": [objection_entry(objection) for objection in report.objections],
+        "policy": policy_document(report),
         "incomplete": dict(report.incomplete),
     }
 

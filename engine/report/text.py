@@ -13,6 +13,7 @@ from engine.report.forecast_text import conclusion, forecast_lines
 from engine.report.line import Line
 from engine.report.model import Report, RootReport, Step
 from engine.report.printable import clipped, printable
+from engine.report.refusals import judgement_lines, objection_text
 from engine.verb import Verb
 
 MARKS: Mapping[str, str] = {
@@ -43,7 +44,7 @@ NAME = 44
 
 def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     """The lines of the report, without line ends. With `verbose` nothing is grouped or cut."""
-    yield from refusals(report)
+    yield from refusals(report, verbose=verbose)
     room = ROWS
     reported = [root for root in report.roots if not root.silent]
     for index, root in enumerate(reported):
@@ -67,10 +68,11 @@ def cut(lines: Sequence[Line], room: int) -> Iterator[Line]:
         yield Line(f"  … {len(lines) - room} more lines; -v shows all", "faint")
 
 
-def refusals(report: Report) -> Iterator[Line]:
-    """The objections against the whole pass, and the kinds that could not be listed."""
+def refusals(report: Report, *, verbose: bool = False) -> Iterator[Line]:
+    """The objections against the whole pass, what policies say, and the kinds that could not be listed."""
     for objection in report.objections:
-        yield Line(f"denied by {objection.rule}: {printable(objection.message)}", "bad")
+        yield Line(objection_text(objection), "bad")
+    yield from judgement_lines(report.judgement, verbose=verbose)
     for kind, why in report.incomplete.items():
         yield Line(f"incomplete: {kind} objects could not be listed completely ({clipped(why, REASON)}); none of them is deleted", "bad")
 
@@ -80,7 +82,7 @@ def root_lines(root: RootReport, verbose: bool) -> Iterator[Line]:
     part = f" (part of {root.parent})" if root.parent else ""
     yield Line(printable(f"{root.root}{part}"), "head")
     for objection in root.objections:
-        yield Line(f"  denied by {objection.rule}: {printable(objection.message)}", "bad")
+        yield Line(f"  {objection_text(objection)}", "bad")
     if root.error:
         yield Line(f"  {clipped(root.error, PROBLEM)}", "bad")
     for problem in root.problems:

@@ -56,13 +56,16 @@ MAX_INCOMPLETE = 5
 async def preview(engine: Engine, intent: Intent = NOTHING) -> Pass:
     """What a `sync` would observe and plan first. Writes nothing.
 
-    Objects that seem to have been deleted are looked up by name: one that exists has lost its labels, which are restored, or is foreign.
+    The names of all objects that it would create are looked up: one that exists has lost its labels, which are restored, or is foreign.
     `sync` learns this when its create is refused. Raises `Unauthorized`, and `Unreachable` when nothing can be listed.
     """
     tune_gc()
     memory = Memory()
     current = await observe_and_plan(engine, memory, intent)
-    await memory.foreign.look_up(engine.provider, current.planned.plans)
+    unread = await memory.foreign.look_up(engine.provider, current.planned.plans)
+    if engine.log is not None:
+        for kind, error in sorted(unread.items()):
+            engine.log.warning("names not read", kind=kind, error=error)
     return await observe_and_plan(engine, memory, intent) if memory.foreign.known else current
 
 

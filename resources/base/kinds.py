@@ -20,6 +20,7 @@ SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 SECRET: Final = Kind("", "v1", "Secret", "secrets")
 EVENT: Final = Kind("", "v1", "Event", "events")
 NAMESPACE: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False, status=True)
+RESOURCE_QUOTA: Final = Kind("", "v1", "ResourceQuota", "resourcequotas", status=True)
 NODE: Final = Kind("", "v1", "Node", "nodes", namespaced=False, status=True)
 ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
 ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
@@ -61,6 +62,7 @@ KINDS: Final = (
     SECRET,
     EVENT,
     NAMESPACE,
+    RESOURCE_QUOTA,
     NODE,
     ROLE,
     ROLE_BINDING,

@@ -75,6 +75,8 @@ class WorkloadLog:
         self._clique_of: dict[ResourceId, ResourceId] = {}
         self._minimum: dict[ResourceId, int] = {}
         self._touched: dict[ResourceId, _Touched] = {}
+        self._gone: set[ResourceId] = set()
+        """Cliques and scaling groups that do not exist any more."""
         self.deleted: set[str] = set()
         """The uids of the objects that were deleted in the forecast."""
 
@@ -113,10 +115,12 @@ class WorkloadLog:
     def changed(self, ids: Sequence[ResourceId], store: ForecastStore) -> None:
         """Take note of the objects that operations have changed, before the cluster answers."""
         for id in ids:
-            if id.kind in (kinds.POD.name, kinds.PODCLIQUE.name):
+            if id.kind in (kinds.POD.name, kinds.PODCLIQUE.name, kinds.SCALING_GROUP.name):
                 live = store.find(id)
                 if live is not None:
                     self._note(live)
+                elif id.kind != kinds.POD.name:
+                    self._gone.add(id)
                 elif id in self._clique_of:
                     self._count(self._clique_of[id], id, is_ready=False)
 
@@ -125,6 +129,7 @@ class WorkloadLog:
             clique = self._clique_of[live.id] = kinds.PODCLIQUE.id(live.id.namespace, name)
             self._count(clique, live.id, is_ready=live.deleting_since is None and facts_of(live).ready)
         elif live.id.kind in (kinds.PODCLIQUE.name, kinds.SCALING_GROUP.name):
+            self._gone.discard(live.id)
             minimum = mapping(live.body.get("spec")).get("minAvailable")
             self._minimum[live.id] = minimum if isinstance(minimum, int) else 0
             if (group := live.labels.get(labels.SCALING_GROUP)) and live.id.kind == kinds.PODCLIQUE.name:
@@ -163,13 +168,19 @@ class WorkloadLog:
         return Effects({what: count for what, count in counts.items() if count}, tuple(levels))
 
     def _levels(self, touched: _Touched) -> Iterator[Level]:
-        """The cliques outside scaling groups, and the groups, that have fewer ready members for a time than before and after."""
+        """The cliques outside scaling groups, and the groups, that have fewer ready members for a time than before and after.
+
+        Those that fall below their minimum and stay there are among them, unless they are deleted.
+        """
         subjects = dict.fromkeys(self._place[clique].group if clique in self._place else clique for clique in touched.cliques)
         for id in subjects:
             members = self._members.get(id)
-            if members is not None and members.lowest < min(members.before, len(members.ready)):
-                unit = "replicas" if id.kind == kinds.SCALING_GROUP.name else "pods"
-                yield Level(id, members.before, members.lowest, len(members.ready), self._minimum.get(id, 0), unit)
+            if members is None:
+                continue
+            unit = "replicas" if id.kind == kinds.SCALING_GROUP.name else "pods"
+            level = Level(id, members.before, members.lowest, len(members.ready), self._minimum.get(id, 0), unit)
+            if level.lowest < min(level.before, level.after) or (level.falls_below and id not in self._gone):
+                yield level
 
 
 def _slot_of(id: ResourceId, pod_labels: Mapping[str, Any]) -> Slot:

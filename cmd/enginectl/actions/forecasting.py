@@ -1,6 +1,5 @@
 """Forecasting: what follows the first pass, for the report of a preview."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.forecast.forecast import Forecast
@@ -20,10 +19,9 @@ def forecast_of(result: Pass, intent: Intent, configuration: Configuration, limi
 
     None also if the pass as a whole is refused, or if something could not be listed completely: then most of what follows is not known.
     """
-    moving = [plan for plan in result.planned.plans if is_moving(plan)]
-    if not moving or result.planned.objections or result.world.incomplete:
+    if not any(map(is_moving, result.planned.plans)) or result.planned.objections or result.world.incomplete:
         return None
-    world = concerned(result.world, moving)
+    world = concerned(result)
     return forecast(BLUEPRINTS, world, intent, result.now, configuration, ModelledCluster(configuration.fabrics), limits=limits)
 
 
@@ -32,9 +30,9 @@ def is_moving(plan: Plan) -> bool:
     return bool(plan.operations or plan.deferred or plan.pending or plan.wake_at)
 
 
-def concerned(world: World, moving: Sequence[Plan]) -> World:
+def concerned(result: Pass) -> World:
     """The world with the roots that may do something, and those that may depend on them: workloads of one namespace share domains."""
-    namespaces = {plan.root.namespace for plan in moving}
+    world, namespaces = result.world, {plan.root.namespace for plan in result.planned.plans if is_moving(plan)}
     if "" in namespaces:
         return world
     return replace(world, roots=tuple(observed for observed in world.roots if observed.root.id.namespace in namespaces))

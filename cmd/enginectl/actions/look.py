@@ -6,18 +6,25 @@ from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.intent import Intent
 from engine.report.model import Report
+from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
+from enginectl.actions.base import notes_about_missing, settled_base, together
 from enginectl.actions.circumstances import cluster_identity
 from enginectl.actions.domain_sharing import with_sharing_notes
 from enginectl.actions.forecasting import forecast_of
+from enginectl.actions.judging import judged
 from enginectl.actions.node_capacity import with_capacity_notes
+from enginectl.actions.notes import with_notes
 from enginectl.actions.planning import plan_of_all, report_of
+from enginectl.actions.surroundings import blocked_by_namespaces, ending_with, with_plans, with_quotas, without_roots
+from enginectl.actions.trial import try_out, with_trial
 from enginectl.actions.unread_secrets import without_unread_secrets
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
+from enginectl.input.plan_policies import NO_POLICIES, Policies
 from enginectl.input.roots import NO_ROOTS, Roots, select_for
-from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, engine_of, open_baseline
+from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
 
@@ -35,6 +42,12 @@ class Subject:
     only_next: bool = False
     """Only the next pass, without a forecast."""
     limits: Limits = DEFAULT_LIMITS
+    server_dry_run: bool = False
+    """Whether the server checks the operations of the first pass without storing them."""
+    base: Roots | None = None
+    """Manifests that are applied first, until everything is settled: only what `roots` change after that is shown. None: there are none."""
+    policies: Policies = NO_POLICIES
+    """What judges the pass and what follows it."""
     for_approval: bool = False
     """Whether what is seen is to be approved: then it must be known which cluster it is."""
 
@@ -58,22 +71,49 @@ class Look:
 async def look(wiring: Wiring, subject: Subject) -> Look:
     """Plan as the first pass of a sync would, and forecast what follows. Nothing is written to the cluster."""
     async with open_baseline(wiring, subject.against) as (provider, namespaces):
+        if subject.base is not None:
+            return await look_after_base(wiring, subject, subject.base, provider, namespaces)
         selection = select_for(wiring, subject.roots, default=namespaces)
         admitted = await admit_against(wiring, subject.roots, provider, subject.against, selection)
         return await look_at(wiring, subject, provider, selection, admitted)
+
+
+async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provider: Provider, namespaces: tuple[str, ...]) -> Look:
+    """Look at what exists when the base has been applied and everything is settled; time stands still then."""
+    selection = select_for(wiring, together(base, subject.roots), default=namespaces)
+    baseline = await settled_base(wiring, base, provider, selection, against=subject.against, limits=subject.limits)
+    later, after = replace(wiring, clock=StandingClock(baseline.at)), replace(subject, against=EMPTY)
+    admitted = await admit_against(later, subject.roots, baseline.provider, EMPTY, selection)
+    seen = await look_at(later, after, baseline.provider, selection, admitted)
+    result = with_notes(seen.result, {**baseline.notes, **notes_about_missing(base, subject.roots)})
+    return replace(
+        seen,
+        subject=subject,
+        result=result,
+        report=replace(report_of(result), forecast=seen.report.forecast, judgement=seen.report.judgement),
+    )
 
 
 async def look_at(wiring: Wiring, subject: Subject, provider: Provider, selection: Selection, admitted: AdmittedRoots) -> Look:
     """The same of a cluster that is open already, and of manifests that admission has judged."""
     intent = Intent(admitted.roots.bodies)
     observed = await plan_of_all(engine_of(wiring, provider, selection, subject.limits), intent)
-    result = without_unread_secrets(observed)
-    result = await with_capacity_notes(result, wiring.configuration, provider, complete=subject.against == LIVE)
-    forecast = None if subject.only_next else forecast_if_possible(wiring, observed, intent, subject.limits)
+    is_live = subject.against == LIVE
+    blocked = await blocked_by_namespaces(provider, observed) if is_live else {}
+    result = with_plans(without_unread_secrets(observed), blocked)
+    result = await with_capacity_notes(result, wiring.configuration, provider, complete=is_live)
+    forecast = None if subject.only_next else forecast_if_possible(wiring, *without_roots(observed, intent, blocked), subject.limits)
+    if not subject.only_next:
+        forecast = ending_with(forecast, observed.now, blocked)
+    if is_live:
+        result, forecast = await with_quotas(result, forecast, provider)
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
+    if subject.server_dry_run:
+        result, forecast = with_trial(await try_out(provider, report_of(result)), result, forecast)
+    report = replace(report_of(result), forecast=forecast)
     cluster = await cluster_identity(provider) if subject.for_approval else ""
-    return Look(subject, intent, result, replace(report_of(result), forecast=forecast), selection, cluster)
+    return Look(subject, intent, result, await judged(report, observed, subject.policies), selection, cluster)
 
 
 def forecast_if_possible(wiring: Wiring, observed: Pass, intent: Intent, limits: Limits) -> Forecast | None:

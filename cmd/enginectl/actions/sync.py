@@ -1,7 +1,7 @@
 """`engine sync`: applies the plan, pass after pass, until every workload is settled."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
@@ -9,6 +9,7 @@ import anyio
 from engine.errors import LeaseLost, LeaseTaken
 from engine.guard import Limits
 from engine.intent import Intent
+from engine.judgement import NO_JUDGEMENT, Judgement
 from engine.runtime import session
 from engine.runtime.deadline import in_time
 from engine.runtime.lease import DISABLED
@@ -20,11 +21,13 @@ from enginectl.actions.consent import Consent, arrange
 from enginectl.actions.gates import Gate, refused
 from enginectl.actions.look import Subject, look_at
 from enginectl.actions.planning import report_errors, report_of
+from enginectl.actions.policy_gate import policy_gates
 from enginectl.actions.preview import preview
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
+from enginectl.input.plan_policies import NO_POLICIES, Policies
 from enginectl.input.roots import Roots, select_for
 from enginectl.input.saved_plans import selection_of
 from enginectl.output.progress import show_progress
@@ -64,6 +67,7 @@ async def sync(
     *,
     limits: Limits = DEFAULT_LIMITS,
     patience: Patience = Patience(),
+    policies: Policies = NO_POLICIES,
     gates: Sequence[Gate] = (),
     consent: Consent = Consent(),  # noqa: B008
     files: Sequence[Path] = (),
@@ -73,26 +77,27 @@ async def sync(
     """Sync, as the holder of the lease wherever it writes, write the result, and return the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
-    was changed and what is wrong. `gates` judge, before anything is written, what the sync would do; then people
-    consent to it, and only what they have seen is done. Cancelling `stop` lets calls under
-    way finish. Raises `InputError` if a manifest is rejected, before anything is written, and `LeaseTaken` and `TimedOut` if that is how
-    it ends before its first pass.
+    was changed and what is wrong. `policies` and `gates` judge, before anything is written, what the sync would do; then people consent to
+    it, and only what they have seen is done. Cancelling `stop` lets calls under way finish. Raises `InputError` if a manifest is
+    rejected, before anything is written, and `LeaseTaken` and `TimedOut` if that is how it ends before its first pass.
     """
     clock = wiring.clock
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
     plan = consent.plan
     selection = selection_of(plan) if plan is not None else select_for(wiring, roots, default=(default_namespace(wiring),))
     arrangement = arrange(wiring, consent, format, lambda: stop.cancel_called, quiet=quiet)
-    all_gates, ledger = (*gates, *arrangement.gates), None
+    all_gates = (*policy_gates(policies, format, quiet=quiet), *gates, *arrangement.gates)
+    judgement, ledger = NO_JUDGEMENT, None
     async with connect(wiring) as (client, provider):
         if plan is not None and (differences := await foreign_circumstances(wiring, plan, provider)):
             return refuse(differences, format, quiet=quiet)
         admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, provider, selection), "the cluster could be checked")
         if all_gates:
-            subject = Subject(roots, limits=limits)
+            subject = Subject(roots, limits=limits, policies=policies)
             seen = await in_time(
                 clock, give_up_at, lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted), "the plan was made"
             )
+            judgement = seen.report.judgement
             seen_at = clock.monotonic()
             if (code := await refused(all_gates, seen)) is not None:
                 return code
@@ -116,9 +121,9 @@ async def sync(
             )
     code = Exit.NOT_LEADER if isinstance(result.error, LeaseLost | LeaseTaken) else CODES[result.ending]
     if quiet:
-        write_quietly(result, format, code)
+        write_quietly(result, format, code, judgement)
     else:
-        write(wiring, result, format)
+        write(wiring, result, format, judgement)
     return code
 
 
@@ -130,28 +135,28 @@ async def check(wiring: Wiring, roots: Roots, provider: Provider, selection: Sel
     return admitted
 
 
-async def dry_run(wiring: Wiring, roots: Roots, format: ReportFormat, *, limits: Limits, give_up_at: float) -> Exit:
+async def dry_run(wiring: Wiring, subject: Subject, format: ReportFormat, *, give_up_at: float) -> Exit:
     """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
-    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, Subject(roots, limits=limits), format), "the plan was made")
+    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, format), "the plan was made")
 
 
-def write(wiring: Wiring, result: SyncReport, format: OutputFormat) -> None:
-    """Write what was done and what is left."""
+def write(wiring: Wiring, result: SyncReport, format: OutputFormat, judgement: Judgement) -> None:
+    """Write what was done and what is left. The JSON document has what policies said as well; people were told before."""
     verbose, remaining = wiring.options.verbose, report_of(result.last_pass)
     if format is OutputFormat.JSON:
-        terminal.print_json(sync_document(result, remaining))
+        terminal.print_json(sync_document(result, replace(remaining, judgement=judgement)))
     else:
         terminal.print_lines(sync_lines(result, remaining, verbose=verbose))
     if verbose and not wiring.options.log_format:
         report_errors(result.plans, verbose=True)
 
 
-def write_quietly(result: SyncReport, format: OutputFormat, code: Exit) -> None:
+def write_quietly(result: SyncReport, format: OutputFormat, code: Exit, judgement: Judgement) -> None:
     """Write what was changed to stdout, and what is wrong to stderr; nothing at all if nothing was changed and nothing is wrong."""
     if format is OutputFormat.TEXT:
         terminal.print_lines(change_lines(result))
     elif code is not Exit.DONE or any(changes(result)):
-        terminal.print_json(sync_document(result, report_of(result.last_pass)))
+        terminal.print_json(sync_document(result, replace(report_of(result.last_pass), judgement=judgement)))
     for message in error_texts(result):
         terminal.error(message)
     terminal.incomplete(result.incomplete)

@@ -66,6 +66,14 @@ AllowReplace = Annotated[
     typer.Option("--allow-replace", help="Delete and create anew a PodCliqueSet of a graph that cannot be changed in place."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
+PolicyFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--policy", metavar="FILE|DIR", help="PlanPolicies that the plan and its forecast must fulfil. Repeatable."),
+]
+Waivers = Annotated[
+    list[str] | None,
+    typer.Option("--waive", metavar="POLICY/RULE=REASON", help="Do not deny because of this rule, and record why. Repeatable."),
+]
 Format = Annotated[OutputFormat, typer.Option("--output", "-o", help="Text for people, or one JSON document.")]
 PlanFormat = Annotated[
     ReportFormat, typer.Option("--output", "-o", help="Text for a terminal, one JSON document, or one HTML document for a browser.")

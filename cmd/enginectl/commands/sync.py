@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, Options, OutputFormat, PlanFormat, ReportFormat, Yes, options
+from enginectl.base.options import (
+    AllowReplace,
+    Files,
+    Options,
+    OutputFormat,
+    PlanFormat,
+    PolicyFiles,
+    ReportFormat,
+    Waivers,
+    Yes,
+    options,
+)
 
 
 def sync(
@@ -33,6 +44,8 @@ def sync(
         int | None,
         typer.Option(min=0, metavar="N", help="Allowed number of unintended deletes. Default: 10, or a tenth of all objects."),
     ] = None,
+    policy: PolicyFiles = None,
+    waive: Waivers = None,
     allow_replace: AllowReplace = False,
     plan: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="Apply the plan that `diff --out` saved, and nothing else.")
@@ -44,6 +57,8 @@ def sync(
 
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
     With -f: apply these manifests first, and wait for their workloads only.
+
+    With --policy: the plan and its forecast are judged once, before the first write; if a rule denies them, nothing is written (exit 3).
 
     On a terminal it shows what it would do and asks, if anything is deleted, replaced or restarted; --yes does it without a question.
     With --plan: apply what was approved. If something has changed since, nothing is written (exit 4); what turns out later not to be
@@ -59,6 +74,7 @@ def sync(
     from engine.errors import TimedOut
     from engine.guard import Limits
     from enginectl.actions.consent import Consent
+    from enginectl.actions.look import Subject
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
@@ -66,6 +82,7 @@ def sync(
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
+    from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
     from enginectl.input.saved_plans import load_plan, roots_of
     from enginectl.wiring.configuration import wire
@@ -79,6 +96,7 @@ def sync(
         raise UsageError(f"--plan applies what was approved: it excludes {excluded}")
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
+    policies = load_all(policy or (), waive or ())
     with terminal.without_notes() if quiet else nullcontext():
         saved = load_plan(plan) if plan is not None else None
         wiring = wire(given, allow_replace=allow_replace or (saved is not None and saved.scope.allow_replace))
@@ -95,6 +113,7 @@ def sync(
                     limits=limits,
                     patience=patience,
                     consent=Consent(saved, yes),
+                    policies=policies,
                     files=files or (),
                     began=began,
                     quiet=quiet,
@@ -108,7 +127,8 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            code = run_cancellable(lambda: show_plan(wiring, roots, format, limits=limits, give_up_at=give_up_at))
+            subject = Subject(roots, limits=limits, policies=policies)
+            code = run_cancellable(lambda: show_plan(wiring, subject, format, give_up_at=give_up_at))
         else:
             code = run(work)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.

@@ -9,6 +9,7 @@ from pathlib import Path
 from engine.guard import Limits
 from engine.report.printable import printable
 from engine.runtime.client import Client
+from engine.runtime.clock import Clock
 from engine.runtime.identity import identify
 from engine.runtime.lease import Durations, Lease
 from engine.runtime.logs import Log
@@ -67,11 +68,15 @@ def read_snapshot(path: Path) -> Snapshot:
     return read(path)
 
 
-def engine_of(wiring: Wiring, provider: Provider, selection: Selection, limits: Limits = DEFAULT_LIMITS) -> Engine:
-    """The engine that passes over the selection run with."""
+def engine_of(
+    wiring: Wiring, provider: Provider, selection: Selection, limits: Limits = DEFAULT_LIMITS, *, clock: Clock | None = None
+) -> Engine:
+    """The engine that passes over the selection run with. `clock`, if given, is used instead of that of the wiring."""
     configuration = wiring.configuration
     scope = scope_of(configuration, selection)
-    return Engine(provider, wiring.clock, scope, BLUEPRINTS, configuration, limits, events_of=event_builder(configuration), log=wiring.log)
+    return Engine(
+        provider, clock or wiring.clock, scope, BLUEPRINTS, configuration, limits, events_of=event_builder(configuration), log=wiring.log
+    )
 
 
 def lease_of(wiring: Wiring, client: Client, purpose: str) -> Lease | None:
