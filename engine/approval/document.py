@@ -29,7 +29,6 @@ from engine.errors import InputError
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
-from engine.judgement import Judgement
 from engine.operation import Operation
 from engine.plan import Plan
 from engine.report.fields import json_default
@@ -99,6 +98,7 @@ def _wire(plan: SavedPlan) -> WirePlan:
         expires_at=plan.expires_at,
         cluster=circumstances.cluster,
         settings=dict(circumstances.settings),
+        policies=dict(plan.policies),
         waivers=dict(plan.waivers),
         scope=WireScope(scope.namespaces, scope.kinds, scope.allow_replace),
         manifests=tuple(dict(manifest) for manifest in approval.manifests),
@@ -129,7 +129,7 @@ def _wire_report(report: Report) -> WireReport:
         replace(root, steps=tuple(replace(step, operation=replace(step.operation, target=None)) for step in root.steps))
         for root in report.roots
     )
-    return WireReport(roots, report.objections, dict(report.incomplete), report.judgement.violations)
+    return WireReport(roots, report.objections, dict(report.incomplete), report.judgement)
 
 
 def _wire_forecast(forecast: Forecast) -> WireForecast:
@@ -160,7 +160,7 @@ def _plan(wire: WirePlan) -> SavedPlan:
         manifests=wire.manifests,
         pods={id: _subject(each) for id, each in wire.pods},
     )
-    report = Report(wire.report.roots, wire.report.objections, wire.report.incomplete, judgement=Judgement(wire.report.violations))
+    report = Report(wire.report.roots, wire.report.objections, wire.report.incomplete, judgement=wire.report.judgement)
     return SavedPlan(
         circumstances=Circumstances(wire.engine, wire.cluster, wire.settings),
         created_at=wire.created_at,
@@ -168,6 +168,7 @@ def _plan(wire: WirePlan) -> SavedPlan:
         scope=PlanScope(wire.scope.namespaces, wire.scope.kinds, wire.scope.allow_replace),
         approval=approval,
         report=replace(report, forecast=_forecast(wire.forecast)) if wire.forecast else report,
+        policies=wire.policies,
         waivers=wire.waivers,
         digest=wire.digest,
     )

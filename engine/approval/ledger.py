@@ -1,7 +1,7 @@
 """Ledger: keeps later passes within what was approved, and remembers what of it has been used."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from engine.approval.approval import Allowance, Approval
@@ -32,8 +32,8 @@ class Excess:
     """What was approved of its object."""
 
     @property
-    def difference(self) -> Deviation:
-        """The operation as a difference."""
+    def deviation(self) -> Deviation:
+        """The operation as a deviation."""
         return Deviation(str(self.subject), self.then, f"{self.operation.verb}: {self.operation.why}")
 
 
@@ -46,12 +46,13 @@ class Ledger:
         self._allow: Mapping[tuple[Verb, ObjectKey], Allowance] = {(each.verb, each.subject): each for each in approval.allow}
         self._used = Counter[tuple[Verb, ObjectKey]]()
         self._subjects: dict[ResourceId, ObjectKey] = {}
-        """The subjects of the operations of the last pass."""
+        """The subjects of the operations of the last pass that are counted."""
         self.excess: tuple[Excess, ...] = ()
         """What was planned by the last pass and not approved."""
 
     def limited(self, world: World, planned: Plans) -> Plans:
         """The plans with what was approved. Everything else in them is deferred as blocked, and in `excess`."""
+        self._subjects = {}
         lives = _lives(world)
         left = Counter({use: allowance.times for use, allowance in self._allow.items()})
         left.subtract(self._used)
@@ -63,15 +64,14 @@ class Ledger:
     def note(self, result: Result) -> None:
         """Take note of the outcome of an operation."""
         operation = result.operation
-        if result.outcome is Outcome.DONE and operation.verb in REMOVING:
-            self._used[operation.verb, self._subjects.get(operation.id) or self._recognition.subject(operation.id, {})] += 1
+        if result.outcome is Outcome.DONE and operation.verb in REMOVING and operation.id in self._subjects:
+            self._used[operation.verb, self._subjects[operation.id]] += 1
 
     def _limited(self, plan: Plan, lives: Mapping[ResourceId, Live], left: Counter[tuple[Verb, ObjectKey]], excess: list[Excess]) -> Plan:
         waits: dict[str, Wait] = {}
         kept: list[Operation] = []
         for operation in plan.operations:  # Sorted: each operation follows those named in its `after`.
             subject = self._subject(operation, lives.get(operation.id))
-            self._subjects[operation.id] = subject
             if then := self._refusal(operation, subject, lives.get(operation.id), left):
                 excess.append(Excess(plan.root, operation, subject, then))
                 waits[operation.key] = Wait(operation.id, f"{WHY}: {operation.verb}: {operation.why}", blocked=True)
@@ -102,6 +102,7 @@ class Ledger:
         if left[use] <= 0:
             return f"planned {allowance.times} time{'s' if allowance.times > 1 else ''}, and done"
         left[use] -= 1
+        self._subjects[operation.id] = subject
         return ""
 
     def _content_refusal(self, operation: Operation, subject: ObjectKey) -> str:
@@ -118,8 +119,3 @@ def _lives(world: World) -> dict[ResourceId, Live]:
     lives = {live.id: live for observed in world.roots for live in (*observed.looked_up.values(), *observed.lives()) if live is not None}
     lives.update((live.id, live) for live in world.orphans)
     return lives
-
-
-def differences(ledger: Ledger) -> Iterator[tuple[ResourceId, Deviation]]:
-    """What the last pass planned beyond the approval, with the roots for which it is planned."""
-    return ((each.root, each.difference) for each in ledger.excess)

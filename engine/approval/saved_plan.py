@@ -46,6 +46,8 @@ class SavedPlan:
     approval: Approval
     report: Report
     """What people see of it, with the forecast."""
+    policies: Mapping[str, str] = field(default_factory=dict)
+    """Name of each policy that has judged the plan -> the digest of the policy."""
     waivers: Mapping[str, str] = field(default_factory=dict)
     """Rule of a policy that the plan violates -> the reason for which that was waived."""
     digest: str = ""

@@ -28,11 +28,11 @@ def changed_roots(approval: Approval, world: World) -> Iterator[tuple[ResourceId
         now = existing.get(then.id)
         if ObjectKey(*then.id) in removed and (now is None or (now.uid == then.uid and now.deleting_since is not None)):
             continue
-        if difference := _difference(then, now, manifests.get(then.id)):
-            yield then.id, difference
+        if deviation := _deviation(then, now, manifests.get(then.id)):
+            yield then.id, deviation
 
 
-def _difference(then: RootState, live: Live | None, manifest: Body | None) -> Deviation | None:
+def _deviation(then: RootState, live: Live | None, manifest: Body | None) -> Deviation | None:
     """How a root differs; None if it does not."""
     about = str(then.id)
     if live is None:

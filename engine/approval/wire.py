@@ -7,7 +7,7 @@ import msgspec
 
 from engine.forecast.effects import Effects
 from engine.ids import ResourceId
-from engine.judgement import Violation
+from engine.judgement import Judgement
 from engine.operation import Operation
 from engine.plan import Objection, Plan
 from engine.report.model import RootReport
@@ -69,7 +69,7 @@ class WireReport(_Strict, frozen=True):
     roots: tuple[RootReport, ...]
     objections: tuple[Objection, ...]
     incomplete: dict[str, str]
-    violations: tuple[Violation, ...]
+    judgement: Judgement
 
 
 class WirePass(_Strict, frozen=True):
@@ -101,6 +101,7 @@ class WirePlan(_Strict, frozen=True):
     expires_at: Moment
     cluster: str
     settings: dict[str, str]
+    policies: dict[str, str]
     waivers: dict[str, str]
     scope: WireScope
     manifests: tuple[dict[str, Any], ...]

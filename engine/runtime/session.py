@@ -302,7 +302,11 @@ class _Session:
         """The pass with what was approved; everything else in it is deferred."""
         if self.ledger is None:
             return current
-        return replace(current, planned=self.ledger.limited(current.world, current.planned))
+        known = {each.deviation for each in self.ledger.excess}
+        limited = replace(current, planned=self.ledger.limited(current.world, current.planned))
+        if new := [each for each in self.ledger.excess if each.deviation not in known]:
+            self.progress.unapproved(new)
+        return limited
 
     def _nothing_to_wait_for(self, current: Pass) -> bool:
         """Whether nothing is worth waiting for, given that nothing is left to do now."""

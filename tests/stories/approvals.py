@@ -37,7 +37,7 @@ class StrictLedger(Ledger):
     def limited(self, world: World, planned: Plans) -> Plans:
         """The same plans."""
         result = super().limited(world, planned)
-        assert [str(each.difference) for each in self.excess] == []
+        assert [str(each.deviation) for each in self.excess] == []
         return result
 
 

@@ -16,7 +16,7 @@ from enginectl.actions.look import Look
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
-from enginectl.output.approval import difference_entry, difference_lines
+from enginectl.output.approval import deviation_entry, deviation_lines
 from enginectl.wiring.configuration import Wiring
 from resources.approval.recognition import RECOGNITION
 
@@ -38,8 +38,8 @@ def staleness_gate(plan: SavedPlan, format: OutputFormat, *, quiet: bool = False
     """Refuses a plan whose roots have changed, or of which the first pass would do something that was not approved."""
 
     async def gate(seen: Look) -> Exit | None:
-        differences = list(stale(plan.approval, seen))
-        return refuse(differences, format, quiet=quiet) if differences else None
+        deviations = list(stale(plan.approval, seen))
+        return refuse(deviations, format, quiet=quiet) if deviations else None
 
     return gate
 
@@ -50,18 +50,18 @@ def stale(approval: Approval, seen: Look) -> Iterator[Deviation]:
     yield from changed.values()
     ledger = ledger_of(approval)
     ledger.limited(seen.result.world, seen.result.planned)
-    yield from (each.difference for each in ledger.excess if each.root not in changed)
+    yield from (each.deviation for each in ledger.excess if each.root not in changed)
 
 
-def refuse(differences: Sequence[Deviation], format: OutputFormat, *, quiet: bool = False) -> Exit:
-    """Tell every difference, and return the exit code of a plan that is not applied."""
+def refuse(deviations: Sequence[Deviation], format: OutputFormat, *, quiet: bool = False) -> Exit:
+    """Tell every deviation, and return the exit code of a plan that is not applied."""
     if format is OutputFormat.JSON:
-        entries = [difference_entry(each) for each in differences]
+        entries = [deviation_entry(each) for each in deviations]
         terminal.print_json({"version": VERSION, "kind": "Sync", "ending": str(Ending.UNAPPROVED), "results": [], "unapproved": entries})
     elif quiet:
-        for difference in differences:
-            terminal.error(str(difference))
+        for deviation in deviations:
+            terminal.error(str(deviation))
     else:
-        terminal.print_lines(difference_lines(differences))
+        terminal.print_lines(deviation_lines(deviations))
     terminal.error(f"not as approved; {REMEDY}")
     return Exit.STALE

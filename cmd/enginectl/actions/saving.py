@@ -8,6 +8,7 @@ from engine.approval.approval import Approval
 from engine.approval.document import read, written
 from engine.approval.draft import PlanInputs, approval_of
 from engine.approval.saved_plan import PlanScope, SavedPlan
+from engine.canonical import digest
 from engine.report.printable import printable
 from enginectl.actions.circumstances import circumstances
 from enginectl.actions.look import Look
@@ -82,5 +83,6 @@ def saved_plan(wiring: Wiring, seen: Look, valid_for: timedelta) -> SavedPlan:
         scope=PlanScope(selection.namespaces, tuple(kind.name for kind in selection.roots), wiring.configuration.dynamo.allow_replace),
         approval=approval_of_look(wiring, seen),
         report=seen.report,
+        policies={policy.metadata.name: digest(policy.model_dump(mode="json")) for policy in seen.subject.policies.rules},
         waivers={violation.rule: violation.waived for violation in seen.report.judgement.waived},
     )

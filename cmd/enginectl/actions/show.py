@@ -23,6 +23,7 @@ def show_plan(wiring: Wiring, plan: SavedPlan, format: ReportFormat) -> Exit:
 def head(plan: SavedPlan) -> list[Line]:
     """When, by which engine and for what the plan was made, and how it is recognised."""
     namespaces = ", ".join(plan.scope.namespaces) or "all"
+    judged = [Line(f"  policy     {clipped(name, WIDTH)} ({clipped(value, 12)})") for name, value in plan.policies.items()]
     waived = [Line(f"  waived     {clipped(rule, WIDTH)}: {clipped(why, WIDTH)}") for rule, why in plan.waivers.items()]
     return [
         Line(f"plan {clipped(plan.digest, 80)}", "head"),
@@ -30,5 +31,6 @@ def head(plan: SavedPlan) -> list[Line]:
         Line(f"  valid      until {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", "faint"),
         Line(f"  cluster    {clipped(plan.circumstances.cluster, 80) or 'not recorded'}", "faint"),
         Line(f"  namespaces {clipped(namespaces, WIDTH)}", "faint"),
+        *judged,
         *waived,
     ]

@@ -89,8 +89,8 @@ async def sync(
     all_gates = (*policy_gates(policies, format, quiet=quiet), *gates, *arrangement.gates)
     judgement, ledger = NO_JUDGEMENT, None
     async with connect(wiring) as (client, provider):
-        if plan is not None and (differences := await foreign_circumstances(wiring, plan, provider)):
-            return refuse(differences, format, quiet=quiet)
+        if plan is not None and (deviations := await foreign_circumstances(wiring, plan, provider)):
+            return refuse(deviations, format, quiet=quiet)
         admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, provider, selection), "the cluster could be checked")
         if all_gates:
             subject = Subject(roots, limits=limits, policies=policies)

@@ -1,4 +1,4 @@
-"""Approvals for people: differences between what was approved and what is."""
+"""Approvals for people: deviations between what was approved and what is."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,19 +6,19 @@ from engine.approval.deviation import Deviation
 from engine.report.line import Line
 from engine.report.printable import clipped
 
-MAX_DIFFERENCES = 30
+MAX_DEVIATIONS = 30
 """Differences that are listed; of the others the number is given."""
 WIDTH = 300
 
 
-def difference_lines(differences: Sequence[Deviation]) -> Iterator[Line]:
-    """A line for each difference."""
-    for difference in differences[:MAX_DIFFERENCES]:
-        yield Line(f"not as approved: {clipped(str(difference), WIDTH)}", "bad")
-    if len(differences) > MAX_DIFFERENCES:
-        yield Line(f"… and {len(differences) - MAX_DIFFERENCES} more differences", "bad")
+def deviation_lines(deviations: Sequence[Deviation]) -> Iterator[Line]:
+    """A line for each deviation."""
+    for deviation in deviations[:MAX_DEVIATIONS]:
+        yield Line(f"not as approved: {clipped(str(deviation), WIDTH)}", "bad")
+    if len(deviations) > MAX_DEVIATIONS:
+        yield Line(f"… and {len(deviations) - MAX_DEVIATIONS} more deviations", "bad")
 
 
-def difference_entry(difference: Deviation) -> dict[str, str]:
-    """A difference in a JSON document."""
-    return {"about": difference.about, "then": difference.then, "now": difference.now}
+def deviation_entry(deviation: Deviation) -> dict[str, str]:
+    """A deviation in a JSON document."""
+    return {"about": deviation.about, "then": deviation.then, "now": deviation.now}
