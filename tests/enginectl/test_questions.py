@@ -85,7 +85,7 @@ def test_a_restart_is_shown_and_asked_about(serving: Box, tmp_path: Path) -> Non
     assert (code, before, images(serving)) == (Exit.DONE, {OLD}, {NEW})
 
 
-@pytest.mark.parametrize("answer", ["n", "", "\x04"])
+@pytest.mark.parametrize("answer", ["", "\x04"])
 def test_anything_but_a_yes_is_a_no(serving: Box, tmp_path: Path, answer: str) -> None:
     before = serving.revisions()
     with terminal(serving, "sync", "-f", manifest(tmp_path, image=NEW)) as person:
