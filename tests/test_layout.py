@@ -41,6 +41,11 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "approval": (TOP, "forecast", "report"),
         "runtime": (TOP, "report", "approval"),
     },
+    "engine/report": {
+        "diagram": (TOP,),
+        "html": (TOP, "diagram"),
+        "markdown": (TOP,),
+    },
     "resources": {
         "base": (),
         "schema": ("base",),
@@ -55,7 +60,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "children": ("base", "ports", "model", "policies", "domains", "status"),
         "blueprints": ("base", "schema", "ports", "model", "dynamo", "admission", "policies", "domains", "removal", "status", "children"),
         "reports": ("base", "schema", "ports", "model", "dynamo", "policies", "domains", "status"),
-        "forecast": ("base", "ports", "model"),
+        "forecast": ("base", "ports", "model", "status"),
         "approval": ("base",),
         "admission_policies": ("base", "ports", "model", "admission"),
         "install": ("base", "ports", "admission", "children"),
@@ -127,6 +132,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "kr8s": ("providers/kubernetes/",),
     "prometheus_client": ("providers/metrics/",),
     "starlette": ("providers/sandbox/",),
+    "subprocess": ("cmd/enginectl/input/kustomize.py", "providers/policies/process.py"),
     "time": ("engine/runtime/clock.py",),
     "typer": ("cmd/",),
     "uvicorn": ("providers/sandbox/",),

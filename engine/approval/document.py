@@ -100,7 +100,7 @@ def _wire(plan: SavedPlan) -> WirePlan:
         settings=dict(circumstances.settings),
         policies=dict(plan.policies),
         waivers=dict(plan.waivers),
-        scope=WireScope(scope.namespaces, scope.kinds, scope.allow_replace),
+        scope=WireScope(scope.namespaces, scope.kinds, scope.focus, scope.allow_replace),
         manifests=tuple(dict(manifest) for manifest in approval.manifests),
         roots=tuple(_wire_root(root) for root in approval.roots),
         allow=tuple(WireAllowance(each.verb, _wire_subject(each.subject), each.uid, each.revision, each.times) for each in approval.allow),
@@ -129,7 +129,7 @@ def _wire_report(report: Report) -> WireReport:
         replace(root, steps=tuple(replace(step, operation=replace(step.operation, target=None)) for step in root.steps))
         for root in report.roots
     )
-    return WireReport(roots, report.objections, dict(report.incomplete), report.judgement)
+    return WireReport(roots, report.objections, dict(report.incomplete), report.judgement, report.others)
 
 
 def _wire_forecast(forecast: Forecast) -> WireForecast:
@@ -139,7 +139,8 @@ def _wire_forecast(forecast: Forecast) -> WireForecast:
     )
     plans = tuple(_slim_plan(plan) for plan in forecast.plans.values())
     assumptions = tuple(sorted(assumption.name for assumption in forecast.assumptions))
-    return WireForecast(forecast.began, passes, forecast.is_finished, plans, tuple(forecast.effects.items()), assumptions)
+    effects, repeating = tuple(forecast.effects.items()), tuple(sorted(forecast.repeating))
+    return WireForecast(forecast.began, passes, forecast.is_finished, plans, effects, assumptions, repeating)
 
 
 def _slim(operation: Operation) -> Operation:
@@ -160,12 +161,14 @@ def _plan(wire: WirePlan) -> SavedPlan:
         manifests=wire.manifests,
         pods={id: _subject(each) for id, each in wire.pods},
     )
-    report = Report(wire.report.roots, wire.report.objections, wire.report.incomplete, judgement=wire.report.judgement)
+    report = Report(
+        wire.report.roots, wire.report.objections, wire.report.incomplete, judgement=wire.report.judgement, others=wire.report.others
+    )
     return SavedPlan(
         circumstances=Circumstances(wire.engine, wire.cluster, wire.settings),
         created_at=wire.created_at,
         expires_at=wire.expires_at,
-        scope=PlanScope(wire.scope.namespaces, wire.scope.kinds, wire.scope.allow_replace),
+        scope=PlanScope(wire.scope.namespaces, wire.scope.kinds, wire.scope.focus, wire.scope.allow_replace),
         approval=approval,
         report=replace(report, forecast=_forecast(wire.forecast)) if wire.forecast else report,
         policies=wire.policies,
@@ -198,6 +201,7 @@ def _forecast(wire: WireForecast) -> Forecast:
         {plan.root: plan for plan in wire.plans},
         dict(wire.effects),
         assumptions,
+        repeating=frozenset(wire.repeating),
     )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from engine.approval.approval import Approval
 from engine.approval.deviation import Deviation
+from engine.focus import EVERYTHING, Focus
 from engine.report.model import Report
 
 UNREADABLE = "unknown: the namespace kube-system cannot be read"
@@ -31,6 +32,8 @@ class PlanScope:
     """Empty: all of them."""
     kinds: tuple[str, ...]
     """The names of the kinds of roots."""
+    focus: Focus = EVERYTHING
+    """Which of the roots in them."""
     allow_replace: bool = False
     """Whether the set of a graph may be deleted and created anew."""
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from engine.focus import Focus, Others
 from engine.forecast.effects import Effects
 from engine.ids import ResourceId
 from engine.judgement import Judgement
@@ -60,6 +61,7 @@ class WireScope(_Strict, frozen=True):
 
     namespaces: tuple[str, ...]
     kinds: tuple[str, ...]
+    focus: Focus
     allow_replace: bool
 
 
@@ -70,6 +72,7 @@ class WireReport(_Strict, frozen=True):
     objections: tuple[Objection, ...]
     incomplete: dict[str, str]
     judgement: Judgement
+    others: Others
 
 
 class WirePass(_Strict, frozen=True):
@@ -88,6 +91,7 @@ class WireForecast(_Strict, frozen=True):
     plans: tuple[Plan, ...]
     effects: tuple[tuple[ResourceId, Effects], ...]
     assumptions: tuple[str, ...]
+    repeating: tuple[ResourceId, ...]
 
 
 class WirePlan(_Strict, frozen=True):

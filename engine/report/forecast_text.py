@@ -16,7 +16,7 @@ from engine.report.stages import DISTINCTIVE, Stage, stages_of
 from engine.verb import Verb
 
 STAGES: Final = 8
-"""The most stages that are shown of one root; with `verbose` all are."""
+"""The most stages that are shown of one root; with `verbose` every pass is one."""
 LEVELS: Final = 6
 """The most ready counts that are shown of one root."""
 LEFT: Final = 3
@@ -28,6 +28,7 @@ LONG: Final = timedelta(minutes=1)
 ENDS: Final[Mapping[End, str]] = {
     End.SETTLED: "then it is settled",
     End.STUCK: "then it is stuck: what is left needs somebody to act",
+    End.REPEATS: "then the same follows again and again: it is never settled",
     End.UNFINISHED: "at least: more follows than was computed",
 }
 
@@ -35,14 +36,14 @@ ENDS: Final[Mapping[End, str]] = {
 def forecast_lines(forecast: Forecast, root: RootReport, *, verbose: bool = False) -> Iterator[Line]:
     """The lines about one root; none if nothing follows what its report lists, and no pod is touched."""
     id = root.root
-    stages, effects = stages_of(forecast, id, (step.operation for step in root.steps)), forecast.effects.get(id)
+    stages, effects = stages_of(forecast, id, (step.operation for step in root.steps), every_pass=verbose), forecast.effects.get(id)
     if not stages and effects is None:
         return
     shown = stages if verbose else stages[:STAGES]
     for number, stage in enumerate(shown, start=1):
         yield Line(f"  then {number:<4} {stage_text(stage)}")
     if len(shown) < len(stages):
-        yield Line(f"  … {len(stages) - len(shown)} more stages; -v shows all", "faint")
+        yield Line(f"  … {len(stages) - len(shown)} more stages; -v shows every pass", "faint")
     levels = effects.levels if effects else ()
     for level in levels[:LEVELS]:
         below = ", BELOW its minimum" if level.falls_below else ""
@@ -58,7 +59,7 @@ def stage_text(stage: Stage) -> str:
     """One stage: how often, and the operations of each of its passes."""
     passes = [stage.passes[number :: stage.period] for number in range(stage.period)]
     texts = [pass_text([operation for operations in alike for operation in operations], stage.times) for alike in passes]
-    when = f"after {spell(stage.after)}: " if stage.after > LONG else ""
+    when = f"after {spell(timedelta(seconds=round(stage.after.total_seconds())))}: " if stage.after > LONG else ""
     times = f"{stage.times} times: " if stage.times > 1 else ""
     return f"{when}{times}{', then '.join(texts)}"
 
@@ -117,7 +118,7 @@ def conclusion(forecast: Forecast) -> Iterator[Line]:
     following = (operation for each in forecast.passes if each.after for listed in each.operations.values() for operation in listed)
     if not any(operation.verb in DISTINCTIVE for operation in following):
         return
-    at_least = "" if forecast.is_finished else "at least "
+    at_least = "" if forecast.is_finished and not forecast.repeating else "at least "
     effects = Counter[str]()
     for each in forecast.effects.values():
         effects.update(each.counts)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from engine.focus import Others
 from engine.ids import ResourceId
 from engine.operation import Cause
 from engine.paths import spell
@@ -59,6 +60,14 @@ def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     yield summary(report)
     if report.forecast is not None:
         yield from conclusion(report.forecast)
+    yield from others_lines(report.others)
+
+
+def others_lines(others: Others) -> Iterator[Line]:
+    """How many workloads outside the scope of the command have changes, if any have."""
+    if count := len(others.roots):
+        hint = f"; {others.shown_by} shows {'it' if count == 1 else 'them'}" if others.shown_by else ""
+        yield Line(f"{count} other workload{' has' if count == 1 else 's have'} changes{hint}", "faint")
 
 
 def cut(lines: Sequence[Line], room: int) -> Iterator[Line]:

@@ -135,7 +135,8 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Inte
     composed = compose(memory.lookups.added_to(proposed, memory.memo), engine.blueprints, engine.configuration, memory.memo)
     memory.foreign.forget_listed(composed)
     world = with_foreign(composed, engine.blueprints, memory.foreign.known)
-    planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, engine.limits)
+    limits, focus, removals = engine.limits, intent.focus, intent.removals
+    planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, limits, focus=focus, removals=removals)
     return Pass(now, 0.0, world, planned, unchanged, engine.configuration)
 
 

@@ -18,6 +18,7 @@ POD: Final = Kind("", "v1", "Pod", "pods", status=True)
 SERVICE: Final = Kind("", "v1", "Service", "services", status=True)
 SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 SECRET: Final = Kind("", "v1", "Secret", "secrets")
+CONFIG_MAP: Final = Kind("", "v1", "ConfigMap", "configmaps")
 EVENT: Final = Kind("", "v1", "Event", "events")
 NAMESPACE: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False, status=True)
 RESOURCE_QUOTA: Final = Kind("", "v1", "ResourceQuota", "resourcequotas", status=True)
@@ -60,6 +61,7 @@ KINDS: Final = (
     SERVICE,
     SERVICE_ACCOUNT,
     SECRET,
+    CONFIG_MAP,
     EVENT,
     NAMESPACE,
     RESOURCE_QUOTA,

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.forecast.effects import Effects, Level
+from engine.forecast.effects import Effects, Level, worst_first
 from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import Operation
 from engine.quantity import amount
 from engine.verb import Verb
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.fields import mapping, mappings
 from resources.model.pod_facts import facts_of
 
@@ -59,6 +59,27 @@ class _Touched:
     domains_made: Counter[str] = field(default_factory=Counter)
     domains_removed: Counter[str] = field(default_factory=Counter)
     cliques: dict[ResourceId, None] = field(default_factory=dict)
+
+    def of_replica(self, root: ResourceId, index: int) -> "_Touched":
+        """The same of the pods and domains of one replica of a set."""
+
+        def is_in(id: ResourceId) -> bool:
+            return names.replica_of(root, id) == index
+
+        def pods(slots: Counter[Slot]) -> Counter[Slot]:
+            return Counter({slot: count for slot, count in slots.items() if is_in(kinds.PODCLIQUE.id(slot[0], slot[1]))})
+
+        def domains(made: Counter[str]) -> Counter[str]:
+            return Counter({name: count for name, count in made.items() if is_in(root._replace(name=name))})
+
+        return _Touched(
+            pods(self.deleted),
+            pods(self.created),
+            self.gpus,
+            domains(self.domains_made),
+            domains(self.domains_removed),
+            {clique: None for clique in self.cliques if is_in(clique)},
+        )
 
 
 class WorkloadLog:
@@ -155,6 +176,11 @@ class WorkloadLog:
         """The effects on each root whose pods or domains are touched."""
         return {root: self._effects_of(touched) for root, touched in self._touched.items()}
 
+    def effects_of_replica(self, root: ResourceId, index: int) -> Effects:
+        """The effects on one replica of a set."""
+        touched = self._touched.get(root)
+        return self._effects_of(touched.of_replica(root, index)) if touched is not None else Effects()
+
     def _effects_of(self, touched: _Touched) -> Effects:
         restarted = touched.deleted & touched.created
         moves = {"restarted": restarted, "added": touched.created - restarted, "removed": touched.deleted - restarted}
@@ -164,8 +190,7 @@ class WorkloadLog:
         counts["domains replaced"] = replaced.total()
         counts["domains made"] = (touched.domains_made - replaced).total()
         counts["domains removed"] = (touched.domains_removed - replaced).total()
-        levels = sorted(self._levels(touched), key=lambda level: (not level.falls_below, level.lowest - level.minimum, level.id))
-        return Effects({what: count for what, count in counts.items() if count}, tuple(levels))
+        return Effects({what: count for what, count in counts.items() if count}, worst_first(self._levels(touched)))
 
     def _levels(self, touched: _Touched) -> Iterator[Level]:
         """The cliques outside scaling groups, and the groups, that have fewer ready members for a time than before and after.

@@ -17,7 +17,7 @@ from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
 from engine.runtime.session import preview as plan_once
-from enginectl.actions.forecasting import concerned, forecast_of
+from enginectl.actions.forecasting import Conditions, can_be_forecast, concerned, simulated
 from enginectl.input.admission import admit_against
 from enginectl.input.roots import Roots
 from enginectl.wiring.cluster import LIVE, engine_of
@@ -60,7 +60,9 @@ async def settled_base(
     intent = Intent(admitted.roots.bodies)
     engine = engine_of(wiring, provider, selection, limits, clock=standing)
     current = await plan_once(engine, intent)
-    forecast = forecast_of(current, intent, wiring.configuration, limits)
+    # Every object is needed, which an extended forecast does not have.
+    conditions = Conditions(current.now, wiring.configuration, limits)
+    forecast = simulated(concerned(current), intent, conditions) if can_be_forecast(current) else None
     lives = outcome(current.world, concerned(current), forecast) if forecast else tuple(existing(current.world))
     record = Snapshot(lives, unserved=current.world.unserved, incomplete=current.world.incomplete)
     replaced = frozenset(live.id for live in existing(current.world))

@@ -10,7 +10,7 @@ from engine.verb import Verb
 from enginectl.actions.approved import ledger_of, staleness_gate
 from enginectl.actions.gates import Gate
 from enginectl.actions.look import Look
-from enginectl.actions.saving import approval_of_look
+from enginectl.actions.saving import approval_of_look, with_whole_forecast
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
@@ -94,4 +94,4 @@ def _ledger_of_answer(wiring: Wiring, seen: Look) -> Ledger | None:
     if seen.report.forecast is None or not seen.report.forecast.is_finished:
         terminal.warning(UNBOUND)
         return None
-    return ledger_of(approval_of_look(wiring, seen))
+    return ledger_of(approval_of_look(wiring, with_whole_forecast(wiring, seen)))

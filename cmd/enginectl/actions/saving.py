@@ -1,6 +1,6 @@
 """Saving: what a preview has seen, as a plan that somebody may approve and `engine sync --plan` applies."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from engine.approval.saved_plan import PlanScope, SavedPlan
 from engine.canonical import digest
 from engine.report.printable import printable
 from enginectl.actions.circumstances import circumstances
+from enginectl.actions.forecasting import forecast_of
 from enginectl.actions.look import Look
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
@@ -19,6 +20,8 @@ from enginectl.wiring.configuration import Wiring
 from resources.approval.recognition import RECOGNITION
 from resources.registry import BLUEPRINTS
 
+MAX_PASSES = 20_000
+"""How many passes are simulated at most, of large sets too."""
 UNKNOWN_CLUSTER = "the namespace kube-system may not be read, so the plan does not say which cluster it is for"
 
 
@@ -28,6 +31,18 @@ class Saving:
 
     file: Path
     valid_for: timedelta
+
+
+def with_whole_forecast(wiring: Wiring, seen: Look) -> Look:
+    """What was seen, with a forecast for which every object was simulated: an approval needs what each of them becomes.
+
+    Raises nothing; the same look if it has such a forecast already, or none.
+    """
+    forecast = seen.report.forecast
+    if forecast is None or forecast.objects is not None:
+        return seen
+    whole = forecast_of(seen.result, seen.intent, wiring.configuration, seen.subject.limits, passes=MAX_PASSES, whole=True)
+    return replace(seen, report=replace(seen.report, forecast=whole))
 
 
 def approval_of_look(wiring: Wiring, seen: Look) -> Approval:
@@ -48,7 +63,7 @@ def refusal(seen: Look) -> tuple[Exit, str] | None:
         return Exit.INCOMPLETE, "not everything could be listed"
     if report.forecast is None:
         is_idle = not any(plan.operations or plan.deferred or plan.pending or plan.wake_at for plan in plans)
-        return None if is_idle else (Exit.FAILED, "there is no forecast of what follows; that needs the right to list Secrets")
+        return None if is_idle else (Exit.FAILED, "there is no forecast of what follows")
     if not report.forecast.is_finished:
         return Exit.FAILED, "its forecast has no end: plan fewer workloads at a time"
     return None
@@ -60,7 +75,7 @@ def save(wiring: Wiring, seen: Look, saving: Saving) -> Exit | None:
         code, why = refused
         terminal.error(f"the plan was not saved: {why}")
         return code
-    data = written(saved_plan(wiring, seen, saving.valid_for))
+    data = written(saved_plan(wiring, with_whole_forecast(wiring, seen), saving.valid_for))
     plan = read(data)
     with private_file(saving.file, "--out") as file:
         file.write(data)
@@ -80,7 +95,12 @@ def saved_plan(wiring: Wiring, seen: Look, valid_for: timedelta) -> SavedPlan:
         circumstances=circumstances(wiring, seen.cluster),
         created_at=now,
         expires_at=now + valid_for,
-        scope=PlanScope(selection.namespaces, tuple(kind.name for kind in selection.roots), wiring.configuration.dynamo.allow_replace),
+        scope=PlanScope(
+            selection.namespaces,
+            tuple(kind.name for kind in selection.roots),
+            seen.intent.focus,
+            wiring.configuration.dynamo.allow_replace,
+        ),
         approval=approval_of_look(wiring, seen),
         report=seen.report,
         policies={policy.metadata.name: digest(policy.model_dump(mode="json")) for policy in seen.subject.policies.rules},

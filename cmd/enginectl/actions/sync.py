@@ -7,9 +7,11 @@ from pathlib import Path
 import anyio
 
 from engine.errors import LeaseLost, LeaseTaken
+from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
-from engine.intent import Intent
+from engine.intent import intent_of
 from engine.judgement import NO_JUDGEMENT, Judgement
+from engine.plan import Objection
 from engine.runtime import session
 from engine.runtime.deadline import in_time
 from engine.runtime.lease import DISABLED
@@ -23,18 +25,22 @@ from enginectl.actions.look import Subject, look_at
 from enginectl.actions.planning import report_errors, report_of
 from enginectl.actions.policy_gate import policy_gates
 from enginectl.actions.preview import preview
+from enginectl.actions.reporting import Outputs
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import OutputFormat, ReportFormat
+from enginectl.base.options import OutputFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.plan_policies import NO_POLICIES, Policies
+from enginectl.input.removals import Removing, found_by
 from enginectl.input.roots import Roots, select_for
 from enginectl.input.saved_plans import selection_of
+from enginectl.input.targets import require_matches
 from enginectl.output.progress import show_progress
 from enginectl.output.sync_report import change_lines, changes, error_texts, sync_document, sync_lines
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
+from providers.applyset_parent import ApplySetParent
 from providers.read_only import ReadOnlyProvider
 
 CODES = {
@@ -65,16 +71,21 @@ async def sync(
     format: OutputFormat,
     stop: anyio.CancelScope,
     *,
+    focus: Focus = EVERYTHING,
     limits: Limits = DEFAULT_LIMITS,
     patience: Patience = Patience(),
     policies: Policies = NO_POLICIES,
     gates: Sequence[Gate] = (),
     consent: Consent = Consent(),  # noqa: B008
+    removing: Removing | None = None,
+    command: str = "sync",
     files: Sequence[Path] = (),
     began: float | None = None,
     quiet: bool = False,
 ) -> Exit:
-    """Sync, as the holder of the lease wherever it writes, write the result, and return the exit code.
+    """Sync the workloads in focus and remove what `removing` finds, as the holder of the lease wherever it writes.
+
+    Writes the result, and returns the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
     was changed and what is wrong. `policies` and `gates` judge, before anything is written, what the sync would do; then people consent to
@@ -84,18 +95,32 @@ async def sync(
     clock = wiring.clock
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
     plan = consent.plan
-    selection = selection_of(plan) if plan is not None else select_for(wiring, roots, default=(default_namespace(wiring),))
+    selection = selection_of(plan) if plan is not None else select_for(wiring, roots, (default_namespace(wiring),), focus)
     arrangement = arrange(wiring, consent, format, lambda: stop.cancel_called, quiet=quiet)
     all_gates = (*policy_gates(policies, format, quiet=quiet), *gates, *arrangement.gates)
     judgement, ledger = NO_JUDGEMENT, None
     async with connect(wiring) as (client, provider):
         if plan is not None and (deviations := await foreign_circumstances(wiring, plan, provider)):
             return refuse(deviations, format, quiet=quiet)
-        admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, provider, selection), "the cluster could be checked")
+        read = selection
+        scope = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), "the cluster could be checked")
+        selection, removals = scope.selection, scope.removals
+        admitted = await in_time(
+            clock, give_up_at, lambda: check(wiring, roots, focus, provider, selection), "the cluster could be checked"
+        )
+        if removals.objections:
+            report_objections(removals.objections)
+            return Exit.DENIED
+        if removing is not None and not (removals.roots or roots.bodies or scope.record):
+            terminal.note("there is nothing to remove")
+            return Exit.DONE
         if all_gates:
-            subject = Subject(roots, limits=limits, policies=policies)
+            subject = Subject(roots, limits=limits, policies=policies, focus=focus, removing=removing)
             seen = await in_time(
-                clock, give_up_at, lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted), "the plan was made"
+                clock,
+                give_up_at,
+                lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted, removals),
+                "the plan was made",
             )
             judgement = seen.report.judgement
             seen_at = clock.monotonic()
@@ -103,17 +128,18 @@ async def sync(
                 return code
             ledger = arrangement.ledger(seen)
             give_up_at += clock.monotonic() - seen_at  # The time in which people make up their minds is theirs.
-        lease = lease_of(wiring, client, purpose_of("sync", files, selection))
+        lease = lease_of(wiring, client, purpose_of(command, files, selection, focus))
         if lease is None:
             terminal.warning(DISABLED)
         with show_progress(wiring, quiet=quiet) as progress:
             result = await session.sync(
                 engine_of(wiring, provider, selection, limits),
                 lease,
-                Intent(admitted.roots.bodies),
+                intent_of(admitted.roots.bodies, focus, removals.roots),
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,
+                books=ApplySetParent(client, scope.record) if scope.record is not None else None,
                 stop=stop,
                 progress=progress,
                 log=wiring.log if wiring.options.log_format else None,
@@ -127,17 +153,25 @@ async def sync(
     return code
 
 
-async def check(wiring: Wiring, roots: Roots, provider: Provider, selection: Selection) -> AdmittedRoots:
-    """Check before anything is written that the cluster serves our kinds, and that it would admit the roots. Raises `InputError`."""
+async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, selection: Selection) -> AdmittedRoots:
+    """Check before anything is written that the cluster serves our kinds, that the workloads in focus exist, and that the cluster would
+    admit the roots. Raises `InputError`."""
     await requirements.require(wiring, provider, selection, roots.kinds)
+    await require_matches(wiring, provider, selection, roots, focus)
     admitted = await admit_against(wiring, roots, provider, LIVE, selection)
     admitted.require_all()
     return admitted
 
 
-async def dry_run(wiring: Wiring, subject: Subject, format: ReportFormat, *, give_up_at: float) -> Exit:
+async def dry_run(wiring: Wiring, subject: Subject, outputs: Outputs, *, give_up_at: float) -> Exit:
     """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
-    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, format), "the plan was made")
+    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, outputs), "the plan was made")
+
+
+def report_objections(objections: Sequence[Objection]) -> None:
+    """Write to stderr what speaks against the whole command."""
+    for objection in objections:
+        terminal.error(f"denied by {objection.rule}: {objection.message}")
 
 
 def write(wiring: Wiring, result: SyncReport, format: OutputFormat, judgement: Judgement) -> None:

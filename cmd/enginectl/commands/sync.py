@@ -8,13 +8,26 @@ import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import (
+    AllowEmpty,
     AllowReplace,
+    ApplySetParent,
+    Excluded,
     Files,
-    Options,
+    Kustomizations,
+    Link,
+    MaxBytes,
     OutputFormat,
     PlanFormat,
     PolicyFiles,
+    Prune,
+    Recursive,
     ReportFormat,
+    Reports,
+    Selectors,
+    ShowValues,
+    Summary,
+    Targets,
+    Title,
     Waivers,
     Yes,
     options,
@@ -24,6 +37,11 @@ from enginectl.base.options import (
 def sync(
     ctx: typer.Context,
     files: Files = None,
+    recursive: Recursive = False,
+    kustomizations: Kustomizations = None,
+    targets: Targets = None,
+    selectors: Selectors = None,
+    excluded: Excluded = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and write nothing.")] = False,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait until every workload is settled, or only do what can be done now.")
@@ -47,16 +65,26 @@ def sync(
     policy: PolicyFiles = None,
     waive: Waivers = None,
     allow_replace: AllowReplace = False,
+    prune: Prune = False,
+    applyset: ApplySetParent = "",
+    allow_empty: AllowEmpty = False,
     plan: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="Apply the plan that `diff --out` saved, and nothing else.")
     ] = None,
     yes: Yes = False,
     format: PlanFormat = ReportFormat.TEXT,
+    reports: Reports = None,
+    summary: Summary = None,
+    title: Title = "",
+    link: Link = "",
+    max_bytes: MaxBytes = 65_000,
+    show_values: ShowValues = False,
 ) -> Exit:
     """Apply the plan until every workload is settled.
 
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
-    With -f: apply these manifests first, and wait for their workloads only.
+    With -f: apply these manifests first; it plans, writes and waits for their workloads only.
+    With --prune: then remove the workloads of the same --applyset that are not among the manifests any more, and wait until they are gone.
 
     With --policy: the plan and its forecast are judged once, before the first write; if a rule denies them, nothing is written (exit 3).
 
@@ -75,6 +103,7 @@ def sync(
     from engine.guard import Limits
     from enginectl.actions.consent import Consent
     from enginectl.actions.look import Subject
+    from enginectl.actions.reporting import faults_reported, outputs_of
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
@@ -82,26 +111,48 @@ def sync(
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
+    from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
     from enginectl.input.saved_plans import load_plan, roots_of
+    from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
-    if format is ReportFormat.HTML and not dry_run:
-        raise UsageError("-o html shows a plan: it needs --dry-run")
+    outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
+    if outputs.beside and not dry_run:
+        raise UsageError(f"{outputs.beside} shows a plan: it needs --dry-run")
     if quiet and (dry_run or options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
-    given = options(ctx)
-    if plan is not None and (excluded := _excluded_by_plan(given, files, dry_run=dry_run, allow_replace=allow_replace)):
-        raise UsageError(f"--plan applies what was approved: it excludes {excluded}")
+    shared = options(ctx)
+    excluding: dict[str, object] = {
+        "--filename": files,
+        "--kustomize": kustomizations,
+        "--target": targets,
+        "--selector": selectors,
+        "--exclude": excluded,
+    }
+    excluding |= {"--prune": prune, "--dry-run": dry_run, "--allow-replace": allow_replace}
+    excluding |= {"--namespace": shared.namespace, "--all-namespaces": shared.all_namespaces}
+    if plan is not None and (option := next((option for option, value in excluding.items() if value), "")):
+        raise UsageError(f"--plan applies what was approved: it excludes {option}")
+    pruned = PruneOptions(prune, applyset, allow_empty)
+    check_options(pruned, [*(files or ()), *(kustomizations or ())])
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
     policies = load_all(policy or (), waive or ())
     with terminal.without_notes() if quiet else nullcontext():
         saved = load_plan(plan) if plan is not None else None
-        wiring = wire(given, allow_replace=allow_replace or (saved is not None and saved.scope.allow_replace))
+        wiring = wire(shared, allow_replace=allow_replace or (saved is not None and saved.scope.allow_replace))
         began = wiring.clock.monotonic()
-        roots = roots_of(saved, plan) if saved is not None and plan is not None else load_roots(wiring, files or ())
+        words = Words(targets or (), selectors or (), excluded or ())
+        check_restrictions(pruned, words)
+        with faults_reported(outputs):
+            given = load_roots(wiring, files or (), recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune)
+        chosen, focus = focus_on(given, words)
+        roots, removing = pruning(wiring, pruned, chosen)
+        if saved is not None and plan is not None:
+            roots, focus = roots_of(saved, plan), saved.scope.focus
+        paths = (*(files or ()), *(kustomizations or ()))
 
         async def work(stop: anyio.CancelScope) -> Exit:
             try:
@@ -110,11 +161,13 @@ def sync(
                     roots,
                     OutputFormat(format),
                     stop,
+                    focus=focus,
                     limits=limits,
                     patience=patience,
                     consent=Consent(saved, yes),
                     policies=policies,
-                    files=files or (),
+                    removing=removing,
+                    files=paths,
                     began=began,
                     quiet=quiet,
                 )
@@ -127,21 +180,9 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            subject = Subject(roots, limits=limits, policies=policies)
-            code = run_cancellable(lambda: show_plan(wiring, subject, format, give_up_at=give_up_at))
+            subject = Subject(roots, limits=limits, policies=policies, focus=focus, removing=removing)
+            code = run_cancellable(lambda: show_plan(wiring, subject, outputs, give_up_at=give_up_at))
         else:
             code = run(work)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.
         return conclude(code if quiet or code is not Exit.UNSETTLED else Exit.FAILED, format, quiet=quiet)
-
-
-def _excluded_by_plan(given: Options, files: list[Path] | None, *, dry_run: bool, allow_replace: bool) -> str:
-    """The first option that says otherwise what a plan says already; empty if there is none."""
-    values = {
-        "--filename": bool(files),
-        "--namespace": bool(given.namespace),
-        "--all-namespaces": given.all_namespaces,
-        "--allow-replace": allow_replace,
-        "--dry-run": dry_run,
-    }
-    return next((option for option, is_given in values.items() if is_given), "")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
 from engine.report.printable import printable
 from engine.runtime.client import Client
@@ -110,9 +111,11 @@ def own_pod() -> str:
     return f"{namespace}/{os.environ.get('POD_NAME') or socket.gethostname()}" if namespace else ""
 
 
-def purpose_of(command: str, files: Sequence[Path], selection: Selection) -> str:
+def purpose_of(command: str, files: Sequence[Path], selection: Selection, focus: Focus = EVERYTHING) -> str:
     """What a command holds the lease for, e.g. `sync -f racks.yaml in namespace x`. Of files only their names, which say enough."""
     names = [f"-f {file.name or file}" for file in files]
+    names += [f"--target {target}" for target in focus.targets] + [f"-l {selector.text}" for selector in focus.selectors]
+    names += [f"--exclude {target}" for target in focus.excluded]
     namespaces = selection.namespaces
     place = f"in namespace{'s' if len(namespaces) > 1 else ''} {_first(namespaces, ', ')}" if namespaces else "in all namespaces"
     return " ".join(part for part in (command, _first(names, " "), place) if part)
