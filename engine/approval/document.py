@@ -161,9 +161,8 @@ def _plan(wire: WirePlan) -> SavedPlan:
         manifests=wire.manifests,
         pods={id: _subject(each) for id, each in wire.pods},
     )
-    report = Report(
-        wire.report.roots, wire.report.objections, wire.report.incomplete, judgement=wire.report.judgement, others=wire.report.others
-    )
+    shown = wire.report
+    report = Report(shown.roots, shown.objections, shown.incomplete, judgement=shown.judgement, others=shown.others)
     return SavedPlan(
         circumstances=Circumstances(wire.engine, wire.cluster, wire.settings),
         created_at=wire.created_at,

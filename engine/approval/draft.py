@@ -9,6 +9,7 @@ from typing import Any
 from engine.approval.approval import Allowance, Approval, RootState, root_state
 from engine.approval.recognition import ObjectKey, Recognition, content_digest
 from engine.blueprint import Blueprint
+from engine.focus import Focus, concerned
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.intent import Intent
@@ -47,7 +48,7 @@ def approval_of(world: World, planned: Plans, forecast: Forecast | None, intent:
     return Approval(
         roots=tuple(_root_states(world, planned.plans)),
         allow=tuple(allowances(first, following, names.subject)),
-        desired=_desired(world, forecast.end if forecast else None, (*first, *following), names, now, rules),
+        desired=_desired((world, forecast.end) if forecast else (world,), intent.focus, (*first, *following), names, now, rules),
         manifests=intent.manifests,
         pods={each.id: subject for each in (*first, *following) if (subject := names.subject(each.id)).index},
     )
@@ -112,7 +113,7 @@ def has_content(operation: Operation) -> bool:
 
 
 def _desired(
-    world: World, end: World | None, operations: Iterable[Operation], names: Names, now: datetime, rules: PlanInputs
+    worlds: Iterable[World], focus: Focus, operations: Iterable[Operation], names: Names, now: datetime, rules: PlanInputs
 ) -> dict[str, frozenset[str]]:
     """How objects may look: as operations make them, and as they are desired before the first pass and after the last one.
 
@@ -123,20 +124,19 @@ def _desired(
     for operation in operations:
         if has_content(operation):
             digests.setdefault(names.subject(operation.id).text, set()).add(content_digest(recognition, content_of(operation)))
-    for each in (world, end):
-        if each is None:
-            continue
-        for resource in (*_resources(each, now, rules), *_resources(_without_replaceable(each, recognition), now, rules)):
+    for world in (each for observed in worlds for each in (observed, _without_replaceable(observed, recognition))):
+        for resource in _resources(world, focus, now, rules):
             body: Body = resource.body if resource.scale is None else {"spec": {"replicas": resource.scale}}
             subject = recognition.subject(resource.id, (resource.body.get("metadata") or {}).get("labels") or {})
             digests.setdefault(subject.text, set()).add(content_digest(recognition, body))
     return {key: frozenset(values) for key, values in sorted(digests.items())}
 
 
-def _resources(world: World, now: datetime, rules: PlanInputs) -> Iterator[Resource]:
-    """The resources that are wanted, or would be if nothing kept them from being created."""
+def _resources(world: World, focus: Focus, now: datetime, rules: PlanInputs) -> Iterator[Resource]:
+    """The resources of the roots in focus that are wanted, or would be if nothing kept them from being created."""
+    included = concerned(world, focus)
     by_kind = {blueprint.kind.name: blueprint for blueprint in rules.blueprints}
-    for observed in world.roots:
+    for observed in (each for each in world.roots if each.root.id in included):
         desired = by_kind[observed.root.id.kind].desire(observed, now, rules.configuration, Memo())
         if not desired.problems:
             yield from (resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP)

@@ -85,7 +85,8 @@ async def test_a_pod_that_fails_midway_is_made_again(workload: Callable[[int], d
 async def test_what_nobody_approved_is_left_and_what_was_approved_goes_on() -> None:
     async with stage() as cluster:
         await cluster.sync(manifests=[web(1), podcliqueset("other", clique("a", pod_spec=running(1)))])
-        approval, _ = await approve(cluster, [web(2)])
+        await cluster.apply(web(2))
+        approval, _ = await approve(cluster)
         ledger, progress = Ledger(approval, RECOGNITION), Interference(1, lambda: None)
         ended: list[SyncReport] = []
 

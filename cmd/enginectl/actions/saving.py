@@ -65,7 +65,9 @@ def refusal(seen: Look) -> tuple[Exit, str] | None:
         is_idle = not any(plan.operations or plan.deferred or plan.pending or plan.wake_at for plan in plans)
         return None if is_idle else (Exit.FAILED, "there is no forecast of what follows")
     if not report.forecast.is_finished:
-        return Exit.FAILED, "its forecast has no end: plan fewer workloads at a time"
+        return Exit.FAILED, "its forecast has no end: plan fewer workloads at a time, or more passes with --forecast-passes"
+    if report.forecast.repeating:
+        return Exit.STUCK, "the same operations would follow again and again"
     return None
 
 
@@ -89,12 +91,11 @@ def save(wiring: Wiring, seen: Look, saving: Saving) -> Exit | None:
 
 def saved_plan(wiring: Wiring, seen: Look, valid_for: timedelta) -> SavedPlan:
     """What was seen as a plan that is valid for a time from now on."""
-    now = wiring.clock.now()
     selection = seen.selection
     return SavedPlan(
         circumstances=circumstances(wiring, seen.cluster),
-        created_at=now,
-        expires_at=now + valid_for,
+        created_at=seen.result.now,
+        expires_at=wiring.clock.now() + valid_for,
         scope=PlanScope(
             selection.namespaces,
             tuple(kind.name for kind in selection.roots),

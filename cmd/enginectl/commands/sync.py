@@ -124,13 +124,8 @@ def sync(
     if quiet and (dry_run or options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
     shared = options(ctx)
-    excluding: dict[str, object] = {
-        "--filename": files,
-        "--kustomize": kustomizations,
-        "--target": targets,
-        "--selector": selectors,
-        "--exclude": excluded,
-    }
+    excluding: dict[str, object] = {"--filename": files, "--kustomize": kustomizations, "--target": targets}
+    excluding |= {"--selector": selectors, "--exclude": excluded}
     excluding |= {"--prune": prune, "--dry-run": dry_run, "--allow-replace": allow_replace}
     excluding |= {"--namespace": shared.namespace, "--all-namespaces": shared.all_namespaces}
     if plan is not None and (option := next((option for option, value in excluding.items() if value), "")):
