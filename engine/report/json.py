@@ -74,6 +74,7 @@ def step_entry(step: Step) -> dict[str, Any]:
         "object": identity(operation.id),
         "part": step.part,
         "why": operation.why,
+        "reason": str(operation.reason),
         "cause": str(operation.cause),
         "intended": operation.intended,
         "expect": {"uid": operation.expect.uid, "resourceVersion": operation.expect.revision},
@@ -103,7 +104,8 @@ def with_owners(body: Body, owners: Sequence[BoundOwner]) -> dict[str, Any]:
 
 def wait_entry(wait: Wait) -> dict[str, Any]:
     """The entry of a deferred or pending object."""
-    return {"object": identity(wait.id), "why": wait.why, "until": moment_text(wait.until)}
+    reason = str(wait.reason) if wait.reason else None
+    return {"object": identity(wait.id), "why": wait.why, "reason": reason, "until": moment_text(wait.until)}
 
 
 def objection_entry(objection: Objection) -> dict[str, str]:

@@ -10,6 +10,7 @@ from engine.graph import Part, part
 from engine.ids import ResourceId
 from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
+from engine.reason import Because, Reason
 from engine.resource import Stance
 from engine.verdict import Verdict
 from resources.blueprints.parts import CHILD_KINDS
@@ -106,7 +107,7 @@ def _removals(view: View, state: ReplicaState, turn: ReplicaTurn) -> Removals:
     due = state.terminations.value
     if due:
         return Removals(
-            cliques={clique: termination.why for termination in due for clique in termination.cliques},
+            cliques={clique: Because(Reason.GANG_TERMINATED, termination.why) for termination in due for clique in termination.cliques},
             deleted_last=frozenset(termination.deleted_last for termination in due),
             recycled=any(termination.whole for termination in due),
         )

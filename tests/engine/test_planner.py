@@ -13,6 +13,7 @@ from engine.operation import Operation
 from engine.paths import stamp
 from engine.plan import Plan, Wait
 from engine.planner import plan
+from engine.reason import Reason
 from engine.resource import NOW, Policy, Resource, Stance
 from engine.verb import Verb
 
@@ -143,7 +144,7 @@ def test_an_object_that_is_being_deleted_is_created_again_later() -> None:
     plan = planned(thing(), body(THING, deletionTimestamp="2026-01-01T00:00:00Z"))
 
     assert plan.operations == ()
-    assert plan.later == (Wait(THING, "is being deleted; it is created again once it is gone"),)
+    assert plan.later == (Wait(THING, "is being deleted; it is created again once it is gone", reason=Reason.TERMINATING),)
 
 
 def test_finalizers_of_others_are_waited_for() -> None:

@@ -207,7 +207,13 @@ def report_document(report: ObjectReport) -> dict[str, Any]:
 def operation_entry(operation: Operation) -> dict[str, Any]:
     """An operation in the JSON document."""
     changes = [{"path": spell(change.path), "old": change.old, "new": change.new} for change in changed_fields(operation)]
-    return {"verb": str(operation.verb), "why": operation.why, "cause": str(operation.cause), "changes": changes}
+    return {
+        "verb": str(operation.verb),
+        "why": operation.why,
+        "reason": str(operation.reason),
+        "cause": str(operation.cause),
+        "changes": changes,
+    }
 
 
 def diagnosis_entry(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -119,6 +119,7 @@ def result_entry(result: Result, root: ResourceId | None) -> dict[str, Any]:
         "object": identity(operation.id),
         "root": identity(root) if root is not None else None,
         "why": operation.why,
+        "reason": str(operation.reason),
         "cause": str(operation.cause),
         "outcome": str(result.outcome),
         "error": str(result.error) if result.error else None,
