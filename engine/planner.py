@@ -351,7 +351,7 @@ def _status(resource: Resource, live: Live, difference: Difference) -> Operation
     return Operation(
         Verb.STATUS,
         resource.id,
-        "its status is out of date",
+        resource.status_why,
         Cause.STATUS,
         body=difference.patch,
         changes=difference.changes,

@@ -1,5 +1,6 @@
 """Reason: why an operation is planned, or what blocks an object, as one word that policies and scripts can rely on."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -59,6 +60,13 @@ class Reason(StrEnum):
 
 BLOCKERS: Final = frozenset({Reason.NAME_CONFLICT, Reason.NOT_LISTED, Reason.OWNER_MISSING, Reason.TERMINATING})
 """Reasons why an object has to wait; all others are reasons of operations."""
+
+
+REMEDIES: Final[Mapping[Reason, str]] = {
+    Reason.NAME_CONFLICT: "delete or rename it",
+    Reason.NOT_LISTED: "grant the right to list them, or wait until the API server can",
+}
+"""What somebody has to do about a reason."""
 
 
 class Because(NamedTuple):

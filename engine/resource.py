@@ -109,6 +109,8 @@ class Resource:
     """The number of replicas of an object that belongs to somebody else: set through its scale subresource, once the object exists."""
     reason: Reason | None = None
     """Why it is deleted, held back or, if it does not exist, created; None: the planner derives it from what is observed."""
+    status_why: str = "its status is out of date"
+    """What the status says, for people."""
     follows: Reason = Reason.TEMPLATE_CHANGED
     """Why it is patched when the desired state has changed."""
 

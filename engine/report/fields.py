@@ -28,6 +28,11 @@ def changed_fields(operation: Operation) -> tuple[Change, ...]:
     return tuple(_masked(operation.id.kind, change) for change in explain(operation))
 
 
+def is_telling(change: Change) -> bool:
+    """Whether a changed field tells people anything: not a hash that follows other changes, and not one kind of empty for another."""
+    return not change.path[-1].lower().endswith("hash") and bool(change.old or change.new or change.old is change.new is False)
+
+
 def _masked(kind: str, change: Change) -> Change:
     """The change with secret values masked."""
     old, new = masked_change(kind, change.path, change.old, change.new)

@@ -15,8 +15,6 @@ def of_clique(view: View, clique: CliqueView) -> Reason | None:
     """Why a clique does not exist; None if it exists, or if nothing explains it: then somebody deleted it."""
     if clique.live is not None:
         return None
-    if not view.lives.objects:
-        return Reason.SCALED_OUT
     return _of_member(clique.group.live, clique.group_replica) if clique.group is not None else None
 
 
