@@ -20,7 +20,7 @@ Action = Operation | Wait
 """What to do about one object: a call, or a reason not to make it now."""
 
 LABELS_RESTORED = "its labels were removed or changed: they are restored"
-UNINTENDED = "its owner no longer needs it"
+UNINTENDED = "no set owns it"
 
 GROWTH = (Reason.SCALED_OUT, Reason.CLIQUE_CREATED)
 """Reasons to create what a root has not had before."""

@@ -127,9 +127,7 @@ def test_kinds_that_cannot_be_listed_block() -> None:
     assert [wait.why for wait in unlisted.blocked] == ["Thing objects could not be listed completely"]
     assert [wait.why for wait in deleted.blocked] == ["is deleted once Pod objects can be listed completely"]
     assert [wait.why for wait in changed.blocked] == ["is changed once Pod objects can be listed completely"]
-    assert [wait.why for wait in unintended.blocked] == [
-        "its owner no longer needs it; it is deleted once Pod, Service objects can be listed completely"
-    ]
+    assert [wait.why for wait in unintended.blocked] == ["no set owns it; it is deleted once Pod, Service objects can be listed completely"]
 
 
 def test_a_name_that_a_foreign_object_has_blocks_unless_that_object_is_being_deleted() -> None:
