@@ -135,8 +135,8 @@ def left_lines(forecast: Forecast, root: RootReport) -> Iterator[Line]:
     plan = forecast.plans.get(root.root)
     if forecast.end_of(root.root) is not End.STUCK or plan is None:
         return
-    told = {(wait.id, wait.why) for wait in (*root.later, *root.pending)}
-    waits = [wait for wait in (*plan.later, *plan.pending) if (wait.id, wait.why) not in told]
+    reported = {(wait.id, wait.why) for wait in (*root.later, *root.pending)}
+    waits = [wait for wait in (*plan.later, *plan.pending) if (wait.id, wait.why) not in reported]
     for wait in waits[:LEFT]:
         code = f"{wait.reason}: " if wait.reason else ""
         yield Line(f"  left     {wait.id.kind}/{clipped(wait.id.name, NAME)}: {code}{clipped(wait.why, REASON)}", "blocked")

@@ -37,6 +37,8 @@ class Meaning:
     verb: Verb
     text: str
     reason: str
+    places: str = ""
+    """The objects that a changed field is in."""
 
 
 def meanings(steps: Iterable[Step], following: Sequence[Operation] = ()) -> list[Meaning]:
@@ -121,16 +123,17 @@ def _of_changes(steps: Sequence[Step], following: Sequence[Operation]) -> Iterat
             names.extend(step.operation.id.name for step in group if step.operation.id.name not in names[-1:])
     successors = _Successors(following)
     for each in fields.values():
-        yield Meaning(each.verb, f"{each.verb} {_change_text(each)}{_places(each, successors)}", _word(each.change, each.reason))
+        yield Meaning(each.verb, f"{each.verb} {_change_text(each)}", _word(each.change, each.reason), _places(each, successors))
     for (verb, reason, has_hash), operations in unseen.items():
         yield Meaning(
             verb, f"{verb} {listed([operation.id for operation in operations])}{': template hash' if has_hash else ''}", str(reason)
         )
 
 
-def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    length = next((at for at, (left, right) in enumerate(zip(reversed(one), reversed(other), strict=False)) if left != right), None)
-    return one[len(one) - length :] if length is not None else min(one, other, key=len)
+def _common_end(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys that two paths have in common at their end."""
+    length = next((at for at, pair in enumerate(zip(reversed(first), reversed(second), strict=False)) if pair[0] != pair[1]), None)
+    return first[len(first) - length :] if length is not None else min(first, second, key=len)
 
 
 def _change_text(each: _FieldChange) -> str:
@@ -140,9 +143,9 @@ def _change_text(each: _FieldChange) -> str:
 
 
 def _places(each: _FieldChange, successors: "_Successors") -> str:
-    """` in PodCliqueSet/x, 3 PodCliques, 9 new Pods`."""
+    """`in PodCliqueSet/x, 3 PodCliques, 9 new Pods`."""
     texts = [f"{kind}/{names[0]}" if len(set(names)) == 1 else counted(len(set(names)), kind) for kind, names in each.objects.items()]
-    return clipped(f" in {', '.join((*texts, *successors.with_value(each.change)))}", WIDTH)
+    return clipped(f"in {', '.join((*texts, *successors.with_value(each.change)))}", WIDTH)
 
 
 def _word(change: Change, reason: Reason) -> str:

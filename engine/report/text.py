@@ -37,6 +37,8 @@ MEANINGS = 20
 """Maximum number of changes of the next pass that are shown of one root."""
 ROWS = 400
 """Maximum number of lines of a report; a last line counts those left out."""
+COLUMNS = 100
+"""Where a line of the next pass is broken, between a changed field and the objects that it is in."""
 FIELDS = 12
 """Maximum number of changed fields shown for one operation."""
 REASON = 200
@@ -69,8 +71,8 @@ def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
 def is_worth_telling(root: RootReport, forecast: Forecast | None) -> bool:
     """Whether there is more to tell than statuses that are updated."""
     has_operations = any(step.operation.verb is not Verb.STATUS for step in root.steps)
-    told = (root.later, root.blocked, root.pending, root.objections, root.problems, root.notes, root.error)
-    return has_operations or any(told) or (forecast is not None and has_effect(forecast, root))
+    reported = (root.later, root.blocked, root.pending, root.objections, root.problems, root.notes, root.error)
+    return has_operations or any(reported) or (forecast is not None and has_effect(forecast, root))
 
 
 def cut(lines: Sequence[Line], room: int) -> Iterator[Line]:
@@ -97,8 +99,8 @@ def root_lines(root: RootReport, forecast: Forecast | None, *, verbose: bool, wi
     if forecast is not None:
         yield from forecast_lines(forecast, root, verbose=verbose)
     yield from wait_lines(root.root, root.later, verbose, "later", "later")
-    told = {(wait.id, wait.why) for wait in root.later}
-    yield from wait_lines(root.root, [wait for wait in root.pending if (wait.id, wait.why) not in told], verbose, "pending", "faint")
+    reported = {(wait.id, wait.why) for wait in root.later}
+    yield from wait_lines(root.root, [wait for wait in root.pending if (wait.id, wait.why) not in reported], verbose, "pending", "faint")
     if verbose:
         yield from in_parts(root)
 
@@ -113,8 +115,8 @@ def name_of(root: ResourceId, *, with_kind: bool) -> str:
 def blocked_later(root: RootReport, forecast: Forecast | None) -> Iterator[Wait]:
     """What blocks the root at the end of the forecast, and not yet in the next pass."""
     plan = forecast.plans.get(root.root) if forecast is not None else None
-    told = {wait.id for wait in root.blocked}
-    yield from (wait for wait in (plan.blocked if plan is not None else ()) if wait.id not in told)
+    reported = {wait.id for wait in root.blocked}
+    yield from (wait for wait in (plan.blocked if plan is not None else ()) if wait.id not in reported)
 
 
 def part_of(root: RootReport) -> str:
@@ -138,11 +140,17 @@ def fault_lines(root: RootReport, *, verbose: bool) -> Iterator[Line]:
 def now_lines(root: RootReport, forecast: Forecast | None) -> Iterator[Line]:
     """The next pass: a line for each change of meaning, however many objects have it."""
     following = tuple(forecast.operations_of(root.root)) if forecast is not None else ()
-    told = meanings((step for step in root.steps), following)
-    for number, each in enumerate(told[:MEANINGS]):
-        yield Line(f"  {'now' if number == 0 else '':<8} {MARKS[each.verb]} {each.text}   {each.reason}", each.verb)
-    if len(told) > MEANINGS:
-        yield Line(f"           … {len(told) - MEANINGS} more changes; -v shows all", "faint")
+    changes = meanings(root.steps, following)
+    for number, each in enumerate(changes[:MEANINGS]):
+        head = f"  {'now' if number == 0 else '':<8} {MARKS[each.verb]} {each.text}"
+        tail = f"{each.places}   {each.reason}".lstrip()
+        if each.places and len(head) + len(tail) > COLUMNS:
+            yield Line(head, each.verb)
+            yield Line(f"{'':<13}{tail}", each.verb)
+        else:
+            yield Line(f"{head}{' ' if each.places else '   '}{tail}", each.verb)
+    if len(changes) > MEANINGS:
+        yield Line(f"           … {len(changes) - MEANINGS} more changes; -v shows all", "faint")
 
 
 def in_parts(root: RootReport) -> Iterator[Line]:

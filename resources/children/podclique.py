@@ -55,7 +55,7 @@ def _podclique(view: View, clique: CliqueView) -> Resource:
         status=clique_status,
         urgent=begins(clique_status),
         reason=absence.of_clique(view, clique),
-        status_why=status.told(clique_status),
+        status_why=status.summary_text(clique_status),
     )
 
 

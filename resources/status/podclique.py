@@ -43,7 +43,7 @@ def of(view: View, clique: CliqueView) -> Body | None:
     return {**body, **errors.of(clique.id, view.failed_calls, old)}
 
 
-def told(body: Body | None) -> str:
+def summary_text(body: Body | None) -> str:
     """What a status says, for people: `2 of 3 pods updated, 3 ready`."""
     counts = body or {"updatedReplicas": 0, "replicas": 0, "readyReplicas": 0}
     return f"{counts['updatedReplicas']} of {counts['replicas']} pods updated, {counts['readyReplicas']} ready"

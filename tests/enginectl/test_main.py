@@ -1,5 +1,6 @@
 """The command line: options, errors, signals and exit codes."""
 
+import json
 import os
 import re
 import signal
@@ -231,6 +232,16 @@ def test_a_signal_ends_a_command_in_one_line(number: signal.Signals, code: Exit,
 
     assert process.returncode == code
     assert text.splitlines()[-1] == f"exit {code.value}: {MEANINGS[code]}"
+
+
+def test_where_logs_are_json_a_signal_is_a_line_of_the_log(tmp_path: Path) -> None:
+    with started("sandbox", "up", "--dir", tmp_path, "--log-format", "json") as process:
+        assert process.stdout and process.stderr
+        assert process.stdout.readline().startswith("export KUBECONFIG=")
+        process.send_signal(signal.SIGTERM)
+        last = json.loads(process.stderr.read().splitlines()[-1])
+
+    assert (last["event"], last["code"], last["meaning"]) == ("exit", Exit.TERMINATED, "exit 143: terminated")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])

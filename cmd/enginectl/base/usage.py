@@ -37,8 +37,8 @@ def _name(error: Any) -> str:
 def _in_our_words(message: str) -> str:
     """The parser's sentence about a value, without its quotes, its full stop and its notation for ranges."""
     text = message.rstrip(".").replace("'", "")
-    value, found, bounds = text.partition(" is not in the range ")
-    if found:
+    value, is_range, bounds = text.partition(" is not in the range ")
+    if is_range:
         lowest, _, rest = bounds.partition("<=x<=")
         return f"{value} must be from {lowest} to {rest}" if rest else f"{value} must be at least {bounds.removeprefix('x>=')}"
     return text.replace("is not a valid int range", "is not an integer").replace("is not a valid integer", "is not an integer")
@@ -50,5 +50,5 @@ def _of_the_command(command: str, message: str) -> str:
     if text.startswith(UNKNOWN):
         name, _, suggestion = text.removeprefix(UNKNOWN).partition(". Did you mean ")
         return f"{command} has no command {name}{f'; did you mean {suggestion}' if suggestion else ''}"
-    _, found, extra = message.partition("unexpected extra argument")
-    return f"{command} does not take {extra.partition(' (')[2].rstrip(')')}" if found else f"{command}: {text}"
+    _, is_extra, extra = message.partition("unexpected extra argument")
+    return f"{command} does not take {extra.partition(' (')[2].rstrip(')')}" if is_extra else f"{command}: {text}"

@@ -154,7 +154,7 @@ def graph_lines(graph: GraphSummary, now: datetime, verbose: bool) -> Iterator[L
 def sync_lines(explanation: Explanation, verbose: bool, *, settled: bool = True) -> Iterator[Line]:
     """The operations that are due now, later or blocked, and what is pending; or, if it is also `settled`, that the object is in sync."""
     for operation in explanation.operations:
-        yield Line(f"  due: {operation.verb}, {clipped(operation.why, MAX_TEXT)} ({operation.cause})", operation.verb)
+        yield Line(f"  due: {operation.verb}, {operation.reason}: {clipped(operation.why, MAX_TEXT)}", operation.verb)
         changes = changed_fields(operation)
         for change in changes if verbose else changes[:MAX_LISTED]:
             yield Line(f"    {printable(spell(change.path))}: {' → '.join(sides(change))}")
