@@ -1,11 +1,11 @@
 """Guard: objections against finished plans. It never changes a plan's operations; each objection says what a user can do."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from engine.blueprint import Blueprint, root_of
 from engine.ids import ResourceId
-from engine.observed import Live, World
+from engine.observed import Live, Observed, World
 from engine.operation import Operation
 from engine.plan import Objection, Plan
 from engine.verb import Verb
@@ -27,10 +27,10 @@ def is_unintended(operation: Operation) -> bool:
     return operation.verb in (Verb.DELETE, Verb.REPLACE) and not operation.intended
 
 
-def within_budget(plans: Sequence[Plan], world: World, limits: Limits) -> tuple[Plan, ...]:
-    """The plans; if together they exceed the budget, each plan with an unintended delete gets an objection."""
+def within_budget(plans: Sequence[Plan], roots: Iterable[Observed], limits: Limits) -> tuple[Plan, ...]:
+    """The plans; if together they exceed the budget of these roots, each plan with an unintended delete gets an objection."""
     unintended = sum(is_unintended(operation) for plan in plans for operation in plan.operations)
-    allowed = limits.budget(sum(observed.count() for observed in world.roots))
+    allowed = limits.budget(sum(observed.count() for observed in roots))
     if unintended <= allowed:
         return tuple(plans)
     objection = Objection(

@@ -1,7 +1,11 @@
 """Intent: what a command asks for, beyond what the roots in the cluster say."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
+from engine.focus import EVERYTHING, Focus
+from engine.ids import ResourceId
+from engine.removal import Removal
 from engine.resource import Body
 
 
@@ -11,6 +15,16 @@ class Intent:
 
     manifests: tuple[Body, ...] = ()
     """Root manifests that are applied first."""
+    focus: Focus = EVERYTHING
+    """The roots that it concerns: only they are planned, written and waited for."""
+    removals: Mapping[ResourceId, Removal] = field(default_factory=dict)
+    """The roots that are removed, and why. They are in the focus."""
 
 
 NOTHING = Intent()
+
+
+def intent_of(manifests: tuple[Body, ...], focus: Focus, removals: Mapping[ResourceId, Removal]) -> Intent:
+    """The intent to apply these manifests and to remove these roots. If the focus is on some roots only, it includes those."""
+    roots = focus.roots | removals.keys() if focus.roots is not None else None
+    return Intent(manifests, replace(focus, roots=roots), removals)

@@ -36,6 +36,8 @@ class Judgement:
     """What all policies together say."""
 
     violations: tuple[Violation, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Rules that could not be applied and are ignored, as their policies ask for."""
 
     @property
     def denied(self) -> tuple[Violation, ...]:
@@ -46,6 +48,11 @@ class Judgement:
     def warned(self) -> tuple[Violation, ...]:
         """The violations that people are told of."""
         return self._open(Enforcement.WARN)
+
+    @property
+    def audited(self) -> tuple[Violation, ...]:
+        """The violations that only documents for programs have."""
+        return self._open(Enforcement.AUDIT)
 
     @property
     def waived(self) -> tuple[Violation, ...]:

@@ -12,6 +12,8 @@ Fields = Mapping[str, Any]
 """A tree of owned fields in the API's format: `f:name` for a key, `k:{…}` and `v:…` for list entries."""
 
 NOTHING: Fields = {}
+NOT_OWNED = frozenset({"apiVersion", "kind", "status"})
+"""Fields that no write of the main body sets."""
 
 
 def owned(live: Body) -> Fields:
@@ -21,6 +23,23 @@ def owned(live: Body) -> Fields:
             fields: Fields = entry.get("fieldsV1") or NOTHING
             return fields
     return NOTHING
+
+
+def with_owned(live: Body, written: Body) -> Body:
+    """The live object as the server returns it after we have written these fields: they are ours, besides those that were."""
+    metadata = live["metadata"]
+    others = [entry for entry in metadata.get("managedFields", ()) if entry.get("manager") != MANAGER or entry.get("subresource")]
+    fields = _joined(owned(live), _fields_of({key: value for key, value in written.items() if key not in NOT_OWNED}))
+    return {**live, "metadata": {**metadata, "managedFields": [*others, {"manager": MANAGER, "fieldsV1": fields}]}}
+
+
+def _fields_of(value: Any) -> Fields:
+    """The tree of everything in a value; lists count as atomic."""
+    return {".": {}, **{f"f:{key}": _fields_of(inner) for key, inner in value.items()}} if isinstance(value, Mapping) else NOTHING
+
+
+def _joined(left: Fields, right: Fields) -> Fields:
+    return {**left, **{key: _joined(left[key], inner) if left.get(key) else inner for key, inner in right.items()}}
 
 
 def below(fields: Fields, key: str) -> Fields:

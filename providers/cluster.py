@@ -1,7 +1,7 @@
 """Cluster: the provider over a client of a Kubernetes API, which lists whenever it observes."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import anyio
 
@@ -14,10 +14,11 @@ from engine.operation import Operation
 from engine.planner import owner_reference
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from engine.runtime.provider import Observation, Scope
+from engine.runtime.provider import Observation, Scope, TakenNames
 from engine.verb import Verb
 from providers.key_pair import with_key_pair
 from providers.listing import is_older, list_lives, serves
+from providers.names import taken_names
 from providers.recorder import Recorder
 from providers.scoping import Target, in_scope, observation, targets
 from resources.base import kinds
@@ -25,11 +26,20 @@ from resources.base import kinds
 KINDS: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
 
 
+@runtime_checkable
+class TryingClient(Protocol):
+    """A client whose server checks writes without storing them."""
+
+    def trying(self) -> Client:
+        """A client whose writes are dry runs."""
+        ...
+
+
 class Cluster:
     """`engine.runtime.provider.Provider` over a client."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
-        self._client = client
+        self._client, self._clock = client, clock
         self._kinds = dict(KINDS)
         self._recorder = Recorder(client, clock)
 
@@ -104,6 +114,15 @@ class Cluster:
             return live(masked(await self._client.get(self._kinds[id.group, id.kind], id.namespace, id.name)))
         except NotFound:
             return None
+
+    def trying(self) -> "Cluster | None":
+        """The same cluster, every write a dry run; None if the client cannot do that."""
+        return Cluster(self._client.trying(), self._clock) if isinstance(self._client, TryingClient) else None
+
+    async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
+        """Which of the objects exist. Objects of kinds that we do not know count as absent."""
+        known = [(kind, id) for id in sorted(ids) if (kind := self._kinds.get((id.group, id.kind))) is not None]
+        return await taken_names(self._client, known)
 
     async def record(self, event: Event) -> None:
         """Write a Kubernetes Event."""

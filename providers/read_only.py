@@ -1,6 +1,6 @@
 """ReadOnlyProvider: reads through another provider and refuses every write. Previews, reports and snapshots use it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.operation import Operation
-from engine.runtime.provider import Observation, Provider, Scope
+from engine.runtime.provider import Observation, Provider, Scope, TakenNames, TryingProvider
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,14 @@ class ReadOnlyProvider:
     async def get(self, id: ResourceId) -> Live | None:
         """The object, read by the other provider; None if it does not exist."""
         return await self.provider.get(id)
+
+    def trying(self) -> Provider | None:
+        """What the other provider tries writes with: that stores nothing either. None if it cannot."""
+        return self.provider.trying() if isinstance(self.provider, TryingProvider) else None
+
+    async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
+        """Which of the objects exist, as the other provider finds out."""
+        return await self.provider.taken(ids)
 
     async def serves(self, kind: Kind) -> bool:
         """Whether the cluster of the other provider serves that kind."""

@@ -17,7 +17,7 @@ from engine.operation import Operation
 from engine.ownership import MANAGER
 from engine.report.printable import clipped, printable
 from engine.resource import Body
-from engine.runtime.provider import Observation, Scope
+from engine.runtime.provider import Observation, Scope, TakenNames
 from providers.documents import Document, plain_value, read_documents
 from providers.scoping import children_among, is_of
 from resources.base.fields import mapping
@@ -115,6 +115,10 @@ class Snapshot:
     async def get(self, id: ResourceId) -> Live | None:
         """The object; None if the file does not contain it."""
         return next((live for live in self.lives if live.id == id), None)
+
+    async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
+        """Which of the objects the file contains."""
+        return TakenNames(frozenset(ids).intersection(live.id for live in self.lives))
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Raise `Forbidden`."""

@@ -1,6 +1,6 @@
 """WatchingCluster: the provider that lists once and then watches, so that `observe` makes no call and changes are noticed at once."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from engine.operation import Operation
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
-from engine.runtime.provider import TRANSIENT, Observation, Scope
+from engine.runtime.provider import TRANSIENT, Observation, Scope, TakenNames
 from providers.cache_state import CacheState, InformerObserver, NoInformerObserver
 from providers.cluster import Cluster, raise_if_nothing_observed
 from providers.informer import Informer
@@ -224,6 +224,14 @@ class WatchingCluster:
     async def record(self, event: Event) -> None:
         """Write a Kubernetes Event."""
         await self._cluster.record(event)
+
+    def trying(self) -> Cluster | None:
+        """The same cluster, every write a dry run; None if the client cannot do that."""
+        return self._cluster.trying()
+
+    async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
+        """Which of the objects exist, read from the server now."""
+        return await self._cluster.taken(ids)
 
     async def serves(self, kind: Kind) -> bool:
         """Whether the cluster serves that kind."""

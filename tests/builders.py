@@ -1,6 +1,14 @@
 """Builders: manifests for tests, in as few words as a test needs."""
 
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
+
+from engine.focus import EVERYTHING, Focus
+from engine.ids import ResourceId
+from engine.intent import Intent
+from engine.proposal import proposed_root
+from engine.removal import Removal
 
 Body = dict[str, Any]
 
@@ -44,3 +52,10 @@ def podcliqueset(
         "metadata": metadata,
         "spec": {"replicas": replicas, "template": inner},
     }
+
+
+def applying(manifests: Iterable[Mapping[str, Any]], removals: Mapping[ResourceId, Removal] = MappingProxyType({})) -> Intent:
+    """What a command with these manifests and removals asks for: to leave every other root alone; without any, all are concerned."""
+    bodies = tuple(manifests)
+    roots = removals.keys() | {proposed_root(body).id for body in bodies}
+    return Intent(bodies, Focus(frozenset(roots)) if roots else EVERYTHING, removals)

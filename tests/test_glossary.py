@@ -11,7 +11,7 @@ from tests.test_layout import PRODUCT, ROOT, SOURCES, Source, files
 PAGE = ROOT / "docs" / "glossary.md"
 ROW = re.compile(r"^\| (?P<term>[^|]+) \| `(?P<path>[\w.]+)` \| (?P<meaning>[^|]+) \|$", re.MULTILINE)
 ROWS = [match.groupdict() for match in ROW.finditer(PAGE.read_text("utf-8"))]
-MOST = 31
+MOST = 35
 
 # Names of classes, functions, variables, arguments and attributes that have been replaced: old -> the field's word.
 RETIRED_NAMES = {

@@ -40,6 +40,11 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "report": (TOP, "forecast"),
         "runtime": (TOP, "report"),
     },
+    "engine/report": {
+        "diagram": (TOP,),
+        "html": (TOP, "diagram"),
+        "markdown": (TOP,),
+    },
     "resources": {
         "base": (),
         "schema": ("base",),
@@ -54,9 +59,10 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "children": ("base", "ports", "model", "policies", "domains", "status"),
         "blueprints": ("base", "schema", "ports", "model", "dynamo", "admission", "policies", "domains", "removal", "status", "children"),
         "reports": ("base", "schema", "ports", "model", "dynamo", "policies", "domains", "status"),
-        "forecast": ("base", "ports", "model"),
+        "forecast": ("base", "ports", "model", "status"),
         "admission_policies": ("base", "ports", "model", "admission"),
         "install": ("base", "ports", "admission", "children"),
+        "plan_policies": ("base", "schema"),
     },
     "resources/dynamo": {
         "model": (),
@@ -71,6 +77,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "serving": (),
         "certificates": (TOP, "serving"),
         "metrics": (TOP, "kubernetes"),
+        "policies": (),
         "sandbox": (TOP, "kubernetes"),
     },
     "providers/sandbox": {
@@ -112,8 +119,10 @@ WAITING = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
 # Library: the only places of the product that may import it.
 DOORS: dict[str, tuple[str, ...]] = {
     "aiohttp": ("providers/kubernetes/",),
+    "cel_expr_python": ("providers/policies/",),
     "cryptography": ("providers/sandbox/", "providers/key_pair.py", "providers/certificates/"),
     "deepdiff": ("engine/diff.py",),
+    "google": ("providers/policies/",),
     "h11": ("providers/serving/",),
     "httpx": ("providers/kubernetes/",),
     "jsonpath": ("providers/sandbox/tables/",),
@@ -121,6 +130,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "kr8s": ("providers/kubernetes/",),
     "prometheus_client": ("providers/metrics/",),
     "starlette": ("providers/sandbox/",),
+    "subprocess": ("cmd/enginectl/input/kustomize.py", "providers/policies/process.py"),
     "time": ("engine/runtime/clock.py",),
     "typer": ("cmd/",),
     "uvicorn": ("providers/sandbox/",),

@@ -47,6 +47,8 @@ from tests.test_layout import (
         (is_pure, "providers/schedulers/kai.py", "def gangs(path):\n    return open(path)"),
         (imports_libraries_at_their_door, "providers/sandbox/actors.py", "import kr8s"),
         (imports_libraries_at_their_door, "engine/planner.py", "from deepdiff import DeepDiff"),
+        (imports_libraries_at_their_door, "resources/plan_policies/judge.py", "from cel_expr_python import cel"),
+        (imports_libraries_at_their_door, "providers/sandbox/api/store.py", "from google.protobuf import descriptor_pool"),
         (imports_libraries_at_their_door, "engine/runtime/session.py", "import typer"),
         (imports_libraries_at_their_door, "engine/runtime/loop.py", "from time import monotonic"),
         (reads_no_clock, "engine/runtime/loop.py", "import datetime as dt\nnow = dt.datetime.now(dt.UTC)"),
@@ -66,6 +68,7 @@ def test_a_violation_is_found(rule: Rule, path: str, text: str) -> None:
     [
         ("engine/planner.py", "from datetime import UTC, datetime, timedelta\nepoch = datetime.fromtimestamp(0, UTC)"),
         ("engine/diff.py", "from deepdiff import DeepDiff"),
+        ("providers/policies/messages.py", "from google.protobuf import descriptor_pool"),
         ("engine/runtime/clock.py", "import time, anyio, datetime\nnow = datetime.datetime.now(datetime.UTC)"),
         ("engine/runtime/loop.py", "from engine.tick import tick\nasync def run(clock):\n    await clock.sleep(clock.now())"),
         ("resources/children/pod.py", "from engine.graph import Graph\nfrom resources.model.view import View"),

@@ -18,14 +18,17 @@ from enginectl.base.exit_codes import Exit, SignalReceived, meaning
 from enginectl.base.options import declare, share_options
 from enginectl.commands.completion import COMPLETE, answer_shell, completion
 from enginectl.commands.config import config
+from enginectl.commands.delete import delete
 from enginectl.commands.demo import demo
 from enginectl.commands.diff import diff
+from enginectl.commands.graph import graph
 from enginectl.commands.manifests import manifests
 from enginectl.commands.preflight import preflight
 from enginectl.commands.render import render
 from enginectl.commands.review import review
 from enginectl.commands.run import run
 from enginectl.commands.sandbox import sandbox
+from enginectl.commands.schema import schema
 from enginectl.commands.snapshot import snapshot
 from enginectl.commands.status import status
 from enginectl.commands.sync import sync
@@ -46,7 +49,7 @@ commands = typer.Typer(
     callback=declare,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (diff, sync, run, render, review, status, why, preflight, snapshot, demo, completion):
+for command in (diff, sync, delete, run, render, graph, review, status, why, preflight, snapshot, schema, demo, completion):
     commands.command()(command)
 for group in (sandbox, manifests, config):
     commands.add_typer(group)

@@ -39,6 +39,10 @@ class ClusterModel(Protocol):
         """Change the store as the cluster does between two passes. Returns the assumptions that this relies on; none if nothing changed."""
         ...
 
+    def is_known(self, store: ForecastStore) -> bool:
+        """Whether the model knows the programs of all these objects. If not, an end where something is left may not be one."""
+        ...
+
     def effects(self) -> Mapping[ResourceId, Effects]:
         """What all operations so far mean for the workloads, by root. Roots whose pods and domains are not touched are absent."""
         ...

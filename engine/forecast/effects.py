@@ -1,6 +1,6 @@
 """Effects: what the operations of a forecast mean for one workload."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from engine.ids import ResourceId
@@ -33,3 +33,8 @@ class Effects:
     """What happens, e.g. `pods restarted`, `GPUs restarted`, `domains removed` -> how often; without zeros."""
     levels: tuple[Level, ...] = ()
     """The members that lose readiness on the way, the worst first."""
+
+
+def worst_first(levels: Iterable[Level]) -> tuple[Level, ...]:
+    """The levels, those below their minimum first."""
+    return tuple(sorted(levels, key=lambda level: (not level.falls_below, level.lowest - level.minimum, level.id)))

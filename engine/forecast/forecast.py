@@ -1,15 +1,17 @@
 """Forecast: what happens from the first pass on, until everything is settled or nothing moves any more."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.effects import Effects
 from engine.ids import ResourceId
+from engine.observed import Live
 from engine.operation import Operation
 from engine.plan import Plan
+from engine.verb import Verb
 
 
 class End(StrEnum):
@@ -19,6 +21,8 @@ class End(StrEnum):
     """Nothing is left to do or to wait for."""
     STUCK = "stuck"
     """Something is left that neither time nor the cluster changes."""
+    REPEATS = "repeats"
+    """The same operations follow again and again."""
     UNFINISHED = "unfinished"
     """More passes follow than were computed."""
 
@@ -46,6 +50,22 @@ class Forecast:
     """The plan of each root at the end."""
     effects: Mapping[ResourceId, Effects]
     assumptions: frozenset[Assumption]
+    objects: Mapping[ResourceId, Live] | None = field(default_factory=dict)
+    """The objects that exist at the end, of the world that the forecast was made for: those of other roots are not among them.
+
+    None if only a sample of the world was simulated."""
+    repeating: frozenset[ResourceId] = frozenset()
+    """The roots whose operations repeat for ever: `passes` has them once or a few times."""
+
+    @property
+    def final(self) -> Collection[Live]:
+        """The objects that exist at the end, as `assemble` takes them; a view, not a copy. Uids of new objects begin with `SYNTHETIC`.
+
+        Raises `ValueError` if only a sample of the world was simulated.
+        """
+        if self.objects is None:
+            raise ValueError("the objects at the end of a forecast are not known: only a sample was simulated")
+        return self.objects.values()
 
     def operations(self) -> Iterator[Operation]:
         """Every operation, in order."""
@@ -58,12 +78,27 @@ class Forecast:
         for each in self.passes:
             yield from each.operations.get(root, ())
 
+    def has_operations(self, root: ResourceId) -> bool:
+        """Whether anything but statuses is written for a root."""
+        return any(operation.verb is not Verb.STATUS for operation in self.operations_of(root))
+
+    def is_blocked(self, root: ResourceId) -> bool:
+        """Whether something is left at the end that somebody else has to make possible."""
+        plan = self.plans.get(root)
+        return plan is not None and bool(plan.blocked)
+
     def end_of(self, root: ResourceId) -> End:
         """How the forecast ends for one root. A root that does not exist any more is settled."""
+        if root in self.repeating:
+            return End.REPEATS
         plan = self.plans.get(root)
         if plan is None:
             return End.SETTLED
-        is_left = bool(plan.operations or plan.deferred or plan.pending or plan.problems or plan.error)
-        if is_left and not self.is_finished:
-            return End.UNFINISHED
-        return End.STUCK if is_left else End.SETTLED
+        if not is_left(plan):
+            return End.SETTLED
+        return End.STUCK if self.is_finished else End.UNFINISHED
+
+
+def is_left(plan: Plan) -> bool:
+    """Whether a plan has anything to do or to wait for."""
+    return bool(plan.operations or plan.deferred or plan.pending or plan.problems or plan.error)

@@ -8,15 +8,17 @@ from typing import Any, Final
 from engine.blueprint import Blueprint, root_of
 from engine.choice import executable
 from engine.composition import compose
+from engine.focus import concerned
 from engine.forecast.cluster_model import Assumption, ClusterModel
-from engine.forecast.forecast import Forecast, ForecastPass
+from engine.forecast.forecast import Forecast, ForecastPass, is_left
+from engine.forecast.repetition import Repetition
 from engine.forecast.store import ForecastStore
 from engine.guard import Limits
 from engine.ids import Kind, ResourceId
 from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
-from engine.plan import Plan
+from engine.plan import Plan, changed
 from engine.proposal import propose
 from engine.tick import Plans, plan_all
 from engine.world import assemble, with_foreign
@@ -32,6 +34,8 @@ MAX_WORK: Final = 100_000
 
 A count and not a time: the same input gives the same forecast everywhere.
 """
+MAX_PASSES: Final = 5_000
+"""A forecast that is not finished ends after so many passes, however few objects there are."""
 
 
 def forecast(
@@ -43,11 +47,12 @@ def forecast(
     model: ClusterModel,
     *,
     limits: Limits = Limits(),  # noqa: B008
-    max_work: int = MAX_WORK,
+    max_work: float = MAX_WORK,
+    max_passes: float = MAX_PASSES,
 ) -> Forecast:
     """The forecast for a world with this intent; `world` is the one that the first pass was planned for."""
     simulation = _Simulation(blueprints, world, intent, now, configuration, model, limits)
-    return simulation.forecast(max_work)
+    return simulation.forecast(max_work, max_passes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,16 +91,16 @@ class _Simulation:
         """Root -> the ids of its foreign objects."""
         self.began = now
         self.roles: dict[ResourceId, _Roles] = {}
-        self.store = ForecastStore(_existing(world), now, model.graceful)
+        self.store = ForecastStore(existing(world), now, model.graceful)
         model.begin(self.store)
 
-    def forecast(self, max_work: int) -> Forecast:
-        """Make passes until nothing changes any more, or until that is too much work."""
+    def forecast(self, max_work: float, max_passes: float) -> Forecast:
+        """Make passes until nothing changes any more, until everything repeats, or until that is too much work."""
         passes: list[ForecastPass] = []
         assumptions: set[Assumption] = set()
-        work, is_finished = 0, False
+        work, count, is_finished, repetition = 0, 0, False, Repetition()
         planned, quiet = Plans(()), 0
-        while not is_finished and work <= max_work:
+        while not is_finished and work <= max_work and count < max_passes:
             planned, chosen = self._plan()
             if chosen:
                 passes.append(ForecastPass(self.store.now - self.began, {plan.root: plan.operations for plan in chosen}))
@@ -106,14 +111,29 @@ class _Simulation:
             self.store.now += BETWEEN_PASSES
             if quiet >= QUIET_PASSES:
                 is_finished, quiet = not self._move_on(planned), 0
-            work += len(self.store.lives)
+            work, count = work + len(self.store.lives), count + 1
+            is_finished |= repetition.is_found(self.store.take_differences(), (plan.root for plan in chosen if changed(plan)))
         plans = {plan.root: plan for plan in planned.plans}
-        return Forecast(self.began, tuple(passes), is_finished, plans, self.model.effects(), frozenset(assumptions))
+        concerned_roots = concerned(self.first, self.intent.focus).union(*(each.operations for each in passes))
+        effects = {root: effects for root, effects in self.model.effects().items() if root in concerned_roots}
+        is_finished &= self.model.is_known(self.store) or not any(map(is_left, plans.values()))
+        assumed, ended = frozenset(assumptions), self.store.lives
+        return Forecast(self.began, tuple(passes), is_finished, plans, effects, assumed, ended, repetition.roots)
 
     def _plan(self) -> tuple[Plans, list[Plan]]:
         """A pass: all plans, and those with operations to execute now."""
         world = self._world()
-        planned = plan_all(self.blueprints, world, self.store.now, self.configuration, self.memo, self.limits)
+        intent = self.intent
+        planned = plan_all(
+            self.blueprints,
+            world,
+            self.store.now,
+            self.configuration,
+            self.memo,
+            self.limits,
+            focus=intent.focus,
+            removals=intent.removals,
+        )
         return planned, [plan for plan in executable(world, planned) if plan.operations]
 
     def _execute(self, chosen: Iterable[Plan]) -> None:
@@ -143,10 +163,10 @@ class _Simulation:
             unserved=self.first.unserved,
         )
         proposed = propose(self.previous, self.intent.manifests)
-        world = with_foreign(proposed, self.blueprints, dict(self._foreign()))
         if self.looked_up:
-            world = replace(world, roots=tuple(self._with_lookups(observed) for observed in world.roots))
-        return compose(world, self.blueprints, self.configuration, self.memo)
+            proposed = replace(proposed, roots=tuple(self._with_lookups(observed) for observed in proposed.roots))
+        composed = compose(proposed, self.blueprints, self.configuration, self.memo)
+        return with_foreign(composed, self.blueprints, dict(self._foreign()))
 
     def _roles_of(self, live: Live) -> _Roles:
         """In which lists an object is; computed once for each of its versions."""
@@ -177,7 +197,7 @@ def _keys(kinds: Iterable[Kind]) -> frozenset[str]:
     return frozenset(kind.key for kind in kinds)
 
 
-def _existing(world: World) -> Iterator[Live]:
+def existing(world: World) -> Iterator[Live]:
     """Every object of the world that exists, each once: roots that are only proposed are left out."""
     lives = {live.id: live for live in world.references.objects.values()}
     for observed in world.roots:

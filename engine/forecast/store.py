@@ -16,7 +16,7 @@ SYNTHETIC: Final = "forecast-"
 """The beginning of the uids of objects that exist in a forecast only. They are never shown."""
 
 FIRST_REVISION: Final = 10**15
-"""Revisions in a forecast are above those of the real objects."""
+"""Revisions in a forecast are above those of the real objects, and above those of an earlier forecast at whose end it begins."""
 
 
 class ForecastStore:
@@ -28,12 +28,17 @@ class ForecastStore:
         self.now = now
         self._graceful = graceful
         self._revision = FIRST_REVISION
+        """The last one that was given; above those of objects that an earlier forecast has made."""
         self._dependents: dict[str, set[ResourceId]] = {}
         """Uid of an owner -> the objects that refer to it."""
         self._changed: dict[ResourceId, None] = {}
         self._gone: dict[str, None] = {}
+        self._before: dict[ResourceId, Live | None] = {}
         for each in lives:
             self._keep(each)
+            if (number := each.uid.removeprefix(SYNTHETIC)) != each.uid and number.isdecimal() and each.revision.isdecimal():
+                self._revision = max(self._revision, int(number), int(each.revision))
+        self._before = {}
 
     def find(self, id: ResourceId) -> Live | None:
         """The object with this id, if it exists."""
@@ -48,6 +53,12 @@ class ForecastStore:
         changes = tuple(self._changed), tuple(self._gone)
         self._changed, self._gone = {}, {}
         return changes
+
+    def take_differences(self) -> list[tuple[Live | None, Live | None]]:
+        """The objects that were created, changed or removed since the last call, before and after; None where one does not exist."""
+        differences = [(before, self.lives.get(id)) for id, before in self._before.items()]
+        self._before = {}
+        return differences
 
     def execute(self, operation: Operation) -> None:
         """Make the call of an operation. One whose object is not there any more has no effect."""
@@ -127,11 +138,13 @@ class ForecastStore:
         if old is None or old.owners != new.owners:
             for owner in new.owners:
                 self._dependents.setdefault(owner.uid, set()).add(new.id)
+        self._before.setdefault(new.id, old)
         self.lives[new.id] = new
         self._changed[new.id] = None
 
     def _remove(self, existing: Live) -> None:
         self._forget_owners(existing)
+        self._before.setdefault(existing.id, existing)
         del self.lives[existing.id]
         self._changed[existing.id] = None
         self._gone[existing.uid] = None

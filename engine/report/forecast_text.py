@@ -18,7 +18,7 @@ from engine.report.word import TO_DO, counted, totals
 from engine.verb import Verb
 
 STAGES: Final = 8
-"""The most stages that are shown of one root; with `verbose` all are."""
+"""The most stages that are shown of one root; with `verbose` every pass is one."""
 LEVELS: Final = 6
 """The most ready counts that are shown of one root."""
 LEFT: Final = 3
@@ -32,6 +32,7 @@ LONG: Final = timedelta(minutes=1)
 ENDS: Final[Mapping[End, str]] = {
     End.SETTLED: "settled",
     End.STUCK: "STUCK: what is left needs somebody to act",
+    End.REPEATS: "REPEATS: the same follows again and again, it is never settled",
     End.UNFINISHED: "at least: more follows than was computed",
 }
 
@@ -49,14 +50,14 @@ def forecast_lines(forecast: Forecast, root: RootReport, *, verbose: bool = Fals
     None if nothing follows its next pass, and no pod is touched.
     """
     id, effects = root.root, forecast.effects.get(root.root)
-    stages = stages_of(forecast, id, (step.operation for step in root.steps))
+    stages = stages_of(forecast, id, (step.operation for step in root.steps), every_pass=verbose)
     if not stages and effects is None and forecast.end_of(id) is End.SETTLED:
         return
     shown = stages if verbose else stages[:STAGES]
     for number, stage in enumerate(shown, start=1):
         yield Line(f"  stage {number:<2} {stage_text(stage)}")
     if len(shown) < len(stages):
-        yield Line(f"           … {len(stages) - len(shown)} more stages; -v shows all", "faint")
+        yield Line(f"           … {len(stages) - len(shown)} more stages; -v shows every pass", "faint")
     yield from level_lines(effects.levels if effects else ())
     yield Line(f"  total    {totals_text(forecast, id)}")
     yield from left_lines(forecast, root)
@@ -76,7 +77,7 @@ def stage_text(stage: Stage) -> str:
     """One stage: how often, and the operations of each of its passes."""
     passes = [stage.passes[number :: stage.period] for number in range(stage.period)]
     texts = [pass_text([operation for operations in alike for operation in operations], stage.times) for alike in passes]
-    when = f"after {spell(stage.after)}: " if stage.after > LONG else ""
+    when = f"after {spell(timedelta(seconds=round(stage.after.total_seconds())))}: " if stage.after > LONG else ""
     times = f"{stage.times} times: " if stage.times > 1 else ""
     return f"{when}{times}{'; then '.join(texts)}"
 
@@ -150,7 +151,7 @@ def conclusion(forecast: Forecast) -> Iterator[Line]:
     if not any(operation.verb in DISTINCTIVE for operation in following):
         return
     if len({root for each in forecast.passes for root in each.operations}) > 1:
-        at_least = "" if forecast.is_finished else "at least "
+        at_least = "" if forecast.is_finished and not forecast.repeating else "at least "
         effects = sum((Counter(each.counts) for each in forecast.effects.values()), Counter[str]())
         texts = (counts_text(effects), operations_text(forecast.operations()))
         yield Line(printable(f"In all: {at_least}{'; '.join(filter(None, texts))}."), "head")

@@ -29,7 +29,7 @@ WORDS: Final[Mapping[Reason, str]] = {
 }
 """Reason -> what it is a sign of. Operations with other reasons continue what has begun."""
 ORDER: Final = ("prune", DELETE, CREATE, *SCALES, "update", "repair")
-EMPHASIS: Final[Mapping[End, str]] = {End.STUCK: "STUCK"}
+EMPHASIS: Final[Mapping[End, str]] = {End.STUCK: "STUCK", End.REPEATS: "REPEATS"}
 """Ends that the headline names."""
 REPLICAS: Final = ("spec", "replicas")
 

@@ -87,7 +87,8 @@ def _reason(operations: Sequence[Operation]) -> str:
     """The reason of operations that share one; with the sentence where that says more, and is the same for all."""
     first = operations[0]
     word = f"{first.reason}{'' if first.intended else ', unintended'}"
-    if first.reason not in TELLING or len({blurred(operation.why) for operation in operations}) > 1:
+    is_telling_alone = len(operations) == 1 and first.reason in (Reason.SET_DELETED, Reason.PRUNED)
+    if not (first.reason in TELLING or is_telling_alone) or len({blurred(operation.why) for operation in operations}) > 1:
         return word
     return f"{word}: {clipped(spread(operation.why for operation in operations), WIDTH)}"
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from engine.forecast.forecast import Forecast
+from engine.focus import NO_OTHERS, Others
+from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
 from engine.judgement import NO_JUDGEMENT, Judgement
 from engine.operation import Operation
@@ -71,6 +72,8 @@ class Report:
     """What follows this pass; None if nothing does, or if it was not computed."""
     judgement: Judgement = NO_JUDGEMENT
     """What policies say about this pass and what follows it."""
+    others: Others = NO_OTHERS
+    """The workloads outside the scope of the command that have changes."""
 
     @property
     def counts(self) -> dict[Verb, int]:
@@ -111,6 +114,21 @@ class Report:
         """Whether a user has made a mistake in a root, or the engine has a defect."""
         return any(root.problems or root.error for root in self.roots)
 
+    @property
+    def unsettled(self) -> tuple[ResourceId, ...]:
+        """The roots that would not settle: they get stuck or repeat themselves, and something is written for them or is blocked.
+
+        A root for which nothing is written, and that only waits for the cluster, is not among them: this report changes nothing for it.
+        """
+        if (forecast := self.forecast) is None:
+            return ()
+        ends = {root.root: forecast.end_of(root.root) for root in self.roots}
+        return tuple(
+            root
+            for root, end in ends.items()
+            if end is End.REPEATS or (end is End.STUCK and (forecast.has_operations(root) or forecast.is_blocked(root)))
+        )
+
 
 def distinct(waits: Iterable[Iterable[Wait]]) -> int:
     """The number of objects that are waited for. A root and the root that it is a part of may wait for the same object."""
@@ -118,7 +136,12 @@ def distinct(waits: Iterable[Iterable[Wait]]) -> int:
 
 
 def compose(
-    plans: Iterable[Plan], part_of: PartOf, *, objections: tuple[Objection, ...] = (), incomplete: Mapping[str, str] | None = None
+    plans: Iterable[Plan],
+    part_of: PartOf,
+    *,
+    objections: tuple[Objection, ...] = (),
+    incomplete: Mapping[str, str] | None = None,
+    others: Others = NO_OTHERS,
 ) -> Report:
     """The report of these plans: roots, and the operations within a root, are sorted with the most severe first.
 
@@ -127,7 +150,7 @@ def compose(
     listed = reported_once(plans)
     new = {plan.root for plan in listed if is_new(plan)}
     roots = [root_report(plan, part_of, is_new=plan.root in new and plan.parent not in new) for plan in listed]
-    return Report(tuple(in_order(roots)), objections, dict(sorted((incomplete or {}).items())))
+    return Report(tuple(in_order(roots)), objections, dict(sorted((incomplete or {}).items())), others=others)
 
 
 NEW_ROOT = "it does not exist yet: names that are derived from its uid are shown with its namespace and name instead"

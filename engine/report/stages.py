@@ -49,10 +49,11 @@ class _FollowingPass:
         return tuple(sorted(counts.items()))
 
 
-def stages_of(forecast: Forecast, root: ResourceId, listed: Iterable[Operation] = ()) -> tuple[Stage, ...]:
+def stages_of(forecast: Forecast, root: ResourceId, listed: Iterable[Operation] = (), *, every_pass: bool = False) -> tuple[Stage, ...]:
     """The stages of one root that follow what is `listed` already: the operations of its first plan.
 
     Of a root that does not exist yet, that plan has everything, and only the root itself is created in the first pass.
+    With `every_pass`, passes that repeat are stages of their own.
     """
     remaining = Counter(map(_pattern, listed))
     passes: list[_FollowingPass] = []
@@ -65,6 +66,8 @@ def stages_of(forecast: Forecast, root: ResourceId, listed: Iterable[Operation] 
                 news.append(operation)
         if news:
             passes.append(_FollowingPass(each.after, tuple(news)))
+    if every_pass:
+        return tuple(Stage(each.after, (each.operations,), 1) for each in passes)
     return tuple(_folded(passes, [each.signature for each in passes]))
 
 

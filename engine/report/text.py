@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from engine.focus import Others
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.operation import Cause
@@ -18,6 +19,7 @@ from engine.report.line import Line
 from engine.report.meaning import listed, meanings
 from engine.report.model import NEW_ROOT, Report, RootReport, Step
 from engine.report.printable import clipped, printable
+from engine.report.refusals import judgement_lines, objection_text
 from engine.report.word import TO_DO, counted, totals
 from engine.verb import Verb
 
@@ -51,7 +53,7 @@ NAME = 44
 
 def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     """The lines of the report, without line ends. With `verbose` nothing is grouped or cut."""
-    yield from refusals(report)
+    yield from refusals(report, verbose=verbose)
     room = ROWS
     reported = [root for root in report.roots if verbose and not root.silent or is_worth_telling(root, report.forecast)]
     twins = Counter((root.root.namespace, root.root.name) for root in reported)
@@ -66,6 +68,14 @@ def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     yield from summary(report, verbose=verbose)
     if report.forecast is not None:
         yield from conclusion(report.forecast)
+    yield from others_lines(report.others)
+
+
+def others_lines(others: Others) -> Iterator[Line]:
+    """How many workloads outside the scope of the command have changes, if any have."""
+    if count := len(others.roots):
+        hint = f"; {others.shown_by} shows {'it' if count == 1 else 'them'}" if others.shown_by else ""
+        yield Line(f"{count} other workload{' has' if count == 1 else 's have'} changes{hint}", "faint")
 
 
 def is_worth_telling(root: RootReport, forecast: Forecast | None) -> bool:
@@ -82,10 +92,11 @@ def cut(lines: Sequence[Line], room: int) -> Iterator[Line]:
         yield Line(f"  … {len(lines) - room} more lines; -v shows all", "faint")
 
 
-def refusals(report: Report) -> Iterator[Line]:
-    """The objections against the whole pass, and the kinds that could not be listed."""
+def refusals(report: Report, *, verbose: bool = False) -> Iterator[Line]:
+    """The objections against the whole pass, what policies say, and the kinds that could not be listed."""
     for objection in report.objections:
-        yield Line(f"denied by {objection.rule}: {printable(objection.message)}", "bad")
+        yield Line(objection_text(objection), "bad")
+    yield from judgement_lines(report.judgement, verbose=verbose)
     for kind, why in report.incomplete.items():
         yield Line(f"incomplete: {kind} objects could not be listed completely ({clipped(why, REASON)}); none of them is deleted", "bad")
 
@@ -127,7 +138,7 @@ def part_of(root: RootReport) -> str:
 def fault_lines(root: RootReport, *, verbose: bool) -> Iterator[Line]:
     """Objections, errors, problems and notes; that of new roots, about names of single objects, only with `verbose`."""
     for objection in root.objections:
-        yield Line(f"  denied by {objection.rule}: {printable(objection.message)}", "bad")
+        yield Line(f"  {objection_text(objection)}", "bad")
     if root.error:
         yield Line(f"  {clipped(root.error, PROBLEM)}", "bad")
     for problem in root.problems:

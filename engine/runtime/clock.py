@@ -5,6 +5,7 @@ import time
 from typing import Protocol
 
 import anyio
+import anyio.lowlevel
 
 
 class Clock(Protocol):
@@ -21,6 +22,25 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait that many seconds of this clock."""
         ...
+
+
+class StandingClock:
+    """A clock that always shows the same time: equal inputs give equal outputs."""
+
+    def __init__(self, now: datetime.datetime) -> None:
+        self._now = now
+
+    def now(self) -> datetime.datetime:
+        """The time that it was made with."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """Always 0."""
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        """Let other tasks run."""
+        await anyio.lowlevel.checkpoint()
 
 
 class SystemClock:

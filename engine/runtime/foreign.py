@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from engine.errors import ClusterError, Unauthorized
 from engine.ids import ResourceId
 from engine.observed import Live, World, live
-from engine.operation import Cause
 from engine.plan import Plan
 from engine.result import Result
 from engine.runtime.provider import TRANSIENT, Provider
@@ -13,7 +12,7 @@ from engine.runtime.rejections import is_name_conflict
 from engine.verb import Verb
 
 MAX_LOOK_UPS = 200
-"""How many objects one preview looks up."""
+"""How many objects with a taken name one preview reads."""
 
 
 class ForeignObjects:
@@ -34,14 +33,17 @@ class ForeignObjects:
             if is_name_conflict(result) and result.live is not None:
                 self._known.setdefault(roots[id(result.operation)], {})[result.operation.id] = live(result.live)
 
-    async def look_up(self, provider: Provider, plans: Iterable[Plan]) -> None:
-        """Read the objects that the plans would create again although somebody seems to have deleted them.
+    async def look_up(self, provider: Provider, plans: Iterable[Plan]) -> Mapping[str, ClusterError]:
+        """Find out which of the objects that the plans would create exist. Returns the kinds whose names are not known, with the reasons.
 
         One that exists has only lost its labels, or is foreign; it is remembered. Raises `Unauthorized` and errors that are transient.
         """
-        for root, id in _missing(plans)[:MAX_LOOK_UPS]:
+        created = _created(plans)
+        names = await provider.taken({id for _, id in created})
+        for root, id in [(root, id) for root, id in created if id in names.ids][:MAX_LOOK_UPS]:
             if (existing := await _read(provider, id)) is not None:
                 self._known.setdefault(root, {})[id] = existing
+        return names.unread
 
     async def refresh(self, provider: Provider) -> None:
         """Read the objects again and forget those that no longer exist. One that must not be read is kept as last known.
@@ -73,13 +75,13 @@ class ForeignObjects:
         self._known = remaining
 
 
-def _missing(plans: Iterable[Plan]) -> list[tuple[ResourceId, ResourceId]]:
-    """Root and id of each object whose creation repairs drift."""
+def _created(plans: Iterable[Plan]) -> list[tuple[ResourceId, ResourceId]]:
+    """Root and id of each object that is to be created; not the roots themselves, which are listed whatever their labels are."""
     return [
         (plan.root, operation.id)
         for plan in plans
         for operation in plan.operations
-        if operation.verb is Verb.CREATE and operation.cause is Cause.DRIFT
+        if operation.verb is Verb.CREATE and operation.id != plan.root
     ]
 
 

@@ -131,11 +131,12 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Inte
         failed_calls=memory.failed_calls.known,
     )
     unchanged = frozenset(observed.root.id for observed in memory.world.roots if _is_unchanged(observed, previous.get(observed.root.id)))
-    memory.foreign.forget_listed(memory.world)
     proposed = propose(memory.world, intent.manifests, engine.scope.references)
-    world = memory.lookups.added_to(with_foreign(proposed, engine.blueprints, memory.foreign.known), memory.memo)
-    world = compose(world, engine.blueprints, engine.configuration, memory.memo)
-    planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, engine.limits)
+    composed = compose(memory.lookups.added_to(proposed, memory.memo), engine.blueprints, engine.configuration, memory.memo)
+    memory.foreign.forget_listed(composed)
+    world = with_foreign(composed, engine.blueprints, memory.foreign.known)
+    limits, focus, removals = engine.limits, intent.focus, intent.removals
+    planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, limits, focus=focus, removals=removals)
     return Pass(now, 0.0, world, planned, unchanged, engine.configuration)
 
 

@@ -1,11 +1,11 @@
 """Provider: the cluster as passes use it; implemented over an API server, a snapshot file or the sandbox."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from engine.errors import ServerFault, Throttled, Unreachable
+from engine.errors import ClusterError, ServerFault, Throttled, Unreachable
 from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
@@ -48,6 +48,16 @@ class Observation:
     """Names of the kinds that the server does not serve: there are no objects of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class TakenNames:
+    """Which of some objects exist."""
+
+    ids: frozenset[ResourceId] = frozenset()
+    """Those that exist, or did a moment ago."""
+    unread: Mapping[str, ClusterError] = field(default_factory=dict)
+    """Kind name -> why it is not known which of its objects exist."""
+
+
 class Provider(Protocol):
     """Reads and writes objects, and writes events. Raises only `engine.errors.ClusterError` and its subclasses."""
 
@@ -68,12 +78,25 @@ class Provider(Protocol):
         """One object, read from the server now; None if it does not exist."""
         ...
 
+    async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
+        """Which of these objects exist, found out with few calls, whoever has made them. Raises `Unauthorized` and transient errors."""
+        ...
+
     async def record(self, event: Event) -> None:
         """Write a Kubernetes Event."""
         ...
 
     async def serves(self, kind: Kind) -> bool:
         """Whether the cluster serves that kind."""
+        ...
+
+
+@runtime_checkable
+class TryingProvider(Protocol):
+    """An optional capability of a `Provider`: its server checks writes without storing them."""
+
+    def trying(self) -> "Provider | None":
+        """A provider whose `execute` is a dry run; None if the server that it reads from cannot do that."""
         ...
 
 

@@ -16,9 +16,11 @@ from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
 from engine.plan import Plan
 from engine.proposal import proposed_root
+from engine.removal import is_removed
 from engine.result import Outcome, Result
 from engine.runtime.apply import always
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
+from engine.runtime.books import Books
 from engine.runtime.deadline import cancelled_at
 from engine.runtime.internal_errors import InternalErrors
 from engine.runtime.lease import Lease
@@ -36,9 +38,9 @@ from engine.runtime.passes import (
 )
 from engine.runtime.progress import NoProgress, Progress
 from engine.runtime.provider import TRANSIENT
-from engine.runtime.settling import awaited_roots, may_settle, with_observed
+from engine.runtime.settling import is_removing, may_settle, with_observed
 from engine.runtime.shard_leases import ShardClaim, held_together
-from engine.runtime.sync_report import SyncReport
+from engine.runtime.sync_report import Ending, SyncReport
 from engine.shards import shards_of
 from engine.tick import Plans
 from engine.verb import Verb
@@ -54,13 +56,16 @@ MAX_INCOMPLETE = 5
 async def preview(engine: Engine, intent: Intent = NOTHING) -> Pass:
     """What a `sync` would observe and plan first. Writes nothing.
 
-    Objects that seem to have been deleted are looked up by name: one that exists has lost its labels, which are restored, or is foreign.
+    The names of all objects that it would create are looked up: one that exists has lost its labels, which are restored, or is foreign.
     `sync` learns this when its create is refused. Raises `Unauthorized`, and `Unreachable` when nothing can be listed.
     """
     tune_gc()
     memory = Memory()
     current = await observe_and_plan(engine, memory, intent)
-    await memory.foreign.look_up(engine.provider, current.planned.plans)
+    unread = await memory.foreign.look_up(engine.provider, current.planned.plans)
+    if engine.log is not None:
+        for kind, error in sorted(unread.items()):
+            engine.log.warning("names not read", kind=kind, error=error)
     return await observe_and_plan(engine, memory, intent) if memory.foreign.known else current
 
 
@@ -72,21 +77,23 @@ async def sync(
     wait: bool = True,
     patience: float = 300.0,
     lock_timeout: float | None = None,
+    books: Books | None = None,
     stop: anyio.CancelScope | None = None,
     progress: Progress | None = None,
     log: Log | None = None,
 ) -> SyncReport:
     """Make passes until every root is settled; those that write hold the lease (None: no lease is used).
 
-    With manifests it waits for their roots only. `wait=False`: end when nothing is left to do now. `patience`: seconds after which it ends
-    in any case. `lock_timeout`: seconds to wait for another holder of the lease (None: a little longer than the lease of a dead one lasts).
-    When `stop` is cancelled, calls in progress end and the report says what was done. Internal errors are written to `log`.
+    It writes and waits for the roots in the focus of the intent only, for removed ones until they are gone. `wait=False`: end when nothing
+    is left to do now. `patience`: seconds after which it ends in any case. `lock_timeout`: seconds to wait for another holder of the lease
+    (None: a little longer than the lease of a dead one lasts). `books` are kept while the lease is held. When `stop` is cancelled, calls in
+    progress end and the report says what was done. Internal errors are written to `log`.
 
     Raises, before the first pass, `LeaseTaken` when somebody else keeps the lease, `TimedOut`, and errors of the cluster; later ones are in
     the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
     """
     tune_gc()
-    session = _Session(engine, lease, intent, wait, patience, lock_timeout, progress or NoProgress(), log)
+    session = _Session(engine, lease, intent, wait, patience, lock_timeout, books, progress or NoProgress(), log)
     with stop or anyio.CancelScope() as scope:
         try:
             async with cancelled_at(engine.clock, session.give_up_at) as limit:
@@ -112,16 +119,18 @@ class _Session:
         wait: bool,
         patience: float,
         lock_timeout: float | None,
+        books: Books | None,
         progress: Progress,
         log: Log | None,
     ) -> None:
         self.engine = engine
         self.lease = lease
         self.intent = intent
-        self.proposed = frozenset(proposed_root(manifest).id for manifest in intent.manifests)
+        self.asked = intent.removals.keys() | {proposed_root(manifest).id for manifest in intent.manifests}
         self.wait = wait
         self.give_up_at = engine.clock.monotonic() + patience
         self.lock_timeout = _default_lock_timeout(lease) if lock_timeout is None else lock_timeout
+        self.books = books
         self.progress = progress
         self.memory = Memory()
         self.backoff = Backoff(LONGEST_PAUSE)
@@ -156,6 +165,9 @@ class _Session:
         while not self.is_over:
             if work := await self._wait_for_work():
                 await self._write_again(work)
+        if self.books is not None and not self.books.are_closed and self._has_achieved_all():
+            async with self._leading(self.lock_timeout):
+                await self.books.close()
 
     @asynccontextmanager
     async def _leading(self, lock_timeout: float) -> AsyncIterator[Callable[[], bool]]:
@@ -179,6 +191,8 @@ class _Session:
             current = await self._observe_and_plan()
             chosen = choose(current, self.memory, self.engine.clock.monotonic())
             self._note(current, chosen)
+            if chosen and self.books is not None:
+                await self.books.open()
             self.is_executing = True
             results = await execute(self.engine, self.memory, current, chosen, on_result=self._record, may_write=may_write)
             self.is_executing = False
@@ -195,10 +209,7 @@ class _Session:
             note_unexecuted(self.memory, current)
             work = choose(current, self.memory, self.engine.clock.monotonic())
             self._note(current, work)
-            ours = awaited_roots(current, self.proposed)
-            # What is left of other roots is no reason to wait for a lease that somebody else has.
-            is_idle = not any(plan.root in ours for plan in work) if self.lease_taken else not work
-            self.is_over = is_idle and self._nothing_to_wait_for(current)
+            self.is_over = not work and self._nothing_to_wait_for(current)
             if self.is_over:
                 return ()
             if work or has_unrecorded_warnings(current, self.memory):
@@ -240,11 +251,11 @@ class _Session:
             self.progress.waiting_for_lease(self.claim.current.holder)
 
     def _is_ours_alone(self, work: Iterable[Plan]) -> bool:
-        """Whether some of the work is to apply our manifests, which no other process does for us."""
+        """Whether some of the work is to apply our manifests or to remove a root, which no other process does for us."""
         return any(
             operation.id == plan.root and operation.verb is not Verb.STATUS
             for plan in work
-            if plan.root in self.proposed
+            if plan.root in self.asked
             for operation in plan.operations
         )
 
@@ -291,16 +302,23 @@ class _Session:
         """Whether nothing is worth waiting for, given that nothing is left to do now."""
         if current.planned.objections:
             return True
-        awaited = awaited_roots(current, self.proposed)
-        plans = [plan for plan in current.planned.plans if plan.root in awaited]
+        plans = current.planned.plans
         if any(self.memory.debounce.delays(plan.operations) for plan in plans):
             return False
         if current.world.incomplete:
             return self.incomplete_passes >= MAX_INCOMPLETE
-        if self.wait and any(may_settle(plan, observed) for plan, observed in with_observed(current) if plan.root in awaited):
+        if self.wait and is_removing(current, self.intent):
+            return False
+        if self.wait and any(may_settle(plan, observed) for plan, observed in with_observed(current)):
             return False
         # What is deferred may depend on something that is about to happen: make one more pass to see whether it does.
         return self.idle_passes > 1 or not any(plan.deferred for plan in plans)
+
+    def _has_achieved_all(self) -> bool:
+        """Whether everything that was asked for is done, and every removed root is gone."""
+        if self.last_pass is None or self.report(interrupted=False).ending is not Ending.DONE:
+            return False
+        return not any(is_removed(observed, self.intent.removals) for observed in self.last_pass.world.roots)
 
     def time_out(self) -> None:
         """Note that the time is over. Raises `LeaseTaken` or `TimedOut` if it was over before the first pass."""

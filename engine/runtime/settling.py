@@ -1,22 +1,18 @@
 """Settling: whether a root comes to rest if we wait for it, or needs a user or operator."""
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 
-from engine.ids import ResourceId
+from engine.intent import Intent
 from engine.observed import Observed
 from engine.plan import Plan, Wait
+from engine.removal import is_removed
 from engine.runtime.passes import Pass
 
 
-def awaited_roots(current: Pass, proposed: Set[ResourceId]) -> Set[ResourceId]:
-    """The roots to wait for: those that manifests propose and those that these consist of; all that have a plan if none is proposed."""
-    if not proposed:
-        return {plan.root for plan in current.planned.plans}
-    roots = [observed.root for observed in current.world.roots]
-    uids = {root.uid for root in roots if root.id in proposed} - {""}
-    # One that is being replaced is no longer planned as a part of its parent, and still controlled by it.
-    controlled = {root.id for root in roots if root.controller is not None and root.controller.uid in uids}
-    return proposed | controlled | {plan.root for plan in current.planned.plans if plan.parent in proposed}
+def is_removing(current: Pass, intent: Intent) -> bool:
+    """Whether a root that the intent removes is being deleted and still exists."""
+    roots = current.world.roots
+    return any(is_removed(observed, intent.removals) and observed.root.deleting_since is not None for observed in roots)
 
 
 def with_observed(current: Pass) -> Iterator[tuple[Plan, Observed]]:

@@ -17,6 +17,7 @@ from providers.kubernetes.paging import list_all
 from providers.kubernetes.wire import (
     JSON,
     METADATA_ONLY,
+    METADATA_ONLY_LIST,
     HttpRequest,
     Metadata,
     collection,
@@ -51,12 +52,18 @@ class RawListing:
 class KubernetesClient:
     """An `engine.runtime.client.Client` over `DirectApi`. Writes with one field manager; raises only `engine.errors`."""
 
-    def __init__(self, api: DirectApi, field_manager: str = "engine") -> None:
+    def __init__(self, api: DirectApi, field_manager: str = "engine", *, dry_run: bool = False) -> None:
+        """`dry_run`: the server checks every write and stores none."""
         self._api = api
         self._manager = field_manager
+        self._dry_run = dry_run
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._api!r}>"
+
+    def trying(self) -> "KubernetesClient":
+        """A client over the same connections whose writes are dry runs."""
+        return KubernetesClient(self._api, self._manager, dry_run=True)
 
     @property
     def namespace(self) -> str:
@@ -74,6 +81,11 @@ class KubernetesClient:
     async def list_raw(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> RawListing:
         """The same with only the metadata parsed: a third of the time and a fifth of the memory."""
         return RawListing(*await list_all(self._api.send, raw_objects, kind, namespace, labels, fields))
+
+    async def names(self, kind: Kind, namespace: str) -> frozenset[str]:
+        """The names of all objects of the kind in a namespace. Only their metadata is sent."""
+        items, _ = await list_all(self._api.send, raw_objects, kind, namespace, "", "", accept=METADATA_ONLY_LIST)
+        return frozenset(metadata.name for metadata, _ in items)
 
     async def lives(self, kind: Kind, namespace: str, labels: str) -> tuple[Sequence[Live], str]:
         """All objects of the kind as `Live` objects that are not parsed; and the revision from which a watch misses nothing."""
@@ -126,14 +138,14 @@ class KubernetesClient:
         `Forbidden`; after `Unreachable` and `ServerFault` the object may have been created.
         """
         path = member(kind, namespace, name, subresource) if name else collection(kind, namespace)
-        parameters = query(fieldManager=self._manager, dryRun="All" if dry_run else "")
+        parameters = self._write_query(dry_run=dry_run)
         return await self._send("POST", path + parameters, encoded(body), accept=METADATA_ONLY if metadata_only else JSON)
 
     async def replace(
         self, kind: Kind, namespace: str, name: str, body: Body, *, subresource: str = "", metadata_only: bool = False
     ) -> dict[str, Any]:
         """PUT, bound to the resourceVersion in the body if there is one. Raises `Conflict`, `NotFound`."""
-        path = member(kind, namespace, name, subresource) + query(fieldManager=self._manager)
+        path = member(kind, namespace, name, subresource) + self._write_query()
         return await self._send("PUT", path, encoded(body), accept=METADATA_ONLY if metadata_only else JSON)
 
     async def patch(
@@ -149,7 +161,7 @@ class KubernetesClient:
         metadata_only: bool = False,
     ) -> dict[str, Any]:
         """PATCH of the given type; `force` is for `apply` only. Raises `Conflict`, `NotFound`, `Invalid`."""
-        parameters = query(fieldManager=self._manager, force="true" if force and how == "apply" else "")
+        parameters = self._write_query(force="true" if force and how == "apply" else "")
         path = member(kind, namespace, name, subresource) + parameters
         return await self._send(
             "PATCH", path, encoded(body), content_type=CONTENT_TYPES[how], accept=METADATA_ONLY if metadata_only else JSON
@@ -167,7 +179,10 @@ class KubernetesClient:
             "gracePeriodSeconds": grace,
         }
         body = encoded({key: value for key, value in options.items() if value not in (None, {})})
-        return await self._send("DELETE", member(kind, namespace, name), body)
+        return await self._send("DELETE", member(kind, namespace, name) + query(dryRun="All" if self._dry_run else ""), body)
+
+    def _write_query(self, *, dry_run: bool = False, **parameters: str) -> str:
+        return query(fieldManager=self._manager, dryRun="All" if dry_run or self._dry_run else "", **parameters)
 
     async def kinds(self) -> Sequence[Kind]:
         """The kinds that the server can list and watch, each once in its preferred version."""

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from engine.errors import Expired
 from engine.ids import Kind
-from providers.kubernetes.wire import HttpRequest, ListPage, Send, collection, query
+from providers.kubernetes.wire import JSON, HttpRequest, ListPage, Send, collection, query
 
 T = TypeVar("T")
 
@@ -15,23 +15,25 @@ PAGE_SIZE = "500"
 """Objects of a page, as client-go lists them; the value of `limit`."""
 
 
-async def list_all(send: Send, read: ReadPage[T], kind: Kind, namespace: str, labels: str, fields: str) -> tuple[list[T], str]:
-    """All objects of the kind, each as `read` returns it, and the revision of the list."""
+async def list_all(
+    send: Send, read: ReadPage[T], kind: Kind, namespace: str, labels: str, fields: str, *, accept: str = JSON
+) -> tuple[list[T], str]:
+    """All objects of the kind, each as `read` returns it, and the revision of the list. `accept`: the form to ask for."""
     try:
-        return await _list_in_pages(send, read, kind, namespace, labels, fields, PAGE_SIZE)
+        return await _list_in_pages(send, read, kind, namespace, labels, fields, PAGE_SIZE, accept)
     except Expired:
         # The server no longer has the revision of the first page: read everything in one page.
-        return await _list_in_pages(send, read, kind, namespace, labels, fields, "")
+        return await _list_in_pages(send, read, kind, namespace, labels, fields, "", accept)
 
 
 async def _list_in_pages(
-    send: Send, read: ReadPage[T], kind: Kind, namespace: str, labels: str, fields: str, limit: str
+    send: Send, read: ReadPage[T], kind: Kind, namespace: str, labels: str, fields: str, limit: str, accept: str
 ) -> tuple[list[T], str]:
     items: list[T] = []
     path, token = collection(kind, namespace), ""
     while True:
         parameters = query(labelSelector=labels, fieldSelector=fields, limit=limit, continue_=token)
-        page = read((await send(HttpRequest("GET", path + parameters))).content, kind)
+        page = read((await send(HttpRequest("GET", path + parameters, accept=accept))).content, kind)
         items.extend(page.items)
         token = page.continue_token
         if not token:

@@ -19,6 +19,8 @@ T = TypeVar("T")
 JSON = "application/json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """The Accept header for objects with metadata only: a third of the bytes, and a tenth less work for the server."""
+METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""The same for lists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,10 @@ POD: Final = Kind("", "v1", "Pod", "pods", status=True)
 SERVICE: Final = Kind("", "v1", "Service", "services", status=True)
 SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 SECRET: Final = Kind("", "v1", "Secret", "secrets")
+CONFIG_MAP: Final = Kind("", "v1", "ConfigMap", "configmaps")
 EVENT: Final = Kind("", "v1", "Event", "events")
 NAMESPACE: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False, status=True)
+RESOURCE_QUOTA: Final = Kind("", "v1", "ResourceQuota", "resourcequotas", status=True)
 NODE: Final = Kind("", "v1", "Node", "nodes", namespaced=False, status=True)
 ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
 ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
@@ -59,8 +61,10 @@ KINDS: Final = (
     SERVICE,
     SERVICE_ACCOUNT,
     SECRET,
+    CONFIG_MAP,
     EVENT,
     NAMESPACE,
+    RESOURCE_QUOTA,
     NODE,
     ROLE,
     ROLE_BINDING,

@@ -34,6 +34,16 @@ RELEASE_DOMAINS = f"{ENGINE_PREFIX}release-domains"
 ON_COMPLETION = "on-completion"
 """The value of `RELEASE_DOMAINS`: when all pods of the domain have completed."""
 
+PROTECT = f"{ENGINE_PREFIX}protect"
+"""The annotation of a root that no command may remove while it has it."""
+PRUNE = f"{ENGINE_PREFIX}prune"
+"""The annotation of a root that stays when it has left the files of its ApplySet: `disabled`."""
+ENABLED = "enabled"
+"""The value of `PRUNE` with which a root is removed, as without the annotation."""
+
+DOMAIN_MEMBERSHIP = f"{ENGINE_PREFIX}domain-membership"
+"""The annotation of a replica's base PodGang that records the fabric domains of its cliques (`resources.model.gang_record`)."""
+
 LONGEST_VALUE = 63
 """Kubernetes' limit for the value of a label, in characters."""
 
@@ -76,9 +86,14 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """kubectl's record of one object's manifest, which must not be copied to another object."""
 
 
+APPLYSET_PREFIX = "applyset.kubernetes.io/"
+"""The prefix of the keys of ApplySets, of which objects are members that users apply, and not what is made from them."""
+
+
 def without_grove(keys: Mapping[str, str]) -> dict[str, str]:
-    """The labels or annotations of a set that are copied to its gangs: all but Grove's and the engine's own and `LAST_APPLIED`."""
-    return {key: value for key, value in keys.items() if not key.startswith((GROVE_PREFIX, ENGINE_PREFIX)) and key != LAST_APPLIED}
+    """The labels or annotations of a set that are copied to its gangs: not Grove's, the engine's, those of ApplySets and `LAST_APPLIED`."""
+    left_out = (GROVE_PREFIX, ENGINE_PREFIX, APPLYSET_PREFIX)
+    return {key: value for key, value in keys.items() if not key.startswith(left_out) and key != LAST_APPLIED}
 
 
 def selector(labels: Mapping[str, str]) -> str:

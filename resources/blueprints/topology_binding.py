@@ -22,8 +22,8 @@ ALL = ""
 """The key of the only part of a binding."""
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")))
 """The policy of a stored binding: its labels and annotations are not removed."""
-PROPOSED = Policy(exact=(("spec",),))
-"""The policy of a binding that a manifest proposes: its spec replaces the stored one."""
+PROPOSED = Policy(exact=(("spec",),), partial=(("metadata", "labels"),))
+"""The policy of a binding that a manifest proposes: its spec replaces the stored one, its labels (e.g. that of an ApplySet) stay."""
 
 
 class TopologyBindingBlueprint:

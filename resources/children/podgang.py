@@ -60,6 +60,7 @@ def body_of(view: View, gang: GangView) -> dict[str, Any]:
             **view.template.gang_annotations,
             **(scheduler.podgang_annotations if scheduler is not None else {}),
             **({labels.TOPOLOGY_NAME: view.template.topology.name} if _is_constrained(spec) else {}),
+            **({labels.DOMAIN_MEMBERSHIP: view.template.gang_record} if gang.is_base and view.template.gang_record else {}),
         },
         spec=spec,
     )

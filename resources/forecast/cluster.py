@@ -39,6 +39,8 @@ class ModelledCluster:
     def __init__(self, fabrics: Iterable[Fabric]) -> None:
         enabled = tuple(fabrics)
         self._drivers = tuple(fabric.modelled_driver() for fabric in enabled if isinstance(fabric, AnsweringFabric))
+        self._unknown = frozenset(fabric.kind.key for fabric in enabled if not isinstance(fabric, AnsweringFabric))
+        """The kinds of domains whose driver is not modelled."""
         self._ours = OUR_FINALIZERS.union(fabric.finalizer for fabric in enabled)
         self._log = WorkloadLog(frozenset(fabric.kind.key for fabric in enabled))
         self._terminating: dict[ResourceId, None] = {}
@@ -60,6 +62,14 @@ class ModelledCluster:
     def effects(self) -> Mapping[ResourceId, Effects]:
         """What all operations so far mean for the workloads."""
         return self._log.effects()
+
+    def is_known(self, store: ForecastStore) -> bool:
+        """Whether there is no domain of a fabric whose driver is not modelled."""
+        return not self._unknown or all(self._unknown.isdisjoint(id.keys()) for id in store.lives)
+
+    def effects_of_replica(self, root: ResourceId, index: int) -> Effects:
+        """What all operations so far mean for one replica of a set."""
+        return self._log.effects_of_replica(root, index)
 
     def answer(self, store: ForecastStore) -> frozenset[Assumption]:
         """Let every program of the cluster take one step."""

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.forecast.effects import Effects, Level
+from engine.forecast.effects import Effects, Level, worst_first
 from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import Operation
 from engine.quantity import amount
 from engine.verb import Verb
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.fields import mapping, mappings
 from resources.model.pod_facts import facts_of
 
@@ -60,6 +60,27 @@ class _Touched:
     domains_removed: Counter[str] = field(default_factory=Counter)
     cliques: dict[ResourceId, None] = field(default_factory=dict)
 
+    def of_replica(self, root: ResourceId, index: int) -> "_Touched":
+        """The same of the pods and domains of one replica of a set."""
+
+        def is_in(id: ResourceId) -> bool:
+            return names.replica_of(root, id) == index
+
+        def pods(slots: Counter[Slot]) -> Counter[Slot]:
+            return Counter({slot: count for slot, count in slots.items() if is_in(kinds.PODCLIQUE.id(slot[0], slot[1]))})
+
+        def domains(made: Counter[str]) -> Counter[str]:
+            return Counter({name: count for name, count in made.items() if is_in(root._replace(name=name))})
+
+        return _Touched(
+            pods(self.deleted),
+            pods(self.created),
+            self.gpus,
+            domains(self.domains_made),
+            domains(self.domains_removed),
+            {clique: None for clique in self.cliques if is_in(clique)},
+        )
+
 
 class WorkloadLog:
     """What happens to pods and domains in one forecast."""
@@ -75,6 +96,8 @@ class WorkloadLog:
         self._clique_of: dict[ResourceId, ResourceId] = {}
         self._minimum: dict[ResourceId, int] = {}
         self._touched: dict[ResourceId, _Touched] = {}
+        self._gone: set[ResourceId] = set()
+        """Cliques and scaling groups that do not exist any more."""
         self.deleted: set[str] = set()
         """The uids of the objects that were deleted in the forecast."""
 
@@ -113,10 +136,12 @@ class WorkloadLog:
     def changed(self, ids: Sequence[ResourceId], store: ForecastStore) -> None:
         """Take note of the objects that operations have changed, before the cluster answers."""
         for id in ids:
-            if id.kind in (kinds.POD.name, kinds.PODCLIQUE.name):
+            if id.kind in (kinds.POD.name, kinds.PODCLIQUE.name, kinds.SCALING_GROUP.name):
                 live = store.find(id)
                 if live is not None:
                     self._note(live)
+                elif id.kind != kinds.POD.name:
+                    self._gone.add(id)
                 elif id in self._clique_of:
                     self._count(self._clique_of[id], id, is_ready=False)
 
@@ -125,6 +150,7 @@ class WorkloadLog:
             clique = self._clique_of[live.id] = kinds.PODCLIQUE.id(live.id.namespace, name)
             self._count(clique, live.id, is_ready=live.deleting_since is None and facts_of(live).ready)
         elif live.id.kind in (kinds.PODCLIQUE.name, kinds.SCALING_GROUP.name):
+            self._gone.discard(live.id)
             minimum = mapping(live.body.get("spec")).get("minAvailable")
             self._minimum[live.id] = minimum if isinstance(minimum, int) else 0
             if (group := live.labels.get(labels.SCALING_GROUP)) and live.id.kind == kinds.PODCLIQUE.name:
@@ -150,6 +176,11 @@ class WorkloadLog:
         """The effects on each root whose pods or domains are touched."""
         return {root: self._effects_of(touched) for root, touched in self._touched.items()}
 
+    def effects_of_replica(self, root: ResourceId, index: int) -> Effects:
+        """The effects on one replica of a set."""
+        touched = self._touched.get(root)
+        return self._effects_of(touched.of_replica(root, index)) if touched is not None else Effects()
+
     def _effects_of(self, touched: _Touched) -> Effects:
         restarted = touched.deleted & touched.created
         moves = {"restarted": restarted, "added": touched.created - restarted, "removed": touched.deleted - restarted}
@@ -159,17 +190,22 @@ class WorkloadLog:
         counts["domains replaced"] = replaced.total()
         counts["domains made"] = (touched.domains_made - replaced).total()
         counts["domains removed"] = (touched.domains_removed - replaced).total()
-        levels = sorted(self._levels(touched), key=lambda level: (not level.falls_below, level.lowest - level.minimum, level.id))
-        return Effects({what: count for what, count in counts.items() if count}, tuple(levels))
+        return Effects({what: count for what, count in counts.items() if count}, worst_first(self._levels(touched)))
 
     def _levels(self, touched: _Touched) -> Iterator[Level]:
-        """The cliques outside scaling groups, and the groups, that have fewer ready members for a time than before and after."""
+        """The cliques outside scaling groups, and the groups, that have fewer ready members for a time than before and after.
+
+        Those that fall below their minimum and stay there are among them, unless they are deleted.
+        """
         subjects = dict.fromkeys(self._place[clique].group if clique in self._place else clique for clique in touched.cliques)
         for id in subjects:
             members = self._members.get(id)
-            if members is not None and members.lowest < min(members.before, len(members.ready)):
-                unit = "replicas" if id.kind == kinds.SCALING_GROUP.name else "pods"
-                yield Level(id, members.before, members.lowest, len(members.ready), self._minimum.get(id, 0), unit)
+            if members is None:
+                continue
+            unit = "replicas" if id.kind == kinds.SCALING_GROUP.name else "pods"
+            level = Level(id, members.before, members.lowest, len(members.ready), self._minimum.get(id, 0), unit)
+            if level.lowest < min(level.before, level.after) or (level.falls_below and id not in self._gone):
+                yield level
 
 
 def _slot_of(id: ResourceId, pod_labels: Mapping[str, Any]) -> Slot:

@@ -189,6 +189,8 @@ def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]
     """What checks, diagnoses and notes about capacity read: only commands that write nothing make them."""
     if use is not Use.READ:
         return
+    yield kinds.NAMESPACE, ("get",), ""
+    yield kinds.RESOURCE_QUOTA, ("list",), ""
     for query in _queries(configuration):
         yield query.kind, ("get" if query.name else "list",), ""
     for fabric in configuration.fabrics:

@@ -7,6 +7,9 @@ from resources.base import labels
 
 Variable = Mapping[str, Any]
 
+REPLICA_VARIABLE = "GROVE_PCS_INDEX"
+"""The variable with the index of the replica of the set."""
+
 
 def literal(name: str, value: str) -> Variable:
     """A variable with a value."""
@@ -31,7 +34,7 @@ def pod_variables(root: str, replica: int, podclique: str, address: str) -> tupl
     """The variables of every pod; `address` is the DNS name of the replica's headless Service."""
     return (
         literal("GROVE_PCS_NAME", root),
-        literal("GROVE_PCS_INDEX", str(replica)),
+        literal(REPLICA_VARIABLE, str(replica)),
         literal("GROVE_PCLQ_NAME", podclique),
         literal("GROVE_HEADLESS_SERVICE", address),
         from_label("GROVE_PCLQ_POD_INDEX", labels.POD_INDEX),

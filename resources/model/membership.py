@@ -14,6 +14,7 @@ from engine.plan import Alarm
 from engine.report.printable import clipped
 from engine.resource import Body
 from resources.base import kinds, names
+from resources.model.gang_record import recorded_in_gang
 from resources.ports.configuration import Configuration
 from resources.ports.membership import CliqueRecord, DomainRecord, GroupRecord, MembershipRecord, RecordingFabric
 
@@ -87,8 +88,11 @@ def _record(observed: Observed, fabric: RecordingFabric, memo: Memo) -> Membersh
     domains = memo.recall(("recorded domains", fabric.name), facts, lambda: _domains(observed, fabric, parts))
 
     def make() -> MembershipRecord:
-        cliques = tuple(clique for part in parts for clique in part.cliques)
-        return MembershipRecord(root.name, cliques, tuple(group for part in parts for group in part.groups), domains)
+        cliques = [clique for part in parts for clique in part.cliques]
+        existing = {clique.clique for clique in cliques}
+        cliques += (clique for part in parts for clique in part.of_gang if clique.clique not in existing)
+        groups = tuple(group for part in parts for group in part.groups)
+        return MembershipRecord(root.name, tuple(cliques), groups, domains, any(part.has_plain_gang for part in parts))
 
     return memo.recall(("membership", fabric.name), (parts, domains, root), make)
 
@@ -100,15 +104,30 @@ class _PartRecord:
     cliques: tuple[CliqueRecord, ...]
     groups: tuple[GroupRecord, ...]
     domains: tuple[DomainRecord, ...]
+    of_gang: tuple[CliqueRecord, ...]
+    """What the base PodGang of its replica records."""
+    has_plain_gang: bool
+    """Whether that PodGang exists and records nothing."""
 
 
 def _part_record(root: ResourceId, fabric: RecordingFabric, part: Slice) -> _PartRecord:
     """Equal records are listed once: the PodCliques of one clique in all replicas of a scaling group usually record the same."""
+    of_gangs = [tuple(recorded_in_gang(gang, fabric, index)) for index, gang in _base_gangs(root, part)]
     return _PartRecord(
         tuple(dict.fromkeys(_clique_records(root, fabric, part))),
         tuple(dict.fromkeys(_group_records(root, fabric, part))),
         tuple(DomainRecord(live.id.name, fabric.template_name(live, live.id.name), True, False) for live in part.of(fabric.kind.name)),
+        tuple(record for records in of_gangs for record in records),
+        any(not records for records in of_gangs),
     )
+
+
+def _base_gangs(root: ResourceId, part: Slice) -> Iterator[tuple[int, Live]]:
+    """The base PodGangs in a part of a set, each with the index of its replica."""
+    for live in part.of(kinds.PODGANG.name):
+        index = names.replica_of(root, live.id)
+        if index is not None and live.id.name == names.base_gang(root.name, index):
+            yield index, live
 
 
 def _clique_records(root: ResourceId, fabric: RecordingFabric, part: Slice) -> Iterator[CliqueRecord]:

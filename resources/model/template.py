@@ -12,6 +12,7 @@ from engine.resource import Body
 from resources.base import labels
 from resources.model import sharing, topology
 from resources.model.domain_requests import domain_requests_of
+from resources.model.gang_record import gang_record
 from resources.model.placement import DomainPlacement, placement_of
 from resources.model.pod_spec_form import canonical_form
 from resources.model.sharing import Sharing
@@ -90,6 +91,8 @@ class Template:
     """How strictly the pods of each domain are kept together; None: not at all (R57)."""
     releases_domains: bool
     """Whether a domain is released when all its pods have completed (N33)."""
+    gang_record: str
+    """The annotation of base PodGangs that records the membership in domains; empty if no domain is requested (N24)."""
 
     @property
     def is_ordered(self) -> bool:
@@ -149,6 +152,7 @@ def read(
         ),
         domain_placement=placement_of(annotations),
         releases_domains=annotations.get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION,
+        gang_record=gang_record(id, {"metadata": metadata, "spec": spec}, configuration),
     )
 
 

@@ -7,11 +7,15 @@ while it is missing, terminating, or new and not ready. There is no surge: a uni
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from engine.reason import Because, Reason
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, GroupView, Removals, View
 from resources.policies.startup import parents
+
+CANNOT_SPARE: Final = "minAvailable allows no deletion"
+"""Why ready outdated pods stay although it is their turn."""
 
 
 class UpdateAllowance(StrEnum):
@@ -137,7 +141,7 @@ def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Rem
     if ready is None and (domain := _domain_of_others(view, filter(needs_update, view.cliques))):
         return Removals(updating=True, postponed_because=f"{domain}: pods deleted now could not be created again")
     if ready is None:
-        return Removals(updating=True, postponed_because="minAvailable allows no deletion")
+        return Removals(updating=True, postponed_because=CANNOT_SPARE)
     return replace(ready, updating=True, postponed_because="one unit is updated at a time")
 
 

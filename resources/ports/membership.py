@@ -23,7 +23,10 @@ class ObjectRecord:
 
 @dataclass(frozen=True, slots=True)
 class CliqueRecord:
-    """What a PodClique records. PodCliques of one clique and one replica that record the same are one record."""
+    """What a PodClique records. PodCliques of one clique and one replica that record the same are one record.
+
+    For a clique without PodCliques it is what the PodGang of the replica records.
+    """
 
     clique: str
     """The name of its clique in the template."""
@@ -67,11 +70,13 @@ class MembershipRecord:
     cliques: tuple[CliqueRecord, ...] = ()
     groups: tuple[GroupRecord, ...] = ()
     domains: tuple[DomainRecord, ...] = ()
+    has_plain_gang: bool = False
+    """Whether a replica has a PodGang that records nothing: the set is not new, and as far as that PodGang knows in no domain."""
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is recorded: the set has no objects from which its membership could be read."""
-        return not (self.cliques or self.groups or self.domains)
+        return not (self.cliques or self.groups or self.domains or self.has_plain_gang)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -96,8 +96,6 @@ def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = 
     body = observed.root.body
     status = body.get("status") or {}
     pods = [facts_of(live) for live in lives_of(observed, "Pod")]
-    unready = _unready_since(pods)
-    waits = [wait_since(observed, wait, unready) for wait in (*plan.deferred, *plan.pending)]
     return WorkloadSummary(
         observed.root.id,
         state_of(observed, plan),
@@ -109,7 +107,7 @@ def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = 
         sum(pod.ready for pod in pods),
         sum(pod.scheduled for pod in pods),
         tuple(gangs(lives_of(observed, "PodGang"), pods)),
-        tuple(sorted(waits, key=lambda wait: wait.id)),
+        waits_of(observed, plan),
         problems_of(plan),
         plan.notes,
         tuple(alarm for alarm in plan.alarms if not alarm.blocking),
@@ -171,6 +169,13 @@ def gangs(lives: Iterable[Live], pods: Iterable[PodFacts]) -> Iterator[GangSumma
 def lives_of(observed: Observed, kind: str) -> list[Live]:
     """The root's objects of that kind, in all its parts, sorted by name."""
     return sorted((live for part in observed.slices.values() for live in part.of(kind)), key=lambda live: live.id)
+
+
+def waits_of(observed: Observed, plan: Plan) -> tuple[WaitSince, ...]:
+    """What is deferred or pending for a root and its objects, sorted by object."""
+    unready = _unready_since(facts_of(live) for live in lives_of(observed, "Pod"))
+    waits = (wait_since(observed, wait, unready) for wait in (*plan.deferred, *plan.pending))
+    return tuple(sorted(waits, key=lambda wait: wait.id))
 
 
 def wait_since(observed: Observed, wait: Wait, unready: Mapping[str, datetime] = ALL_READY) -> WaitSince:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
+
 from engine.ids import Kind
 from resources.base.kinds import CRD, DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema.dynamo import DynamoGraphDeployment
@@ -117,14 +119,18 @@ DEFINITIONS: Final = (
 
 
 def crds() -> tuple[dict[str, Any], ...]:
-    """The CustomResourceDefinitions, in the order of `DEFINITIONS`, as bodies for server-side apply. Every call returns equal bodies."""
+    """The CustomResourceDefinitions, in the order of `DEFINITIONS`, as bodies for server-side apply.
+
+    Every call returns equal bodies of its own: whoever changes one changes no other.
+    """
     return tuple(_crd(definition) for definition in DEFINITIONS)
 
 
 def schema(model: type[ApiObject]) -> dict[str, Any]:
-    """The structural schema of one of these kinds."""
+    """The structural schema of one of these kinds, a copy: what it is computed from is shared, e.g. the schema of a pod spec."""
     raw: Mapping[str, Any] = model.model_json_schema(by_alias=True)
-    return structural(raw, raw.get("$defs", {}))
+    copied: dict[str, Any] = orjson.loads(orjson.dumps(structural(raw, raw.get("$defs", {}))))
+    return copied
 
 
 def _crd(definition: Definition) -> dict[str, Any]:

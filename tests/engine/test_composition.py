@@ -9,7 +9,6 @@ import pytest
 from engine.blueprint import relevant_incomplete
 from engine.composition import compose
 from engine.ids import Kind, ResourceId
-from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, Observed, World, live
 from engine.operation import Operation
@@ -21,6 +20,7 @@ from engine.runtime.session import preview
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from engine.world import assemble, empty
+from tests.builders import applying
 from tests.engine.runtime.bundle import BUNDLE, ROOTS, Bundles, NestableToy, bundle_body
 from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider
 from tests.engine.runtime.stage import Stage
@@ -76,7 +76,7 @@ def of(kind: Kind, world: World) -> list[Observed]:
 
 
 async def test_a_preview_without_any_object_shows_the_root_its_nested_roots_and_their_children() -> None:
-    planned = (await preview(stage().engine, Intent((bundle_body(roots={"a": {"leaves": 2}}),)))).planned
+    planned = (await preview(stage().engine, applying([bundle_body(roots={"a": {"leaves": 2}})]))).planned
 
     assert sorted(keys(planned.plans)) == [
         ("create", "Bundle/default/bundle"),
@@ -181,7 +181,7 @@ def test_a_world_without_composing_roots_is_returned_unchanged() -> None:
 
 async def test_a_report_shows_a_nested_root_after_the_root_that_it_is_part_of() -> None:
     manifests = [root_body("another", leaves=1), bundle_body(roots={"z": {"leaves": 1}})]
-    planned = (await preview(stage().engine, Intent(tuple(manifests)))).planned
+    planned = (await preview(stage().engine, applying(manifests))).planned
 
     report = report_of(planned.plans, lambda root, child: "")
 

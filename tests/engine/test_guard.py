@@ -34,7 +34,7 @@ def world_of(count: int, *, orphans: bool = False) -> World:
 def test_ten_or_a_tenth_of_the_objects_may_be_deleted_unintended(observed: int, deletes: int, refused: bool) -> None:
     plan = Plan(thing(0, "Root"), tuple(map(delete, range(deletes))))
 
-    (judged,) = within_budget([plan], world_of(observed), Limits())
+    (judged,) = within_budget([plan], world_of(observed).roots, Limits())
 
     assert bool(judged.objections) is refused
 
@@ -42,7 +42,7 @@ def test_ten_or_a_tenth_of_the_objects_may_be_deleted_unintended(observed: int, 
 def test_intended_deletes_never_count() -> None:
     plan = Plan(thing(0, "Root"), tuple(delete(number, intended=True) for number in range(500)))
 
-    (judged,) = within_budget([plan], world_of(500), Limits(max_deletes=0))
+    (judged,) = within_budget([plan], world_of(500).roots, Limits(max_deletes=0))
 
     assert judged.objections == ()
 
@@ -54,7 +54,7 @@ def test_the_budget_is_one_for_all_roots_and_stops_only_those_that_use_it() -> N
         Plan(thing(2, "Root"), (delete(3, intended=True),)),
     )
 
-    judged = within_budget([first, second, innocent], world_of(3), Limits(max_deletes=1))
+    judged = within_budget([first, second, innocent], world_of(3).roots, Limits(max_deletes=1))
 
     assert [bool(plan.objections) for plan in judged] == [True, True, False]
     assert judged[0].objections[0].message == "2 unintended deletes, 1 allowed: check them, then allow them with --max-deletes 2"

@@ -1,4 +1,4 @@
-"""Without the extra `sandbox` everything works except the sandbox, and that says how to install it."""
+"""Without the extras everything works except the sandbox and policies, and these say how to install them."""
 
 import os
 import subprocess
@@ -20,13 +20,15 @@ from tests.enginectl.calling import ROOT
 
 EXAMPLE = "examples/01-first-gang"
 SERVERS = ("httptools", "jsonschema_rs", "starlette", "uvicorn")
-"""What only the extra installs; the rest of it comes with dependencies of the product too."""
+"""What only the extra `sandbox` installs; the rest of it comes with dependencies of the product too."""
+POLICIES = ("cel_expr_python", "google")
+"""What the extra `policy` installs, as it is imported."""
 WITHOUT = f"""
 import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {SERVERS}:
+        if name.partition(".")[0] in {(*SERVERS, *POLICIES)}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -65,14 +67,24 @@ def test_the_sandbox_says_how_to_install_it(words: tuple[str, ...]) -> None:
     assert ended.stderr.splitlines()[0] == "engine: the sandbox is not installed: pip install 'grove-engine[sandbox]'"
 
 
+@pytest.mark.parametrize("command", [("diff", "--against", "empty"), ("sync",)])
+def test_policies_say_how_to_install_what_they_need(command: tuple[str, ...]) -> None:
+    ended = python(COMMAND, *command, "-f", EXAMPLE, "--policy", "examples/policies")
+
+    assert (ended.returncode, ended.stdout) == (Exit.FAILED, "")
+    assert ended.stderr.splitlines()[0] == "engine: --policy needs a library that is not installed: pip install 'grove-engine[policy]'"
+
+
 def modules() -> list[str]:
-    """Every module of the product outside the sandbox."""
+    """Every module of the product outside the sandbox and of policies."""
     files = [path for root in ("engine", "resources", "providers", "cmd") for path in (ROOT / root).rglob("*.py")]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removeprefix("cmd.").removesuffix(".__init__") for path in files]
-    return sorted(name for name in names if not name.startswith("providers.sandbox") and not name.endswith("__main__"))
+    return sorted(
+        name for name in names if not name.startswith(("providers.sandbox", "providers.policies")) and not name.endswith("__main__")
+    )
 
 
-def test_every_module_outside_the_sandbox_is_imported_without_the_extra() -> None:
+def test_every_other_module_is_imported_without_the_extras() -> None:
     ended = python(IMPORT, *modules())
 
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -97,7 +109,7 @@ def test_what_only_the_sandbox_uses_is_in_its_extra() -> None:
 
     assert set(SERVERS) <= names(project["optional-dependencies"]["sandbox"])
     assert set(SERVERS).isdisjoint(names(project["dependencies"]))
-    assert "grove-engine[sandbox]" in project["optional-dependencies"]["dev"]
+    assert {"grove-engine[sandbox]", "grove-engine[policy]"} <= set(project["optional-dependencies"]["dev"])
 
 
 def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -10,12 +10,14 @@ from engine.errors import InputError
 from engine.ids import Kind
 from engine.resource import Body
 from enginectl.base.errors import UsageError
-from enginectl.input.manifest_files import read_manifests
+from enginectl.input.manifest_files import IS_TEMPLATE, read_manifests
 from enginectl.input.roots import Roots, select_roots
 from resources.base.kinds import PODCLIQUESET
 from resources.schema.issues import ErrorType, Issue
 
 SET = "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  name: {}\nspec:\n  template:\n    cliques:\n    - name: a\n"
+
+KNOWN = "there are ClusterTopologyBinding, PodClique, PodCliqueScalingGroup, PodCliqueSet"
 
 
 def faultless(kind: Kind, body: Body) -> Sequence[Issue]:
@@ -25,7 +27,8 @@ def faultless(kind: Kind, body: Body) -> Sequence[Issue]:
 
 def load(*paths: Path, **rest: Any) -> Roots:
     """The roots in the files, in namespace `here` unless they say otherwise."""
-    return select_roots(read_manifests(paths), [PODCLIQUESET], rest.pop("check", faultless), namespace="here", **rest)
+    manifests = read_manifests(paths, recursive=rest.pop("recursive", False))
+    return select_roots(manifests, [PODCLIQUESET], rest.pop("check", faultless), namespace="here", **rest)
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -46,6 +49,16 @@ def test_a_directory_is_read_in_the_order_of_its_names_and_other_files_are_ignor
     write(tmp_path, "c.json", '{"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "c", "namespace": "x"}}')
 
     assert names(load(tmp_path)) == ["here/a", "here/b", "x/c"]
+
+
+def test_directories_in_a_directory_are_read_only_on_request_and_hidden_and_linked_ones_never(tmp_path: Path) -> None:
+    for folder, name in ((tmp_path, "top"), (tmp_path / "b", "b"), (tmp_path / "a" / "c", "c"), (tmp_path / ".git", "never")):
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder, f"{name}.yaml", SET.format(name))
+    (tmp_path / "loop").symlink_to(tmp_path)
+
+    assert names(load(tmp_path)) == ["here/top"]
+    assert names(load(tmp_path, recursive=True)) == ["here/top", "here/c", "here/b"]
 
 
 def test_lists_are_flattened_and_their_entries_know_their_lines(tmp_path: Path) -> None:
@@ -125,6 +138,16 @@ def test_a_manifest_for_another_namespace_is_refused_if_one_is_given(tmp_path: P
         (SET.format("y"), ":4: metadata.name must be a valid name, got true"),
         (SET.format("../up"), ':4: metadata.name must be a valid name, got "../up"'),
         ("a: [b\n", ":2: not YAML: did not find expected ',' or ']'"),
+        ("kind: PodCliqueSet\nmetadata:\n  name: {{ .Values.name }}\n", f":3: {IS_TEMPLATE}"),
+        ("{{- if .Values.enabled }}\nkind: x\n{{- end }}\n", f":1: {IS_TEMPLATE}"),
+        (SET.format('"{{ .Release.Name }}"'), f':4: metadata.name must be a valid name, got "{{{{ .Release.Name }}}}": {IS_TEMPLATE}'),
+        ("apiVersion: grove.io/v1alpha1\nkind: PodCliqeSet\n", f":2: there is no kind PodCliqeSet in grove.io/v1alpha1; {KNOWN}"),
+        ("kind: ClusterTopology\napiVersion: grove.io/v1alpha1\n", f":1: there is no kind ClusterTopology in grove.io/v1alpha1; {KNOWN}"),
+        ("apiVersion: grove.io/v2\nkind: PodClique\n", ":2: PodClique is supported as grove.io/v1alpha1 only"),
+        (
+            "apiVersion: engine.grove.io/v1alpha1\nkind: Policy\n",
+            ":2: there is no kind Policy in engine.grove.io/v1alpha1; there are PlanPolicy",
+        ),
     ],
 )
 def test_what_is_no_manifest_is_reported_with_its_line(tmp_path: Path, text: str, message: str) -> None:
@@ -134,6 +157,37 @@ def test_what_is_no_manifest_is_reported_with_its_line(tmp_path: Path, text: str
         load(file)
 
     assert str(error.value) == f"{file}{message}"
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("grove.io/v1alpha1", "PodClique"),
+        ("scheduler.grove.io/v1alpha1", "PodGang"),
+        ("nvidia.com/v1alpha1", "DynamoModel"),
+        ("nvidia.com/v1", "ClusterPolicy"),
+        ("resource.nvidia.com/v1beta1", "ComputeDomain"),
+        ("v1", "PodCliqeSet"),
+    ],
+)
+def test_kinds_that_exist_and_kinds_of_other_groups_are_ignored_with_a_note(tmp_path: Path, api_version: str, kind: str) -> None:
+    file = write(tmp_path, "f.yaml", f"apiVersion: {api_version}\nkind: {kind}\n")
+
+    assert load(file).notes == (f"{file}:1: {kind} is ignored: the engine takes PodCliqueSets only",)
+
+
+def test_braces_in_a_valid_manifest_are_no_template(tmp_path: Path) -> None:
+    file = write(tmp_path, "f.yaml", SET.format("a\n  annotations: {x: '{{ .Values.name }}'}"))
+
+    assert names(load(file)) == ["here/a"]
+
+
+def test_a_chart_and_a_url_are_usage_errors_that_say_what_to_do(tmp_path: Path) -> None:
+    write(tmp_path, "Chart.yaml", "name: x\n")
+    with pytest.raises(UsageError, match=r"this is a Helm chart: render it first \(helm template … \| engine diff -f -\)"):
+        load(tmp_path)
+    with pytest.raises(UsageError, match=r"^https://example\.com/a\.yaml: a URL is not read: curl -fsSL URL \| engine diff -f -$"):
+        load(Path("https://example.com/a.yaml"))
 
 
 def test_a_missing_file_and_a_folder_without_manifests_are_usage_errors(tmp_path: Path) -> None:

@@ -288,7 +288,7 @@ def test_without_an_option_the_namespace_is_that_of_the_manifests_or_of_the_cont
     assert "first" in engine("status").out and "first" not in engine("status", "-n", "there").out
     preview = engine("diff", "-f", elsewhere)
     assert "PodCliqueSet/there/other" in preview.out and "default/first" not in preview.out
-    everywhere = engine("diff", "-f", elsewhere, "-A", "-o", "json").document
+    everywhere = engine("diff", "-f", elsewhere, "-A", "--target", "*", "-o", "json").document
     assert {root["root"]["name"] for root in everywhere["roots"]} == {"first", "other"}
 
 

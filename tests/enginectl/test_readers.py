@@ -59,3 +59,21 @@ def test_sync_does_not_go_on_without_secrets(box: Box, engine: Engine, tmp_path:
     box.deny(resource="secrets")
 
     assert engine("sync", "-f", manifest).code == Exit.INCOMPLETE
+
+
+def test_a_forecast_assumes_secrets_that_are_not_shown(box: Box, engine: Engine, tmp_path: Path) -> None:
+    def following(version: int) -> str:
+        pod = {"containers": [{"name": "main", "image": f"nginx:1.2{version}"}]}
+        cliques = (clique("leader", pod_spec=pod), clique("worker", 2, pod_spec=pod, startsAfter=["leader"]))
+        manifest = tmp_path / "set.yaml"
+        manifest.write_text(json.dumps(podcliqueset("web", *cliques, cliqueStartupType="CliqueStartupTypeExplicit")))
+        return str(manifest)
+
+    assert engine("sync", "-f", following(7)).code == Exit.DONE
+    complete = engine("diff", "-f", following(8), "-o", "json")
+    box.deny(resource="secrets")
+    without = engine("diff", "-f", following(8), "-o", "json")
+
+    assert [root["forecast"] for root in without.document["roots"]] == [root["forecast"] for root in complete.document["roots"]]
+    assert without.document["forecast"] == complete.document["forecast"]
+    assert "Secret" not in json.dumps(without.document["roots"])

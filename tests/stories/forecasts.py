@@ -1,18 +1,24 @@
 """Forecasts beside what a sync then does, on the sandbox."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
-from engine.forecast.forecast import Forecast
+from engine.forecast.cluster_model import Assumption
+from engine.forecast.forecast import End, Forecast
 from engine.guard import Limits
-from engine.intent import Intent
+from engine.ids import ResourceId
 from engine.operation import Operation
+from engine.removal import Removal
 from engine.result import Outcome
-from engine.runtime.sync_report import Ending
+from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.actions.forecasting import forecast_of
+from providers.sandbox.actors.script import FAIL
+from resources.base import kinds
+from tests.builders import applying
 from tests.stories.stage import Stage
 
 COUNTED = frozenset({Verb.CREATE, Verb.REPLACE, Verb.RELEASE, Verb.DELETE})
@@ -39,14 +45,61 @@ class Comparison:
         assert self.forecast_fields == self.fields
 
 
-async def forecast_then_sync(cluster: Stage, manifests: Sequence[Mapping[str, Any]] = ()) -> Comparison:
+async def forecast_then_sync(
+    cluster: Stage, manifests: Sequence[Mapping[str, Any]] = (), removals: Mapping[ResourceId, Removal] = MappingProxyType({})
+) -> Comparison:
     """Forecast, then sync in the same state."""
-    current = await cluster.look(manifests)
-    forecast = forecast_of(current, Intent(tuple(manifests)), cluster.setup, Limits())
-    report = await cluster.sync(manifests=manifests)
+    current = await cluster.look(manifests, removals)
+    forecast = forecast_of(current, applying(manifests, removals), cluster.setup, Limits())
+    report = await cluster.sync(manifests=manifests, removals=removals)
+    return comparison(forecast, report)
+
+
+def comparison(forecast: Forecast | None, report: SyncReport) -> Comparison:
+    """A forecast beside the report of what was done."""
     done = [result.operation for result in report.results if result.outcome is Outcome.DONE]
     expected = list(forecast.operations()) if forecast else []
     return Comparison(forecast, signature(expected), signature(done), patched_fields(expected), patched_fields(done), report.ending)
+
+
+Sync = Callable[..., Awaitable[SyncReport]]
+
+
+def compared(sync: Sync) -> Sync:
+    """`Stage.sync` that forecasts first and, if the story lets the assumptions of forecasts hold, compares afterwards.
+
+    They hold if the session is left alone (no process, lease or end of the story's own, no engine or actor beside it), if no pod was told
+    to fail, nor one to recover that had failed, if the session waits until everything is settled, and if every call succeeds on the way.
+    """
+
+    async def sync_as_forecast(cluster: Stage, *arguments: Any, **options: Any) -> SyncReport:
+        is_left_alone = (
+            not arguments and options.keys() <= {"manifests", "removals", "limits"} and not cluster.busy and not is_failing(cluster)
+        )
+        if not is_left_alone:
+            return await sync(cluster, *arguments, **options)
+        manifests, removals = tuple(options.get("manifests", ())), options.get("removals", {})
+        current = await cluster.look(manifests, removals)
+        forecast = forecast_of(current, applying(manifests, removals), cluster.setup, options.get("limits") or Limits())
+        report = await sync(cluster, **options)
+        is_done = report.ending is Ending.DONE and all(result.outcome is Outcome.DONE for result in report.results)
+        if forecast is not None and is_done and not recovers(forecast):
+            comparison(forecast, report).assert_equal()
+            assert all(forecast.end_of(root) is End.SETTLED for root in forecast.plans)
+        return report
+
+    return sync_as_forecast
+
+
+def recovers(forecast: Forecast) -> bool:
+    """Whether a session that settles everything shows that a pod recovered that the forecast assumes to have failed for good."""
+    is_left = any(forecast.end_of(root) is End.STUCK for root in forecast.plans)
+    return is_left and Assumption.FAILURES_STAY in forecast.assumptions
+
+
+def is_failing(cluster: Stage) -> bool:
+    """Whether the kubelet plays a failure on a pod."""
+    return any(FAIL in (pod["metadata"].get("annotations") or {}) for pod in cluster.there(kinds.POD).values())
 
 
 def signature(operations: Iterable[Operation]) -> Signature:

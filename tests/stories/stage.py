@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import anyio
 
 from engine.guard import Limits
-from engine.ids import Kind
-from engine.intent import Intent
+from engine.ids import Kind, ResourceId
+from engine.removal import Removal
 from engine.resource import Body
 from engine.runtime.lease import Lease
 from engine.runtime.logs import logger
@@ -41,6 +42,7 @@ from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from resources.schema.crds import crds
+from tests.builders import applying
 from tests.stories.process import Process
 
 definitions = cache(crds)
@@ -84,6 +86,8 @@ class Stage:
         self.process = Process(InProcessClient(self.api))
         """The last process of ours that was started."""
         self._started = 0
+        self.busy = False
+        """Whether an engine or an actor that a story has started is at work."""
 
     async def apply(self, manifest: dict[str, Any]) -> None:
         """`kubectl apply`: creates or changes the root."""
@@ -97,6 +101,12 @@ class Stage:
     async def delete(self, kind: Kind, name: str, propagation: str = "Background") -> None:
         """`kubectl delete`, without waiting."""
         await self.kubectl.delete(kind, "default", name, propagation=propagation)
+
+    def removing(self, kind: Kind, *names: str, why: str = "asked for", after_manifests: bool = False) -> Mapping[ResourceId, Removal]:
+        """What an intent says that removes these objects as they are now."""
+        uids = {name: self.there(kind)[name]["metadata"]["uid"] for name in names}
+        namespace = "default" if kind.namespaced else ""
+        return {kind.id(namespace, name): Removal(uid, why, after_manifests) for name, uid in uids.items()}
 
     def fail(self, pod: str, how: str | None) -> None:
         """Let the kubelet play a failure on a pod from now on (see `Script`); None ends it."""
@@ -118,7 +128,7 @@ class Stage:
     ) -> SyncReport:
         """The same, for when somebody else turns the clock."""
         ours = process or self.start()
-        intent = Intent(tuple(options.pop("manifests", ())))
+        intent = applying(options.pop("manifests", ()), options.pop("removals", {}))
         return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), intent, **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
@@ -129,9 +139,9 @@ class Stage:
         """The lease, under the name of the process that was started last."""
         return Lease(ours, self.clock, "default", "engine", f"process-{self._started}")
 
-    async def look(self, manifests: Sequence[Body] = ()) -> Pass:
-        """What `engine diff` (as if the manifests were applied) and `engine status` see now."""
-        return await preview(self._engine(Process(InProcessClient(self.api))), Intent(tuple(manifests)))
+    async def look(self, manifests: Sequence[Body] = (), removals: Mapping[ResourceId, Removal] = MappingProxyType({})) -> Pass:
+        """What `engine diff` (as if the manifests were applied and the roots removed) and `engine status` see now."""
+        return await preview(self._engine(Process(InProcessClient(self.api))), applying(manifests, removals))
 
     @asynccontextmanager
     async def running(
@@ -155,7 +165,9 @@ class Stage:
 
         async with anyio.create_task_group() as group:
             group.start_soon(lead)
+            self.busy = True
             yield ours
+            self.busy = False
             stop.cancel()
             await self.clock.run_until(ended.is_set)
         assert "Traceback" not in log.getvalue(), log.getvalue()
@@ -166,7 +178,9 @@ class Stage:
         async with anyio.create_task_group() as group:
             group.start_soon(run_actors, InProcessClient(self.api, "actors"), self.clock, actors, ActorOptions(driver=driver))
             await self.clock.advance(0)
+            self.busy = True
             yield
+            self.busy = False
             group.cancel_scope.cancel()
 
     async def until(self, done: Callable[[], bool], *, within: float = 3600.0) -> None:

@@ -1,10 +1,9 @@
 """Domain sharing: notes in a preview about fabric domains that join several replicas or sets."""
 
-from dataclasses import replace
-
 from engine.ids import ResourceId
 from engine.runtime.passes import Pass
 from enginectl.actions.node_capacity import requesting_sets
+from enginectl.actions.notes import with_notes
 from resources.domains.requests import scaled_groups
 from resources.domains.sharing import sharing_notes
 from resources.ports.configuration import Configuration
@@ -17,5 +16,4 @@ def with_sharing_notes(result: Pass, configuration: Configuration) -> Pass:
     for fabric in configuration.fabrics:
         for root, listed in sharing_notes(fabric, sets, groups).items():
             notes[root] = (*notes.get(root, ()), *listed)
-    plans = tuple(replace(plan, notes=(*plan.notes, *notes.get(plan.root, ()))) for plan in result.planned.plans)
-    return replace(result, planned=replace(result.planned, plans=plans)) if notes else result
+    return with_notes(result, notes)

@@ -1,6 +1,6 @@
 """`engine why`: explains one object."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from engine.ids import Kind, ResourceId
@@ -13,6 +13,7 @@ from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
+from enginectl.output.cluster_status import cluster_status
 from enginectl.output.explanation import ObjectReport, report_document, report_lines
 from enginectl.output.graph_summaries import graph_summaries
 from enginectl.wiring.cluster import connect, engine_of
@@ -32,7 +33,9 @@ from resources.ports.inspection import DiagnosingFabric, Diagnosis
 from resources.ports.queries import Query, QueryResult
 from resources.registry import BLUEPRINTS
 from resources.reports.explanation import Explanation, explain
+from resources.reports.obstacles import Standstill, standstill
 from resources.reports.provenance import Sources, provenance
+from resources.reports.summary import WorkloadSummary
 
 BLUEPRINTS_BY_KIND = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
 
@@ -107,16 +110,47 @@ async def object_report(wiring: Wiring, client: Client, kind: Kind, id: Resource
             diagnoses += relevant(explanation, domain, fabric.diagnose(domain, results, result.now))
     statuses = tuple(statuses_of(wiring.configuration, id, result))
     errors = {query.kind.key: lookup.error for query, lookup in lookups.items() if lookup.error}
+    graph = next((graph for graph in graph_summaries(result, wiring.configuration) if graph.id == id), None)
     return ObjectReport(
         explanation,
         tuple(dict.fromkeys(diagnoses)),
         tuple(status for _, status in statuses),
-        next((graph for graph in graph_summaries(result, wiring.configuration) if graph.id == id), None),
+        graph,
         sources_of(wiring.configuration, explanation, result) if with_sources else {},
         {**result.world.incomplete, **errors},
         tuple(domain_users(id, statuses, result.world.roots, wiring.configuration)) if statuses else (),
         tuple(notes_about(id, result, wiring.configuration)),
+        workload_of(id, result, wiring.configuration),
+        standstill_of(explanation, graph.nested if graph else (), result),
+        is_ours(wiring.configuration, kind),
     )
+
+
+def workload_of(id: ResourceId, result: Pass, configuration: Configuration) -> WorkloadSummary | None:
+    """The summary of the set of that id, as `engine status` has it; None if the object is no set."""
+    if id.kind != kinds.PODCLIQUESET.name:
+        return None
+    workloads = cluster_status(result, configuration, id.name, id.namespace).workloads
+    return next((workload for workload in workloads if workload.id == id and workload.created_at is not None), None)
+
+
+def standstill_of(explanation: Explanation, nested: Collection[ResourceId], result: Pass) -> Standstill:
+    """What keeps the object from running, in the sets that own it or, for a graph, of which it consists."""
+    plans = {plan.root: plan for plan in result.planned.plans}
+    standstills: list[Standstill] = []
+    for observed in result.world.roots:
+        root = observed.root.id
+        if root.kind == kinds.PODCLIQUESET.name and root in plans and (root in explanation.roots or root in nested):
+            about = root if root in nested else explanation.id
+            standstills.append(standstill(observed, plans[root], about, result.now, result.world.incomplete))
+    obstacles = tuple(obstacle for each in standstills for obstacle in each.obstacles)
+    return Standstill(obstacles, () if nested else tuple(wait for each in standstills for wait in each.waits))
+
+
+def is_ours(configuration: Configuration, kind: Kind) -> bool:
+    """Whether the engine manages objects of that kind, or sets refer to them."""
+    scope = scope_of(configuration)
+    return kind.key in {other.key for other in (*scope.roots, *scope.children, *scope.references)}
 
 
 def notes_about(id: ResourceId, result: Pass, configuration: Configuration) -> Iterator[str]:

@@ -1,30 +1,95 @@
 """Forecasting: what follows the first pass, for the report of a preview."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from math import inf
 
-from engine.forecast.forecast import Forecast
+from engine.choice import executable
+from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.simulation import forecast
 from engine.guard import Limits
+from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.observed import World
+from engine.operation import Operation
 from engine.plan import Plan
 from engine.runtime.passes import Pass
+from engine.verb import Verb
+from enginectl.actions.assumed_secrets import with_assumed_secrets
 from resources.forecast.cluster import ModelledCluster
+from resources.forecast.extrapolation import extended
+from resources.forecast.sample import sample_of
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
 
-def forecast_of(result: Pass, intent: Intent, configuration: Configuration, limits: Limits) -> Forecast | None:
-    """The forecast that begins with this pass; None if nothing is left to do or to wait for.
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditions:
+    """What forecasts are made with, besides a world and an intent."""
+
+    now: datetime
+    configuration: Configuration
+    limits: Limits
+    passes: int | None = None
+    """How many passes are simulated at most; None: as many as `MAX_WORK` and `MAX_PASSES` allow."""
+
+
+def forecast_of(
+    result: Pass, intent: Intent, configuration: Configuration, limits: Limits, *, passes: int | None = None
+) -> Forecast | None:
+    """The forecast that begins with this pass; None if nothing is left to do or to wait for. `passes`: see `Conditions`.
 
     None also if the pass as a whole is refused, or if something could not be listed completely: then most of what follows is not known.
+    Secrets that the user may not list are assumed to be there.
     """
-    moving = [plan for plan in result.planned.plans if is_moving(plan)]
-    if not moving or result.planned.objections or result.world.incomplete:
+    result = with_assumed_secrets(result, intent, limits)
+    if not can_be_forecast(result):
         return None
-    world = concerned(result.world, moving)
-    return forecast(BLUEPRINTS, world, intent, result.now, configuration, ModelledCluster(configuration.fabrics), limits=limits)
+    world = concerned(result)
+    conditions = Conditions(result.now, configuration, limits, passes)
+    return from_sample(result, world, intent, conditions) or simulated(world, intent, conditions)
+
+
+def can_be_forecast(result: Pass) -> bool:
+    """Whether anything follows the pass, and what follows it is known."""
+    return any(map(is_moving, result.planned.plans)) and not result.planned.objections and not result.world.incomplete
+
+
+def simulated(world: World, intent: Intent, conditions: Conditions, model: ModelledCluster | None = None) -> Forecast:
+    """The forecast for which every object of the world is simulated, with this model of a cluster; None: with a new one."""
+    model = model or ModelledCluster(conditions.configuration.fabrics)
+    bounds: dict[str, float] = {"max_work": inf, "max_passes": conditions.passes} if conditions.passes is not None else {}
+    return forecast(BLUEPRINTS, world, intent, conditions.now, conditions.configuration, model, limits=conditions.limits, **bounds)
+
+
+def from_sample(result: Pass, world: World, intent: Intent, conditions: Conditions) -> Forecast | None:
+    """The forecast that is extended from a sample of large sets; None if no set is large, or if the sample does not stand for all."""
+    sample = sample_of(world, intent, result.planned.plans)
+    if sample is None:
+        return None
+    model = ModelledCluster(conditions.configuration.fabrics)
+    whole = extended(simulated(sample.world, sample.intent, conditions, model), sample, model.effects_of_replica)
+    chosen = {plan.root: plan.operations for plan in executable(world, result.planned) if plan.root in sample.sets and plan.operations}
+    return with_first_pass(whole, sample.sets.keys(), chosen) if whole is not None else None
+
+
+def with_first_pass(
+    forecast: Forecast, roots: Collection[ResourceId], chosen: Mapping[ResourceId, tuple[Operation, ...]]
+) -> Forecast | None:
+    """The forecast, for these roots with the operations that were chosen for its first pass; None if it has others."""
+    first = next((each.operations for each in forecast.passes if not each.after), {})
+    if any(_counted(first.get(root, ())) != _counted(chosen.get(root, ())) for root in roots):
+        return None
+    others = {root: operations for root, operations in first.items() if root not in roots}
+    following = tuple(each for each in forecast.passes if each.after)
+    operations = {**others, **chosen}
+    return replace(forecast, passes=(ForecastPass(timedelta(), operations), *following) if operations else following)
+
+
+def _counted(operations: Sequence[Operation]) -> Counter[tuple[Verb, ResourceId]]:
+    return Counter((operation.verb, operation.id) for operation in operations if operation.verb is not Verb.STATUS)
 
 
 def is_moving(plan: Plan) -> bool:
@@ -32,9 +97,9 @@ def is_moving(plan: Plan) -> bool:
     return bool(plan.operations or plan.deferred or plan.pending or plan.wake_at)
 
 
-def concerned(world: World, moving: Sequence[Plan]) -> World:
+def concerned(result: Pass) -> World:
     """The world with the roots that may do something, and those that may depend on them: workloads of one namespace share domains."""
-    namespaces = {plan.root.namespace for plan in moving}
+    world, namespaces = result.world, {plan.root.namespace for plan in result.planned.plans if is_moving(plan)}
     if "" in namespaces:
         return world
     return replace(world, roots=tuple(observed for observed in world.roots if observed.root.id.namespace in namespaces))

@@ -1,7 +1,6 @@
 """Node capacity: notes in a preview about sets whose pods in fabric domains need more nodes than there are, or more of one island."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from engine.errors import ClusterError
 from engine.ids import ResourceId
@@ -9,6 +8,7 @@ from engine.observed import Live
 from engine.resource import Body
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, Scope
+from enginectl.actions.notes import with_notes
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity, capacity_notes
 from resources.domains.island_capacity import island_notes, islands_of
@@ -35,8 +35,7 @@ async def with_capacity_notes(result: Pass, configuration: Configuration, provid
             notes.setdefault(root, []).append(note)
         for root, of_islands in island_notes(fabric, sets, capacity, uids, groups).items():
             notes.setdefault(root, []).extend(of_islands)
-    plans = tuple(replace(plan, notes=(*plan.notes, *notes.get(plan.root, ()))) for plan in result.planned.plans)
-    return replace(result, planned=replace(result.planned, plans=plans)) if notes else result
+    return with_notes(result, notes)
 
 
 def requesting_sets(result: Pass, configuration: Configuration) -> list[tuple[ResourceId, Body]]:

@@ -50,7 +50,8 @@ async def missing_kinds(engine: Engine, unserved: frozenset[str], asked: Collect
 
 def report_of(result: Pass) -> Report:
     """The report of a pass."""
-    return compose(result.planned.plans, part_of, objections=result.planned.objections, incomplete=result.world.incomplete)
+    planned = result.planned
+    return compose(planned.plans, part_of, objections=planned.objections, incomplete=result.world.incomplete, others=planned.others)
 
 
 def report_with_notes(result: Pass, configuration: Configuration) -> Report:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
+from engine.blueprint import Desired
 from engine.composition import compose
 from engine.ids import ResourceId
 from engine.mask import masked
@@ -19,8 +19,7 @@ from engine.world import empty
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.input.admission import admit_roots
-from enginectl.input.roots import Roots, load_roots
-from enginectl.wiring.cluster import EMPTY
+from enginectl.input.roots import Roots
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import scope_of
 from providers.snapshot import as_yaml
@@ -32,9 +31,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """The time of rendering: a fixed one, so that equal input gives equal bytes."""
 
 
-def render_files(wiring: Wiring, files: list[Path], *, as_json: bool) -> Exit:
+def render_roots(wiring: Wiring, roots: Roots, *, as_json: bool) -> Exit:
     """Write the objects of the manifests, then the faults of manifests that are rejected, and return the exit code."""
-    objects, faults = render(wiring, load_roots(wiring, files, against=EMPTY))
+    objects, faults = render(wiring, roots)
     if as_json:
         terminal.print_json({"version": VERSION, "objects": objects})
     else:
@@ -50,20 +49,25 @@ def render(wiring: Wiring, roots: Roots) -> tuple[list[dict[str, Any]], list[str
 
     Objects that depend on what only a cluster knows are left out and named on stderr.
     """
-    blueprints = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
     admitted = admit_roots(wiring, roots)
     objects: list[dict[str, Any]] = []
     faults = [fault for faults in admitted.rejected.values() for fault in faults]
-    world = propose(empty(), admitted.roots.bodies, scope_of(wiring.configuration).references)
-    for observed in in_order(compose(world, BLUEPRINTS, wiring.configuration, Memo()).roots):
-        desired = blueprints[observed.root.id.kind].desire(observed, EPOCH, wiring.configuration, Memo())
-        faults += [f"{observed.root.id}: {problem}" for problem in desired.problems]
+    for root, desired in desired_by_root(wiring, admitted.roots):
+        faults += [f"{root}: {problem}" for problem in desired.problems]
         resources = [resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP]
         objects += [manifest(resource) for resource in resources if resource.body]
         for resource in resources:
             if not resource.body and resource.scale is None:
                 terminal.notice(f"note: {printable(str(resource.id))} is left out: {printable(resource.why)}")
     return objects, faults
+
+
+def desired_by_root(wiring: Wiring, roots: Roots) -> Iterator[tuple[ResourceId, Desired]]:
+    """What each root should have in an empty cluster, and each root that it consists of."""
+    blueprints = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
+    world = propose(empty(), roots.bodies, scope_of(wiring.configuration).references)
+    for observed in in_order(compose(world, BLUEPRINTS, wiring.configuration, Memo()).roots):
+        yield observed.root.id, blueprints[observed.root.id.kind].desire(observed, EPOCH, wiring.configuration, Memo())
 
 
 def in_order(roots: Iterable[Observed]) -> Iterator[Observed]:

@@ -29,12 +29,15 @@ def review_file(wiring: Wiring, file: Path, against: str, format: OutputFormat) 
     code, references = load_references(wiring, against)
     if code is not Exit.DONE:
         return code
-    protected, codes = protection(wiring.settings), {Exit.DONE}
+    protected, codes = protection(wiring.settings), set[Exit]()
     source = "<stdin>" if file == STDIN else printable(str(file))
     with open_stream(file) as stream:
         for document in read_stream(stream, limit=MAX_BYTES):
             place = f"{source}:{document.line}"
             codes.add(answer_one(document, place, format, lambda request: admit(request, wiring.configuration, references, protected)))
+    if not codes:
+        terminal.error(f"{source}: no AdmissionReview passed")
+        return Exit.FAILED
     return worst(codes)
 
 

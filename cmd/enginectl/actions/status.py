@@ -1,23 +1,27 @@
 """`engine status`: the state of graphs, workloads and topology bindings."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from engine.errors import ClusterError
+from engine.focus import EVERYTHING, Focus, within
 from engine.report.line import Line
 from engine.report.printable import printable
 from engine.runtime.client import Client
+from engine.runtime.passes import Pass
 from engine.runtime.shard_leases import ShardHolder, shard_holders
 from enginectl.actions.planning import plan_with_notes, report_errors
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import OutputFormat
+from enginectl.input.roots import NO_ROOTS, select_for
+from enginectl.input.targets import require_matches
 from enginectl.output.cluster_status import cluster_status
 from enginectl.output.graphs import graph_entry, graph_lines
 from enginectl.output.shards import shard_entry, shard_lines
 from enginectl.output.status import binding_entry, binding_lines, workload_entry, workload_lines
 from enginectl.wiring.cluster import connect, engine_of, lease_of
 from enginectl.wiring.configuration import Wiring, default_namespace
-from enginectl.wiring.scope import select
 from providers.read_only import ReadOnlyProvider
 
 VERSION = 2
@@ -28,14 +32,15 @@ STATE_CODES = {"faulty": Exit.FAILED, "denied": Exit.DENIED, "completed": Exit.D
 """State of a root -> the exit code with `--exit-code`. Every other state: not settled."""
 
 
-async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, detailed: bool = False) -> Exit:
-    """Plan once, write the state of every root (or of those called `name`), and return the exit code.
+async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus: Focus = EVERYTHING, detailed: bool = False) -> Exit:
+    """Plan once, write the state of every root in focus (or of those called `name`), and return the exit code.
 
     1 if there is no root called `name`; 5 if something could not be listed; with `detailed` also 1, 3 or 8 for the worst state shown.
     """
     async with connect(wiring) as (client, provider):
-        selection = select(wiring, default=(default_namespace(wiring),))
-        result = await plan_with_notes(engine_of(wiring, ReadOnlyProvider(provider), selection))
+        selection = select_for(wiring, NO_ROOTS, (default_namespace(wiring),), focus)
+        await require_matches(wiring, provider, selection, NO_ROOTS, focus)
+        result = limited(await plan_with_notes(engine_of(wiring, ReadOnlyProvider(provider), selection)), focus)
         shards = await holders_of_shards(wiring, client)
     plans = {plan.root: plan for plan in result.planned.plans}
     shown = [plans[observed.root.id] for observed in result.world.roots if name in ("", observed.root.id.name)]
@@ -71,6 +76,13 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, detail
     states = {*(graph.state for graph in graphs), *(workload.state for workload in workloads), *(binding.state for binding in bindings)}
     codes = {STATE_CODES.get(state, Exit.UNSETTLED) for state in states} if detailed else set()
     return worst(codes | {code for code, applies in ((Exit.FAILED, has_errors), (Exit.INCOMPLETE, incomplete)) if applies})
+
+
+def limited(result: Pass, focus: Focus) -> Pass:
+    """The pass with the roots in focus only."""
+    focused = within(result.planned.plans, result.world, focus)
+    planned = replace(result.planned, plans=focused.plans, others=focused.others)
+    return replace(result, world=replace(result.world, roots=focused.roots), planned=planned)
 
 
 async def holders_of_shards(wiring: Wiring, client: Client) -> list[ShardHolder] | None:

@@ -1,14 +1,17 @@
 """`engine sync`: applies the plan, pass after pass, until every workload is settled."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
 
 from engine.errors import LeaseLost, LeaseTaken
+from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
-from engine.intent import Intent
+from engine.intent import intent_of
+from engine.judgement import NO_JUDGEMENT, Judgement
+from engine.plan import Objection
 from engine.runtime import session
 from engine.runtime.deadline import in_time
 from engine.runtime.lease import DISABLED
@@ -18,17 +21,23 @@ from enginectl.actions import requirements
 from enginectl.actions.gates import Gate, refused
 from enginectl.actions.look import Subject, look_at
 from enginectl.actions.planning import report_errors, report_of
+from enginectl.actions.policy_gate import policy_gates
 from enginectl.actions.preview import preview
+from enginectl.actions.reporting import Outputs
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import OutputFormat, ReportFormat
+from enginectl.base.options import OutputFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
+from enginectl.input.plan_policies import NO_POLICIES, Policies
+from enginectl.input.removals import Removing, found_by
 from enginectl.input.roots import Roots, select_for
+from enginectl.input.targets import require_matches
 from enginectl.output.progress import show_progress
 from enginectl.output.sync_report import change_lines, changes, error_texts, sync_document, sync_lines
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
+from providers.applyset_parent import ApplySetParent
 from providers.read_only import ReadOnlyProvider
 
 CODES = {
@@ -58,85 +67,116 @@ async def sync(
     format: OutputFormat,
     stop: anyio.CancelScope,
     *,
+    focus: Focus = EVERYTHING,
     limits: Limits = DEFAULT_LIMITS,
     patience: Patience = Patience(),
+    policies: Policies = NO_POLICIES,
     gates: Sequence[Gate] = (),
+    removing: Removing | None = None,
+    command: str = "sync",
     files: Sequence[Path] = (),
     began: float | None = None,
     quiet: bool = False,
 ) -> Exit:
-    """Sync, as the holder of the lease wherever it writes, write the result, and return the exit code.
+    """Sync the workloads in focus and remove what `removing` finds, as the holder of the lease wherever it writes.
+
+    Writes the result, and returns the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
-    was changed and what is wrong. `gates` judge, before anything is written, what the sync would do. Cancelling `stop` lets calls under
-    way finish. Raises `InputError` if a manifest is rejected, before anything is written, and `LeaseTaken` and `TimedOut` if that is how
-    it ends before its first pass.
+    was changed and what is wrong. `policies` and `gates` judge, before anything is written, what the sync would do. Cancelling `stop`
+    lets calls under way finish. Raises `InputError` if a manifest is rejected, before anything is written, and `LeaseTaken` and
+    `TimedOut` if that is how it ends before its first pass.
     """
     clock = wiring.clock
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
-    selection = select_for(wiring, roots, default=(default_namespace(wiring),))
+    selection = select_for(wiring, roots, (default_namespace(wiring),), focus)
+    judgement, all_gates = NO_JUDGEMENT, (*policy_gates(policies, format, quiet=quiet), *gates)
     async with connect(wiring) as (client, provider):
-        admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, provider, selection), "the cluster could be checked")
-        if gates:
-            subject = Subject(roots, limits=limits)
+        read = selection
+        scope = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), "the cluster could be checked")
+        selection, removals = scope.selection, scope.removals
+        admitted = await in_time(
+            clock, give_up_at, lambda: check(wiring, roots, focus, provider, selection), "the cluster could be checked"
+        )
+        if removals.objections:
+            report_objections(removals.objections)
+            return Exit.DENIED
+        if removing is not None and not (removals.roots or roots.bodies or scope.record):
+            terminal.note("there is nothing to remove")
+            return Exit.DONE
+        if all_gates:
+            subject = Subject(roots, limits=limits, policies=policies, focus=focus, removing=removing)
             seen = await in_time(
-                clock, give_up_at, lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted), "the plan was made"
+                clock,
+                give_up_at,
+                lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted, removals),
+                "the plan was made",
             )
-            if (code := await refused(gates, seen)) is not None:
+            judgement = seen.report.judgement
+            if (code := await refused(all_gates, seen)) is not None:
                 return code
-        lease = lease_of(wiring, client, purpose_of("sync", files, selection))
+        lease = lease_of(wiring, client, purpose_of(command, files, selection, focus))
         if lease is None:
             terminal.warning(DISABLED)
         with show_progress(wiring, quiet=quiet) as progress:
             result = await session.sync(
                 engine_of(wiring, provider, selection, limits),
                 lease,
-                Intent(admitted.roots.bodies),
+                intent_of(admitted.roots.bodies, focus, removals.roots),
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,
+                books=ApplySetParent(client, scope.record) if scope.record is not None else None,
                 stop=stop,
                 progress=progress,
                 log=wiring.log if wiring.options.log_format else None,
             )
     code = Exit.NOT_LEADER if isinstance(result.error, LeaseLost | LeaseTaken) else CODES[result.ending]
     if quiet:
-        write_quietly(result, format, code)
+        write_quietly(result, format, code, judgement)
     else:
-        write(wiring, result, format)
+        write(wiring, result, format, judgement)
     return code
 
 
-async def check(wiring: Wiring, roots: Roots, provider: Provider, selection: Selection) -> AdmittedRoots:
-    """Check before anything is written that the cluster serves our kinds, and that it would admit the roots. Raises `InputError`."""
+async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, selection: Selection) -> AdmittedRoots:
+    """Check before anything is written that the cluster serves our kinds, that the workloads in focus exist, and that the cluster would
+    admit the roots. Raises `InputError`."""
     await requirements.require(wiring, provider, selection, roots.kinds)
+    await require_matches(wiring, provider, selection, roots, focus)
     admitted = await admit_against(wiring, roots, provider, LIVE, selection)
     admitted.require_all()
     return admitted
 
 
-async def dry_run(wiring: Wiring, roots: Roots, format: ReportFormat, *, limits: Limits, give_up_at: float) -> Exit:
+async def dry_run(wiring: Wiring, subject: Subject, outputs: Outputs, *, give_up_at: float) -> Exit:
     """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
-    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, Subject(roots, limits=limits), format), "the plan was made")
+    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, outputs), "the plan was made")
 
 
-def write(wiring: Wiring, result: SyncReport, format: OutputFormat) -> None:
-    """Write what was done and what is left."""
+def report_objections(objections: Sequence[Objection]) -> None:
+    """Write to stderr what speaks against the whole command."""
+    for objection in objections:
+        terminal.error(f"denied by {objection.rule}: {objection.message}")
+
+
+def write(wiring: Wiring, result: SyncReport, format: OutputFormat, judgement: Judgement) -> None:
+    """Write what was done and what is left. The JSON document has what policies said as well; people were told before."""
     verbose, remaining = wiring.options.verbose, report_of(result.last_pass)
     if format is OutputFormat.JSON:
-        terminal.print_json(sync_document(result, remaining))
+        terminal.print_json(sync_document(result, replace(remaining, judgement=judgement)))
     else:
         terminal.print_lines(sync_lines(result, remaining, verbose=verbose))
     if verbose and not wiring.options.log_format:
         report_errors(result.plans, verbose=True)
 
 
-def write_quietly(result: SyncReport, format: OutputFormat, code: Exit) -> None:
+def write_quietly(result: SyncReport, format: OutputFormat, code: Exit, judgement: Judgement) -> None:
     """Write what was changed to stdout, and what is wrong to stderr; nothing at all if nothing was changed and nothing is wrong."""
     if format is OutputFormat.TEXT:
         terminal.print_lines(change_lines(result))
     elif code is not Exit.DONE or any(changes(result)):
-        terminal.print_json(sync_document(result, report_of(result.last_pass)))
+        terminal.print_json(sync_document(result, replace(report_of(result.last_pass), judgement=judgement)))
     for message in error_texts(result):
         terminal.error(message)
     terminal.incomplete(result.incomplete)

@@ -10,9 +10,19 @@ OWN = ("engine", "enginectl", "providers", "resources")
 
 def require_sandbox() -> None:
     """Raise `InputError` if the libraries of the extra `sandbox` are not installed."""
+    _require("providers.sandbox.process", "the sandbox is not installed: pip install 'grove-engine[sandbox]'")
+
+
+def require_policies() -> None:
+    """Raise `InputError` if the libraries of the extra `policy` are not installed."""
+    _require("providers.policies.cel", "--policy needs a library that is not installed: pip install 'grove-engine[policy]'")
+
+
+def _require(module: str, message: str) -> None:
+    """Raise `InputError` with the message if a library that the module imports is not installed."""
     try:
-        import_module("providers.sandbox.process")
+        import_module(module)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in OWN:
             raise
-        raise InputError("the sandbox is not installed: pip install 'grove-engine[sandbox]'") from error
+        raise InputError(message) from error

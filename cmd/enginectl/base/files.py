@@ -1,5 +1,7 @@
 """Reading files that users name on the command line."""
 
+import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +43,44 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise UsageError("standard input is closed")
     return sys.stdin.buffer
+
+
+def write_text(file: Path, text: str, option: str) -> None:
+    """Write a file as a whole: a reader sees the old content or the new one. What is no regular file, e.g. a pipe, is written directly.
+
+    Raises `UsageError` with the name of the option if it cannot be written.
+    """
+    try:
+        if file.exists() and not stat.S_ISREG(file.stat().st_mode):
+            file.write_text(text, encoding="utf-8")
+        else:
+            _replace(file.resolve(), text)
+    except OSError as error:
+        raise unwritable(file, option, error) from None
+
+
+def _replace(file: Path, text: str) -> None:
+    draft = file.parent / f".{file.name}.{os.getpid()}"
+    try:
+        with draft.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def append_text(file: Path, text: str, option: str) -> None:
+    """Append to a file, which is made if it does not exist. Raises `UsageError` with the name of the option if it cannot be written."""
+    try:
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise unwritable(file, option, error) from None
+
+
+def unwritable(file: Path, option: str, error: OSError) -> UsageError:
+    """The error of a file that cannot be written, with the option that names it."""
+    return UsageError(f"{option} {printable(str(file))}: {(error.strerror or 'cannot be written').lower()}")
 
 
 def unreadable(file: Path, error: OSError) -> UsageError:

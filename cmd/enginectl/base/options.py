@@ -34,6 +34,25 @@ class ReportFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     HTML = "html"
+    MARKDOWN = "markdown"
+    SARIF = "sarif"
+    MERMAID = "mermaid"
+    DOT = "dot"
+
+
+class GraphFormat(StrEnum):
+    """How a graph of objects is drawn."""
+
+    DOT = "dot"
+    MERMAID = "mermaid"
+    SVG = "svg"
+
+
+class DocumentName(StrEnum):
+    """A document for programs that has a published schema."""
+
+    DIFF = "diff"
+    SYNC = "sync"
 
 
 class ObjectFormat(StrEnum):
@@ -59,15 +78,83 @@ class Options:
 
 Files = Annotated[
     list[Path] | None,
-    typer.Option("--filename", "-f", metavar="FILE|DIR", help="Manifests; - for standard input. Repeatable."),
+    typer.Option(
+        "--filename",
+        "-f",
+        metavar="FILE|DIR",
+        help="Manifests; - for standard input. A directory with a kustomization is built. Repeatable.",
+    ),
 ]
+Recursive = Annotated[bool, typer.Option("--recursive", "-R", help="Read the directories in the directories of -f as well.")]
+Kustomizations = Annotated[
+    list[Path] | None,
+    typer.Option("--kustomize", "-k", metavar="DIR", help="Manifests that kustomize builds from this directory. Repeatable."),
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        metavar="[KIND/][NS/]NAME",
+        help="Only this workload, e.g. web, pcs/web or prod/web; * in a name stands for any characters, '*' for all. Repeatable.",
+    ),
+]
+Selectors = Annotated[
+    list[str] | None,
+    typer.Option("--selector", "-l", metavar="SELECTOR", help="Only workloads with these labels, as with kubectl. Repeatable."),
+]
+Excluded = Annotated[list[str] | None, typer.Option("--exclude", metavar="[KIND/][NS/]NAME", help="Not this workload. Repeatable.")]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Remove what was applied with the same --applyset before and is not among the manifests any more.")
+]
+ApplySetParent = Annotated[
+    str,
+    typer.Option(
+        "--applyset",
+        metavar="[KIND/]NAME",
+        help="The ConfigMap (or secrets/NAME) that records what is applied together.",
+        show_default=False,
+    ),
+]
+AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Allow --prune to remove everything if there is no manifest.")]
 AllowReplace = Annotated[
     bool,
     typer.Option("--allow-replace", help="Delete and create anew a PodCliqueSet of a graph that cannot be changed in place."),
 ]
+PolicyFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--policy", metavar="FILE|DIR", help="PlanPolicies that the plan and its forecast must fulfil. Repeatable."),
+]
+Waivers = Annotated[
+    list[str] | None,
+    typer.Option("--waive", metavar="POLICY/RULE=REASON", help="Do not deny because of this rule, and record why. Repeatable."),
+]
 Format = Annotated[OutputFormat, typer.Option("--output", "-o", help="Text for people, or one JSON document.")]
 PlanFormat = Annotated[
-    ReportFormat, typer.Option("--output", "-o", help="Text for a terminal, one JSON document, or one HTML document for a browser.")
+    ReportFormat,
+    typer.Option("--output", "-o", help="How the plan is written to standard output: for a terminal, a program, a browser, or a comment."),
+]
+Reports = Annotated[
+    list[str] | None,
+    typer.Option("--report", metavar="FORMAT=FILE", help="Write the plan to a file as well, in any format of -o. Repeatable."),
+]
+Summary = Annotated[
+    Path | None, typer.Option("--summary", metavar="FILE", help="Append the plan to this file as Markdown, e.g. $GITHUB_STEP_SUMMARY.")
+]
+Title = Annotated[
+    str, typer.Option("--title", metavar="TEXT", help="What the plan is about: heading and hidden marker of Markdown, e.g. the cluster.")
+]
+Link = Annotated[str, typer.Option("--link", metavar="URL", help="Where the full report will be: Markdown ends with a link to it.")]
+MaxBytes = Annotated[
+    int, typer.Option("--max-bytes", metavar="N", min=16_000, help="Maximum size of Markdown: what does not fit is counted.")
+]
+ShowValues = Annotated[
+    bool, typer.Option("--show-values", help="Show the values of environment variables in HTML and Markdown; those of Secrets stay masked.")
+]
+ForecastPasses = Annotated[
+    int | None,
+    typer.Option(
+        "--forecast-passes", min=1, metavar="N", help="How many passes a forecast simulates. Default: as many as a second or two allows."
+    ),
 ]
 
 

@@ -1,35 +1,124 @@
 """`engine diff`: what the next sync would do."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, PlanFormat, ReportFormat, options
+from enginectl.base.options import (
+    AllowEmpty,
+    AllowReplace,
+    ApplySetParent,
+    Excluded,
+    Files,
+    ForecastPasses,
+    Kustomizations,
+    Link,
+    MaxBytes,
+    PlanFormat,
+    PolicyFiles,
+    Prune,
+    Recursive,
+    ReportFormat,
+    Reports,
+    Selectors,
+    ShowValues,
+    Summary,
+    Targets,
+    Title,
+    Waivers,
+    options,
+)
 
 
 def diff(
     ctx: typer.Context,
     files: Files = None,
-    against: Annotated[str, typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with.")] = "live",
+    recursive: Recursive = False,
+    kustomizations: Kustomizations = None,
+    targets: Targets = None,
+    selectors: Selectors = None,
+    excluded: Excluded = None,
+    base: Annotated[
+        list[Path] | None,
+        typer.Option("--base", metavar="FILE|DIR", help="Compare with these manifests, as if applied and settled. Repeatable."),
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with. Default: live, and empty with --base.", show_default=False),
+    ] = "",
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
+    prune: Prune = False,
+    applyset: ApplySetParent = "",
+    allow_empty: AllowEmpty = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
+    server_dry_run: Annotated[
+        bool,
+        typer.Option("--server-dry-run", help="Let the API server check what the next pass would write; needs the rights to write it."),
+    ] = False,
+    policy: PolicyFiles = None,
+    waive: Waivers = None,
+    forecast_passes: ForecastPasses = None,
+    reports: Reports = None,
+    summary: Summary = None,
+    title: Title = "",
+    link: Link = "",
+    max_bytes: MaxBytes = 65_000,
+    show_values: ShowValues = False,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
 
     First comes the next pass, in which every operation has a reason; then a forecast of what follows until everything is settled:
-    stages, restarted pods, the fewest ready ones, totals. Nothing is written.
-    With -f: as if these manifests were applied first; the pods of a workload that does not exist yet get names computed from its
-    namespace and name instead of its uid.
+    stages, restarted pods, the fewest ready ones, totals; -v shows every pass. Nothing is written. Exits with 9 if it would not settle.
+    With -f: as if these manifests were applied first, and only for their workloads; --target '*' shows all others of their namespaces
+    as well. The pods of a workload that does not exist yet get names computed from its namespace and name instead of its uid.
+    With --prune: as if workloads that have left the manifests were removed then.
+    With --policy: what is shown is denied (exit 3) if it violates a rule.
     """
     from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
+    from enginectl.actions.reporting import faults_reported, outputs_of
+    from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
+    from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
+    from enginectl.input.targets import Words, focus_on_change
     from enginectl.wiring.configuration import wire
 
+    outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
+    if policy and only_next:
+        raise UsageError("--policy judges what follows as well: it excludes --next")
+    pruned = PruneOptions(prune, applyset, allow_empty)
+    check_options(pruned, [*(files or ()), *(kustomizations or ())], against=against, has_base=bool(base))
+    policies = load_all(policy or (), waive or ())
     wiring = wire(options(ctx), allow_replace=allow_replace)
-    subject = Subject(load_roots(wiring, files or (), against=against), against, only_next)
-    return conclude(run_cancellable(lambda: preview(wiring, subject, format, detailed=detailed_exitcode)), format)
+    if server_dry_run and (base or against not in ("", "live")):
+        raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
+    against = against or ("empty" if base else "live")
+    words = Words(targets or (), selectors or (), excluded or ())
+    check_restrictions(pruned, words)
+    may_be_empty = prune or bool(base)
+    with faults_reported(outputs):
+        before = load_roots(wiring, base or (), against=against, recursive=recursive, allow_empty=True)
+        after = load_roots(
+            wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=may_be_empty
+        )
+    chosen, compared, focus = focus_on_change(after, before, words)
+    base_roots = compared if base else None
+    roots, removing = pruning(wiring, pruned, chosen, base_roots)
+    subject = Subject(
+        roots,
+        against,
+        only_next,
+        server_dry_run=server_dry_run,
+        base=base_roots,
+        policies=policies,
+        focus=focus,
+        removing=removing,
+        forecast_passes=forecast_passes,
+    )
+    return conclude(run_cancellable(lambda: preview(wiring, subject, outputs, detailed=detailed_exitcode)), format)

@@ -5,12 +5,14 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Files, ObjectFormat, options
+from enginectl.base.options import Files, Kustomizations, ObjectFormat, Recursive, options
 
 
 def render(
     ctx: typer.Context,
     files: Files = None,
+    recursive: Recursive = False,
+    kustomizations: Kustomizations = None,
     format: Annotated[ObjectFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.")] = ObjectFormat.YAML,
 ) -> Exit:
     """Print the desired objects of manifests.
@@ -18,10 +20,14 @@ def render(
     Needs no cluster; equal input gives equal bytes. Names of pods are computed from the namespace and name of the workload instead of
     its uid.
     """
-    from enginectl.actions.render import render_files
+    from enginectl.actions.render import render_roots
     from enginectl.base.errors import UsageError
+    from enginectl.input.roots import load_roots
+    from enginectl.wiring.cluster import EMPTY
     from enginectl.wiring.configuration import wire
 
-    if not files:
+    if not (files or kustomizations):
         raise UsageError("render needs manifests: -f FILE")
-    return render_files(wire(options(ctx)), files, as_json=format is ObjectFormat.JSON)
+    wiring = wire(options(ctx))
+    roots = load_roots(wiring, files or (), against=EMPTY, recursive=recursive, kustomizations=kustomizations or ())
+    return render_roots(wiring, roots, as_json=format is ObjectFormat.JSON)

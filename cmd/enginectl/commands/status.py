@@ -5,12 +5,15 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Format, OutputFormat, options
+from enginectl.base.options import Excluded, Format, OutputFormat, Selectors, Targets, options
 
 
 def status(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="One workload. Default: all.", show_default=False)] = "",
+    targets: Targets = None,
+    selectors: Selectors = None,
+    excluded: Excluded = None,
     format: Format = OutputFormat.TEXT,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 0 only if everything is settled: 1 faulty, 3 denied, 8 not settled.")
@@ -23,7 +26,10 @@ def status(
     """
     from enginectl.actions.status import show_status
     from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.input.roots import NO_ROOTS
+    from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
     wiring = wire(options(ctx))
-    return conclude(run_cancellable(lambda: show_status(wiring, name, format, detailed=exit_code)), format)
+    _, focus = focus_on(NO_ROOTS, Words(targets or (), selectors or (), excluded or ()))
+    return conclude(run_cancellable(lambda: show_status(wiring, name, format, focus=focus, detailed=exit_code)), format)

@@ -6,12 +6,40 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import AllowReplace, Files, OutputFormat, PlanFormat, ReportFormat, options
+from enginectl.base.options import (
+    AllowEmpty,
+    AllowReplace,
+    ApplySetParent,
+    Excluded,
+    Files,
+    Kustomizations,
+    Link,
+    MaxBytes,
+    OutputFormat,
+    PlanFormat,
+    PolicyFiles,
+    Prune,
+    Recursive,
+    ReportFormat,
+    Reports,
+    Selectors,
+    ShowValues,
+    Summary,
+    Targets,
+    Title,
+    Waivers,
+    options,
+)
 
 
 def sync(
     ctx: typer.Context,
     files: Files = None,
+    recursive: Recursive = False,
+    kustomizations: Kustomizations = None,
+    targets: Targets = None,
+    selectors: Selectors = None,
+    excluded: Excluded = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and write nothing.")] = False,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait until every workload is settled, or only do what can be done now.")
@@ -32,13 +60,27 @@ def sync(
         int | None,
         typer.Option(min=0, metavar="N", help="Allowed number of unintended deletes. Default: 10, or a tenth of all objects."),
     ] = None,
+    policy: PolicyFiles = None,
+    waive: Waivers = None,
     allow_replace: AllowReplace = False,
+    prune: Prune = False,
+    applyset: ApplySetParent = "",
+    allow_empty: AllowEmpty = False,
     format: PlanFormat = ReportFormat.TEXT,
+    reports: Reports = None,
+    summary: Summary = None,
+    title: Title = "",
+    link: Link = "",
+    max_bytes: MaxBytes = 65_000,
+    show_values: ShowValues = False,
 ) -> Exit:
     """Apply the plan until every workload is settled.
 
     Ends when there is nothing left to do or to wait for, or after --timeout; then it shows what is later, blocked or pending.
-    With -f: apply these manifests first, and wait for their workloads only.
+    With -f: apply these manifests first; it plans, writes and waits for their workloads only.
+    With --prune: then remove the workloads of the same --applyset that are not among the manifests any more, and wait until they are gone.
+
+    With --policy: the plan and its forecast are judged once, before the first write; if a rule denies them, nothing is written (exit 3).
 
     It holds the lease of all writers only while it writes; while it waits for pods, others may write.
 
@@ -49,6 +91,8 @@ def sync(
 
     from engine.errors import TimedOut
     from engine.guard import Limits
+    from enginectl.actions.look import Subject
+    from enginectl.actions.reporting import faults_reported, outputs_of
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
@@ -56,24 +100,48 @@ def sync(
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
+    from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
+    from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
+    from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
-    if format is ReportFormat.HTML and not dry_run:
-        raise UsageError("-o html shows a plan: it needs --dry-run")
+    outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
+    if outputs.beside and not dry_run:
+        raise UsageError(f"{outputs.beside} shows a plan: it needs --dry-run")
     if quiet and (dry_run or options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
+    pruned = PruneOptions(prune, applyset, allow_empty)
+    check_options(pruned, [*(files or ()), *(kustomizations or ())])
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
+    policies = load_all(policy or (), waive or ())
     with terminal.without_notes() if quiet else nullcontext():
         wiring = wire(options(ctx), allow_replace=allow_replace)
         began = wiring.clock.monotonic()
-        roots = load_roots(wiring, files or ())
+        words = Words(targets or (), selectors or (), excluded or ())
+        check_restrictions(pruned, words)
+        with faults_reported(outputs):
+            given = load_roots(wiring, files or (), recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune)
+        chosen, focus = focus_on(given, words)
+        roots, removing = pruning(wiring, pruned, chosen)
+        paths = (*(files or ()), *(kustomizations or ()))
 
         async def work(stop: anyio.CancelScope) -> Exit:
             try:
                 return await apply_until_settled(
-                    wiring, roots, OutputFormat(format), stop, limits=limits, patience=patience, files=files or (), began=began, quiet=quiet
+                    wiring,
+                    roots,
+                    OutputFormat(format),
+                    stop,
+                    focus=focus,
+                    limits=limits,
+                    patience=patience,
+                    policies=policies,
+                    removing=removing,
+                    files=paths,
+                    began=began,
+                    quiet=quiet,
                 )
             except (TimedOut, ExceptionGroup) as error:
                 timeouts = list(leaves(error))
@@ -84,7 +152,8 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            code = run_cancellable(lambda: show_plan(wiring, roots, format, limits=limits, give_up_at=give_up_at))
+            subject = Subject(roots, limits=limits, policies=policies, focus=focus, removing=removing)
+            code = run_cancellable(lambda: show_plan(wiring, subject, outputs, give_up_at=give_up_at))
         else:
             code = run(work)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.

@@ -17,8 +17,9 @@ def why(
 ) -> Exit:
     """Explain the state of one object.
 
-    Which workload desires it and why, and what is due, later, blocked or pending. Of a graph also: its services, and what it lacks. Of a
-    fabric domain and the pods in it also: what is wrong and what to do. With -v: which of its fields is computed from which field of the
+    Which workload desires it and why, and what is due, later, blocked or pending. Of pods, and of what consists of pods, also: why they do
+    not run, since when, and what to do. Of a graph also: its services, and what it lacks. Of a fabric domain and the pods in it also: what
+    is wrong. With -v: which of its fields is computed from which field of the
     set or graph.
     """
     from enginectl.actions.explain import explain_object

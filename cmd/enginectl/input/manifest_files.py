@@ -1,5 +1,6 @@
 """Manifest files: every object in the files that a user names, with its file and line."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,17 @@ from engine.report.printable import printable
 from engine.resource import Body
 from enginectl.base.errors import UsageError
 from enginectl.base.files import STDIN, read_bytes
+from enginectl.input.kustomize import build, is_kustomization
 from providers.documents import Document, read_documents
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+CHART = "Chart.yaml"
+RENDER_FIRST = "render it first (helm template … | engine diff -f -)"
+IS_TEMPLATE = f"this looks like a Helm template: {RENDER_FIRST}"
+ACTION = re.compile(rb"\{\{-?\s*(?:/\*|\$|\.[A-Z]|(?:include|template|define|if|else|end|range|with|block|toYaml|tpl|required|quote)\b)")
+"""The beginning of an action of a Helm template."""
+URL = re.compile(r"(https?):/+")
+"""The beginning of a URL, of which a path has one slash only."""
 MAX_FAULTS = 20
 """Faults listed in one error message; of the others the number is given."""
 
@@ -41,26 +50,75 @@ class Manifest:
         return group, self.body["kind"]
 
 
-def read_manifests(paths: Iterable[Path]) -> Iterator[Manifest]:
-    """Every object in the files, in the order of the paths; files of a directory in the order of their names.
+def read_manifests(
+    paths: Iterable[Path], *, recursive: bool = False, kustomizations: Iterable[Path] = (), may_be_empty: bool = False
+) -> Iterator[Manifest]:
+    """Every object in the files, in the order of the paths, then those that kustomize builds from the other directories.
 
-    Raises `UsageError` for a file that does not exist, and `InputError` for one that is no manifest.
+    Files of a directory come in the order of their names; a directory with a kustomization is built instead. `recursive`: also those
+    of the directories in it. Raises `UsageError` for a file that does not exist, and `InputError` for one that is no manifest.
+    `may_be_empty`: a directory without manifest files is no error.
     """
     for path in paths:
-        for file in manifest_files(path):
-            source = "<stdin>" if file == STDIN else str(file)
-            for document in read_documents(read_bytes(file), source):
-                yield from flatten(document, document.value, ())
+        for file in manifest_files(path, recursive=recursive, may_be_empty=may_be_empty):
+            yield from built_manifests(file) if is_kustomization(file) else file_manifests(file)
+    for directory in kustomizations:
+        yield from built_manifests(directory)
 
 
-def manifest_files(path: Path) -> list[Path]:
-    """The file itself, or the manifest files directly in the directory, by name."""
-    if not path.is_dir():
+def file_manifests(file: Path) -> Iterator[Manifest]:
+    """Every object in one file, or in standard input."""
+    yield from objects_in(read_bytes(file), "<stdin>" if file == STDIN else str(file))
+
+
+def built_manifests(directory: Path) -> Iterator[Manifest]:
+    """Every object that kustomize builds from a directory."""
+    yield from objects_in(build(directory), f"{directory} (built by kustomize)")
+
+
+def objects_in(data: bytes, source: str) -> Iterator[Manifest]:
+    """Every object in a stream of documents. Raises `InputError`; if the text is a Helm template, the message says so."""
+    try:
+        for document in read_documents(data, source):
+            yield from flatten(document, document.value, ())
+    except InputError as error:
+        if line := template_line(data):
+            raise InputError(f"{printable(source)}:{line}: {IS_TEMPLATE}") from error
+        raise
+
+
+def template_line(data: bytes) -> int | None:
+    """The line of the first action of a Helm template in a text; None if there is none."""
+    match = ACTION.search(data)
+    return data.count(b"\n", 0, match.start()) + 1 if match else None
+
+
+def manifest_files(path: Path, *, recursive: bool = False, may_be_empty: bool = False) -> list[Path]:
+    """The file itself; or the manifest files directly in the directory, by name, and with `recursive` those in its directories.
+
+    A directory with a kustomization stands for what is built from it. Raises `UsageError`.
+    """
+    if url := URL.match(str(path)):
+        text = f"{url[1]}://{str(path)[url.end() :]}"
+        raise UsageError(f"{printable(text)}: a URL is not read: curl -fsSL URL | engine diff -f -")
+    if not path.is_dir() or is_kustomization(path):
         return [path]
-    files = sorted(entry for entry in path.iterdir() if entry.suffix in SUFFIXES and entry.is_file())
-    if not files:
-        raise UsageError(f"{printable(str(path))}: no .yaml, .yml or .json file in this directory")
+    files = list(files_in(path, recursive))
+    if not files and not may_be_empty:
+        where = "in this directory or below" if recursive else "in this directory"
+        raise UsageError(f"{printable(str(path))}: no .yaml, .yml or .json file {where}")
     return files
+
+
+def files_in(directory: Path, recursive: bool) -> Iterator[Path]:
+    """The manifest files of a directory, those of its directories after its own. Links to directories are not followed."""
+    if (directory / CHART).is_file():
+        raise UsageError(f"{printable(str(directory))}: this is a Helm chart: {RENDER_FIRST}")
+    entries = sorted(directory.iterdir())
+    yield from (entry for entry in entries if entry.suffix in SUFFIXES and entry.is_file())
+    for entry in entries:
+        if recursive and entry.is_dir() and not entry.is_symlink() and not entry.name.startswith("."):
+            yield from [entry] if is_kustomization(entry) else files_in(entry, recursive)
 
 
 def flatten(document: Document, value: Any, base: tuple[str, ...]) -> Iterator[Manifest]:

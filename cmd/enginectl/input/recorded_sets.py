@@ -19,7 +19,7 @@ from resources.ports.references import KnownReferences
 from resources.registry import BLUEPRINTS
 
 KINDS = {(kind.group, kind.name): kind for kind in ROOTS}
-RECORDS = (kinds.PODCLIQUE, kinds.SCALING_GROUP)
+RECORDS = (kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG)
 """The kinds of objects that record membership, beside domains, which are references."""
 
 

@@ -2,21 +2,26 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.errors import InputError
+from engine.focus import ANY, EVERYTHING, Focus
 from engine.ids import Kind, ResourceId
 from engine.report.printable import clipped, printable
 from engine.resource import Body
 from enginectl.base import terminal
-from enginectl.input.manifest_files import Manifest, read_manifests, refuse
+from enginectl.base.files import STDIN
+from enginectl.input.manifest_files import IS_TEMPLATE, Manifest, read_manifests, refuse
+from enginectl.input.own_kinds import unknown_kind
 from enginectl.wiring.cluster import LIVE
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection, select
 from resources.schema.issues import Issue, shown
 from resources.schema.parse import faults
 
+MAX_FILES = 6
+"""Files that an error message names."""
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 Check = Callable[[Kind, Body], Sequence[Issue]]
@@ -32,11 +37,15 @@ class Roots:
     """Where each root was read from, in the same order."""
     notes: tuple[str, ...] = ()
     """About manifests of kinds that are not roots: they are ignored."""
+    given: bool = False
+    """Whether the user named files, whatever is in them."""
+    also_in: tuple[str, ...] = ()
+    """Namespaces to read besides those of the roots."""
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """The namespaces of the roots, sorted."""
-        return tuple(sorted({namespace for body in self.bodies if (namespace := body["metadata"].get("namespace"))}))
+        """The namespaces of the roots and `also_in`, sorted."""
+        return tuple(sorted({*self.also_in, *(namespace for body in self.bodies if (namespace := body["metadata"].get("namespace")))}))
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -47,20 +56,55 @@ class Roots:
 NO_ROOTS = Roots()
 
 
-def load_roots(wiring: Wiring, files: Sequence[Path], *, against: str = LIVE) -> Roots:
-    """The roots in the files. Other objects in them are named on stderr. Raises `InputError` with every fault, and `UsageError`."""
+def load_roots(
+    wiring: Wiring,
+    files: Sequence[Path],
+    *,
+    against: str = LIVE,
+    recursive: bool = False,
+    kustomizations: Sequence[Path] = (),
+    allow_empty: bool = False,
+) -> Roots:
+    """The roots in the files and in what kustomize builds. Other objects in them are named on stderr.
+
+    Raises `InputError` with every fault, also if files are given and have no root, unless `allow_empty`; and `UsageError`.
+    """
     options = wiring.options
-    manifests = list(read_manifests(files))
+    manifests = list(read_manifests(files, recursive=recursive, kustomizations=kustomizations, may_be_empty=allow_empty))
     namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
     roots = select_roots(manifests, ROOTS, faults, namespace=namespace, forced=bool(options.namespace))
     for note in roots.notes:
         terminal.note(note)
-    return roots
+    given = (*files, *kustomizations)
+    if given and not roots.bodies and not allow_empty:
+        raise InputError(f"no objects passed: there is no {_either(ROOTS)} in {_named(given)}")
+    return replace(roots, given=bool(given))
 
 
-def select_for(wiring: Wiring, roots: Roots, default: Iterable[str] = ()) -> Selection:
-    """What to read for these roots: their namespaces and kinds, unless the options name others."""
-    return select(wiring, namespaces=roots.namespaces, kinds=roots.kinds, default=default)
+def _either(kinds: Sequence[Kind]) -> str:
+    """`A, B or C`."""
+    *others, last = (kind.name for kind in kinds)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _named(paths: Sequence[Path]) -> str:
+    """At most `MAX_FILES` of the paths, and how many more there are."""
+    names = [printable("standard input" if path == STDIN else str(path)) for path in paths]
+    more = f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else ""
+    return f"{', '.join(names[:MAX_FILES])}{more}"
+
+
+def select_for(wiring: Wiring, roots: Roots, default: Iterable[str] = (), focus: Focus = EVERYTHING) -> Selection:
+    """What to read for these roots and this focus: their namespaces and kinds, unless the options name others.
+
+    Without roots: the namespaces that the targets of the focus name, and `default` unless every target names one.
+    """
+    named = {target.namespace for target in focus.targets if ANY not in target.namespace} - {""}
+    is_named = bool(named) and all(target.namespace in named for target in focus.targets)
+    kinds = roots.kinds | {target.kind for target in focus.targets}
+    usual = tuple(default)
+    wider = tuple(sorted(named)) if is_named else (*usual, *sorted(named - set(usual))) if usual else ()
+    return select(wiring, namespaces=roots.namespaces, kinds=kinds, default=wider)
 
 
 def select_roots(manifests: Iterable[Manifest], kinds: Sequence[Kind], check: Check, *, namespace: str, forced: bool = False) -> Roots:
@@ -73,12 +117,16 @@ def select_roots(manifests: Iterable[Manifest], kinds: Sequence[Kind], check: Ch
     taken = f"{', '.join(others)} and {last}" if others else last
     pairs: list[tuple[Manifest, Kind]] = []
     notes: list[str] = []
+    unknown: list[str] = []
     for manifest in manifests:
         kind = handled.get(manifest.group_kind)
         if kind:
             pairs.append((manifest, kind))
+        elif fault := unknown_kind(*manifest.group_kind, manifest.body["apiVersion"]):
+            unknown.append(f"{manifest.place('kind')}: {fault}")
         else:
             notes.append(f"{manifest.place()}: {clipped(str(manifest.body['kind']), 80)} is ignored: the engine takes {taken} only")
+    refuse(unknown)
     bodies = tuple(with_namespace(manifest, kind, namespace, forced) for manifest, kind in pairs)
     selected = tuple(manifest for manifest, _ in pairs)
     refuse_duplicates(zip(selected, bodies, strict=True))
@@ -103,6 +151,7 @@ def with_namespace(manifest: Manifest, kind: Kind, namespace: str, forced: bool)
         value = metadata.get(key, "" if key == "namespace" else None)
         if not isinstance(value, str) or (value and not NAME.fullmatch(value)) or (key == "name" and not value):
             fault = f"must be a valid name, got {shown(value)}" if key in metadata else "is missing"
+            fault += f": {IS_TEMPLATE}" if isinstance(value, str) and "{{" in value else ""
             raise InputError(f"{manifest.place('metadata', key)}: metadata.{key} {fault}")
     if not kind.namespaced:
         return {**body, "metadata": {key: value for key, value in metadata.items() if key != "namespace"}}

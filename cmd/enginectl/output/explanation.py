@@ -16,20 +16,26 @@ from engine.report.printable import clipped, printable
 from engine.resource import Stance
 from enginectl.output.domains import describe, domain_entry
 from enginectl.output.graphs import graph_entry, service_lines
-from enginectl.output.status import MAX_ADVICE, wait_lines
+from enginectl.output.obstacles import obstacle_entry, standstill_lines
+from enginectl.output.status import MAX_ADVICE, TONES, gang_line, wait_entries, wait_lines, workload_entry
 from enginectl.output.tables import age
 from resources.domains.status import DomainStatus
 from resources.domains.usage import DomainUser
 from resources.ports.inspection import Diagnosis
 from resources.reports.explanation import DesiredBy, Explanation
 from resources.reports.graph_summary import GraphSummary
+from resources.reports.obstacles import Standstill
 from resources.reports.provenance import Sources
+from resources.reports.summary import WorkloadSummary
 
 VERSION = 2
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
 MAX_LISTED = 12
 """Fields and diagnoses that are listed; -v and -o json have them all."""
 MAX_TEXT = 400
+AT_REST = ("degraded", "completed", "settled")
+"""The states of roots in which nothing is left to do."""
+RUNS = Standstill()
 STANCES = {Stance.WANT: "desired by", Stance.HOLD: "deferred by", Stance.DROP: "to be deleted, according to"}
 
 
@@ -51,6 +57,18 @@ class ObjectReport:
     """If the object is a domain that a set uses: all its users."""
     notes: tuple[str, ...] = ()
     """What has no effect on the object, and why."""
+    workload: WorkloadSummary | None = None
+    """If the object is a set that exists: its summary, as `engine status` shows it."""
+    standstill: Standstill = RUNS
+    """What keeps the object from running."""
+    is_our_kind: bool = True
+    """Whether the engine manages, or refers to, objects of its kind."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing keeps the object, or what it consists of, from running."""
+        states = [root.state for root in (self.graph, self.workload) if root is not None]
+        return self.standstill.runs and all(state in AT_REST for state in states)
 
     @property
     def exists(self) -> bool:
@@ -65,11 +83,13 @@ def report_lines(report: ObjectReport, now: datetime, *, verbose: bool) -> Itera
     if report.exists:
         yield Line(f"  {existence(explanation.live, now)}")
         yield from (Line(f"  used by {text}") for text in user_texts(report.users, verbose=verbose))
-        yield from (Line(f"  {text}") for text in desire_texts(explanation, is_used=bool(report.users)))
+        yield from (Line(f"  {text}") for text in desire_texts(report))
         yield from (Line(f"  state: {text}") for text in dict.fromkeys(map(describe, report.domains)))
         yield from graph_lines(report.graph, now, verbose) if report.graph else ()
+        yield from workload_lines(report.workload, verbose) if report.workload else ()
         yield from (Line(f"  note: {clipped(note, MAX_TEXT)}", "later") for note in report.notes)
-        yield from sync_lines(explanation, verbose, settled=report.graph is None or report.graph.state == "settled")
+        yield from sync_lines(explanation, verbose, settled=report.is_settled)
+        yield from standstill_lines(report.standstill, explanation.id, now, verbose=verbose)
     for path, sources in report.sources.items():
         rest = f" and {len(sources) - MAX_LISTED} more" if len(sources) > MAX_LISTED else ""
         listed = ", ".join(printable(spell(source)) for source in sources[:MAX_LISTED])
@@ -111,8 +131,9 @@ def user_texts(users: Sequence[DomainUser], *, verbose: bool) -> Iterator[str]:
         yield f"{len(users) - len(listed)} more; -v shows all"
 
 
-def desire_texts(explanation: Explanation, *, is_used: bool = False) -> Iterator[str]:
-    """Which roots desire the object and why; or that none does. `is_used` says whether it is a domain that a set uses."""
+def desire_texts(report: ObjectReport) -> Iterator[str]:
+    """Which roots desire the object and why; or that none does."""
+    explanation = report.explanation
     for desired in explanation.desired_by:
         yield f"{STANCES[desired.stance]} {desirer(desired, explanation.id)}: {clipped(desired.why, MAX_TEXT)}"
     for problem in explanation.problems:
@@ -123,8 +144,10 @@ def desire_texts(explanation: Explanation, *, is_used: bool = False) -> Iterator
         yield f"obsolete: {', '.join(printable(str(root)) for root in explanation.roots)} owns it and no longer desires it"
     elif explanation.orphan:
         yield "orphaned: it has our labels, and its owner no longer exists"
-    elif is_used:
+    elif report.users:
         yield "not managed: no workload has made it, it is used as it is and never changed"
+    elif not report.is_our_kind:
+        yield f"not managed: the engine has nothing to do with {printable(explanation.id.kind)} objects"
     else:
         yield "not managed: no workload owns or desires it"
 
@@ -149,6 +172,15 @@ def graph_lines(graph: GraphSummary, now: datetime, verbose: bool) -> Iterator[L
     yield Line(f"  state: {graph.state}{reported}, {runner}, {graph.ready} of {len(graph.services)} services ready")
     yield from service_lines(graph)
     yield from wait_lines(tuple(wait for wait in graph.waits if wait.id != graph.id), now, verbose)
+
+
+def workload_lines(workload: WorkloadSummary, verbose: bool) -> Iterator[Line]:
+    """The state of a set, what is wrong all the same, and its gangs that are not complete."""
+    completed = f", {workload.completed} completed" if workload.completed else ""
+    yield Line(f"  state: {workload.state}, {workload.ready} of {workload.pods} pods ready{completed}", TONES.get(workload.state, ""))
+    yield from (Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad") for alarm in workload.alarms if not alarm.fault)
+    gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
+    yield from map(gang_line, gangs if verbose else gangs[:MAX_LISTED])
 
 
 def sync_lines(explanation: Explanation, verbose: bool, *, settled: bool = True) -> Iterator[Line]:
@@ -197,6 +229,9 @@ def report_document(report: ObjectReport) -> dict[str, Any]:
         "notes": list(report.notes),
         "fields": [{"path": spell(path), "from": list(map(spell, sources))} for path, sources in report.sources.items()],
         "graph": graph_entry(report.graph) if report.graph else None,
+        "workload": workload_entry(report.workload) if report.workload else None,
+        "waits": wait_entries(report.standstill.waits),
+        "obstacles": [obstacle_entry(obstacle) for obstacle in report.standstill.obstacles],
         "domains": [domain_entry(domain) for domain in report.domains],
         "usedBy": [{"object": identity(user.id), "pods": dict(user.pods), "owners": list(user.owners)} for user in report.users],
         "diagnoses": [diagnosis_entry(diagnosis) for diagnosis in report.diagnoses],

@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from engine.ids import ResourceId
 from engine.report.json import VERSION, document, identity
 from engine.report.line import Line
 from engine.report.model import Report
 from engine.report.printable import clipped, printable
-from engine.report.text import text
+from engine.report.shapes import ResultEntry, SyncDocument
+from engine.report.text import others_lines, text
 from engine.report.word import DONE, counted, totals
 from engine.result import Outcome, Result
 from engine.runtime.sync_report import Ending, SyncReport
@@ -44,6 +44,8 @@ def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterato
     # The last plan also holds operations that were applied: only a new pass can say what is left.
     if not settled and not is_cut_short(sync):
         yield from text(remaining, verbose=verbose)
+    else:
+        yield from others_lines(remaining.others)
 
 
 def is_cut_short(sync: SyncReport) -> bool:
@@ -103,7 +105,7 @@ def applied_text(sync: SyncReport, *, verbose: bool = False) -> str:
     return ", ".join(filter(None, texts))
 
 
-def sync_document(sync: SyncReport, remaining: Report) -> dict[str, Any]:
+def sync_document(sync: SyncReport, remaining: Report) -> SyncDocument:
     """Every operation with its outcome, and what the last plan still has, as a JSON document."""
     return {
         "version": VERSION,
@@ -117,7 +119,7 @@ def sync_document(sync: SyncReport, remaining: Report) -> dict[str, Any]:
     }
 
 
-def result_entry(result: Result, root: ResourceId | None) -> dict[str, Any]:
+def result_entry(result: Result, root: ResourceId | None) -> ResultEntry:
     """An operation and its outcome in the JSON document. `root`: the root whose plan it was in, if that is known."""
     operation = result.operation
     return {

@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
 from engine.report.printable import printable
 from engine.runtime.client import Client
+from engine.runtime.clock import Clock
 from engine.runtime.identity import identify
 from engine.runtime.lease import Durations, Lease
 from engine.runtime.logs import Log
@@ -67,11 +69,15 @@ def read_snapshot(path: Path) -> Snapshot:
     return read(path)
 
 
-def engine_of(wiring: Wiring, provider: Provider, selection: Selection, limits: Limits = DEFAULT_LIMITS) -> Engine:
-    """The engine that passes over the selection run with."""
+def engine_of(
+    wiring: Wiring, provider: Provider, selection: Selection, limits: Limits = DEFAULT_LIMITS, *, clock: Clock | None = None
+) -> Engine:
+    """The engine that passes over the selection run with. `clock`, if given, is used instead of that of the wiring."""
     configuration = wiring.configuration
     scope = scope_of(configuration, selection)
-    return Engine(provider, wiring.clock, scope, BLUEPRINTS, configuration, limits, events_of=event_builder(configuration), log=wiring.log)
+    return Engine(
+        provider, clock or wiring.clock, scope, BLUEPRINTS, configuration, limits, events_of=event_builder(configuration), log=wiring.log
+    )
 
 
 def lease_of(wiring: Wiring, client: Client, purpose: str) -> Lease | None:
@@ -105,9 +111,11 @@ def own_pod() -> str:
     return f"{namespace}/{os.environ.get('POD_NAME') or socket.gethostname()}" if namespace else ""
 
 
-def purpose_of(command: str, files: Sequence[Path], selection: Selection) -> str:
+def purpose_of(command: str, files: Sequence[Path], selection: Selection, focus: Focus = EVERYTHING) -> str:
     """What a command holds the lease for, e.g. `sync -f racks.yaml in namespace x`. Of files only their names, which say enough."""
     names = [f"-f {file.name or file}" for file in files]
+    names += [f"--target {target}" for target in focus.targets] + [f"-l {selector.text}" for selector in focus.selectors]
+    names += [f"--exclude {target}" for target in focus.excluded]
     namespaces = selection.namespaces
     place = f"in namespace{'s' if len(namespaces) > 1 else ''} {_first(namespaces, ', ')}" if namespaces else "in all namespaces"
     return " ".join(part for part in (command, _first(names, " "), place) if part)

@@ -261,10 +261,13 @@
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $graphs := .Values.graphs }}
 - apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
+- apiGroups: [""]
   resources: [pods, serviceaccounts, services]
   verbs: [get, list]
 - apiGroups: [""]
-  resources: [events, nodes]
+  resources: [events, nodes, resourcequotas]
   verbs: [list]
 - apiGroups: ["apiextensions.k8s.io"]
   resources: [customresourcedefinitions]

@@ -140,6 +140,10 @@ class _Claims:
     has_gpus: bool
 
 
+OUTSIDE: Final = _Claims(index=0, group_replica=None, templates=(), name=None, group=None, has_gpus=True)
+"""Stands for the PodClique of a clique in a set of which nothing is in a domain."""
+
+
 class _Membership:
     """The membership of a set: which of its cliques are in which domains."""
 
@@ -157,11 +161,20 @@ class _Membership:
         self._claims: dict[str, list[_Claims]] = {}
         for clique in record.cliques:
             self._claims.setdefault(clique.clique, []).append(_claims(clique, own_templates.get(clique.clique, frozenset())))
+        if record.has_plain_gang and not self._has_evidence(record):
+            self._claims |= {name: [OUTSIDE] for name in own_templates.keys() - self._claims.keys()}
         self._groups = {clique: group for clique, listed in self._claims.items() if (group := self._group_of(listed))}
         self.groups_of_scaling_groups = {
             group.group: value for group in record.groups for key, value in group.record.annotations if key == GROUP
         }
         """Scaling group -> the annotation `GROUP` of its PodCliqueScalingGroups."""
+
+    def _has_evidence(self, record: MembershipRecord) -> bool:
+        """Whether any object records that pods of the set are in a domain. If a PodGang exists and none does, all pods are outside."""
+        values = (value for group in record.groups for key, value in group.record.annotations if key == GROUP)
+        is_grouped = any(groups.group_of({"annotations": {GROUP: value}}) for value in values)
+        is_claimed = any(claims.templates for listed in self._claims.values() for claims in listed)
+        return bool(record.domains) or self._is_marked or is_grouped or is_claimed
 
     @property
     def has_groups(self) -> bool:

@@ -22,9 +22,15 @@ from providers.sandbox.types.status import StatusError
 class InProcessClient:
     """A `Client` of an `Api`. `field_manager` is the manager of its writes."""
 
-    def __init__(self, api: Api, field_manager: str = "engine") -> None:
+    def __init__(self, api: Api, field_manager: str = "engine", *, dry_run: bool = False) -> None:
+        """`dry_run`: every write is checked and none is stored."""
         self._api = api
         self._manager = field_manager
+        self._dry_run = dry_run
+
+    def trying(self) -> "InProcessClient":
+        """A client of the same `Api` whose writes are dry runs."""
+        return InProcessClient(self._api, self._manager, dry_run=True)
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
         """Every object of the kind, in a namespace or in all."""
@@ -56,7 +62,7 @@ class InProcessClient:
         self, kind: Kind, namespace: str, body: Body, *, name: str = "", subresource: str = "", dry_run: bool = False
     ) -> dict[str, Any]:
         """POST to the collection, or to a subresource of one object."""
-        request = replace(self._request(kind, namespace, name, subresource), dry_run=dry_run)
+        request = replace(self._request(kind, namespace, name, subresource), dry_run=dry_run or self._dry_run)
         with _translated():
             return _object(self._api.create(request, _copied(body)).body)
 
@@ -87,7 +93,7 @@ class InProcessClient:
 
     def _request(self, kind: Kind, namespace: str, name: str = "", subresource: str = "") -> Request:
         served: Served = self._api.catalogue.find(kind.group, kind.version, kind.plural)
-        return Request(served, namespace if kind.namespaced else "", name, subresource, self._manager)
+        return Request(served, namespace if kind.namespaced else "", name, subresource, self._manager, dry_run=self._dry_run)
 
 
 @contextmanager

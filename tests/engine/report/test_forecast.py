@@ -144,7 +144,7 @@ def test_an_unfinished_forecast_has_lower_bounds() -> None:
 def test_many_stages_are_cut_unless_verbose() -> None:
     kinds = [[operation(Verb.CREATE, pod("x")._replace(kind=f"Kind{number}"))] for number in range(12)]
 
-    assert "           … 4 more stages; -v shows all" in lines(forecast_of([FIRST], *kinds))
+    assert "           … 4 more stages; -v shows every pass" in lines(forecast_of([FIRST], *kinds))
     assert sum(line.startswith("  stage") for line in lines(forecast_of([FIRST], *kinds), verbose=True)) == 12
 
 
@@ -174,6 +174,7 @@ def test_json_has_stages_totals_availability_and_the_end() -> None:
     }
     (root,) = value["roots"]
     entry = root["forecast"]
+    assert entry is not None
     assert entry["end"] == "settled" and entry["effects"] == {"pods restarted": 2}
     assert entry["availability"][0]["lowest"] == 1 and entry["availability"][0]["below"] is True
     assert [(stage["times"], len(stage["passes"])) for stage in entry["stages"]][-1] == (2, 2)

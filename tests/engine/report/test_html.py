@@ -15,9 +15,9 @@ from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.operation import Cause, Operation, operation_key
 from engine.plan import Objection, Plan, Wait
-from engine.report.html import html
-from engine.report.html_elements import ALLOWED, VOID
-from engine.report.html_plan import MAX_BYTES
+from engine.report.html.document import html
+from engine.report.html.elements import ALLOWED, VOID
+from engine.report.html.plan import MAX_BYTES
 from engine.report.model import Report, compose
 from engine.verb import Verb
 from tests.browser import Browser, needs_chromium, open_browser

@@ -1,7 +1,7 @@
 """Fakes: a provider over a dictionary that records its calls and fails on demand, and builders of operations and plans."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import anyio
@@ -14,7 +14,7 @@ from engine.operation import BoundOwner, Cause, Expect, Operation, Unknown, oper
 from engine.paths import merge_patch
 from engine.plan import Plan
 from engine.resource import Body
-from engine.runtime.provider import Observation, Scope
+from engine.runtime.provider import Observation, Scope, TakenNames
 from engine.verb import Verb
 
 ROOT = Kind("example.io", "v1", "Root", "roots", status=True)
@@ -113,6 +113,10 @@ class FakeProvider:
         if error := self.get_errors.get(id):
             raise error
         return live(self.objects[id]) if id in self.objects else None
+
+    async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
+        """The objects that exist."""
+        return TakenNames(frozenset(self.objects.keys() & ids))
 
     async def record(self, event: Event) -> None:
         """Remember the event."""

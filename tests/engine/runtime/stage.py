@@ -5,13 +5,13 @@ from typing import Any, cast
 
 import anyio
 
-from engine.intent import Intent
 from engine.runtime.client import Client
 from engine.runtime.lease import Lease
 from engine.runtime.passes import Engine
 from engine.runtime.session import sync
 from engine.runtime.sync_report import SyncReport
 from providers.sandbox.clock import VirtualClock
+from tests.builders import applying
 from tests.engine.runtime.fakes import SCOPE, FakeProvider
 from tests.engine.runtime.leases import Leases
 from tests.engine.runtime.toy import Toy, make_ready
@@ -30,7 +30,7 @@ class Stage:
 
     async def sync(self, **options: Any) -> SyncReport:
         """Run a session to its end in virtual time."""
-        intent = Intent(tuple(options.pop("manifests", ())))
+        intent = applying(options.pop("manifests", ()))
         return await self.play(lambda: sync(self.engine, self.lease, intent, **options))
 
     async def play(self, session: Callable[[], Awaitable[SyncReport]]) -> SyncReport:

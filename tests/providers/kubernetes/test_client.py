@@ -374,3 +374,14 @@ async def test_objects_of_a_raw_list_equal_those_of_a_parsed_list(tmp_path: Path
     for live_of_raw, live_of_parsed in zip(raw, parsed, strict=True):
         assert [getattr(live_of_raw, field) for field in fields] == [getattr(live_of_parsed, field) for field in fields]
     assert isinstance(raw[0].source, bytes)
+
+
+async def test_names_are_listed_without_the_objects(tmp_path: Path) -> None:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "x", "namespace": "lab"}}
+        return json_response({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": [partial]})
+
+    async with serving(answer) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
+        assert await client.names(POD, "lab") == {"x"}
+
+    assert server.requests[0].headers["Accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

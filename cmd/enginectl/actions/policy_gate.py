@@ -1,0 +1,43 @@
+"""Policy gate: ends a sync before its first write if a policy denies what it would do, and tells people what they are warned of."""
+
+from engine.report.refusals import judgement_lines, violation_text
+from engine.runtime.sync_report import Ending, SyncReport
+from enginectl.actions.gates import Gate
+from enginectl.actions.look import Look
+from enginectl.base import terminal
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import OutputFormat
+from enginectl.input.plan_policies import Policies
+from enginectl.output.sync_report import sync_document
+
+
+def policy_gates(policies: Policies, format: OutputFormat, *, quiet: bool = False) -> tuple[Gate, ...]:
+    """The gate of these policies; none if there are no policies."""
+
+    async def gate(seen: Look) -> Exit | None:
+        if not seen.report.judgement.denied:
+            _tell(seen, format, quiet=quiet)
+            return None
+        _refuse(seen, format, quiet=quiet)
+        return Exit.DENIED
+
+    return (gate,) if policies.rules else ()
+
+
+def _tell(seen: Look, format: OutputFormat, *, quiet: bool) -> None:
+    """Write warnings, waivers and notes to stderr, where they are no part of the result."""
+    if not quiet and format is OutputFormat.TEXT:
+        for line in judgement_lines(seen.report.judgement):
+            terminal.notice(line)
+
+
+def _refuse(seen: Look, format: OutputFormat, *, quiet: bool) -> None:
+    """Write what denies the plan: to stderr with `quiet`, else to stdout."""
+    if format is OutputFormat.JSON:
+        nothing_done = SyncReport(seen.result, ())
+        terminal.print_json({**sync_document(nothing_done, seen.report), "ending": str(Ending.DENIED)})
+    elif not quiet:
+        terminal.print_lines(judgement_lines(seen.report.judgement))
+    if quiet:
+        for violation in seen.report.judgement.denied:
+            terminal.error(violation_text("denied by", violation))

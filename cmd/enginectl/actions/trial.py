@@ -1,0 +1,87 @@
+"""Trial: the server checks the operations of a pass without storing them, with its own rules and those of other people's webhooks."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.errors import ClusterError, Forbidden
+from engine.forecast.forecast import Forecast
+from engine.ids import ResourceId
+from engine.operation import Operation, Unknown
+from engine.plan import Wait
+from engine.report.alike import steps_alike
+from engine.report.model import Report
+from engine.runtime.passes import Pass
+from engine.runtime.provider import Provider, TryingProvider
+from engine.verb import Verb
+from enginectl.actions.notes import blocked_at_the_end, with_notes, with_waits
+from enginectl.base.errors import UsageError
+
+MAX_CALLS: Final = 50
+"""How many operations are tried; of operations that are alike, one is."""
+NEW_OWNER: Final = "00000000-0000-0000-0000-000000000000"
+"""Stands for the uid of an owner that does not exist yet: servers do not look it up."""
+LACKING_RIGHTS: Final = re.compile(r"cannot [a-z]+ resource")
+"""In the message of a server that refuses because of who asks."""
+
+
+@dataclass(slots=True)
+class TrialResult:
+    """What the server said."""
+
+    refused: dict[ResourceId, list[Wait]] = field(default_factory=dict)
+    """Root -> what the server would refuse."""
+    notes: dict[ResourceId, list[str]] = field(default_factory=dict)
+    """Root -> what could not be tried, and why."""
+
+
+async def try_out(provider: Provider, report: Report) -> TrialResult:
+    """Try one operation of each group of alike ones, at most `MAX_CALLS`; nothing is stored. Raises `UsageError` if that cannot be."""
+    trying = provider.trying() if isinstance(provider, TryingProvider) else None
+    if trying is None:
+        raise UsageError("--server-dry-run asks the API server: it needs a cluster")
+    result, calls = TrialResult(), 0
+    for root in report.roots:
+        for group in steps_alike(root.steps):
+            operation = group[0].operation
+            if operation.verb is Verb.STATUS:
+                continue
+            if calls == MAX_CALLS:
+                result.notes.setdefault(root.root, []).append(f"--server-dry-run: only the first {MAX_CALLS} operations were tried")
+                return result
+            calls += 1
+            await _try(trying, root.root, operation, len(group), result)
+    return result
+
+
+async def _try(trying: Provider, root: ResourceId, operation: Operation, alike: int, result: TrialResult) -> None:
+    if operation.verb is Verb.REPLACE:
+        result.notes.setdefault(root, []).append(f"--server-dry-run: {operation.id} is replaced, which cannot be tried")
+        return
+    more = f" ({alike - 1} more like it)" if alike > 1 else ""
+    try:
+        await trying.execute(operation, _uids((operation,)))
+    except Forbidden as error:
+        if LACKING_RIGHTS.search(str(error)):
+            result.notes.setdefault(root, []).append(f"--server-dry-run: {operation.id} could not be tried: {error}")
+        else:
+            result.refused.setdefault(root, []).append(_refusal(operation, f"{error}{more}"))
+    except ClusterError as error:
+        result.refused.setdefault(root, []).append(_refusal(operation, f"{error}{more}"))
+
+
+def _refusal(operation: Operation, message: str) -> Wait:
+    return Wait(operation.id, f"the API server would refuse to {operation.verb} it: {message}", blocked=True)
+
+
+def _uids(operations: Sequence[Operation]) -> Mapping[ResourceId, str]:
+    """The owners that do not exist yet, each with a uid that stands for its own."""
+    owners: Iterable[Unknown] = (bound.uid for each in operations for bound in each.owners if isinstance(bound.uid, Unknown))
+    return {owner.id: NEW_OWNER for owner in owners}
+
+
+def with_trial(tried: TrialResult, result: Pass, forecast: Forecast | None) -> tuple[Pass, Forecast | None]:
+    """The pass and the forecast with what the server said."""
+    noted = with_waits(with_notes(result, tried.notes), tried.refused)
+    return noted, blocked_at_the_end(forecast, tried.refused) if forecast is not None else None

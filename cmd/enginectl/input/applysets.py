@@ -1,0 +1,140 @@
+"""ApplySets: `--prune --applyset NAME`: roots that have left the files of a command are removed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.focus import ANY
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.proposal import proposed_root
+from engine.report.printable import clipped, printable
+from engine.runtime.provider import Provider
+from enginectl.base.errors import UsageError
+from enginectl.input.removals import RemovalScope, Removing, roots_in, widened
+from enginectl.input.roots import NAME, Roots
+from enginectl.input.targets import Words
+from enginectl.wiring.cluster import LIVE
+from enginectl.wiring.configuration import Wiring, default_namespace
+from enginectl.wiring.scope import Selection
+from resources.base import applyset
+from resources.base.applyset import Extent, Record, recorded_extent
+from resources.removal.pruning import Pruning, left_out_of_base, pruned, remaining_extent
+
+
+@dataclass(frozen=True, slots=True)
+class PruneOptions:
+    """The options of pruning, as the user gave them."""
+
+    prune: bool = False
+    applyset: str = ""
+    """The parent, as `[configmaps/|secrets/]NAME`."""
+    allow_empty: bool = False
+
+
+def check_options(options: PruneOptions, files: Sequence[Path], *, against: str = "", has_base: bool = False) -> None:
+    """Raise `UsageError` if the options do not fit together."""
+    if not options.prune:
+        for name, given in (("--applyset", options.applyset), ("--allow-empty", options.allow_empty)):
+            if given:
+                raise UsageError(f"{name} is for --prune")
+        return
+    if has_base:
+        if options.applyset or options.allow_empty:
+            raise UsageError("with --base, --prune compares the files alone: leave out --applyset and --allow-empty")
+        return
+    if not options.applyset:
+        raise UsageError("--prune needs --applyset [configmaps/|secrets/]NAME: the object that records what was applied together")
+    if not files:
+        raise UsageError("--prune needs -f: it removes what these files do not have any more")
+    if against not in ("", LIVE):
+        raise UsageError("--prune compares with the cluster: leave out --against")
+
+
+def check_restrictions(options: PruneOptions, words: Words) -> None:
+    """Raise `UsageError` if the manifests are restricted to some: the others would seem to have left the files."""
+    if options.prune and (words.selectors or words.excluded or set(words.targets) - {ANY}):
+        raise UsageError("--prune concerns all manifests: leave out --target, -l and --exclude")
+
+
+def pruning(wiring: Wiring, options: PruneOptions, roots: Roots, base: Roots | None = None) -> tuple[Roots, Removing | None]:
+    """The roots as members of the ApplySet, and what finds the members that are to be removed; without --prune the roots as they are.
+
+    With a base there is no ApplySet: its roots are removed that are not among the others.
+    """
+    if not options.prune:
+        return roots, None
+    if base is not None:
+        return roots, PruneBase(base, roots)
+    parent = parent_of(options.applyset, wiring.options.namespace or default_namespace(wiring))
+    set_id = applyset.applyset_id(parent)
+    members = replace(roots, bodies=tuple(applyset.with_membership(body, set_id) for body in roots.bodies))
+    return members, Prune(parent, roots, options.allow_empty)
+
+
+def parent_of(text: str, namespace: str) -> ResourceId:
+    """The parent that `[configmaps/|secrets/]NAME` means. Raises `UsageError`."""
+    word, _, name = text.rpartition("/")
+    words = {spelling.lower(): kind for kind in applyset.PARENTS for spelling in (kind.name, kind.plural)}
+    words |= dict.fromkeys(("", "cm"), applyset.PARENTS[0])
+    kind = words.get(word.lower())
+    if kind is None:
+        raise UsageError(f"--applyset {printable(text)}: the parent of an ApplySet is one of configmaps/NAME and secrets/NAME")
+    if not NAME.fullmatch(name) or len(name) > 253:
+        raise UsageError(f"--applyset {clipped(text, 80)}: not a valid name: lowercase letters, digits, - and . only")
+    return kind.id(namespace, name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prune:
+    """The `Removing` of --prune."""
+
+    parent: ResourceId
+    roots: Roots
+    """The roots in the files, as the user wrote them."""
+    allow_empty: bool
+
+    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
+        """The members of the ApplySet that are in none of the files."""
+        existing = await provider.get(self.parent)
+        recorded = recorded_extent(existing.body) if existing is not None else None
+        kinds = {group_kind.partition(".")[0] for group_kind in (recorded or applyset.NOWHERE).group_kinds}
+        namespaces = {self.parent.namespace, *(recorded or applyset.NOWHERE).namespaces, *self.roots.namespaces}
+        wide = widened(selection, namespaces, kinds)
+        observed = (await roots_in(wiring, provider, wide)).roots
+        manifests = tuple((proposed_root(body).id, body) for body in self.roots.bodies)
+        judged = Pruning(self.parent, existing, manifests, _within(observed, namespaces), self.allow_empty)
+        return RemovalScope(wide, pruned(judged), _record(self.parent, existing, recorded, remaining_extent(judged)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PruneBase:
+    """The `Removing` of --prune with a base: what is in the base only is removed."""
+
+    base: Roots
+    roots: Roots
+
+    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
+        """The roots of the base, as they exist, that are in none of the files."""
+        named = {proposed_root(body).id for body in self.roots.bodies}
+        left_out = {proposed_root(body).id for body in self.base.bodies} - named
+        observed = (await roots_in(wiring, provider, selection)).roots
+        return RemovalScope(selection, left_out_of_base([root for root in observed if root.id in left_out]))
+
+
+def _within(roots: Sequence[Live], namespaces: set[str]) -> tuple[Live, ...]:
+    """The roots in these namespaces, and those that are in none."""
+    return tuple(root for root in roots if not root.id.namespace or root.id.namespace in namespaces)
+
+
+def _record(parent: ResourceId, existing: Live | None, recorded: Extent | None, needed: Extent) -> Record:
+    uid, revision = (existing.uid, existing.revision) if existing is not None else ("", "")
+    return Record(parent, uid, revision, recorded, needed)
+
+
+def parent_note(record: Record) -> str:
+    """What a sync writes about the ApplySet; empty if nothing."""
+    if record.recorded == record.needed:
+        return ""
+    act = "create" if record.recorded is None else "change"
+    return f"a sync will {act} {record.parent}, which records where the members of the ApplySet are"

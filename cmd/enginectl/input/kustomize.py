@@ -1,0 +1,60 @@
+"""Kustomize: the manifests that `kubectl kustomize` or `kustomize build` makes of a directory."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from engine.errors import InputError
+from engine.report.printable import clipped, printable
+from enginectl.base.errors import UsageError
+
+FILES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+PROGRAMS: Final = (("kustomize", "build"), ("kubectl", "kustomize"))
+"""What can build a directory, with the words before its path."""
+SECONDS: Final = 60
+"""How long a build may take."""
+MAX_MESSAGE: Final = 1000
+"""Characters of the program's own message that are shown."""
+
+
+def is_kustomization(directory: Path) -> bool:
+    """Whether the path is a directory with a kustomization."""
+    return any((directory / name).is_file() for name in FILES)
+
+
+def build(directory: Path) -> bytes:
+    """The manifests that a directory stands for, as YAML.
+
+    Raises `UsageError` if it has no kustomization or no program can build it, and `InputError` if the build fails or takes too long.
+    """
+    place = printable(str(directory))
+    if not is_kustomization(directory):
+        raise UsageError(f"{place}: no directory with a {FILES[0]}")
+    words = _program()
+    if words is None:
+        raise UsageError(f"{place}: neither kustomize nor kubectl is on the PATH: where one is, kustomize build {place} | engine diff -f -")
+    command = " ".join(words)
+    try:
+        # An absolute path: one that begins with a hyphen is not taken for an option.
+        done = subprocess.run(
+            [*words, str(directory.absolute())], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(f"{place}: {command} did not end within {SECONDS} seconds") from None
+    except OSError as error:
+        raise InputError(f"{place}: {command} could not be started: {(error.strerror or 'unknown error').lower()}") from None
+    if done.returncode:
+        raise InputError(f"{place}: {command} failed: {_message(done.stderr)}")
+    return done.stdout
+
+
+def _program() -> tuple[str, ...] | None:
+    """The words of the first program on the PATH."""
+    return next((words for words in PROGRAMS if shutil.which(words[0])), None)
+
+
+def _message(stderr: bytes) -> str:
+    """What a program wrote to its standard error, in one line."""
+    text = " ".join(stderr[-4 * MAX_MESSAGE :].decode("utf-8", "replace").split())
+    return clipped(text.removeprefix("Error: ").removeprefix("error: "), MAX_MESSAGE) or "without a message"

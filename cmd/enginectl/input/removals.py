@@ -1,0 +1,64 @@
+"""Removals: what a command removes, found out in the cluster before anything is planned."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from engine.errors import InputError
+from engine.removal import NO_REMOVALS, RootRemovals
+from engine.report.printable import printable
+from engine.runtime.provider import Observation, Provider
+from enginectl.base import terminal
+from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.scope import ROOTS, Selection, scope_of
+from resources.base.applyset import Record
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RemovalScope:
+    """What a command removes, and what has to be read for it."""
+
+    selection: Selection
+    """The namespaces and kinds of what is removed, besides those that the command reads anyway."""
+    removals: RootRemovals = NO_REMOVALS
+    record: Record | None = None
+    """What is written about the ApplySet, if there is one."""
+
+
+class Removing(Protocol):
+    """Finds out what a command removes."""
+
+    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
+        """What is removed, where `selection` is what the command reads anyway. Nothing is written. Raises `InputError`."""
+        ...
+
+
+async def found_by(removing: Removing | None, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
+    """What is removed, with notes on stderr; nothing if the command removes nothing."""
+    if removing is None:
+        return RemovalScope(selection)
+    scope = await removing.find(wiring, provider, selection)
+    for note in scope.removals.notes:
+        terminal.note(printable(note))
+    return scope
+
+
+def widened(selection: Selection, namespaces: Iterable[str], kinds: Iterable[str]) -> Selection:
+    """The selection with more namespaces, and with roots of more kinds. One that has all namespaces has everything."""
+    if not selection.namespaces:
+        return selection
+    names = {kind.name for kind in selection.roots}.union(kinds)
+    return Selection(tuple(sorted({*selection.namespaces, *namespaces} - {""})), tuple(kind for kind in ROOTS if kind.name in names))
+
+
+async def roots_in(wiring: Wiring, provider: Provider, selection: Selection) -> Observation:
+    """The roots in the selection, without anything else. Raises `InputError` if those of a kind could not be listed completely."""
+    scope = replace(scope_of(wiring.configuration, selection), children=(), references=())
+    observation = await provider.observe(scope)
+    for kind in scope.roots:
+        if kind.key in observation.incomplete:
+            raise InputError(
+                f"{kind.name} objects could not be listed completely, so it is not known what is to be removed: "
+                f"{observation.incomplete[kind.key]}"
+            )
+    return observation

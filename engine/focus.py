@@ -1,0 +1,147 @@
+"""Focus: which roots a command concerns. All others are observed as well, and left alone."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from engine.ids import ResourceId
+from engine.label_selector import LabelSelector
+from engine.observed import Observed, World
+from engine.plan import Plan, changed
+
+ANY = "*"
+"""In a name or a namespace of a target: any characters, also none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RootTarget:
+    """Roots by kind, namespace and name; an empty kind or namespace stands for every one, and `*` in a text for any characters."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ANY
+
+    def matches(self, id: ResourceId) -> bool:
+        """Whether it names this root."""
+        has_kind, has_namespace = self.kind in ("", id.kind), not self.namespace or fnmatchcase(id.namespace, self.namespace)
+        return has_kind and has_namespace and fnmatchcase(id.name, self.name)
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it may name several roots of one kind and namespace."""
+        return ANY in self.name or ANY in self.namespace
+
+    def __str__(self) -> str:
+        """`[Kind/][namespace/]name`, as users write it."""
+        return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """Which roots a command concerns: those to which every restriction applies. Without restrictions: all."""
+
+    roots: frozenset[ResourceId] | None = None
+    """Only these, e.g. those of the manifests of a command; None: no such restriction."""
+    targets: tuple[RootTarget, ...] = ()
+    """Only those that one of them names, if there are any."""
+    selectors: tuple[LabelSelector, ...] = ()
+    """Only those whose labels match every one."""
+    excluded: tuple[RootTarget, ...] = ()
+    """None that one of them names."""
+
+    def includes(self, id: ResourceId, labels: Mapping[str, str]) -> bool:
+        """Whether it concerns a root with this identity and these labels."""
+        return (
+            (self.roots is None or id in self.roots)
+            and (not self.targets or any(target.matches(id) for target in self.targets))
+            and all(selector.matches(labels) for selector in self.selectors)
+            and not any(target.matches(id) for target in self.excluded)
+        )
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether targets, selectors or exclusions restrict it."""
+        return bool(self.targets or self.selectors or self.excluded)
+
+
+EVERYTHING = Focus()
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The roots outside a focus that have changes."""
+
+    roots: tuple[ResourceId, ...] = ()
+    """Sorted; a root that is a part of another one counts as that one."""
+    shown_by: str = ""
+    """The option that includes them; empty if there is none, because the user has restricted the command in other ways."""
+
+
+NO_OTHERS = Others()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Focused:
+    """What a focus includes."""
+
+    plans: tuple[Plan, ...]
+    roots: tuple[Observed, ...]
+    others: Others = NO_OTHERS
+
+
+def within(plans: Sequence[Plan], world: World, focus: Focus) -> Focused:
+    """The plans and the roots that the focus includes, and the other roots that have changes.
+
+    A plan of orphans, whose root does not exist any more, is left out if labels select: those of the root are not known.
+    """
+    if focus == EVERYTHING:
+        return Focused(tuple(plans), world.roots)
+    included, wholes = concerned(world, focus), _wholes(world.roots)
+    kept = tuple(plan for plan in plans if (plan.root in included if plan.root in wholes else _includes_lost(focus, plan.root)))
+    left = {plan.root for plan in plans if changed(plan)} - {plan.root for plan in kept}
+    others = sorted({wholes[root][1].root.id if root in wholes else root for root in left})
+    roots = tuple(observed for observed in world.roots if observed.root.id in included)
+    return Focused(kept, roots, Others(tuple(others), "" if focus.is_narrowed else f"--target '{ANY}'"))
+
+
+def concerned(world: World, focus: Focus) -> frozenset[ResourceId]:
+    """The observed roots that a focus includes.
+
+    A root that is a part of another one is included with that one, unless it is among `focus.roots` itself. Of a root whose manifest
+    is applied the labels of the manifest count.
+    """
+    named = focus.roots or frozenset()
+    subjects = {id: observed if id in named else whole for id, (observed, whole) in _wholes(world.roots).items()}
+    return frozenset(id for id, subject in subjects.items() if focus.includes(subject.root.id, labels_of(subject)))
+
+
+def labels_of(observed: Observed) -> Mapping[str, str]:
+    """The labels of a root as its user asks for them: those of the manifest that is applied, else those that it has."""
+    if observed.proposal is None or observed.proposer is not None:
+        return observed.root.labels
+    return observed.proposal["metadata"].get("labels") or {}
+
+
+def _includes_lost(focus: Focus, root: ResourceId) -> bool:
+    return not focus.selectors and focus.includes(root, {})
+
+
+def _wholes(roots: Iterable[Observed]) -> dict[ResourceId, tuple[Observed, Observed]]:
+    """Each root with the outermost root that it is a part of: itself, if a user has made it."""
+    listed = list(roots)
+    by_id, by_uid = {observed.root.id: observed for observed in listed}, {observed.root.uid: observed for observed in listed}
+
+    def outer(observed: Observed) -> Observed | None:
+        """The root that proposes or controls this one. One that is being replaced is only controlled."""
+        if observed.proposer is not None:
+            return by_id.get(observed.proposer.id)
+        return by_uid.get(observed.root.controller.uid) if observed.root.controller is not None else None
+
+    def outermost(observed: Observed) -> Observed:
+        seen: set[ResourceId] = set()
+        while observed.root.id not in seen and (parent := outer(observed)) is not None:
+            seen.add(observed.root.id)
+            observed = parent
+        return observed
+
+    return {observed.root.id: (observed, outermost(observed)) for observed in listed}

@@ -1,0 +1,99 @@
+"""CEL: checks and evaluates expressions with the library of the CEL project."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+
+from cel_expr_python import cel
+from cel_expr_python.ext.ext_strings import ExtStrings
+
+from providers.policies.messages import encodable, encodable_text, message_of, pool
+from resources.plan_policies.expressions import Answer, Fault, RuleScope, RuleSubject
+
+POSITION: Final = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?=\n \| |\nERROR: |$)", re.DOTALL)
+"""Where and what the library reports first."""
+NOISE: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$| \(in container ''\)")
+"""What the library puts around its messages."""
+ERROR: Final = "ERROR"
+"""The type of a value that is an error."""
+DYNAMIC: Final = "DYN"
+LONGEST_TEXT: Final = 4_000
+"""The most characters of a text that is the value of an expression."""
+
+
+@cache
+def environment(scope: RuleScope) -> Any:
+    """The variables that expressions of a scope see, with their types."""
+    types = cel.Type
+    variables = {scope.variable: types(scope.value), "now": types.TIMESTAMP, "params": types.Map(types.STRING, types.DYN)}
+    return cel.NewEnv(pool(), variables=variables, extensions=[ExtStrings()])
+
+
+def check(scope: RuleScope, expression: str, type: str) -> Fault | None:
+    """Why an expression cannot be used: its syntax, a name or field that does not exist, a type. `type`: what its value must be."""
+    try:
+        compiled = environment(scope).compile(encodable_text(expression))
+    except (RuntimeError, ValueError) as error:
+        return _fault(str(error))
+    actual = str(compiled.return_type().name())
+    if actual not in (type, DYNAMIC):
+        return Fault(f"its value is of type {actual.lower()}, and must be of type {type.lower()}")
+    return None
+
+
+def _fault(text: str) -> Fault:
+    """The first error of the library."""
+    match = POSITION.search(text)
+    if match is None:
+        return Fault(NOISE.sub("", text).partition("\n")[0])
+    line, column, message = match.groups()
+    return Fault(NOISE.sub("", message.partition("\n")[0]), max(1, int(line)), max(1, int(column)))
+
+
+class CelExpressions:
+    """`resources.plan_policies.expressions.Expressions` in this process, which what an expression does can slow down, or end."""
+
+    def __init__(self) -> None:
+        self._messages: dict[int, tuple[Mapping[str, Any], Any]] = {}
+        """Identity of data -> the data, which keeps its identity from being given to another, and its message."""
+
+    def evaluate(self, subject: RuleSubject, expressions: Sequence[str]) -> Sequence[Answer]:
+        """The answer of each expression."""
+        return list(self.answers(subject, expressions))
+
+    def answers(self, subject: RuleSubject, expressions: Sequence[str]) -> Iterator[Answer]:
+        """The answer of each expression, as soon as it is there."""
+        env = environment(subject.scope)
+        variables = {
+            subject.scope.variable: self._message(subject),
+            "now": datetime.fromisoformat(subject.now),
+            "params": dict(encodable(subject.params)),
+        }
+        activation = env.Activation(variables)
+        for expression in expressions:
+            answer = _answer(env, activation, expression)
+            yield answer
+            if answer.fault:  # The library keeps some errors, and reports them again for whatever is evaluated next.
+                activation = env.Activation(variables)
+
+    def _message(self, subject: RuleSubject) -> Any:
+        """The message of the plan or the set, made once for each."""
+        known = self._messages.get(id(subject.data))
+        if known is None:
+            known = self._messages[id(subject.data)] = subject.data, message_of(subject.scope.value, subject.data)
+        return known[1]
+
+
+def _answer(env: Any, activation: Any, expression: str) -> Answer:
+    try:
+        value = env.compile(encodable_text(expression)).eval(activation)
+        if value.type().name() == ERROR:
+            return Answer(fault=NOISE.sub("", str(value.value())))
+        plain = value.plain_value()
+    except (RuntimeError, ValueError) as error:
+        return Answer(fault=_fault(str(error)).message)
+    if isinstance(plain, str):
+        return Answer(plain[:LONGEST_TEXT])
+    return Answer(plain) if isinstance(plain, bool) else Answer(fault="its value is neither true nor false, and no text")

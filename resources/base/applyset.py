@@ -1,0 +1,125 @@
+"""ApplySet: the labels and annotations by which tools mark the objects that they apply together, as KEP-3659 defines them.
+
+An ApplySet has a parent, whose annotations say where its members may be. Members bear its id in a label.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+from engine.ids import ResourceId
+from engine.report.printable import clipped
+from engine.resource import Body
+from engine.version import VERSION
+from resources.base import kinds
+from resources.base.fields import mapping
+
+ID: Final = "applyset.kubernetes.io/id"
+"""The label of a parent."""
+PART_OF: Final = "applyset.kubernetes.io/part-of"
+"""The label of a member. Its value is the id of the ApplySet."""
+TOOLING: Final = "applyset.kubernetes.io/tooling"
+"""The annotation of a parent that names the tool which manages it, and its version."""
+GROUP_KINDS: Final = "applyset.kubernetes.io/contains-group-kinds"
+"""The annotation of a parent that names the kinds of its members."""
+NAMESPACES: Final = "applyset.kubernetes.io/additional-namespaces"
+"""The annotation of a parent that names the namespaces of its members, without its own."""
+
+TOOL: Final = "grove-engine"
+"""Our name in the annotation `TOOLING`. Only parents with this name are ours."""
+PARENTS: Final = (kinds.CONFIG_MAP, kinds.SECRET)
+"""The kinds that a parent may have; the first is the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Where the members of an ApplySet may be."""
+
+    group_kinds: frozenset[str] = frozenset()
+    """Their kinds, as `Kind.group`."""
+    namespaces: frozenset[str] = frozenset()
+    """The namespaces besides that of the parent."""
+
+    def union(self, other: "Extent") -> "Extent":
+        """What either of them has."""
+        return Extent(self.group_kinds | other.group_kinds, self.namespaces | other.namespaces)
+
+
+NOWHERE: Final = Extent()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """What is to be written about an ApplySet: before the first change of a member, and after the last."""
+
+    parent: ResourceId
+    uid: str
+    """The uid of the parent as it was read; empty if it does not exist."""
+    revision: str
+    recorded: Extent | None
+    """What the parent says now; None if it does not exist."""
+    needed: Extent
+    """Where the members are when everything is done."""
+
+
+def applyset_id(parent: ResourceId) -> str:
+    """The id of the ApplySet with this parent, in version 1 of the format."""
+    text = ".".join((parent.name, parent.namespace, parent.kind, parent.group))
+    return f"applyset-{urlsafe_b64encode(sha256(text.encode()).digest()).rstrip(b'=').decode()}-v1"
+
+
+def extent_of_roots(roots: Iterable[ResourceId], parent: ResourceId) -> Extent:
+    """The extent of an ApplySet with these members."""
+    listed = tuple(roots)
+    namespaces = {id.namespace for id in listed} - {"", parent.namespace}
+    return Extent(frozenset(group_kind(id) for id in listed), frozenset(namespaces))
+
+
+def group_kind(id: ResourceId) -> str:
+    """The kind of an object as `Kind.group`."""
+    return f"{id.kind}.{id.group}" if id.group else id.kind
+
+
+def recorded_extent(parent: Body) -> Extent:
+    """What the annotations of a parent say."""
+    annotations = mapping(parent["metadata"].get("annotations"))
+    return Extent(_listed(annotations.get(GROUP_KINDS)), _listed(annotations.get(NAMESPACES)))
+
+
+def _listed(value: Any) -> frozenset[str]:
+    return frozenset(part for each in str(value or "").split(",") if (part := each.strip()))
+
+
+def parent_fault(parent: Body, id: ResourceId) -> str:
+    """Why an existing object cannot be the parent of an ApplySet of ours; empty if it can."""
+    labels, annotations = mapping(parent["metadata"].get("labels")), mapping(parent["metadata"].get("annotations"))
+    if labels.get(ID) != applyset_id(id):
+        return f"{id} exists and is not the parent of an ApplySet: choose another name with --applyset"
+    tooling = str(annotations.get(TOOLING) or "")
+    if tooling.partition("/")[0] != TOOL:
+        tool = f"is managed by {clipped(tooling, 80)}" if tooling else "names no tool"
+        return f"{id} is the parent of an ApplySet that {tool}, not by {TOOL}: choose another name with --applyset"
+    return ""
+
+
+def parent_metadata(id: ResourceId, extent: Extent) -> dict[str, Any]:
+    """The labels and annotations of the parent of an ApplySet."""
+    return {
+        "labels": {ID: applyset_id(id)},
+        "annotations": {
+            TOOLING: f"{TOOL}/v{VERSION}",
+            GROUP_KINDS: ",".join(sorted(extent.group_kinds)),
+            NAMESPACES: ",".join(sorted(extent.namespaces)),
+        },
+    }
+
+
+def with_membership(body: Body, set_id: str) -> Body:
+    """The manifest of a root as a member of an ApplySet."""
+    metadata: Mapping[str, Any] = body["metadata"]
+    labels = metadata.get("labels")
+    if labels is not None and not isinstance(labels, Mapping):
+        return body  # The rules of admission report it.
+    return {**body, "metadata": {**metadata, "labels": {**(labels or {}), PART_OF: set_id}}}

@@ -1,0 +1,170 @@
+"""Quotas: what a forecast needs of each ResourceQuota, beside what that allows."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+from engine.forecast.forecast import Forecast
+from engine.ids import Kind, ResourceId
+from engine.observed import Live, World
+from engine.operation import Operation
+from engine.quantity import amount
+from engine.resource import Body
+from engine.verb import Verb
+from resources.base import kinds
+from resources.base.fields import mapping, mappings
+
+PLAIN: Final = frozenset(
+    {"pods", "services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas", "replicationcontrollers"}
+)
+"""Kinds of the core group that a quota may also limit without `count/`."""
+COMPUTE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+"""Resources whose requests a quota may also limit without `requests.`."""
+
+Amounts = Mapping[str, Decimal]
+"""Name as in a quota's `hard`, e.g. `pods`, `requests.cpu`, `count/podcliques.grove.io` -> how much of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """A ResourceQuota that does not allow what a forecast needs."""
+
+    quota: ResourceId
+    what: str
+    """The name of the limit, as in the quota."""
+    needed: Decimal
+    """How much more than now exists at a time."""
+    allowed: Decimal
+    """How much more is allowed."""
+    lasting: bool
+    """Whether it is needed to the end, and not only for a time."""
+    roots: frozenset[ResourceId]
+    """The roots whose objects need it."""
+
+
+@dataclass(slots=True)
+class _Use:
+    """How much more than at the beginning exists of one limit in one namespace."""
+
+    now: Decimal = Decimal()
+    most: Decimal = Decimal()
+    roots: set[ResourceId] = field(default_factory=set)
+
+    def add(self, number: Decimal, root: ResourceId) -> None:
+        """Count what a root creates (or, below zero, what is gone)."""
+        self.now += number
+        self.most = max(self.most, self.now)
+        if number > 0:
+            self.roots.add(root)
+
+
+def shortages(quotas: Iterable[Live], forecast: Forecast, world: World) -> Iterator[Shortage]:
+    """What the quotas do not allow. Quotas that apply to some pods only (scopes) and those without a status are left out.
+
+    What is deleted counts until the pass after that.
+    """
+    uses = _uses(forecast, world)
+    for quota in quotas:
+        spec, status = mapping(quota.body.get("spec")), mapping(quota.body.get("status"))
+        if spec.get("scopes") or spec.get("scopeSelector"):
+            continue
+        used = mapping(status.get("used"))
+        for what, hard in mapping(status.get("hard")).items():
+            use = uses.get((quota.id.namespace, canonical(str(what))))
+            limit, taken = amount(str(hard)), amount(str(used.get(what, "0")))
+            if use is None or limit is None or taken is None or taken + use.most <= limit:
+                continue
+            lasting = taken + use.now > limit
+            needed = use.now if lasting else use.most
+            yield Shortage(quota.id, str(what), needed, max(Decimal(), limit - taken), lasting, frozenset(use.roots))
+
+
+def canonical(what: str) -> str:
+    """One name for each limit: `requests.cpu` for `cpu`, `pods` for `count/pods`."""
+    if what in COMPUTE:
+        return f"requests.{what}"
+    return plain if (plain := what.removeprefix("count/")) in PLAIN else what
+
+
+def _uses(forecast: Forecast, world: World) -> Mapping[tuple[str, str], _Use]:
+    """(Namespace, limit) -> how much more of it is used in the course of the forecast."""
+    uses: dict[tuple[str, str], _Use] = defaultdict(_Use)
+    sizes = {live.id: amounts_of(live.id, live.body) for observed in world.roots for live in observed.lives()}
+    for each in forecast.passes:
+        operations = [(root, operation) for root, listed in each.operations.items() for operation in listed]
+        for root, operation in operations:
+            if operation.verb is Verb.CREATE:
+                sizes[operation.id] = amounts_of(operation.id, operation.body)
+                _add(uses, operation, sizes[operation.id], 1, root)
+        for root, operation in operations:
+            if operation.verb is Verb.DELETE:
+                _add(uses, operation, sizes.pop(operation.id, {}), -1, root)
+    return uses
+
+
+def _add(uses: Mapping[tuple[str, str], _Use], operation: Operation, amounts: Amounts, sign: int, root: ResourceId) -> None:
+    for what, number in amounts.items():
+        uses[operation.id.namespace, what].add(sign * number, root)
+
+
+def amounts_of(id: ResourceId, body: Body) -> Amounts:
+    """What an object uses of quotas: one of its kind, and what the containers of a pod request."""
+    kind = _KINDS.get((id.group, id.kind))
+    counted = {canonical(f"count/{kind.plural}{'.' if kind.group else ''}{kind.group}"): Decimal(1)} if kind else {}
+    return {**counted, **pod_amounts(mapping(body.get("spec")))} if id.kind == kinds.POD.name and not id.group else counted
+
+
+def pod_amounts(spec: Mapping[str, Any]) -> Amounts:
+    """`requests.…` and `limits.…` of a pod: its containers together, or its largest init container, and its overhead."""
+    running = _sum(_container(each) for each in mappings(spec.get("containers")))
+    for each in mappings(spec.get("initContainers")):
+        initial = _container(each)
+        if each.get("restartPolicy") == "Always":
+            running = _sum((running, initial))
+        else:
+            running = {what: max(running.get(what, Decimal()), initial.get(what, Decimal())) for what in running.keys() | initial.keys()}
+    overhead = {f"requests.{what}": number for what, number in _numbers(spec.get("overhead")).items()}
+    return _sum((running, overhead))
+
+
+def _container(container: Mapping[str, Any]) -> Amounts:
+    """A request that is not given is the limit."""
+    resources = mapping(container.get("resources"))
+    limits = _numbers(resources.get("limits"))
+    requests = {**limits, **_numbers(resources.get("requests"))}
+    return {f"requests.{what}": number for what, number in requests.items()} | {f"limits.{what}": number for what, number in limits.items()}
+
+
+def _numbers(values: Any) -> Mapping[str, Decimal]:
+    return {str(what): number for what, value in mapping(values).items() if (number := amount(str(value))) is not None}
+
+
+def _sum(several: Iterable[Amounts]) -> Amounts:
+    total: dict[str, Decimal] = defaultdict(Decimal)
+    for amounts in several:
+        for what, number in amounts.items():
+            total[what] += number
+    return total
+
+
+def text_of(shortage: Shortage) -> str:
+    """A shortage as a sentence, with what to do."""
+    allowed, needed = f"{shortage.allowed.normalize():f}", f"{shortage.needed.normalize():f}"
+    limit = f"it allows {allowed} more {shortage.what}, and {needed} are needed"
+    if shortage.lasting:
+        return f"{limit}: the API server will refuse the rest; raise the quota or ask for less"
+    return f"{limit} for a time: some objects are created only when others are gone"
+
+
+_KINDS: Final[Mapping[tuple[str, str], Kind]] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
+
+
+def by_root(listed: Sequence[Shortage]) -> Mapping[ResourceId, Sequence[Shortage]]:
+    """Root -> the shortages that concern it."""
+    concerned: dict[ResourceId, list[Shortage]] = defaultdict(list)
+    for shortage in listed:
+        for root in sorted(shortage.roots):
+            concerned[root].append(shortage)
+    return concerned

@@ -1,0 +1,58 @@
+"""Expressions: what evaluates the expressions of policies, as those who judge see it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+
+class RuleScope(StrEnum):
+    """What an expression sees besides `now` and `params`."""
+
+    PLAN = "Plan"
+    """`plan`."""
+    SET = "Set"
+    """`set`."""
+
+    @property
+    def variable(self) -> str:
+        """The name of the variable."""
+        return self.value.lower()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleSubject:
+    """What expressions are evaluated about."""
+
+    scope: RuleScope
+    data: Mapping[str, Any]
+    """The plan or the set."""
+    params: Mapping[str, Any]
+    now: str
+    """A Kubernetes timestamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The value of an expression, or why it has none."""
+
+    value: Any = None
+    fault: str = ""
+    """Empty if there is a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an expression cannot be used."""
+
+    message: str
+    line: int = 1
+    column: int = 1
+
+
+class Expressions(Protocol):
+    """Evaluates expressions."""
+
+    def evaluate(self, subject: RuleSubject, expressions: Sequence[str]) -> Sequence[Answer]:
+        """The answer of each expression, in order. Never raises because of what an expression does."""
+        ...

@@ -1,0 +1,225 @@
+"""Plan data: what expressions see, as plain values: a report and its forecast in the shape of `DATA_TYPES`."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from engine.forecast.effects import Level
+from engine.ids import ResourceId
+from engine.observed import Observed, World, timestamp
+from engine.operation import Operation
+from engine.paths import spell
+from engine.plan import Wait
+from engine.report.fields import changed_fields
+from engine.report.model import Report, RootReport
+from engine.verb import Verb
+from resources.base import kinds, labels
+from resources.base.fields import annotations_of
+from resources.plan_policies.data_types import DATA_TYPES
+from resources.plan_policies.root_facts import GONE, root_facts, texts
+
+Data = dict[str, Any]
+"""The fields of one data type, each of them."""
+
+EFFECTS: Final[Mapping[str, str]] = {
+    "podsRestarted": "pods restarted",
+    "podsAdded": "pods added",
+    "podsRemoved": "pods removed",
+    "gpusRestarted": "GPUs restarted",
+    "gpusAdded": "GPUs added",
+    "gpusRemoved": "GPUs removed",
+    "domainsMade": "domains made",
+    "domainsRemoved": "domains removed",
+    "domainsReplaced": "domains replaced",
+}
+"""Field of a summary -> what a forecast counts."""
+COUNTED: Final[Mapping[str, Verb]] = {
+    "creates": Verb.CREATE,
+    "patches": Verb.PATCH,
+    "scales": Verb.SCALE,
+    "replaces": Verb.REPLACE,
+    "releases": Verb.RELEASE,
+    "deletes": Verb.DELETE,
+}
+"""Field of a summary -> the verb of the operations that it counts."""
+ENDS: Final = ("unfinished", "repeats", "stuck", "unknown", "settled")
+"""How sets end, the worst first."""
+UNKNOWN: Final = "unknown"
+"""The end without a forecast."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetData:
+    """A set for which something is done, and the data that rules see of it."""
+
+    root: ResourceId
+    data: Data
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanData:
+    """The sets for which something is done, and what is known of the plan as a whole."""
+
+    sets: tuple[SetData, ...]
+    complete: bool
+    now: str
+    """The time of the observation, as a Kubernetes timestamp."""
+
+    def plan_of(self, sets: Sequence[SetData]) -> Data:
+        """The data of the plan, as far as it concerns these sets."""
+        listed = [each.data for each in sets]
+        summaries = [data["summary"] for data in listed]
+        return {
+            "summary": {field: sum(summary[field] for summary in summaries) for field in DATA_TYPES["Summary"].fields},
+            "end": min((data["end"] for data in listed), key=rank, default="settled"),
+            "complete": self.complete,
+            "sets": listed,
+            "operations": sorted((operation for data in listed for operation in data["operations"]), key=lambda data: data["stage"]),
+            "blocked": [blocked for data in listed for blocked in data["blocked"]],
+        }
+
+
+def plan_data(report: Report, world: World, now: datetime) -> PlanData:
+    """The data of a report about this world. Sets for which nothing is done, now or later, are left out."""
+    observed = {each.root.id: each for each in world.roots}
+    listed = [_SetReader(report, root, observed.get(root.root), world).read() for root in report.roots]
+    forecast = report.forecast
+    is_complete = not report.incomplete and (forecast.is_finished if forecast else not report.changes)
+    return PlanData(tuple(each for each in listed if each.data["operations"]), is_complete, timestamp(now))
+
+
+def rank(end: str) -> int:
+    """The place of an end in `ENDS`; ends that it does not list are the worst."""
+    return ENDS.index(end) if end in ENDS else -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SetReader:
+    """Reads the data of one set."""
+
+    report: Report
+    root: RootReport
+    observed: Observed | None
+    """The set as it was observed; None if it does not exist and is not proposed either."""
+    world: World
+
+    def read(self) -> SetData:
+        """The data of the set."""
+        id, forecast = self.root.root, self.report.forecast
+        facts = root_facts(self.observed) if self.observed is not None else GONE
+        metadata = self._metadata_of_objects()
+        staged = list(self._staged())
+        operations = list(self._operations(staged, metadata))
+        effects = forecast.effects.get(id) if forecast else None
+        levels = effects.levels if effects else ()
+        is_deleted = facts.is_leaving or any(_deletes(operation, id) for _, operation in staged)
+        data = {
+            "kind": id.kind,
+            "namespace": id.namespace,
+            "name": id.name,
+            "labels": dict(facts.labels),
+            "annotations": dict(facts.annotations),
+            "isNew": not facts.exists and self.observed is not None,
+            "isDeleted": is_deleted,
+            "isPruned": any(_deletes(operation, id) and _reason(operation) == "Pruned" for _, operation in staged),
+            "replicas": {"before": facts.replicas_before, "after": 0 if is_deleted else facts.replicas_after},
+            "images": list(facts.images),
+            "summary": _summary(effects.counts if effects else {}, [operation for _, operation in staged]),
+            "end": str(forecast.end_of(id)) if forecast else UNKNOWN,
+            "cliques": [self._availability(level, metadata) for level in levels if level.id.kind != kinds.SCALING_GROUP.name],
+            "groups": [self._availability(level, metadata) for level in levels if level.id.kind == kinds.SCALING_GROUP.name],
+            "operations": operations,
+            "blocked": [self._blocked(wait) for wait in self._waits()],
+        }
+        return SetData(id, data)
+
+    def _staged(self) -> Iterator[tuple[int, Operation]]:
+        """The operations with the numbers of their passes: those of the forecast, or of the first pass if it has none."""
+        id, forecast = self.root.root, self.report.forecast
+        passes = [each.operations.get(id, ()) for each in forecast.passes] if forecast else []
+        staged = [(stage, operation) for stage, operations in enumerate(passes) for operation in operations]
+        listed = staged or [(0, step.operation) for step in self.root.steps]
+        return ((stage, operation) for stage, operation in listed if operation.verb is not Verb.STATUS)
+
+    def _metadata_of_objects(self) -> dict[ResourceId, Mapping[str, Any]]:
+        """The metadata of each object of the set, as observed."""
+        lives = self.observed.lives() if self.observed is not None else self.world.orphans
+        return {live.id: {"labels": live.labels, "annotations": annotations_of(live.body)} for live in lives}
+
+    def _operations(self, staged: Iterable[tuple[int, Operation]], metadata: Mapping[ResourceId, Mapping[str, Any]]) -> Iterator[Data]:
+        """The data of the operations. An object that an earlier one created has the labels and annotations that it got."""
+        known = dict(metadata)
+        for stage, operation in staged:
+            if operation.verb is Verb.CREATE:
+                known[operation.id] = operation.body["metadata"]
+            existing = known.get(operation.id, {})
+            yield {
+                "verb": str(operation.verb),
+                "group": operation.id.group,
+                "kind": operation.id.kind,
+                "namespace": operation.id.namespace,
+                "name": operation.id.name,
+                "set": self._name,
+                "reason": _reason(operation),
+                "cause": str(operation.cause),
+                "asked": operation.intended,
+                "stage": stage,
+                "labels": texts(existing.get("labels")),
+                "annotations": texts(existing.get("annotations")),
+                "fields": [spell(change.path) for change in changed_fields(operation)],
+            }
+            if operation.verb is Verb.REPLACE:
+                known[operation.id] = operation.body["metadata"]
+
+    def _availability(self, level: Level, metadata: Mapping[ResourceId, Mapping[str, Any]]) -> Data:
+        """The data of a clique or scaling group."""
+        carried = texts(metadata.get(level.id, {}).get("labels"))
+        replica = carried.get(labels.REPLICA_INDEX, "")
+        is_group = level.id.kind == kinds.SCALING_GROUP.name
+        return {
+            "name": level.id.name,
+            "replica": int(replica) if replica.isdecimal() else -1,
+            "group": level.id.name if is_group else carried.get(labels.SCALING_GROUP, ""),
+            "before": level.before,
+            "lowest": level.lowest,
+            "after": level.after,
+            "minAvailable": level.minimum,
+            "below": level.falls_below,
+        }
+
+    def _waits(self) -> Sequence[Wait]:
+        """What is blocked at the end or, without a forecast, now."""
+        plan = self.report.forecast.plans.get(self.root.root) if self.report.forecast else None
+        return plan.blocked if plan is not None else self.root.blocked
+
+    def _blocked(self, wait: Wait) -> Data:
+        return {
+            "kind": wait.id.kind,
+            "namespace": wait.id.namespace,
+            "name": wait.id.name,
+            "set": self._name,
+            "reason": _reason(wait),
+            "message": wait.why,
+        }
+
+    @property
+    def _name(self) -> str:
+        id = self.root.root
+        return f"{id.namespace}/{id.name}" if id.namespace else id.name
+
+
+def _deletes(operation: Operation, id: ResourceId) -> bool:
+    return operation.verb is Verb.DELETE and operation.id == id
+
+
+def _reason(explained: Operation | Wait) -> str:
+    """The reason as one word; empty if there is none."""
+    return str(getattr(explained, "reason", None) or "")
+
+
+def _summary(effects: Mapping[str, int], operations: Iterable[Operation]) -> Data:
+    verbs = Counter(operation.verb for operation in operations)
+    counted = {field: effects.get(what, 0) for field, what in EFFECTS.items()}
+    return counted | {field: verbs[verb] for field, verb in COUNTED.items()}

@@ -1,0 +1,39 @@
+"""Obstacle: one reason for which one object does not run."""
+
+import shlex
+from dataclasses import dataclass
+from datetime import datetime
+
+from engine.ids import ResourceId
+from resources.model.pod_facts import PodFacts
+from resources.reports.summary import unchanged_since
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why one object does not run. The texts may contain what the cluster says, so they are not safe to be shown as they are."""
+
+    about: ResourceId
+    """The object that waits."""
+    reason: str
+    """One word in CamelCase, e.g. Unschedulable."""
+    text: str
+    """What it waits for, or what went wrong."""
+    since: datetime | None
+    advice: str = ""
+    """What to do; empty if there is nothing to do but wait."""
+
+
+def command(*words: str) -> str:
+    """A command line of these words, quoted for a shell where that is necessary."""
+    return " ".join(map(shlex.quote, words))
+
+
+def explaining(word: str, id_name: str, namespace: str) -> str:
+    """The command that explains another object; `word` is the short name of its kind."""
+    return command("engine", "why", f"{word}/{id_name}", "-n", namespace)
+
+
+def pod_obstacle_of(pod: PodFacts, reason: str, text: str, advice: str = "") -> Obstacle:
+    """The obstacle of a pod, since the pod is in its present state."""
+    return Obstacle(pod.live.id, reason, text, unchanged_since(pod.live), advice)

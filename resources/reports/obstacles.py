@@ -1,0 +1,114 @@
+"""Obstacles: why an object does not run although it may be as specified: what it waits for, since when, and what to do."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from engine.ids import ResourceId
+from engine.observed import Observed
+from engine.plan import Plan
+from resources.base import kinds, labels
+from resources.base.fields import mapping
+from resources.model.pod_facts import PodFacts
+from resources.policies.rollout import CANNOT_SPARE
+from resources.reports.obstacle import Obstacle, explaining
+from resources.reports.pod_obstacles import pod_obstacle
+from resources.reports.set_pods import SetPods
+from resources.reports.summary import WaitSince, unchanged_since, waits_of
+from resources.status.podcliqueset import last_updated_replica
+from resources.status.update import is_in_progress
+
+MEMBERS: Mapping[str, str] = {
+    kinds.PODCLIQUE.name: labels.PODCLIQUE,
+    kinds.SCALING_GROUP.name: labels.SCALING_GROUP,
+    kinds.PODGANG.name: labels.PODGANG,
+}
+"""Kind of object that consists of pods -> the label of these pods, and of its PodCliques, that has its name."""
+SPARED: Final = "the update may not delete any of its ready pods: they are as few as minAvailable"
+SPARE_ADVICE: Final = "have more replicas than minAvailable, so that the update can delete one; or delete a pod yourself"
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """What keeps one object from running."""
+
+    obstacles: tuple[Obstacle, ...] = ()
+    waits: tuple[WaitSince, ...] = ()
+    """What is deferred or pending for the objects that it consists of, as the summary of its set has it."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether nothing is in its way."""
+        return not (self.obstacles or self.waits)
+
+
+def standstill(observed: Observed, plan: Plan, id: ResourceId, now: datetime, unlisted: Iterable[str] = ()) -> Standstill:
+    """What keeps an object of a set, or the set itself, from running.
+
+    `plan` is the plan of the next pass for the set; kinds in `unlisted` could not be listed, so that no object of them is called missing.
+    """
+    pods = SetPods.of(observed, unlisted)
+    if id.kind == kinds.POD.name:
+        pod = pods.by_name.get(id.name)
+        return Standstill(tuple(_present(pods, [pod] if pod else [], now)))
+    members, waits = _members(pods, observed, id), _waits(observed, plan, id)
+    own, updates = _gang_obstacles(pods, observed, id), _update_obstacles(pods, observed, waits, members, now)
+    obstacles = tuple(dict.fromkeys((*own, *_present(pods, members, now), *updates)))
+    return Standstill(obstacles, tuple(wait for wait in waits if wait.id != id))
+
+
+def _present(pods: SetPods, members: Iterable[PodFacts], now: datetime) -> Iterator[Obstacle]:
+    return (obstacle for pod in members if (obstacle := pod_obstacle(pods, pod, now)))
+
+
+def _members(pods: SetPods, observed: Observed, id: ResourceId) -> list[PodFacts]:
+    """The pods that an object consists of, sorted by name."""
+    label = MEMBERS.get(id.kind)
+    if id == observed.root.id:
+        return list(pods.facts)
+    return [pod for pod in pods.facts if pod.live.labels.get(label) == id.name] if label else []
+
+
+def _waits(observed: Observed, plan: Plan, id: ResourceId) -> tuple[WaitSince, ...]:
+    """What is deferred or pending for the objects that an object consists of; of a set, everything."""
+    return tuple(wait for wait in waits_of(observed, plan) if id == observed.root.id or _belongs(observed, wait, id))
+
+
+def _belongs(observed: Observed, wait: WaitSince, id: ResourceId) -> bool:
+    """Whether a wait is about the object, or about a PodClique or a pod of it.
+
+    A pod that does not exist is known by its name, which begins with that of its PodClique.
+    """
+    label = MEMBERS.get(id.kind)
+    if label is None or wait.id == id:
+        return wait.id == id
+    live = observed.find(wait.id)
+    if live is not None:
+        return live.labels.get(label) == id.name
+    podclique = observed.find(kinds.PODCLIQUE.id(id.namespace, wait.id.name.rpartition("-")[0])) if wait.id.kind == kinds.POD.name else None
+    return podclique is not None and (podclique.id == id or podclique.labels.get(label) == id.name)
+
+
+def _gang_obstacles(pods: SetPods, observed: Observed, id: ResourceId) -> Iterator[Obstacle]:
+    """If the object is a PodGang: its pod groups with fewer scheduled pods than their minimum."""
+    live = observed.find(id) if id.kind == kinds.PODGANG.name else None
+    for name, (scheduled, minimum) in pods.lacking(live).items():
+        text = f"pod group {name}: {scheduled} of at least {minimum} pods scheduled, {len(pods.by_clique.get(name, ()))} exist"
+        yield Obstacle(id, "BelowMinimum", text, unchanged_since(live) if live else None, explaining("pclq", name, id.namespace))
+
+
+def _update_obstacles(
+    pods: SetPods, observed: Observed, waits: Iterable[WaitSince], members: Iterable[PodFacts], now: datetime
+) -> Iterator[Obstacle]:
+    """What an update waits for: units that minAvailable does not allow to delete, or pods of the replica that is being updated first."""
+    yield from (Obstacle(wait.id, "MinAvailable", SPARED, wait.since, SPARE_ADVICE) for wait in waits if wait.why.endswith(CANNOT_SPARE))
+    progress = mapping(mapping(observed.root.body.get("status")).get("updateProgress"))
+    current = last_updated_replica(observed.root)
+    if not is_in_progress(progress) or current is None or not any(wait.id.kind == kinds.PODCLIQUE.name for wait in waits):
+        return
+    shown = {pod.name for pod in members}
+    for pod in pods.facts:
+        if pod.live.labels.get(labels.REPLICA_INDEX) == str(current) and pod.name not in shown and (why := pod_obstacle(pods, pod, now)):
+            text = f"the update is in replica {current} first, where this pod is not ready: {why.text}"
+            yield Obstacle(pod.live.id, "UpdateHeld", text, why.since, why.advice)

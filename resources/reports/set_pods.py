@@ -1,0 +1,46 @@
+"""Set pods: the pods of one set, with the objects that they may wait for."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from engine.observed import Live, Observed
+from resources.base import kinds, labels
+from resources.base.fields import mapping, mappings
+from resources.model.pod_facts import PodFacts, facts_of
+from resources.reports.summary import lives_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetPods:
+    """The pods of a set, and the objects that they may wait for."""
+
+    observed: Observed
+    facts: tuple[PodFacts, ...]
+    """Sorted by name."""
+    by_name: Mapping[str, PodFacts]
+    by_clique: Mapping[str, tuple[PodFacts, ...]]
+    """Name of the PodClique -> its pods."""
+    unlisted: frozenset[str]
+    """The kinds that could not be listed."""
+
+    @classmethod
+    def of(cls, observed: Observed, unlisted: Iterable[str] = ()) -> "SetPods":
+        """The pods of a set."""
+        facts = tuple(facts_of(live) for live in lives_of(observed, kinds.POD.name))
+        by_clique: dict[str, list[PodFacts]] = {}
+        for pod in facts:
+            by_clique.setdefault(pod.live.labels.get(labels.PODCLIQUE, ""), []).append(pod)
+        frozen = {name: tuple(listed) for name, listed in by_clique.items()}
+        return cls(observed, facts, {pod.name: pod for pod in facts}, frozen, frozenset(unlisted))
+
+    def reference(self, kind: str, name: str) -> Live | None:
+        """An object of that kind in the set's namespace that the set owns or refers to; None if it does not exist."""
+        every = (*self.observed.references.of(kind), *lives_of(self.observed, kind))
+        return next((live for live in every if live.id.name == name and live.id.namespace == self.observed.root.id.namespace), None)
+
+    def lacking(self, gang: Live | None) -> Mapping[str, tuple[int, int]]:
+        """Pod group of a PodGang -> the numbers of its scheduled pods and of its minimum, for those with fewer than that."""
+        groups = mappings(mapping(gang.body.get("spec")).get("podgroups")) if gang is not None else ()
+        minimums = {str(group.get("name")): group.get("minReplicas") for group in groups}
+        scheduled = {name: sum(pod.scheduled for pod in self.by_clique.get(name, ())) for name in minimums}
+        return {name: (scheduled[name], least) for name, least in minimums.items() if isinstance(least, int) and scheduled[name] < least}

@@ -1,0 +1,106 @@
+"""PlanPolicy: rules about plans, as users write them in files. Its fields are those of a ValidatingAdmissionPolicy where that has them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from resources.schema.issues import Issue, duplicates
+from resources.schema.meta import ApiObject, ObjectMeta
+from resources.schema.rejection import rejection
+from resources.schema.wire import Opaque, Seq, Wire, broken
+
+GROUP: Final = "engine.grove.io"
+KIND: Final = "PlanPolicy"
+API_VERSION: Final = f"{GROUP}/v1alpha1"
+
+Expression = Annotated[str, Field(min_length=1, max_length=20_000)]
+"""An expression in CEL."""
+RuleName = Annotated[str, Field(max_length=63, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")]
+Message = Annotated[str, Field(max_length=1_000)]
+
+
+def _fits_expressions(value: Any) -> Any:
+    """The value. Raises an error if it has a whole number that expressions cannot hold."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise broken("must fit 64 bits", "FieldValueInvalid", value=value)
+    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ():
+        _fits_expressions(item)
+    return value
+
+
+class MatchCondition(Wire):
+    """What a set must fulfil for the policy to judge it."""
+
+    name: RuleName
+    """The name of the condition; unique within the policy."""
+    expression: Expression
+    """True for the sets that the policy judges. It sees `set`, `now` and `params`."""
+
+
+class Validation(Wire):
+    """One rule."""
+
+    name: RuleName
+    """The name of the rule; unique within the policy."""
+    action: Literal["Deny", "Warn", "Audit"] = "Deny"
+    """What follows when the rule is violated."""
+    scope: Literal["Plan", "Set"] = "Plan"
+    """What is judged: the plan as a whole, or each of its sets."""
+    expression: Expression
+    """True if the rule is fulfilled. It sees `plan` or `set`, by its scope, and `now` and `params`."""
+    message: Message = ""
+    """What people are told when the rule is violated."""
+    message_expression: Annotated[str, Field(max_length=20_000)] = ""
+    """The message as an expression. Where it has no text as its value, `message` is told."""
+
+
+class PlanPolicySpec(Wire):
+    """The rules of one policy."""
+
+    failure_policy: Literal["Fail", "Ignore"] = "Fail"
+    """What an expression means that cannot be evaluated: a violation, or a note."""
+    params: Annotated[Opaque, AfterValidator(_fits_expressions)] = Field(default_factory=dict)
+    """Values for the expressions."""
+    match_conditions: Annotated[Seq[MatchCondition], Field(max_length=64)] = ()
+    """The policy judges the sets that fulfil all of these: without any, all sets."""
+    validations: Annotated[Seq[Validation], Field(min_length=1, max_length=256)]
+    """The rules. At least one."""
+
+    @model_validator(mode="after")
+    def _is_told(self) -> "PlanPolicySpec":
+        for index, validation in enumerate(self.validations):
+            if not (validation.message or validation.message_expression):
+                raise broken("either this or messageExpression says what is wrong", "FieldValueRequired", ("validations", index, "message"))
+        return self
+
+
+class PolicyMeta(ObjectMeta):
+    """The metadata of a policy."""
+
+    name: RuleName
+
+
+class PlanPolicy(ApiObject):
+    """PlanPolicy is a set of rules that a plan and its forecast must fulfil."""
+
+    metadata: PolicyMeta
+    """The name of the policy: its rules are called `policy/rule`."""
+    spec: PlanPolicySpec
+    """The rules."""
+
+
+def plan_policy(body: Any) -> PlanPolicy:
+    """The policy of a document. Raises `Rejected` with every issue that does not depend on the meaning of expressions."""
+    try:
+        policy = PlanPolicy.model_validate(body)
+    except ValidationError as error:
+        raise rejection(error) from None
+    return policy
+
+
+def repeated_names(policy: PlanPolicy) -> tuple[Issue, ...]:
+    """An issue for each rule or condition whose name another one of the policy has."""
+    conditions = ((("spec", "matchConditions", index, "name"), each.name) for index, each in enumerate(policy.spec.match_conditions))
+    rules = ((("spec", "validations", index, "name"), each.name) for index, each in enumerate(policy.spec.validations))
+    return tuple(duplicates((*conditions, *rules)))

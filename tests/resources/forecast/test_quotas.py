@@ -1,0 +1,46 @@
+"""Quotas: what pods and other objects use of them."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from resources.base import kinds
+from resources.forecast.quotas import amounts_of, canonical, pod_amounts
+
+
+def container(requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    """A container with these resources."""
+    return {"resources": {"requests": requests or {}, "limits": limits or {}}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, {}),
+        ({"containers": "none"}, {}),
+        ({"containers": [container({"cpu": "500m"}), container({"cpu": 1})]}, {"requests.cpu": Decimal("1.5")}),
+        ({"containers": [container(limits={"nvidia.com/gpu": "8"})]}, {"requests.nvidia.com/gpu": 8, "limits.nvidia.com/gpu": 8}),
+        ({"containers": [container({"cpu": "1"})], "initContainers": [container({"cpu": "3"})]}, {"requests.cpu": 3}),
+        (
+            {"containers": [container({"cpu": "1"})], "initContainers": [container({"cpu": "3"}, restartPolicy="Always")]},
+            {"requests.cpu": 4},
+        ),
+        ({"containers": [container({"memory": "1Gi"})], "overhead": {"memory": "1Mi"}}, {"requests.memory": 2**30 + 2**20}),
+        ({"containers": [container({"cpu": "nonsense"})]}, {}),
+    ],
+)
+def test_a_pod_uses_what_its_containers_request(spec: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert pod_amounts(spec) == expected
+
+
+def test_an_object_counts_as_one_of_its_kind_under_the_names_that_quotas_have() -> None:
+    assert amounts_of(kinds.POD.id("x", "p"), {"spec": {}}) == {"pods": 1}
+    assert amounts_of(kinds.PODCLIQUE.id("x", "p"), {"spec": {"containers": [container({"cpu": "1"})]}}) == {"count/podcliques.grove.io": 1}
+    assert [canonical(what) for what in ("cpu", "count/pods", "pods", "count/podcliques.grove.io", "requests.cpu")] == [
+        "requests.cpu",
+        "pods",
+        "pods",
+        "count/podcliques.grove.io",
+        "requests.cpu",
+    ]

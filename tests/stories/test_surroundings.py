@@ -1,0 +1,99 @@
+"""What else in a cluster keeps a plan from being carried out: a preview tells it before `sync` runs into it."""
+
+from typing import Any
+
+import pytest
+
+from engine.forecast.forecast import End
+from engine.ids import ResourceId
+from enginectl.actions.look import Look, Subject, look_at
+from enginectl.base.options import Options
+from enginectl.input.admission import AdmittedRoots
+from enginectl.input.roots import Roots
+from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.scope import EVERYTHING
+from providers.cluster import Cluster
+from providers.sandbox.clients.inprocess import InProcessClient
+from resources.base import kinds
+from resources.settings import Settings
+from tests.builders import clique, podcliqueset
+from tests.stories.stage import Stage, stage
+
+pytestmark = pytest.mark.anyio
+
+
+async def look_with(cluster: Stage, *manifests: dict[str, Any], only_next: bool = False) -> Look:
+    """What `engine diff -f` sees."""
+    provider = Cluster(InProcessClient(cluster.api), cluster.clock)
+    wiring = Wiring(Options(), Settings(), cluster.setup, cluster.clock)
+    roots = Roots(tuple(manifests))
+    return await look_at(wiring, Subject(roots, only_next=only_next), provider, EVERYTHING, AdmittedRoots(roots))
+
+
+def blocked(seen: Look) -> dict[ResourceId, str]:
+    """What is blocked, and why."""
+    return {wait.id: wait.why for root in seen.report.roots for wait in root.blocked}
+
+
+def end_of(seen: Look, manifest: dict[str, Any]) -> End:
+    """How the forecast ends for a set."""
+    assert seen.report.forecast is not None
+    return seen.report.forecast.end_of(kinds.PODCLIQUESET.id(manifest["metadata"]["namespace"], manifest["metadata"]["name"]))
+
+
+async def quota(cluster: Stage, used: dict[str, str], **hard: str) -> None:
+    """A ResourceQuota, with the status that its controller writes."""
+    limits = {key.replace("_", "."): value for key, value in hard.items()}
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": "default"}, "spec": {"hard": limits}}
+    await cluster.kubectl.create(kinds.RESOURCE_QUOTA, "default", body)
+    status = {"status": {"hard": limits, "used": {key.replace("_", "."): value for key, value in used.items()}}}
+    await cluster.kubectl.patch(kinds.RESOURCE_QUOTA, "default", "team", status, subresource="status")
+
+
+async def test_a_set_in_a_missing_namespace_is_blocked_and_others_are_planned() -> None:
+    lost, fine = podcliqueset("lost", clique("a"), namespace="nowhere"), podcliqueset("fine", clique("a"))
+    async with stage() as cluster:
+        seen = await look_with(cluster, lost, fine)
+
+        assert blocked(seen) == {kinds.NAMESPACE.id("", "nowhere"): "it does not exist; do: kubectl create namespace nowhere"}
+        assert (end_of(seen, lost), end_of(seen, fine)) == (End.STUCK, End.SETTLED)
+        assert {root.root.name for root in seen.report.roots if root.steps} == {"fine"}
+
+        alone = await look_with(cluster, lost)
+        assert end_of(alone, lost) is End.STUCK
+        assert (await look_with(cluster, lost, only_next=True)).report.blocked == 1
+
+
+async def test_a_quota_that_does_not_allow_all_pods_blocks_before_anything_is_created() -> None:
+    workload = podcliqueset("web", clique("worker", 3), replicas=2)
+    async with stage() as cluster:
+        await quota(cluster, {"pods": "15"}, pods="20")
+
+        seen = await look_with(cluster, workload)
+
+        ((id, why),) = blocked(seen).items()
+        assert (id, end_of(seen, workload)) == (kinds.RESOURCE_QUOTA.id("default", "team"), End.STUCK)
+        assert why == "it allows 5 more pods, and 6 are needed: the API server will refuse the rest; raise the quota or ask for less"
+
+
+async def test_a_quota_that_is_large_enough_is_not_mentioned() -> None:
+    async with stage() as cluster:
+        await quota(cluster, {"pods": "14"}, pods="20")
+
+        seen = await look_with(cluster, podcliqueset("web", clique("worker", 3), replicas=2))
+
+        assert not blocked(seen)
+
+
+async def test_a_rolling_update_needs_no_more_than_it_deletes() -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web", clique("worker", 3), replicas=2))
+        await cluster.sync()
+        await quota(cluster, {"pods": "6"}, pods="6")
+        changed = podcliqueset("web", clique("worker", 3), replicas=2)
+        changed["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]["image"] = "other:2"
+
+        seen = await look_with(cluster, changed)
+
+        assert not blocked(seen)
+        assert not [note for root in seen.report.roots for note in root.notes if "ResourceQuota" in note]

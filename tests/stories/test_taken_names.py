@@ -1,0 +1,71 @@
+"""Names that other objects have: a preview shows them as what they are for `sync`, whether the set exists yet or not."""
+
+import pytest
+
+from engine.forecast.forecast import End
+from engine.guard import Limits
+from engine.intent import Intent
+from engine.runtime.sync_report import Ending
+from engine.verb import Verb
+from enginectl.actions.forecasting import forecast_of
+from resources.base import kinds
+from tests.builders import clique, podcliqueset
+from tests.stories.graphs import graph, service
+from tests.stories.stage import Stage, stage
+
+pytestmark = pytest.mark.anyio
+
+WEB = kinds.PODCLIQUESET.id("default", "web")
+
+
+async def occupy(cluster: Stage, name: str) -> None:
+    """Somebody else's Service of that name."""
+    body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"}, "spec": {"ports": [{"port": 80}]}}
+    await cluster.kubectl.create(kinds.SERVICE, "default", body)
+
+
+@pytest.mark.parametrize("replicas", [1, 5], ids=["read one by one", "listed by name"])
+async def test_a_new_set_whose_service_has_a_taken_name_is_blocked_before_anything_is_applied(replicas: int) -> None:
+    workload = podcliqueset("web", clique("worker", 1), replicas=replicas)
+    async with stage() as cluster:
+        await occupy(cluster, "web-0")
+
+        current = await cluster.look([workload])
+
+        (plan,) = [plan for plan in current.planned.plans if plan.root == WEB]
+        assert [wait.id for wait in plan.blocked] == [kinds.SERVICE.id("default", "web-0")]
+        assert "already exists" in plan.blocked[0].why
+        created = {operation.id for operation in plan.operations if operation.verb is Verb.CREATE}
+        assert {kinds.SERVICE.id("default", f"web-{index}") for index in range(1, replicas)} <= created
+
+        forecast = forecast_of(current, Intent((workload,)), cluster.setup, Limits())
+        assert forecast is not None
+        assert forecast.end_of(WEB) is End.STUCK
+
+        report = await cluster.sync(manifests=[workload])
+        assert report.ending is Ending.FAILED
+        (after,) = [plan for plan in report.plans if plan.root == WEB]
+        assert [(wait.id, wait.why) for wait in after.blocked] == [(wait.id, wait.why) for wait in plan.blocked]
+
+
+async def test_a_taken_name_of_a_set_that_exists_is_shown_when_it_is_scaled_out() -> None:
+    workload = podcliqueset("web", clique("worker", 1))
+    async with stage() as cluster:
+        await cluster.apply(workload)
+        assert (await cluster.sync()).ending is Ending.DONE
+        await occupy(cluster, "web-1")
+        await cluster.scale(kinds.PODCLIQUESET, "web", 2)
+
+        (plan,) = (await cluster.look()).planned.plans
+
+        assert kinds.SERVICE.id("default", "web-1") in {wait.id for wait in plan.blocked}
+
+
+async def test_a_taken_name_in_the_set_of_a_new_graph_is_shown() -> None:
+    chat = graph(Frontend=service(1, componentType="frontend", resources={}))
+    async with stage() as cluster:
+        await occupy(cluster, "chat-0")
+
+        current = await cluster.look([chat])
+
+        assert kinds.SERVICE.id("default", "chat-0") in {wait.id for plan in current.planned.plans for wait in plan.blocked}
