@@ -37,8 +37,8 @@ REPLICAS: Final = ("spec", "replicas")
 def headline(root: RootReport, forecast: Forecast | None) -> str:
     """What happens to the root until everything is settled or, without a forecast, in the next pass."""
     operations = [step.operation for step in root.steps]
-    if forecast is not None:
-        operations += forecast.operations_of(root.root)
+    if forecast is not None:  # In which nobody else changes anything: whatever a later pass finds different, it made itself.
+        operations += [operation for operation in forecast.operations_of(root.root) if operation.reason is not Reason.DRIFTED]
     words = _words(root, [operation for operation in operations if operation.verb is not Verb.STATUS])
     return ", ".join((words, *_signs(root, forecast)))
 

@@ -29,14 +29,14 @@ def _of_member(group: Live | None, index: int) -> Reason | None:
 
 
 def of_pod(view: View, clique: CliqueView, index: int) -> Reason | None:
-    """Why a clique has no pod with that index; None if nothing explains it: then somebody deleted it."""
+    """Why a clique has no pod with that index; None if its clique does not exist either, and nothing explains that."""
     predecessors = [pod for pod in clique.pods if pod.index == index and not pod.serving]
     if any(pod.ended for pod in predecessors):
         return Reason.POD_ENDED
     if any(not clique.is_current(pod) for pod in predecessors):
         return Reason.TEMPLATE_CHANGED
     if predecessors:
-        return None
+        return Reason.MISSING
     if clique.live is None:
         return of_clique(view, clique)
     status = _status(clique.live)
@@ -44,7 +44,7 @@ def of_pod(view: View, clique: CliqueView, index: int) -> Reason | None:
         return Reason.CLIQUE_CREATED
     if update.is_in_progress(status.get("updateProgress")):
         return Reason.TEMPLATE_CHANGED
-    return Reason.SCALED_OUT if status["observedGeneration"] != clique.live.generation else None
+    return Reason.SCALED_OUT if status["observedGeneration"] != clique.live.generation else Reason.MISSING
 
 
 def _status(live: Live | None) -> Mapping[str, Any]:
