@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from engine.ids import ResourceId
-from engine.judgement import Judgement, Violation
+from engine.judgement import Enforcement, Judgement, Violation
 from engine.plan import Objection
 from engine.report.line import Line
 from engine.report.model import Report
@@ -23,7 +23,8 @@ def judgement_lines(judgement: Judgement, *, verbose: bool = False) -> Iterator[
     """A line for each violation that people are told of, those that deny first, and for each rule that was not applied."""
     yield from _bounded((Line(violation_text("denied by", each), "bad") for each in judgement.denied), verbose)
     yield from _bounded((Line(violation_text("warned by", each), "blocked") for each in judgement.warned), verbose)
-    yield from _bounded((Line(waiver_text(each), "faint") for each in judgement.waived), verbose)
+    waived = (each for each in judgement.waived if each.enforcement is not Enforcement.AUDIT)
+    yield from _bounded((Line(waiver_text(each), "faint") for each in waived), verbose)
     yield from _bounded((Line(f"note: {clipped(note, MESSAGE)}", "faint") for note in judgement.notes), verbose)
 
 

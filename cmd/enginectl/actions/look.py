@@ -92,19 +92,16 @@ async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provide
     """Look at what exists when the base has been applied and everything is settled; time stands still then."""
     selection = select_for(wiring, together(base, subject.roots), namespaces, subject.focus)
     baseline = await settled_base(wiring, base, provider, selection, against=subject.against, limits=subject.limits)
-    later, after = replace(wiring, clock=StandingClock(baseline.at)), replace(subject, against=EMPTY)
+    later, after = replace(wiring, clock=StandingClock(baseline.at)), replace(subject, against=EMPTY, policies=NO_POLICIES)
     await require_matches(later, baseline.provider, selection, subject.roots, subject.focus)
     scope = await found_by(subject.removing, later, baseline.provider, selection)
     admitted = await admit_against(later, subject.roots, baseline.provider, EMPTY, selection)
     seen = await look_at(later, after, baseline.provider, selection, admitted, scope.removals)
     missing = {} if subject.removing is not None else notes_about_missing(base, subject.roots)
     result = with_notes(seen.result, {**baseline.notes, **missing})
-    return replace(
-        seen,
-        subject=subject,
-        result=result,
-        report=replace(report_of(result), forecast=seen.report.forecast, judgement=seen.report.judgement),
-    )
+    report = replace(report_of(result), forecast=seen.report.forecast)
+    today = replace(result, now=wiring.clock.now())  # What calendars judge is when somebody wants to change something.
+    return replace(seen, subject=subject, result=result, report=await judged(report, today, subject.policies))
 
 
 async def look_at(

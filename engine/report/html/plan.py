@@ -16,7 +16,7 @@ from engine.report.model import SEVERITY, Report, RootReport, Step
 from engine.report.printable import clipped
 from engine.report.published import manifest_lines, published_changes, published_manifest
 from engine.report.refusals import judgement_lines
-from engine.report.text import MARKS, group_name
+from engine.report.text import MARKS, group_name, others_lines
 from engine.verb import Verb
 
 MAX_ROOTS: Final = 300
@@ -53,6 +53,7 @@ def report_sections(report: Report, *, values: bool = False) -> Iterator[Markup]
     yield from refusals(report)
     yield totals(report)
     yield from forecast_conclusion(report.forecast)
+    yield from (element("p", line.text) for line in others_lines(report.others))
     reported = [root for root in report.roots if not root.silent]
     if len(reported) > 1:
         rows = [root_row(number, root) for number, root in enumerate(reported[:MAX_ROOTS], 1)]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.focus import Others
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.effects import Effects, Level
 from engine.forecast.forecast import Forecast, ForecastPass
@@ -165,6 +166,12 @@ def test_refusals_faults_and_kinds_that_could_not_be_listed_come_first() -> None
 
 def test_a_plan_without_anything_says_so() -> None:
     assert text_of(report_of()).endswith("No operations: nothing is to be done.")
+
+
+def test_workloads_out_of_scope_that_have_changes_are_counted() -> None:
+    report = compose([], replica_of, others=Others((ROOT, ROOT._replace(name="other")), "--target '*'"))
+
+    assert text_of(report).endswith("2 other workloads have changes; --target '*' shows them")
 
 
 def test_replicas_that_are_alike_are_one_row_and_one_box_with_their_number() -> None:
