@@ -78,7 +78,7 @@ CASES: dict[str, tuple[PlanData, PlanData, str]] = {
     "safety/available": (
         plan_data(set_data(cliques=[clique("a", 2, below=False)])),
         plan_data(set_data(cliques=[clique("a", 1, below=True), clique("b", 2, below=False)], groups=[clique("c", 0, below=True)])),
-        "a has 1 of at least 2, the worst of 2",
+        "a has 1 of at least 2, one of 2 below their minimum",
     ),
     "safety/domains": (
         plan_data(set_data(summary={"domainsRemoved": 1, "domainsMade": 1})),
