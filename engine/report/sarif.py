@@ -13,7 +13,7 @@ from engine.ids import ResourceId
 from engine.report.alike import blurred
 from engine.report.model import Report
 from engine.report.printable import clipped
-from engine.report.severity import Blocker, Obstacle, blockers, root_name
+from engine.report.severity import Impediment, ImpedimentKind, impediments_of, root_name
 from engine.version import VERSION
 
 MAX_RESULTS: Final = 5_000
@@ -23,20 +23,20 @@ MAX_RULE: Final = 200
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 LOCATED: Final = re.compile(r"(?P<file>.+?):(?P<line>[0-9]{1,9}): (?P<message>.*)", re.DOTALL)
 FIELD: Final = re.compile(r"(?P<field>[A-Za-z][\w.\[\]/-]*): .*", re.DOTALL)
-DESCRIPTIONS: Final[Mapping[Obstacle, str]] = {
-    Obstacle.DENIED: "A guard or a policy refuses the plan.",
-    Obstacle.FAILED: "The engine has a defect: this workload could not be planned.",
-    Obstacle.FAULT: "What the manifest asks for is wrong.",
-    Obstacle.INCOMPLETE: "Not everything could be listed.",
-    Obstacle.BLOCKED: "Somebody else has to act before this can be done.",
-    Obstacle.REPEATING: "The workload would be changed again and again, without an end.",
-    Obstacle.STUCK: "The workload would wait for something that never happens.",
-    Obstacle.BELOW_MINIMUM: "For a time, fewer members would be ready than are needed.",
+DESCRIPTIONS: Final[Mapping[ImpedimentKind, str]] = {
+    ImpedimentKind.DENIED: "A guard or a policy refuses the plan.",
+    ImpedimentKind.FAILED: "The engine has a defect: this workload could not be planned.",
+    ImpedimentKind.FAULT: "What the manifest asks for is wrong.",
+    ImpedimentKind.INCOMPLETE: "Not everything could be listed.",
+    ImpedimentKind.BLOCKED: "Somebody else has to act before this can be done.",
+    ImpedimentKind.REPEATING: "The workload would be changed again and again, without an end.",
+    ImpedimentKind.STUCK: "The workload would wait for something that never happens.",
+    ImpedimentKind.BELOW_MINIMUM: "For a time, fewer members would be ready than are needed.",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileLine:
     """A line of a file."""
 
     file: str
@@ -45,7 +45,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ScanResult:
     """One result."""
 
     rule: str
@@ -55,7 +55,7 @@ class Finding:
     description: str
     root: str = ""
     field: str = ""
-    place: Place | None = None
+    place: FileLine | None = None
     waived: str = ""
     """Why it does not count; empty: it does."""
 
@@ -66,13 +66,13 @@ class Finding:
         return sha256("\0".join((self.rule, self.root, subject)).encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def located(fault: str) -> tuple[Place | None, str]:
+def located(fault: str) -> tuple[FileLine | None, str]:
     """The place and the rest of a text such as `set.yaml:12: spec.replicas: too many`; no place if it does not begin with one."""
     match = LOCATED.fullmatch(fault)
-    return (Place(match["file"], int(match["line"])), match["message"]) if match else (None, fault)
+    return (FileLine(match["file"], int(match["line"])), match["message"]) if match else (None, fault)
 
 
-def findings(report: Report, places: Mapping[ResourceId, Place]) -> Iterator[Finding]:
+def findings(report: Report, places: Mapping[ResourceId, FileLine]) -> Iterator[ScanResult]:
     """What refuses or hinders the plan, the worst first; then warnings of policies, then what was waived.
 
     `places`: root -> where its manifest is. What is about no root in it, or about the whole plan, is at the first manifest.
@@ -80,43 +80,43 @@ def findings(report: Report, places: Mapping[ResourceId, Place]) -> Iterator[Fin
     first = min(places.values(), key=lambda place: (place.file, place.line), default=None)
     parents = {root.root: root.parent for root in report.roots}
 
-    def place_of(root: ResourceId | None) -> Place | None:
+    def place_of(root: ResourceId | None) -> FileLine | None:
         known = places.get(root) or places.get(parents.get(root) or root) if root else None
         return known or first
 
-    for blocker in blockers(report):
+    for blocker in impediments_of(report):
         yield _finding(blocker, place_of(blocker.root))
     for violation in (*report.judgement.warned, *report.judgement.waived):
         root = root_name(violation.about) if violation.about else ""
-        yield Finding(
+        yield ScanResult(
             violation.rule, "warning", violation.message, "A policy warns.", root, place=place_of(violation.about), waived=violation.waived
         )
 
 
-def _finding(blocker: Blocker, place: Place | None) -> Finding:
-    obstacle, root = blocker.obstacle, root_name(blocker.root) if blocker.root else ""
-    own, message = located(blocker.message) if obstacle is Obstacle.FAULT else (None, blocker.message)
-    match = FIELD.fullmatch(message) if obstacle is Obstacle.FAULT else None
-    level = "warning" if obstacle is Obstacle.BELOW_MINIMUM else "error"
-    rule = blocker.rule or str(obstacle).replace(" ", "-")
-    return Finding(rule, level, message, DESCRIPTIONS[obstacle], root, match["field"] if match else "", own or place)
+def _finding(blocker: Impediment, place: FileLine | None) -> ScanResult:
+    kind, root = blocker.kind, root_name(blocker.root) if blocker.root else ""
+    own, message = located(blocker.message) if kind is ImpedimentKind.FAULT else (None, blocker.message)
+    match = FIELD.fullmatch(message) if kind is ImpedimentKind.FAULT else None
+    level = "warning" if kind is ImpedimentKind.BELOW_MINIMUM else "error"
+    rule = blocker.rule or str(kind).replace(" ", "-")
+    return ScanResult(rule, level, message, DESCRIPTIONS[kind], root, match["field"] if match else "", own or place)
 
 
-def faults(text: str) -> Iterator[Finding]:
+def faults(text: str) -> Iterator[ScanResult]:
     """The findings in the text of an error about manifests, a line for each."""
     for line in text.splitlines():
         place, message = located(line)
         match = FIELD.fullmatch(message)
-        description = DESCRIPTIONS[Obstacle.FAULT]
-        yield Finding("fault", "error", message, description, field=match["field"] if match else "", place=place)
+        description = DESCRIPTIONS[ImpedimentKind.FAULT]
+        yield ScanResult("fault", "error", message, description, field=match["field"] if match else "", place=place)
 
 
-def sarif(found: Iterable[Finding], title: str = "", folder: str = "") -> dict[str, Any]:
+def sarif(every: Iterable[ScanResult], title: str = "", folder: str = "") -> dict[str, Any]:
     """The document. `folder`: paths below it are written relative to it.
 
     Findings without a file are notifications: a result without a place is refused by those who read it.
     """
-    listed = iter(found)
+    listed = iter(every)
     shown = [replace(finding, rule=clipped(finding.rule, MAX_RULE)) for finding in islice(listed, MAX_RESULTS)]
     left_out = sum(1 for _ in listed)
     results = [finding for finding in shown if _has_file(finding)]
@@ -134,17 +134,17 @@ def sarif(found: Iterable[Finding], title: str = "", folder: str = "") -> dict[s
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{**run, **category}]}
 
 
-def _has_file(finding: Finding) -> bool:
+def _has_file(finding: ScanResult) -> bool:
     """Whether it is about a file; standard input is none."""
     return finding.place is not None and not finding.place.file.startswith("<")
 
 
-def _rule(rule: str, found: Sequence[Finding]) -> dict[str, Any]:
-    description = next(finding.description for finding in found if finding.rule == rule)
+def _rule(rule: str, results: Sequence[ScanResult]) -> dict[str, Any]:
+    description = next(finding.description for finding in results if finding.rule == rule)
     return {"id": rule, "shortDescription": {"text": description}}
 
 
-def _result(finding: Finding, rules: Sequence[str], folder: str) -> dict[str, Any]:
+def _result(finding: ScanResult, rules: Sequence[str], folder: str) -> dict[str, Any]:
     assert finding.place is not None
     about = f"{finding.root}: " if finding.root else ""
     physical = {"artifactLocation": {"uri": _uri(finding.place.file, folder)}, "region": {"startLine": max(1, finding.place.line)}}

@@ -13,7 +13,7 @@ from engine.report.model import SEVERITY, Report, RootReport
 from engine.report.text import group_name
 
 
-class Obstacle(StrEnum):
+class ImpedimentKind(StrEnum):
     """Why a plan is not carried out, or a workload is not available. In this order they are reported."""
 
     DENIED = "denied"
@@ -35,37 +35,37 @@ class Obstacle(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Blocker:
-    """One obstacle."""
+class Impediment:
+    """One impediment."""
 
-    obstacle: Obstacle
+    kind: ImpedimentKind
     message: str
     root: ResourceId | None = None
     """The root that it is about; None: the plan as a whole."""
     rule: str = ""
-    """The guard or the rule of a policy that refuses; empty for other obstacles."""
+    """The guard or the rule of a policy that refuses; empty for other impediments."""
 
 
-def blockers(report: Report) -> list[Blocker]:
-    """Every obstacle, the worst first."""
+def impediments_of(report: Report) -> list[Impediment]:
+    """Every impediment, the worst first."""
     unsettled = unsettled_roots(report)
     return [
         *_denied(report),
-        *(Blocker(Obstacle.FAILED, root.error, root.root) for root in report.roots if root.error),
-        *(Blocker(Obstacle.FAULT, problem, root.root) for root in report.roots for problem in root.problems),
+        *(Impediment(ImpedimentKind.FAILED, root.error, root.root) for root in report.roots if root.error),
+        *(Impediment(ImpedimentKind.FAULT, problem, root.root) for root in report.roots for problem in root.problems),
         *(
-            Blocker(Obstacle.INCOMPLETE, f"{kind} objects could not be listed completely ({why}); none of them is deleted")
+            Impediment(ImpedimentKind.INCOMPLETE, f"{kind} objects could not be listed completely ({why}); none of them is deleted")
             for kind, why in report.incomplete.items()
         ),
-        *(blocker for root in report.roots for blocker in _waiting(Obstacle.BLOCKED, root, root.blocked)),
+        *(blocker for root in report.roots for blocker in _waiting(ImpedimentKind.BLOCKED, root, root.blocked)),
         *(
-            Blocker(Obstacle.REPEATING, "the same operations would follow again and again", root.root)
+            Impediment(ImpedimentKind.REPEATING, "the same operations would follow again and again", root.root)
             for root in unsettled
             if end_of(report, root) is End.REPEATS
         ),
-        *(blocker for root in unsettled for blocker in _waiting(Obstacle.STUCK, root, left_of(report, root))),
+        *(blocker for root in unsettled for blocker in _waiting(ImpedimentKind.STUCK, root, left_of(report, root))),
         *(
-            Blocker(Obstacle.BELOW_MINIMUM, f"{level.id.name}: {level_text(level)}", root.root)
+            Impediment(ImpedimentKind.BELOW_MINIMUM, f"{level.id.name}: {level_text(level)}", root.root)
             for root in report.roots
             for level in levels_of(report, root)
             if level.falls_below
@@ -73,18 +73,18 @@ def blockers(report: Report) -> list[Blocker]:
     ]
 
 
-def _denied(report: Report) -> Iterator[Blocker]:
-    yield from (Blocker(Obstacle.DENIED, objection.message, rule=objection.rule) for objection in report.objections)
+def _denied(report: Report) -> Iterator[Impediment]:
+    yield from (Impediment(ImpedimentKind.DENIED, objection.message, rule=objection.rule) for objection in report.objections)
     for violation in report.judgement.denied:
-        yield Blocker(Obstacle.DENIED, violation.message, violation.about, violation.rule)
+        yield Impediment(ImpedimentKind.DENIED, violation.message, violation.about, violation.rule)
     for root in report.roots:
-        yield from (Blocker(Obstacle.DENIED, objection.message, root.root, objection.rule) for objection in root.objections)
+        yield from (Impediment(ImpedimentKind.DENIED, objection.message, root.root, objection.rule) for objection in root.objections)
 
 
-def _waiting(obstacle: Obstacle, root: RootReport, waits: Iterable[Wait]) -> Iterator[Blocker]:
+def _waiting(kind: ImpedimentKind, root: RootReport, waits: Iterable[Wait]) -> Iterator[Impediment]:
     for group in waits_alike(waits):
         name = group_name(root.root, [wait.id for wait in group])
-        yield Blocker(obstacle, f"{name}: {spread(wait.why for wait in group)}", root.root)
+        yield Impediment(kind, f"{name}: {spread(wait.why for wait in group)}", root.root)
 
 
 def unsettled_roots(report: Report) -> list[RootReport]:

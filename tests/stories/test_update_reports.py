@@ -1,15 +1,17 @@
 """What `engine diff` tells of an update that is under way: the next step, and why the others are held."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from engine.report.json import document
+from engine.report.json import document, printed
 from engine.report.model import Report, compose
 from engine.report.text import text
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
+from tests.schemas import checked
 from tests.stories.pods import running
 from tests.stories.stage import Stage, stage
 
@@ -33,15 +35,20 @@ async def diff_report(cluster: Stage) -> Report:
     return compose(seen.planned.plans, BLUEPRINTS[0].part_of, objections=seen.planned.objections, incomplete=seen.world.incomplete)
 
 
+def as_json(report: Report) -> Any:
+    """The document that a program reads; it is as the published schema says."""
+    return checked(json.loads(printed(document(report))))
+
+
 def waits(report: Report) -> Mapping[str, str]:
     """What waits for its turn, and why, by clique, as JSON has it."""
-    (root,) = document(report)["roots"]
+    (root,) = as_json(report)["roots"]
     return {one["object"]["name"]: one["why"] for one in root["pending"] if "pods are outdated" in one["why"]}
 
 
 def deletes(report: Report) -> list[tuple[str, str]]:
     """What would be deleted, and why, as JSON has it."""
-    (root,) = document(report)["roots"]
+    (root,) = as_json(report)["roots"]
     return [(one["object"]["name"], one["why"]) for one in root["operations"] if one["verb"] == "delete"]
 
 

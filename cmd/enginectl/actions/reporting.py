@@ -11,7 +11,7 @@ from engine.proposal import proposed_root
 from engine.report.markdown.document import COMMENT, LINK, SMALLEST, SUMMARY
 from engine.report.markdown.overview import TITLE
 from engine.report.printable import clipped
-from engine.report.sarif import Place
+from engine.report.sarif import FileLine
 from engine.report.text import text
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
@@ -109,10 +109,10 @@ def faults_reported(outputs: Outputs) -> Iterator[None]:
         raise
 
 
-def places_of(roots: Roots) -> dict[ResourceId, Place]:
+def places_of(roots: Roots) -> dict[ResourceId, FileLine]:
     """Root -> where its manifest is."""
     pairs = zip(roots.bodies, roots.manifests, strict=True)
-    return {proposed_root(body).id: Place(manifest.document.source, manifest.line()) for body, manifest in pairs}
+    return {proposed_root(body).id: FileLine(manifest.document.source, manifest.line()) for body, manifest in pairs}
 
 
 def append_summary(material: Material, style: Style, file: Path) -> None:

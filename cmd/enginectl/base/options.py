@@ -49,11 +49,11 @@ class GraphFormat(StrEnum):
 
 
 class DocumentName(StrEnum):
-    """A document for programs that has a published schema."""
+    """A document that has a published schema."""
 
     DIFF = "diff"
-    POLICY = "policy"
     SYNC = "sync"
+    POLICY = "policy"
 
 
 class ObjectFormat(StrEnum):

@@ -13,7 +13,7 @@ from engine.report.html.document import html
 from engine.report.json import document, printed
 from engine.report.markdown.document import COMMENT, markdown
 from engine.report.model import Report
-from engine.report.sarif import Place, faults, findings, sarif
+from engine.report.sarif import FileLine, faults, findings, sarif
 from engine.report.text import text
 from enginectl.base.options import ReportFormat
 
@@ -37,7 +37,7 @@ class Material:
     report: Report
     at: datetime
     """When the cluster was observed."""
-    places: Mapping[ResourceId, Place] = field(default_factory=dict)
+    places: Mapping[ResourceId, FileLine] = field(default_factory=dict)
     """Root -> where its manifest is."""
 
 

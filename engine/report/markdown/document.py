@@ -10,7 +10,7 @@ from engine.report.markdown.inert import prose
 from engine.report.markdown.overview import blocker_line, heading, marker, table_head, table_row, totals, warning_line
 from engine.report.markdown.section import Detail, section
 from engine.report.model import Report, RootReport
-from engine.report.severity import blockers, worst_first
+from engine.report.severity import impediments_of, worst_first
 from engine.report.text import others_lines
 
 COMMENT: Final = 65_000
@@ -84,17 +84,17 @@ class _Parts:
     @classmethod
     def of(cls, report: Report, title: str, values: bool) -> "_Parts":
         """All of them."""
-        found, roots, unsettled = blockers(report), worst_first(report), frozenset(report.unsettled)
+        impediments, roots, unsettled = impediments_of(report), worst_first(report), frozenset(report.unsettled)
         violations = (*report.judgement.warned, *report.judgement.waived)
-        lines = [blocker_line(blocker) for blocker in found[:LISTED]]
+        lines = [blocker_line(blocker) for blocker in impediments[:LISTED]]
         parts = cls(
-            [marker(title) + "\n" + heading(report, found, title), *totals(report)],
+            [marker(title) + "\n" + heading(report, impediments, title), *totals(report)],
             [table_row(report, root, settles=root.root not in unsettled) for root in roots[:ROWS]],
             lines,
             [*map(warning_line, violations[:LISTED]), *(f"**Note** {prose(note)}" for note in report.judgement.notes[:NOTES])],
             [_Shrinking(_writer(report, root, values)) for root in roots[:LISTED]],
         )
-        parts.lose("blockers", len(found) - len(lines))
+        parts.lose("blockers", len(impediments) - len(lines))
         parts.lose("warnings", max(0, len(violations) - LISTED) + max(0, len(report.judgement.notes) - NOTES))
         parts.lose("rows", len(roots) - len(parts.rows))
         parts.lose("details of workloads", len(roots) - len(parts.sections))

@@ -9,9 +9,8 @@ from engine.forecast.forecast import Forecast
 from engine.judgement import Violation
 from engine.report.forecast_text import counts_text, operations_text
 from engine.report.markdown.inert import PROSE, cell, code, prose
-from engine.report.markdown.section import headline
 from engine.report.model import Report, RootReport
-from engine.report.severity import Blocker, Obstacle, end_of, levels_of, root_name
+from engine.report.severity import Impediment, ImpedimentKind, end_of, levels_of, root_name
 from engine.verb import Verb
 
 TITLE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._/:]|-(?!-)){0,99}")
@@ -30,10 +29,10 @@ def marker(title: str) -> str:
     return f"<!-- engine:diff{f' {title}' if title else ''} -->"
 
 
-def heading(report: Report, found: list[Blocker], title: str) -> str:
+def heading(report: Report, impediments: list[Impediment], title: str) -> str:
     """The most important numbers in one line."""
-    counts = Counter(blocker.obstacle for blocker in found)
-    facts = [f"{counts[obstacle]} {obstacle}" for obstacle in Obstacle if counts[obstacle]]
+    counts = Counter(blocker.kind for blocker in impediments)
+    facts = [f"{counts[kind]} {kind}" for kind in ImpedimentKind if counts[kind]]
     effects = effects_of(report.forecast)
     if restarted := effects[PODS_RESTARTED]:
         facts.append(f"{restarted} pod{'s restart' if restarted > 1 else ' restarts'}")
@@ -77,7 +76,7 @@ def table_row(report: Report, root: RootReport, *, settles: bool) -> str:
     end = end_of(report, root)
     cells = (
         cell(root_name(root.root)),
-        change_of(root),
+        change_of(report, root),
         f"{counts.get(PODS_RESTARTED, 0)}{gpus}" if report.forecast else "",
         f"**{lowest}**" if level and level.falls_below else lowest,
         "" if end is None else str(end) if settles else f"**{end}**",
@@ -85,22 +84,24 @@ def table_row(report: Report, root: RootReport, *, settles: bool) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def change_of(root: RootReport) -> str:
-    """What happens to a workload in one word, or the numbers of its operations."""
-    own = {step.operation.verb for step in root.steps if step.operation.id == root.root}
+def change_of(report: Report, root: RootReport) -> str:
+    """What happens to a workload in one word; empty if nothing does."""
+    following = report.forecast.operations_of(root.root) if report.forecast else ()
+    operations = [*(step.operation for step in root.steps), *following]
+    own = {operation.verb for operation in operations if operation.id == root.root}
     if root.objections or root.problems or root.error:
         return "**refused**"
     if Verb.CREATE in own:
         return "create"
-    if Verb.DELETE in own:
+    if own & {Verb.DELETE, Verb.RELEASE}:
         return "delete"
-    return headline(root)
+    return "update" if any(operation.verb is not Verb.STATUS for operation in operations) else "status" if operations else ""
 
 
-def blocker_line(blocker: Blocker) -> str:
+def blocker_line(blocker: Impediment) -> str:
     """One line of at most `BYTES` bytes; the message is cut where it would be longer."""
     about = " ".join(code(text, 80) for text in (blocker.rule, root_name(blocker.root) if blocker.root else "") if text)
-    start = f"**{blocker.obstacle.capitalize()}**{' ' if about else ''}{about}: "
+    start = f"**{blocker.kind.capitalize()}**{' ' if about else ''}{about}: "
     limit = PROSE
     while len((line := start + prose(blocker.message, limit)).encode()) > BYTES and limit > 10:
         limit //= 2

@@ -18,7 +18,7 @@ from engine.forecast.effects import Effects, Level
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.judgement import Enforcement, Judgement, Violation
-from engine.operation import Cause
+from engine.operation import Cause, Operation
 from engine.plan import Objection, Plan, Wait
 from engine.report.markdown.document import KEPT, SMALLEST, markdown
 from engine.report.markdown.inert import cell, code, fenced, html_code, prose
@@ -112,7 +112,7 @@ def test_a_report_begins_with_its_marker_the_numbers_and_the_worst() -> None:
         "Next pass: 1 patch, 1 blocked.\n\n"
         "In all: 1 delete; 24 pods restarted, 192 GPUs restarted.\n\n"
         "| set | change | restarted | lowest/min | ends |\n|---|---|---|---|---|\n"
-        "| `default/simple` | 1 patch, 1 blocked | 24, 192 GPUs | **0/1** | settled |\n\n"
+        "| `default/simple` | update | 24, 192 GPUs | **0/1** | settled |\n\n"
         "**Denied** `prod/restarts`: many restarts\n\n"
         "**Blocked** `default/simple`: `Pod/b:` its name is taken\n\n"
         "**Below minimum** `default/simple`: `simple-0-a:` 0 of 2 pods ready, minimum 1\n\n"
@@ -135,6 +135,27 @@ def test_what_stays_stuck_is_said_in_the_heading_the_table_and_a_line_of_its_own
     assert "### engine: 1 stuck, 1 change\n" in text
     assert "| **stuck** |" in text
     assert "**Stuck** `default/simple`: `Pod/q:` nobody schedules it" in text
+
+
+@pytest.mark.parametrize(
+    ("operations", "word"),
+    [
+        ([operation(Verb.CREATE, ROOT)], "create"),
+        ([operation(Verb.DELETE, pod("p")), operation(Verb.RELEASE, ROOT, body={"finalizers": ["ours"]})], "delete"),
+        ([operation(Verb.DELETE, pod("p"))], "update"),
+        ([operation(Verb.STATUS, ROOT)], "status"),
+    ],
+)
+def test_the_table_says_in_one_word_what_happens(operations: list[Operation], word: str) -> None:
+    assert f"\n| `default/simple` | {word} |" in markdown(report_of(*operations))
+
+
+def test_a_deletion_of_which_only_the_end_deletes_the_workload_is_one() -> None:
+    ending = (ForecastPass(timedelta(seconds=9), {ROOT: (operation(Verb.RELEASE, ROOT, body={"finalizers": ["ours"]}),)}),)
+
+    text = markdown(with_forecast(report_of(operation(Verb.DELETE, pod("p"))), replace(forecast(), passes=ending)))
+
+    assert "| `default/simple` | delete |" in text
 
 
 def test_what_would_never_end_is_said() -> None:

@@ -10,12 +10,12 @@ from engine.judgement import Enforcement, Judgement, Violation
 from engine.plan import Plan, Wait
 from engine.report.json import printed
 from engine.report.model import Report, compose
-from engine.report.sarif import MAX_RESULTS, Finding, Place, faults, findings, located, sarif
+from engine.report.sarif import MAX_RESULTS, FileLine, ScanResult, faults, findings, located, sarif
 from tests.engine.report.plans import ROOT, pod, replica_of, report_of
 from tests.engine.report.sarif_schema import SARIF
 from tests.engine.report.test_html import hostile_report
 
-HERE = {ROOT: Place("sets/a.yaml", 7)}
+HERE = {ROOT: FileLine("sets/a.yaml", 7)}
 
 
 def run_of(document: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_a_set_that_a_graph_proposes_is_at_the_manifest_of_the_graph() -> None:
     plans = [Plan(ROOT), Plan(nested, deferred=(Wait(pod("b"), "taken", blocked=True),), parent=ROOT)]
     elsewhere = ROOT._replace(name="a")
 
-    run = run_of(sarif(findings(compose(plans, replica_of), {**HERE, elsewhere: Place("first.yaml", 1)})))
+    run = run_of(sarif(findings(compose(plans, replica_of), {**HERE, elsewhere: FileLine("first.yaml", 1)})))
 
     assert lines(run) == [("blocked", "error", "sets/a.yaml", 7)]
 
@@ -87,7 +87,7 @@ def test_a_fingerprint_stays_when_lines_and_values_change_and_differs_between_fi
     before, moved, other = (
         next(iter(faults(text))) for text in ("a.yaml:1: spec.x: got 1", "a.yaml:9: spec.x: got 2", "a.yaml:1: spec.y: got 1")
     )
-    blocked = [Finding("blocked", "error", f"Pod/x-{number}: taken", "", "a") for number in (1, 2)]
+    blocked = [ScanResult("blocked", "error", f"Pod/x-{number}: taken", "", "a") for number in (1, 2)]
 
     assert before.fingerprint == moved.fingerprint != other.fingerprint
     assert blocked[0].fingerprint == blocked[1].fingerprint
@@ -108,14 +108,14 @@ def test_the_text_of_an_error_is_one_finding_for_each_line() -> None:
 
 @pytest.mark.parametrize(
     ("text", "place", "message"),
-    [("a:1: b: c", Place("a", 1), "b: c"), ("c:/a.yaml:12: x", Place("c:/a.yaml", 12), "x"), ("no place", None, "no place")],
+    [("a:1: b: c", FileLine("a", 1), "b: c"), ("c:/a.yaml:12: x", FileLine("c:/a.yaml", 12), "x"), ("no place", None, "no place")],
 )
-def test_a_fault_begins_with_its_place(text: str, place: Place | None, message: str) -> None:
+def test_a_fault_begins_with_its_place(text: str, place: FileLine | None, message: str) -> None:
     assert located(text) == (place, message)
 
 
 def test_there_are_at_most_5000_results_and_the_others_are_counted() -> None:
-    many = (Finding("fault", "error", str(number), "x", place=Place("a.yaml")) for number in range(MAX_RESULTS + 7))
+    many = (ScanResult("fault", "error", str(number), "x", place=FileLine("a.yaml")) for number in range(MAX_RESULTS + 7))
 
     run = run_of(sarif(many))
 
@@ -125,7 +125,7 @@ def test_there_are_at_most_5000_results_and_the_others_are_counted() -> None:
 
 def test_hostile_text_stays_text() -> None:
     document = sarif(
-        [*findings(hostile_report(), HERE), Finding("r", "note", "[click](https://evil.example)", "d", place=Place("x/../y#z"))]
+        [*findings(hostile_report(), HERE), ScanResult("r", "note", "[click](https://evil.example)", "d", place=FileLine("x/../y#z"))]
     )
 
     run = run_of(document)
