@@ -65,7 +65,7 @@ def _gated(pods: SetPods, pod: PodFacts) -> Iterator[Obstacle]:
 
 def _gang_state(pods: SetPods, name: str) -> str:
     """What a gang lacks before others may be scheduled, as a predicate."""
-    live = pods.reference(kinds.PODGANG.name, name)
+    live = pods.reference(kinds.PODGANG, name)
     if live is None:
         return "does not exist yet"
     lacking = pods.lacking(live)
@@ -92,11 +92,11 @@ def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[Obstacle]:
 
 def _missing_templates(pods: SetPods, pod: PodFacts) -> Iterator[str]:
     """The ResourceClaimTemplates that a pod names and that do not exist."""
-    kind = kinds.RESOURCE_CLAIM_TEMPLATE.name
-    for claim in mappings(mapping(pod.live.body.get("spec")).get("resourceClaims")) if kind not in pods.unlisted else ():
+    kind = kinds.RESOURCE_CLAIM_TEMPLATE
+    for claim in mappings(mapping(pod.live.body.get("spec")).get("resourceClaims")) if kind.name not in pods.unlisted else ():
         name = claim.get("resourceClaimTemplateName")
         if isinstance(name, str) and pods.reference(kind, name) is None:
-            yield f"{kind} {name} does not exist"
+            yield f"{kind.name} {name} does not exist"
 
 
 def _unallocated_claims(pods: SetPods, pod: PodFacts) -> Iterator[str]:
@@ -104,6 +104,6 @@ def _unallocated_claims(pods: SetPods, pod: PodFacts) -> Iterator[str]:
     of_templates = mappings(mapping(pod.live.body.get("status")).get("resourceClaimStatuses"))
     named = mappings(mapping(pod.live.body.get("spec")).get("resourceClaims"))
     for name in dict.fromkeys(claim.get("resourceClaimName") for claim in (*of_templates, *named)):
-        live = pods.reference(kinds.RESOURCE_CLAIM.name, name) if isinstance(name, str) else None
+        live = pods.reference(kinds.RESOURCE_CLAIM, name) if isinstance(name, str) else None
         if live is not None and not mapping(live.body.get("status")).get("allocation"):
             yield f"ResourceClaim {name} is not allocated"

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import signal
 import subprocess
 from pathlib import Path
 
@@ -151,3 +152,23 @@ def test_on_a_terminal_it_shows_what_goes_and_asks(synced: Box, reply: str, code
     assert "Delete this workload? [y/N]" in asked
     assert "1 pod removed" in out.decode()
     assert (process.returncode, synced.names(PODCLIQUESET)) == (code, left)
+
+
+def test_a_signal_during_the_question_ends_the_command_and_nothing_is_deleted(synced: Box) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        command("delete", "two"),
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env=environment(KUBECONFIG=str(synced.kubeconfig), TERM="dumb"),
+    ) as process:
+        asked = ""
+        while "[y/N]" not in asked:
+            asked += os.read(ours, 1000).decode()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == Exit.INTERRUPTED
+    os.close(theirs)
+    os.close(ours)
+
+    assert synced.names(PODCLIQUESET) == ["one", "two"]

@@ -1,7 +1,6 @@
 """`engine delete`: removes workloads, and waits until they and everything they have are gone."""
 
 import anyio
-import anyio.to_thread
 
 from engine.focus import Focus
 from enginectl.actions.gates import Gate
@@ -40,7 +39,7 @@ async def delete(
 
     Raises `InputError` and `UsageError` if what is named does not exist or is ambiguous, and what `sync` raises.
     """
-    gates = [gate(wiring, is_confirmed=is_confirmed)] if format is OutputFormat.TEXT else []
+    gates = [gate(wiring, stop, is_confirmed=is_confirmed)] if format is OutputFormat.TEXT else []
     return await sync(
         wiring,
         NO_ROOTS,
@@ -70,7 +69,7 @@ def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:
         raise UsageError("there is no terminal to ask on: confirm with --yes, or look first with --dry-run")
 
 
-def gate(wiring: Wiring, *, is_confirmed: bool) -> Gate:
+def gate(wiring: Wiring, stop: anyio.CancelScope, *, is_confirmed: bool) -> Gate:
     """A gate that shows what would be deleted and asks whether it may be, unless that is confirmed already."""
 
     async def judge(seen: Look) -> Exit | None:
@@ -79,8 +78,10 @@ def gate(wiring: Wiring, *, is_confirmed: bool) -> Gate:
         write_report(wiring, seen.report, seen.result.now, ReportFormat.TEXT)
         workloads = len(seen.intent.removals)
         question = f"Delete {'this workload' if workloads == 1 else f'these {workloads} workloads'}?"
-        if is_confirmed or await anyio.to_thread.run_sync(ask, question, abandon_on_cancel=True):
+        if is_confirmed or await ask(question, lambda: stop.cancel_called):
             return None
+        if stop.cancel_called:
+            return Exit.INTERRUPTED
         terminal.error("nothing was deleted")
         return Exit.FAILED
 

@@ -52,8 +52,8 @@ class DocumentName(StrEnum):
     """A document that has a published schema."""
 
     DIFF = "diff"
-    SYNC = "sync"
     POLICY = "policy"
+    SYNC = "sync"
 
 
 class ObjectFormat(StrEnum):

@@ -10,11 +10,9 @@ from enginectl.base.options import DocumentName
 
 def schema(
     ctx: typer.Context,
-    name: Annotated[
-        DocumentName, typer.Argument(metavar="diff|sync|policy", help="What diff -o json or sync -o json writes, or a policy for --policy.")
-    ],
+    name: Annotated[DocumentName, typer.Argument(metavar="diff|policy|sync", help="The command whose document it is, or a policy.")],
 ) -> Exit:
-    """Print the JSON Schema of a document.
+    """Print the JSON Schema of what `diff -o json` or `sync -o json` writes, or of the policies that --policy reads.
 
     Within a version of what `diff` and `sync` write, keys and values are only added: ignore those that you do not know.
     """

@@ -1,4 +1,4 @@
-"""Schemas: JSON Schema of the documents that programs read, and of the policies that users write."""
+"""Schemas: JSON Schema of the documents for programs, and of policies."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,7 +15,10 @@ SHAPES: Final[Mapping[DocumentName, Any]] = {DocumentName.DIFF: DiffDocument, Do
 
 
 def schema(name: DocumentName) -> dict[str, Any]:
-    """The schema of a document. Of what programs read, it allows keys that it does not know: later releases add some within a version."""
+    """The schema of a document. It allows keys that it does not know: later releases add some within a version.
+
+    That of policies, which the engine reads, allows only the fields that there are.
+    """
     if name is DocumentName.POLICY:
         return {"$schema": DIALECT, **PlanPolicy.model_json_schema(by_alias=True)}
     (shape,), definitions = msgspec.json.schema_components([SHAPES[name]], ref_template="#/$defs/{name}")
