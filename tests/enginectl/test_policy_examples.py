@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import jsonschema_rs
 import pytest
+import yaml
 
+from enginectl.base.options import DocumentName
 from enginectl.input.plan_policies import load_policies
+from enginectl.output.schemas import schema
 from providers.policies.cel import CelExpressions
 from resources.plan_policies.judge import judge, rule_names
 from resources.plan_policies.plan_data import PlanData
@@ -78,7 +82,7 @@ CASES: dict[str, tuple[PlanData, PlanData, str]] = {
     "safety/available": (
         plan_data(set_data(cliques=[clique("a", 2, below=False)])),
         plan_data(set_data(cliques=[clique("a", 1, below=True), clique("b", 2, below=False)], groups=[clique("c", 0, below=True)])),
-        "a has 1 of at least 2, the worst of 2",
+        "a has 1 of at least 2, one of 2 below their minimum",
     ),
     "safety/domains": (
         plan_data(set_data(summary={"domainsRemoved": 1, "domainsMade": 1})),
@@ -135,3 +139,11 @@ def test_the_freeze_begins_and_ends_at_midnight_of_the_place() -> None:
 
 def test_the_calendar_is_that_of_production_alone() -> None:
     assert message_of("calendar/end-of-year", plan_data(set_data(namespace="dev"), now="2026-12-24T12:00:00Z")) is None
+
+
+def test_the_published_schema_accepts_them_and_no_other_field() -> None:
+    validator = jsonschema_rs.validator_for(schema(DocumentName.POLICY))
+    bodies = [yaml.safe_load(path.read_text()) for path in (ROOT / "examples" / "policies").iterdir()]
+
+    assert all(validator.is_valid(body) for body in bodies)
+    assert not any(validator.is_valid({**body, "spec": {**body["spec"], "rules": []}}) for body in bodies)
