@@ -296,6 +296,7 @@ def _patch(verb: Verb, resource: Resource, live: Live, difference: Difference, w
         changes=difference.changes,
         expect=Expect(live.uid, live.revision),
         controller=live.controller,
+        target=resource.body if verb is Verb.PATCH else None,
         urgent=verb is Verb.STATUS and resource.urgent,
     )
 
