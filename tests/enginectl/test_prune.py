@@ -324,7 +324,7 @@ def test_a_binding_is_a_member_as_well_and_stays_one_when_it_is_applied_without_
 def test_a_protection_that_is_misspelled_is_told_when_it_is_applied(box: Box, engine: Engine, folder: Path) -> None:
     write(folder, "one", annotations={"engine.grove.io/Protect": "true"}, labels={"engine.grove.io/prune": "disabled"})
 
-    told = engine("diff", "-f", folder).err
+    text = engine("diff", "-f", folder).err
 
-    assert "metadata.annotations[engine.grove.io/Protect] has no effect: the annotation is engine.grove.io/protect" in told
-    assert "metadata.labels[engine.grove.io/prune] has no effect: it is an annotation, not a label" in told
+    assert "metadata.annotations[engine.grove.io/Protect] has no effect: the annotation is engine.grove.io/protect" in text
+    assert "metadata.labels[engine.grove.io/prune] has no effect: it is an annotation, not a label" in text

@@ -95,7 +95,7 @@ def test_a_fingerprint_stays_when_lines_and_values_change_and_differs_between_fi
 
 def test_the_text_of_an_error_is_one_finding_for_each_line() -> None:
     run = run_of(
-        sarif(faults("a b.yaml:3: not YAML: mapping\n/work/x/c.yaml:4: spec: bad\n/else/d.yaml:5: y\nand 3 more faults"), folder="/work/x")
+        sarif(faults("a b.yaml:3: not YAML: mapping\n/srv/x/c.yaml:4: spec: bad\n/else/d.yaml:5: y\nand 3 more faults"), folder="/srv/x")
     )
 
     assert lines(run) == [
