@@ -159,10 +159,10 @@ def test_a_plan_for_other_circumstances_is_refused(serving: Box, engine: Engine,
         "expiresAt": ("2020-01-01T00:00:00Z", "the time: then valid until 2020-01-01 00:00:00 UTC, now "),
         "settings": ({}, "the setting "),
     }
-    for field, (value, told) in fields.items():
+    for field, (value, message) in fields.items():
         plan.write_text(saved)
         deviations = refused(engine("sync", "--plan", forged(plan, **{field: value})))
-        assert deviations and all(deviation.startswith(told) for deviation in deviations)
+        assert deviations and all(deviation.startswith(message) for deviation in deviations)
 
     assert serving.revisions() == before
 

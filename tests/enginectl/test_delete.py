@@ -119,8 +119,8 @@ def test_without_waiting_the_deletion_has_begun(full_box: Box, engine: Engine, t
     ("words", "message"),
     [
         ((), "name the workloads to delete"),
-        (("one",), "nobody can be asked here: --yes does it"),
-        (("one", "-o", "json"), "nobody can be asked here"),
+        (("one",), "there is no terminal to ask on: confirm with --yes"),
+        (("one", "-o", "json"), "-o json asks no questions"),
         (("pods/one", "--yes"), "pods is none of ClusterTopologyBinding, DynamoGraphDeployment, PodCliqueSet"),
         (("One\x1b", "--yes"), "not a valid name"),
         (("one", "-A", "--yes"), "leave out -A"),
@@ -144,12 +144,13 @@ def test_on_a_terminal_it_shows_what_goes_and_asks(synced: Box, reply: str, code
         stderr=theirs,
         env=environment(KUBECONFIG=str(synced.kubeconfig), TERM="dumb"),
     ) as process:
-        process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=60)
     os.close(theirs)
     asked = os.read(ours, 100_000).decode()
     os.close(ours)
 
-    assert "Apply this? [y/N]" in asked and "1 pod removed" in asked
+    assert "Delete this workload? [y/N]" in asked
+    assert "1 pod removed" in out.decode()
     assert (process.returncode, synced.names(PODCLIQUESET)) == (code, left)
 
 

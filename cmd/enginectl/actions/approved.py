@@ -1,15 +1,19 @@
 """Approved: whether a saved plan may be applied here and now, and what keeps a sync within an approval."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from engine.approval.approval import Approval
 from engine.approval.deviation import Deviation
 from engine.approval.ledger import Ledger
 from engine.approval.saved_plan import SavedPlan, changed_circumstances
 from engine.approval.staleness import changed_roots
-from engine.report.json import VERSION
+from engine.report.model import Report
+from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
-from engine.runtime.sync_report import Ending
+from engine.runtime.sync_report import Ending, SyncReport
+from engine.tick import Plans
+from engine.world import empty
 from enginectl.actions.circumstances import circumstances, cluster_identity
 from enginectl.actions.gates import Gate
 from enginectl.actions.look import Look
@@ -17,6 +21,7 @@ from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
 from enginectl.output.approval import deviation_entry, deviation_lines
+from enginectl.output.sync_report import sync_document
 from enginectl.wiring.configuration import Wiring
 from resources.approval.recognition import RECOGNITION
 
@@ -39,7 +44,7 @@ def staleness_gate(plan: SavedPlan, format: OutputFormat, *, quiet: bool = False
 
     async def gate(seen: Look) -> Exit | None:
         deviations = list(stale(plan.approval, seen))
-        return refuse(deviations, format, quiet=quiet) if deviations else None
+        return refuse(deviations, seen.result.now, format, quiet=quiet) if deviations else None
 
     return gate
 
@@ -53,11 +58,12 @@ def stale(approval: Approval, seen: Look) -> Iterator[Deviation]:
     yield from (each.deviation for each in ledger.excess if each.root not in changed)
 
 
-def refuse(deviations: Sequence[Deviation], format: OutputFormat, *, quiet: bool = False) -> Exit:
-    """Tell every deviation, and return the exit code of a plan that is not applied."""
+def refuse(deviations: Sequence[Deviation], at: datetime, format: OutputFormat, *, quiet: bool = False) -> Exit:
+    """Tell every deviation that was found at this time, and return the exit code of a plan that is not applied."""
     if format is OutputFormat.JSON:
         entries = [deviation_entry(each) for each in deviations]
-        terminal.print_json({"version": VERSION, "kind": "Sync", "ending": str(Ending.UNAPPROVED), "results": [], "unapproved": entries})
+        nothing_done = SyncReport(Pass(at, 0.0, empty(), Plans(()), frozenset()), ())
+        terminal.print_json({**sync_document(nothing_done, Report(())), "ending": str(Ending.UNAPPROVED), "unapproved": entries})
     elif quiet:
         for deviation in deviations:
             terminal.error(str(deviation))

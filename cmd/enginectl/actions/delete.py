@@ -9,8 +9,11 @@ from enginectl.actions.look import Look, Subject
 from enginectl.actions.preview import write_report
 from enginectl.actions.reporting import Outputs
 from enginectl.actions.sync import Patience, dry_run, sync
+from enginectl.base import terminal
+from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat, ReportFormat
+from enginectl.base.question import ask, can_ask
 from enginectl.input.deletion import Deletion
 from enginectl.input.plan_policies import Policies
 from enginectl.input.roots import NO_ROOTS
@@ -33,11 +36,11 @@ async def delete(
 ) -> Exit:
     """Show what would be deleted, ask unless `is_confirmed`, delete it, write the result, and return the exit code.
 
-    What the policies deny is not asked about, and not deleted.
+    What the policies deny is not asked about, and not deleted. After a yes only what was shown is done.
 
     Raises `InputError` and `UsageError` if what is named does not exist or is ambiguous, and what `sync` raises.
     """
-    gates = [shown(wiring)] if is_confirmed and format is OutputFormat.TEXT else []
+    gates = [gate(wiring, stop, is_confirmed=is_confirmed)] if format is OutputFormat.TEXT else []
     return await sync(
         wiring,
         NO_ROOTS,
@@ -47,7 +50,7 @@ async def delete(
         patience=patience,
         policies=policies,
         gates=gates,
-        consent=Consent(yes=is_confirmed, required=True),
+        consent=Consent(yes=is_confirmed, asked_elsewhere=not is_confirmed),
         removing=deletion,
         command="delete",
         began=began,
@@ -60,11 +63,28 @@ async def preview_deletion(wiring: Wiring, deletion: Deletion, format: ReportFor
     return await dry_run(wiring, subject, Outputs(format), give_up_at=give_up_at)
 
 
-def shown(wiring: Wiring) -> Gate:
-    """A gate that shows what is deleted, and lets it pass: nobody is asked."""
+def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:
+    """Raise `UsageError` if nobody has confirmed the deletion and nobody can be asked."""
+    if not is_confirmed and format is not ReportFormat.TEXT:
+        raise UsageError("-o json asks no questions: confirm with --yes, or look first with --dry-run")
+    if not is_confirmed and not can_ask():
+        raise UsageError("there is no terminal to ask on: confirm with --yes, or look first with --dry-run")
 
-    async def gate(seen: Look) -> Exit | None:
+
+def gate(wiring: Wiring, stop: anyio.CancelScope, *, is_confirmed: bool) -> Gate:
+    """A gate that shows what would be deleted and asks whether it may be, unless that is confirmed already."""
+
+    async def judge(seen: Look) -> Exit | None:
+        if not seen.intent.removals:
+            return None
         write_report(wiring, seen.report, seen.result.now, ReportFormat.TEXT)
-        return None
+        workloads = len(seen.intent.removals)
+        question = f"Delete {'this workload' if workloads == 1 else f'these {workloads} workloads'}?"
+        if is_confirmed or await ask(question, lambda: stop.cancel_called):
+            return None
+        if stop.cancel_called:
+            return Exit.INTERRUPTED
+        terminal.error("nothing was deleted")
+        return Exit.FAILED
 
-    return gate
+    return judge

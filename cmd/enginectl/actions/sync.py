@@ -101,7 +101,7 @@ async def sync(
     judgement, ledger = NO_JUDGEMENT, None
     async with connect(wiring) as (client, provider):
         if plan is not None and (deviations := await foreign_circumstances(wiring, plan, provider)):
-            return refuse(deviations, format, quiet=quiet)
+            return refuse(deviations, clock.now(), format, quiet=quiet)
         read = selection
         scope = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), "the cluster could be checked")
         selection, removals = scope.selection, scope.removals

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Files, OutputFormat, PlanFormat, PolicyFiles, ReportFormat, Waivers, Yes, options
+from enginectl.base.options import Files, OutputFormat, PlanFormat, PolicyFiles, ReportFormat, Waivers, options
 
 
 def delete(
@@ -18,7 +18,7 @@ def delete(
         str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Workloads with these labels, as for kubectl.", show_default=False)
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing.")] = False,
-    yes: Yes = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Needed where there is no terminal.")] = False,
     ignore_not_found: Annotated[bool, typer.Option("--ignore-not-found", help="A workload that does not exist is no error.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until everything is gone, or only do what can be done now.")] = True,
     timeout: Annotated[str, typer.Option(metavar="DURATION", help="Maximum duration of the whole command, e.g. 90s or 5m.")] = "5m",
@@ -36,7 +36,7 @@ def delete(
     import anyio
 
     from enginectl.actions.delete import delete as delete_and_wait
-    from enginectl.actions.delete import preview_deletion
+    from enginectl.actions.delete import preview_deletion, require_consent
     from enginectl.actions.sync import Patience
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
@@ -48,6 +48,8 @@ def delete(
     patience = Patience(wait, parse_seconds(timeout, "--timeout"))
     if format not in (ReportFormat.TEXT, ReportFormat.JSON) and not dry_run:
         raise UsageError(f"-o {format} shows a plan: it needs --dry-run")
+    if not dry_run:
+        require_consent(format, is_confirmed=yes)
     policies = load_all(policy or (), waive or ())
     wiring = wire(options(ctx))
     began = wiring.clock.monotonic()
