@@ -3,7 +3,6 @@
 import anyio
 
 from engine.focus import Focus
-from enginectl.actions.consent import Consent
 from enginectl.actions.gates import Gate
 from enginectl.actions.look import Look, Subject
 from enginectl.actions.preview import write_report
@@ -36,7 +35,7 @@ async def delete(
 ) -> Exit:
     """Show what would be deleted, ask unless `is_confirmed`, delete it, write the result, and return the exit code.
 
-    What the policies deny is not asked about, and not deleted. After a yes only what was shown is done.
+    What the policies deny is not asked about, and not deleted.
 
     Raises `InputError` and `UsageError` if what is named does not exist or is ambiguous, and what `sync` raises.
     """
@@ -50,7 +49,6 @@ async def delete(
         patience=patience,
         policies=policies,
         gates=gates,
-        consent=Consent(yes=is_confirmed, asked_elsewhere=not is_confirmed),
         removing=deletion,
         command="delete",
         began=began,
