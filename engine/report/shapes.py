@@ -12,6 +12,7 @@ from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import End
 from engine.judgement import Enforcement
 from engine.operation import Cause
+from engine.reason import Reason
 from engine.result import Outcome
 from engine.verb import Verb
 
@@ -26,6 +27,7 @@ CAUSES = "Why there is a difference: intent (what is desired has changed), drift
 CauseText = Annotated[str, one_of(map(str, Cause), CAUSES)]
 EndText = Annotated[str, one_of(map(str, End), "How it ends.")]
 AssumptionText = Annotated[str, one_of((assumption.name for assumption in Assumption), "What a forecast takes for granted.")]
+ReasonText = Annotated[str, one_of(map(str, Reason), "For programs: why, as one word. More words may be added.")]
 OutcomeText = Annotated[str, one_of(map(str, Outcome), "How an operation ended.")]
 Time = Annotated[str, Meta(description="A time in UTC, to the second.", extra_json_schema={"format": "date-time"})]
 
@@ -98,7 +100,7 @@ class OperationEntry(TypedDict):
     object: Identity
     part: Annotated[str, Meta(description="The part of the workload, e.g. a replica; empty for the workload itself.")]
     why: Annotated[str, Meta(description="For people: the wording may change.")]
-    reason: NotRequired[Annotated[str, Meta(description="For programs: why, as one word. More words may be added.")]]
+    reason: ReasonText
     cause: CauseText
     intended: Annotated[bool, Meta(description="Whether a user asked for it; others count against the delete budget.")]
     expect: Precondition
@@ -113,7 +115,7 @@ class WaitEntry(TypedDict):
 
     object: Identity
     why: str
-    reason: NotRequired[str | None]
+    reason: Annotated[ReasonText | None, Meta(description="Of a blocked object: what it waits for.")]
     until: Time | None
 
 
@@ -158,7 +160,6 @@ class LeftEntry(TypedDict):
 
     object: Identity
     why: str
-    reason: NotRequired[str | None]
     blocked: bool
 
 
@@ -233,7 +234,7 @@ class ResultEntry(TypedDict):
     object: Identity
     root: Identity | None
     why: str
-    reason: NotRequired[str | None]
+    reason: ReasonText
     cause: CauseText
     outcome: OutcomeText
     error: str | None
