@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.ids import Owner, OwnerRef, ResourceId
+from engine.reason import Reason
 from engine.resource import Body, EventGroup
 from engine.verb import Verb
 
@@ -15,7 +16,9 @@ class Cause(StrEnum):
     INTENT = "intent"
     """The desired state has changed."""
     DRIFT = "drift"
-    """The live state has changed."""
+    """Somebody has changed the live state."""
+    STATUS = "status"
+    """What we report has changed: only statuses have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class Operation:
     """Patch: the manifest that the object is made to match. None for other verbs."""
     urgent: bool = False
     """Whether a status must be written without delay: it reports the beginning of something, and its time is that of the write."""
+    reason: Reason = Reason.UNSPECIFIED
+    """Why, as one word; `why` is the sentence about it."""
 
     @property
     def key(self) -> str:

@@ -35,6 +35,9 @@ from enginectl.commands.status import status
 from enginectl.commands.sync import sync
 from enginectl.commands.why import why
 
+DOCUMENTING = frozenset({"diff", "sync", "status", "why", "preflight"})
+"""The commands that write one JSON document to stdout with `-o json`, whatever happens."""
+
 commands = typer.Typer(
     name="engine",
     help="Declarative desired state for AI inference workloads on Kubernetes: what `diff` shows is what `sync` and `run` do.",
@@ -90,11 +93,11 @@ def _run_reporting_errors(words: Sequence[str]) -> Exit:
     try:
         return _run(words)
     except typer.TyperException as error:
-        return _report_usage_error(error)
+        return _report_usage_error(error, words)
     except KeyboardInterrupt as interrupt:
         return _report_signal(interrupt)
     except Exception as error:
-        return _report_failure(error, verbose="-v" in words or "--verbose" in words)
+        return _report_failure(error, words)
     except BaseExceptionGroup as group:
         # The second signal ends everything at once: it arrives in a group, with the errors of the tasks that it ended.
         return _report_signal(next((leaf for leaf in _leaves(group) if isinstance(leaf, KeyboardInterrupt)), group))
@@ -105,13 +108,14 @@ def _run(words: Sequence[str]) -> Exit:
     root = share_options(get_group(commands))
     if COMPLETE in os.environ:
         return answer_shell(root)
+    from enginectl.base import terminal
+
+    terminal.begin()
     try:
         with root.make_context("engine", list(words)) as context:
             code = Exit(root.invoke(context) or 0)
     except typer.Exit as end:
         code = Exit(end.exit_code)
-    from enginectl.base import terminal
-
     terminal.flush()
     return code
 
@@ -128,27 +132,46 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
     return leaves(group)
 
 
-def _report_usage_error(error: typer.TyperException) -> Exit:
+def _report_usage_error(error: typer.TyperException, words: Sequence[str]) -> Exit:
     """Write what is wrong with the command line and how to get help; the help itself if there is no command at all."""
     from enginectl.base import terminal
+    from enginectl.base.usage import usage_text
 
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.stderr.write(f"{error.format_message()}\n")
         return Exit.USAGE
-    terminal.error(error.format_message())
+    message = usage_text(error)
+    terminal.error(message)
+    _write_error_document(words, [message], Exit.USAGE)
     terminal.notice(f"try `{context.command_path if context else 'engine'} --help`")
     terminal.notice(meaning(Exit.USAGE))
     return Exit.USAGE
 
 
-def _report_failure(error: Exception, *, verbose: bool) -> Exit:
+def _report_failure(error: Exception, words: Sequence[str]) -> Exit:
     from enginectl.base import terminal
-    from enginectl.base.runner import report_failure
+    from enginectl.base.runner import error_messages, report_failure
 
-    code = report_failure(error, verbose=verbose)
+    code = report_failure(error, verbose="-v" in words or "--verbose" in words)
+    _write_error_document(words, error_messages(error), code)
     terminal.notice(meaning(code))
     return code
+
+
+def _write_error_document(words: Sequence[str], messages: Sequence[str], code: Exit) -> None:
+    """Where a command that writes a JSON document fails before that: a document that says why."""
+    if asks_for_json(words):
+        from enginectl.base import terminal
+
+        terminal.print_error_document(messages, code)
+
+
+def asks_for_json(words: Sequence[str]) -> bool:
+    """Whether a command line asks one of the commands in `DOCUMENTING` for JSON. It may be wrong in other respects."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    is_json = any(word in ("-ojson", "--output=json") or (word in ("-o", "--output") and value == "json") for word, value in pairs)
+    return is_json and not DOCUMENTING.isdisjoint(words)
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:

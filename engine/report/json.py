@@ -92,6 +92,7 @@ def step_entry(step: Step) -> OperationEntry:
         "object": identity(operation.id),
         "part": step.part,
         "why": operation.why,
+        "reason": str(operation.reason),
         "cause": str(operation.cause),
         "intended": operation.intended,
         "expect": {"uid": operation.expect.uid, "resourceVersion": operation.expect.revision},
@@ -116,7 +117,8 @@ def with_owners(body: Body, owners: Sequence[BoundOwner]) -> dict[str, Any]:
 
 def wait_entry(wait: Wait) -> WaitEntry:
     """The entry of a deferred or pending object."""
-    return {"object": identity(wait.id), "why": wait.why, "until": moment_text(wait.until)}
+    reason = str(wait.reason) if wait.reason else None
+    return {"object": identity(wait.id), "why": wait.why, "reason": reason, "until": moment_text(wait.until)}
 
 
 def objection_entry(objection: Objection) -> ObjectionEntry:

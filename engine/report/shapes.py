@@ -22,9 +22,8 @@ def one_of(values: Iterable[str], description: str) -> Meta:
 
 
 VerbText = Annotated[str, one_of(map(str, Verb), "What is done to the object.")]
-CauseText = Annotated[
-    str, one_of(map(str, Cause), "Why there is a difference: intent (what is desired has changed) or drift (somebody else).")
-]
+CAUSES = "Why there is a difference: intent (what is desired has changed), drift (somebody else) or status (what is reported)."
+CauseText = Annotated[str, one_of(map(str, Cause), CAUSES)]
 EndText = Annotated[str, one_of(map(str, End), "How it ends.")]
 AssumptionText = Annotated[str, one_of((assumption.name for assumption in Assumption), "What a forecast takes for granted.")]
 OutcomeText = Annotated[str, one_of(map(str, Outcome), "How an operation ended.")]

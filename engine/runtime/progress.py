@@ -85,6 +85,7 @@ class LoggedProgress:
             "operation": operation.verb,
             "object": operation.id,
             "root": self._roots.get(operation.key, operation.id),
+            "reason": str(operation.reason),
             "cause": operation.cause,
             "why": operation.why,
         }

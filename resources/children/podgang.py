@@ -7,6 +7,7 @@ from engine.resource import Body, Policy, Resource, Stance
 from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of
 from resources.base.manifest import manifest
+from resources.children import absence
 from resources.model.gang_scheduling import gang_scheduler, scheduler_name
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
@@ -31,7 +32,9 @@ def _podgang(view: View, gang: GangView) -> Resource:
         why = f"its topology constraints are not known: {topology.blocker}"
         return Resource(gang.id, {}, why, (view.owner,), stance=Stance.HOLD, blocked=True)
     why = f"{'base' if gang.is_base else 'scaled'} gang of replica {view.index}"
-    return Resource(gang.id, body_of(view, gang), why, (view.owner,), policy=POLICY, status=status.of(view, gang))
+    return Resource(
+        gang.id, body_of(view, gang), why, (view.owner,), policy=POLICY, status=status.of(view, gang), follows=absence.follows_pods(view)
+    )
 
 
 def body_of(view: View, gang: GangView) -> dict[str, Any]:

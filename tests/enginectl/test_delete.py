@@ -41,7 +41,7 @@ def test_a_set_is_named_as_for_kubectl_and_goes_with_everything_it_has(synced: B
     assert (answer.code, answer.last) == (Exit.DONE, "exit 0: done")
     assert synced.names(PODCLIQUESET) == ["one"]
     assert all(name.startswith("one-") for name in synced.names(POD))
-    assert "delete   PodCliqueSet/two" in answer.out and "asked for by engine delete" in answer.out
+    assert "delete PodCliqueSet/two   SetDeleted: " in answer.out and "asked for by engine delete" in answer.out
 
 
 def test_a_dry_run_shows_everything_and_deletes_nothing(synced: Box, engine: Engine) -> None:
@@ -50,7 +50,7 @@ def test_a_dry_run_shows_everything_and_deletes_nothing(synced: Box, engine: Eng
     answer = engine("delete", "one", "two", "--dry-run")
 
     assert (answer.code, synced.revisions()) == (Exit.DONE, before)
-    assert answer.out.count("then 1") == 2 and "1 pod removed" in answer.out
+    assert answer.out.count("stage 1") == 2 and "1 pod removed" in answer.out
 
 
 def test_others_are_left_alone_even_if_they_have_changes(synced: Box, engine: Engine) -> None:

@@ -53,8 +53,8 @@ def deletes(report: Report) -> list[tuple[str, str]]:
 
 
 def lines(report: Report) -> list[str]:
-    """The report as people read it."""
-    return [line.text for line in text(report)]
+    """The report as people read it with -v."""
+    return [line.text for line in text(report, verbose=True)]
 
 
 async def test_before_it_begins_the_first_unit_is_named_and_everything_else_waits_behind_it() -> None:
@@ -78,7 +78,10 @@ async def test_before_it_begins_the_first_unit_is_named_and_everything_else_wait
         }
 
         printed = lines(report)
-        assert any(line.startswith(f"  - delete   Pod/{pod} ") and line.endswith("the template has changed (intent)") for line in printed)
+        assert any(
+            line.startswith(f"  - delete   Pod/{pod} ") and line.endswith("TemplateChanged: the template has changed (intent)")
+            for line in printed
+        )
         assert any("PodClique/llm-0-router " in line and line.endswith(NEXT) for line in printed)
         assert any("PodClique/llm-1-" in line and line.endswith(FIRST) for line in printed)
         assert '      spec.podSpec.containers[main].image: "example/worker:1" → "example/worker:2"' in printed
@@ -114,4 +117,4 @@ async def test_what_waits_grows_less_from_step_to_step_until_nothing_is_left_to_
 
         assert left == sorted(left, reverse=True)
         assert (left[0], left[-1]) == (6, 0)
-        assert lines(await diff_report(cluster))[-1] == "No operations."
+        assert lines(await diff_report(cluster))[-1] == "No changes."

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from engine.errors import EngineError
@@ -32,6 +33,17 @@ PLAIN = str.maketrans({"±": "*", "⊘": "x", "→": ">", "×": "x", "…": "~",
 _leave_out_notes = ContextVar("_leave_out_notes", default=False)
 
 
+@dataclass(slots=True)
+class _Session:
+    """What the command line that runs in this process has written and chosen."""
+
+    has_document: bool = False
+    json_lines: bool = False
+
+
+_session = _Session()
+
+
 def print_line(line: Line | str = "") -> None:
     """Write one line of the result to stdout."""
     print_lines([line])
@@ -44,11 +56,40 @@ def print_lines(lines: Iterable[Line | str]) -> None:
     flush()
 
 
+def begin() -> None:
+    """Forget what an earlier command line in this process has written and chosen."""
+    _session.has_document = _session.json_lines = False
+
+
+def use_json_lines() -> None:
+    """Write the line with which a signal ends the command as a line of the log, in JSON."""
+    _session.json_lines = True
+
+
 def print_json(document: Any) -> None:
     """Write one JSON document to stdout."""
     from engine.report.json import printed
 
     print_text(f"{printed(document)}\n")
+    _session.has_document = True
+
+
+def print_error_document(messages: Sequence[str], code: int) -> None:
+    """Write to stdout, as JSON, why there is no other document; nothing if there is one."""
+    from engine.report.json import VERSION
+
+    if not _session.has_document:
+        print_json({"version": VERSION, "kind": "Error", "messages": list(messages), "exitCode": int(code)})
+
+
+def exit_line(code: int, meaning: str) -> None:
+    """Write to stderr how the command ends: as text, or as a line of the log."""
+    if not _session.json_lines:
+        notice(meaning)
+        return
+    from engine.runtime.logs import logger
+
+    logger(sys.stderr, format="json", verbose=False, colour=False).error("exit", code=code, meaning=meaning)
 
 
 def print_text(text: str) -> None:

@@ -13,10 +13,12 @@ from engine.report.alike import spread, waits_alike
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.report.text import MARKS, group_name
+from engine.report.word import counted
 from engine.result import Outcome, Result
 from engine.runtime.clock import Clock
 from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.progress import LoggedProgress, NoProgress, Progress
+from engine.verb import Verb
 from enginectl.base import terminal
 from enginectl.output.approval import deviation_lines
 from enginectl.wiring.configuration import Wiring
@@ -42,7 +44,7 @@ def show_progress(wiring: Wiring, *, quiet: bool = False) -> Iterator[Progress]:
         yield LoggedProgress(wiring.log)
         return
     if not terminal.has_colour(sys.stderr) or wiring.options.verbose:
-        yield Lines()
+        yield Lines(verbose=wiring.options.verbose)
         return
     from rich.console import Console
     from rich.live import Live
@@ -52,10 +54,13 @@ def show_progress(wiring: Wiring, *, quiet: bool = False) -> Iterator[Progress]:
 
 
 class Lines:
-    """A `Progress` that writes a line for every operation, and one whenever what is pending changes."""
+    """A `Progress` that writes a line for every operation but statuses, and one whenever what is pending changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, verbose: bool = False) -> None:
+        self._verbose = verbose
         self._pending: tuple[str, ...] = ()
+        self._failures: dict[str, str] = {}
+        """Key of an operation -> how it failed when it was last tried."""
 
     def waiting_for_lease(self, holder: LeaseHolder) -> None:
         """Name the holder of the lease."""
@@ -70,11 +75,22 @@ class Lines:
             terminal.notice(line)
 
     def applied(self, result: Result) -> None:
-        """The operation, and its error if it failed."""
+        """The operation, and its error if it failed: once for each distinct error. Statuses only if they fail, or with `verbose`."""
         operation = result.operation
         error = "" if result.outcome is Outcome.DONE else f": {result.outcome}, {clipped(str(result.error), 300)}"
+        if self._is_left_out(result, error):
+            return
         tone = "bad" if result.outcome is Outcome.FAILED else operation.verb
         terminal.notice(Line(f"{MARKS[operation.verb]} {operation.verb:<8} {printable(str(operation.id))}{error}", tone))
+
+    def _is_left_out(self, result: Result, error: str) -> bool:
+        """Whether it is not written: it says what the last try said, or is a status that was written."""
+        operation = result.operation
+        is_quiet = operation.verb is Verb.STATUS and not self._verbose and not error
+        if error and self._failures.get(operation.key) == error:
+            return True
+        self._failures[operation.key] = error
+        return is_quiet
 
     def idle(self, plans: Sequence[Plan], seconds: float) -> None:
         """What is pending, if that has changed."""
@@ -98,11 +114,6 @@ def wait_texts(waits: Sequence[Wait]) -> Iterator[str]:
     """What these objects wait for; similar objects share a text. At most `MAX_PENDING` texts."""
     for group in waits_alike(waits)[:MAX_PENDING]:
         yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), 120)}"
-
-
-def counted(count: int, noun: str) -> str:
-    """A number and its noun, e.g. `2 operations`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 @dataclass(slots=True)

@@ -10,11 +10,12 @@ from engine.report.model import Report
 from engine.report.printable import clipped, printable
 from engine.report.shapes import ResultEntry, SyncDocument
 from engine.report.text import others_lines, text
+from engine.report.word import DONE, counted, totals
 from engine.result import Outcome, Result
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.output.approval import MAX_DEVIATIONS, deviation_entry, deviation_lines
-from enginectl.output.progress import counted, pending_texts, wait_texts
+from enginectl.output.progress import pending_texts, wait_texts
 from enginectl.output.status import MAX_ADVICE
 
 MAX_FAILURES = 20
@@ -26,7 +27,7 @@ CONTINUE = "of the last plan left; run the command again to continue."
 def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterator[Line]:
     """What was applied, what failed, and what the last plan still has."""
     settled = sync.ending is Ending.DONE and all(root.silent for root in remaining.roots)
-    yield Line(f"Applied: {applied_text(sync) or ('nothing, everything is in sync' if settled else 'nothing')}.", "head")
+    yield Line(f"Applied: {applied_text(sync, verbose=verbose) or ('nothing, everything is in sync' if settled else 'nothing')}.", "head")
     for result in sync.failures[:MAX_FAILURES]:
         operation = result.operation
         yield Line(f"failed: {operation.verb} {printable(str(operation.id))}: {clipped(str(result.error), MAX_ERROR)}", "bad")
@@ -60,12 +61,12 @@ def changes(sync: SyncReport) -> Iterator[Result]:
 
 
 def change_lines(sync: SyncReport) -> Iterator[Line]:
-    """A line for each change that was applied, with its workload, its reason and its cause."""
+    """A line for each change that was applied, with its workload, its sentence and its reason."""
     for result in changes(sync):
         operation = result.operation
         object, root = printable(str(operation.id)), sync.roots.get(operation.key)
         workload = f" of {printable(str(root))}" if root is not None and root != operation.id else ""
-        yield Line(f"{operation.verb} {object}{workload}: {clipped(operation.why, MAX_ERROR)} ({operation.cause})", operation.verb)
+        yield Line(f"{operation.verb} {object}{workload}: {clipped(operation.why, MAX_ERROR)} ({operation.reason})", operation.verb)
 
 
 def error_texts(sync: SyncReport) -> Iterator[str]:
@@ -96,10 +97,15 @@ def error_texts(sync: SyncReport) -> Iterator[str]:
         yield f"{sync.lease_taken}: what is left to write is left to it"
 
 
-def applied_text(sync: SyncReport) -> str:
-    """How many operations of each verb were applied, e.g. `12 create, 3 status`; empty if none."""
-    counts = Counter(str(result.operation.verb) for result in sync.results if result.outcome is Outcome.DONE)
-    return ", ".join(f"{count} {verb}" for verb, count in sorted(counts.items()))
+def applied_text(sync: SyncReport, *, verbose: bool = False) -> str:
+    """How many operations of each verb were applied, e.g. `12 created, 3 patched`; empty if none.
+
+    Statuses are counted with `verbose`, or where nothing else was applied.
+    """
+    counts = Counter[Verb](result.operation.verb for result in sync.results if result.outcome is Outcome.DONE)
+    statuses, applied = counts[Verb.STATUS], totals(counts, DONE)
+    texts = [applied, counted(statuses, "status") if statuses and (verbose or not applied) else ""]
+    return ", ".join(filter(None, texts))
 
 
 def sync_document(sync: SyncReport, remaining: Report) -> SyncDocument:
@@ -125,6 +131,7 @@ def result_entry(result: Result, root: ResourceId | None) -> ResultEntry:
         "object": identity(operation.id),
         "root": identity(root) if root is not None else None,
         "why": operation.why,
+        "reason": str(operation.reason),
         "cause": str(operation.cause),
         "outcome": str(result.outcome),
         "error": str(result.error) if result.error else None,

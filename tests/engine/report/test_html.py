@@ -324,5 +324,5 @@ def test_what_follows_is_shown_with_the_fewest_ready_members_and_the_assumptions
 
     assert "What follows create Pod/simple-0-a-bbbbb" in text
     assert "Pod/simple-0-a 1 of 3 pods 2 below its minimum" in text
-    assert "1 pod restarted; 1 create, 1 delete; then it is stuck" in text
+    assert "1 pod restarted; 1 to create, 1 to delete; STUCK" in text
     assert "This assumes that every new pod is scheduled and becomes ready." in text

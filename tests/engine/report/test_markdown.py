@@ -110,7 +110,7 @@ def test_a_report_begins_with_its_marker_the_numbers_and_the_worst() -> None:
         "<!-- engine:diff prod -->\n"
         "### engine: 1 denied, 1 blocked, 1 below minimum, 24 pods restart in `prod`\n\n"
         "Next pass: 1 patch, 1 blocked.\n\n"
-        "In all: 1 delete; 24 pods restarted, 192 GPUs restarted.\n\n"
+        "In all: 1 to delete; 24 pods restarted (192 GPUs).\n\n"
         "| set | change | restarted | lowest/min | ends |\n|---|---|---|---|---|\n"
         "| `default/simple` | update | 24, 192 GPUs | **0/1** | settled |\n\n"
         "**Denied** `prod/restarts`: many restarts\n\n"
@@ -123,7 +123,7 @@ def test_a_report_begins_with_its_marker_the_numbers_and_the_worst() -> None:
         "- `!` blocked `Pod/b`: its name is taken\n"
         "- then delete `Pod/p`\n"
         "- lowest `simple-0-a`: 0 of 2 pods ready, minimum 1, **below its minimum**\n"
-        "- in all 24 pods restarted, 192 GPUs restarted; 1 delete; then it is settled\n\n"
+        "- in all 24 pods restarted (192 GPUs); 1 to delete; settled, 1 pass\n\n"
         "</details>\n\n"
         "<sub>Assumes that every new pod is scheduled and becomes ready. [Full report](<https://ci.example/1>)</sub>\n"
     )
