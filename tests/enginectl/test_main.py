@@ -81,7 +81,7 @@ def test_a_shell_gets_completions(engine: Engine, monkeypatch: pytest.MonkeyPatc
     [
         (["frobnicate"], "engine has no command frobnicate"),
         (["dif"], "engine has no command dif; did you mean diff?"),
-        (["diff", "--nope"], "engine diff has no option --nope; did you mean --next?"),
+        (["diff", "--nope"], "engine diff has no option --nope; did you mean --next or --prune?"),
         (["diff", "-o", "xml"], "--output: xml is not one of text, json, html"),
         (["diff", "-f"], "-f needs a value"),
         (["diff", "extra"], "engine diff does not take extra"),
