@@ -144,8 +144,8 @@ def _wire_forecast(forecast: Forecast) -> WireForecast:
 
 
 def _slim(operation: Operation) -> Operation:
-    """The operation without what is written: a forecast shows only which operations there are."""
-    return replace(operation, body={}, owners=(), changes=(), after=frozenset(), target=None)
+    """The operation without what only planning needs. Reports show what a forecast writes, too."""
+    return replace(operation, after=frozenset(), target=None)
 
 
 def _slim_plan(plan: Plan) -> Plan:

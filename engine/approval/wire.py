@@ -76,7 +76,7 @@ class WireReport(_Strict, frozen=True):
 
 
 class WirePass(_Strict, frozen=True):
-    """`ForecastPass`: of each operation the root and the operation, without manifests."""
+    """`ForecastPass`: of each operation the root and the operation."""
 
     after: timedelta
     operations: tuple[tuple[ResourceId, Operation], ...]

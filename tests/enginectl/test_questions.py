@@ -119,7 +119,7 @@ def test_a_manifest_is_applied_as_shown_whatever_somebody_writes_meanwhile(servi
 
 def test_a_delete_that_was_not_shown_is_not_done(serving: Box, engine: Engine, tmp_path: Path) -> None:
     engine("sync", "-f", manifest(tmp_path, "other"))
-    with terminal(serving, "sync", "-f", manifest(tmp_path, image=NEW)) as person:
+    with terminal(serving, "sync", "-f", manifest(tmp_path, image=NEW), "--target", "*") as person:
         person.read_until(QUESTION)
         serving.delete(PODCLIQUESET, "other")
         person.answer("y")
