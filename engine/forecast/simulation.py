@@ -29,11 +29,13 @@ QUIET_PASSES: Final = 2
 """After this many passes in which nothing changes, the time moves on to when a plan changes by itself."""
 LONGEST: Final = timedelta(hours=24)
 """The longest simulated time."""
-MAX_WORK: Final = 100_000
-"""A forecast that is not finished ends when the passes so far, times the objects that each looked at, are more than this.
+MAX_WORK: Final = 250_000
+"""A forecast that is not finished ends when its passes have looked at more objects than this in all, changed ones counted `CHANGE` times.
 
 A count and not a time: the same input gives the same forecast everywhere.
 """
+CHANGE: Final = 40
+"""An object that has changed costs as much as so many that have not: what depends on it is planned anew."""
 MAX_PASSES: Final = 5_000
 """A forecast that is not finished ends after so many passes, however few objects there are."""
 
@@ -111,8 +113,9 @@ class _Simulation:
             self.store.now += BETWEEN_PASSES
             if quiet >= QUIET_PASSES:
                 is_finished, quiet = not self._move_on(planned), 0
-            work, count = work + len(self.store.lives), count + 1
-            is_finished |= repetition.is_found(self.store.take_differences(), (plan.root for plan in chosen if changed(plan)))
+            differences = self.store.take_differences()
+            work, count = work + len(self.store.lives) + CHANGE * len(differences), count + 1
+            is_finished |= repetition.is_found(differences, (plan.root for plan in chosen if changed(plan)))
         plans = {plan.root: plan for plan in planned.plans}
         concerned_roots = concerned(self.first, self.intent.focus).union(*(each.operations for each in passes))
         effects = {root: effects for root, effects in self.model.effects().items() if root in concerned_roots}

@@ -82,6 +82,10 @@ class Sample:
     intent: Intent
     sets: Mapping[ResourceId, SampledSet]
 
+    def count(self) -> int:
+        """The number of objects of its roots."""
+        return sum(observed.count() for observed in self.world.roots)
+
 
 def sample_of(world: World, intent: Intent, plans: Sequence[Plan]) -> Sample | None:
     """The sample of a world with this intent, whose first plans these are; None if no set has many replicas that are alike."""
