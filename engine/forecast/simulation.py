@@ -8,6 +8,7 @@ from typing import Any, Final
 from engine.blueprint import Blueprint, root_of
 from engine.choice import executable
 from engine.composition import compose
+from engine.failure import FailedCall
 from engine.focus import concerned
 from engine.forecast.cluster_model import Assumption, ClusterModel
 from engine.forecast.forecast import Forecast, ForecastPass, is_left
@@ -91,6 +92,8 @@ class _Simulation:
         """Root -> the ids of the objects that were looked up for it."""
         self.foreign = {observed.root.id: tuple(observed.foreign) for observed in world.roots if observed.foreign}
         """Root -> the ids of its foreign objects."""
+        self.tried: dict[ResourceId, tuple[FailedCall, ...]] = {}
+        """The roots with something deferred for which a pass has been made: none of their calls fails."""
         self.began = now
         self.roles: dict[ResourceId, _Roles] = {}
         self.store = ForecastStore(existing(world), now, model.graceful)
@@ -107,6 +110,7 @@ class _Simulation:
             if chosen:
                 passes.append(ForecastPass(self.store.now - self.began, {plan.root: plan.operations for plan in chosen}))
             self._execute(chosen)
+            self.tried.update((plan.root, ()) for plan in planned.plans if plan.deferred and not (plan.objections or plan.error))
             answers = self.model.answer(self.store)
             assumptions |= answers
             quiet = 0 if chosen or answers else quiet + 1
@@ -164,6 +168,7 @@ class _Simulation:
             self.previous,
             references=[live for live, role in roles if role.is_reference],
             unserved=self.first.unserved,
+            failed_calls=self.tried,
         )
         proposed = propose(self.previous, self.intent.manifests)
         if self.looked_up:
