@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from engine.ids import ResourceId
 from engine.operation import Cause, Operation, operation_key
 from engine.plan import Plan
-from engine.report.html import html
+from engine.report.html.document import html
 from engine.report.model import compose
 from engine.verb import Verb
 

@@ -241,11 +241,11 @@ def _compare_status(path: Path, desired: Body, live: Body, difference: Differenc
         live_value = live.get(key, MISSING)
         if value is None:
             if live_value is not MISSING:
-                difference.add((*path, key), live_value, None, Cause.DRIFT)
+                difference.add((*path, key), live_value, None, Cause.STATUS)
         elif isinstance(value, dict) and isinstance(live_value, dict):
             _compare_status((*path, key), value, live_value, difference)
         elif live_value is MISSING or not same(value, live_value):
-            difference.add((*path, key), live_value, value, Cause.DRIFT)
+            difference.add((*path, key), live_value, value, Cause.STATUS)
 
 
 def touches(change: Change, paths: tuple[Path, ...]) -> bool:

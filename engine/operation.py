@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.ids import Owner, OwnerRef, ResourceId
+from engine.reason import Reason
 from engine.resource import Body, EventGroup
 from engine.verb import Verb
 
@@ -15,7 +16,9 @@ class Cause(StrEnum):
     INTENT = "intent"
     """The desired state has changed."""
     DRIFT = "drift"
-    """The live state has changed."""
+    """Somebody has changed the live state."""
+    STATUS = "status"
+    """What we report has changed: only statuses have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,12 @@ class Operation:
     """The controller of the live object."""
     event_group: EventGroup | None = None
     """The unit that the object is deleted with."""
+    target: Body | None = None
+    """Patch: the manifest that the object is made to match. None for other verbs."""
     urgent: bool = False
     """Whether a status must be written without delay: it reports the beginning of something, and its time is that of the write."""
+    reason: Reason = Reason.UNSPECIFIED
+    """Why, as one word; `why` is the sentence about it."""
 
     @property
     def key(self) -> str:

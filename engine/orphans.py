@@ -9,6 +9,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.operation import Cause, Expect, Operation
 from engine.plan import Plan
+from engine.reason import Reason
 from engine.resource import Policy
 from engine.verb import Verb
 
@@ -79,7 +80,9 @@ def _cleanup(orphan: Live, policy: Policy, owned: Sequence[Live], *, in_use: boo
     for live in owned:
         if live.deleting_since is None:
             why = f"its owner {orphan.id} {WHY}"
-            yield Operation(Verb.DELETE, live.id, why, Cause.INTENT, expect=Expect(live.uid), controller=live.controller)
+            yield Operation(
+                Verb.DELETE, live.id, why, Cause.INTENT, expect=Expect(live.uid), controller=live.controller, reason=Reason.ORPHANED
+            )
     finalizers = orphan.body["metadata"].get("finalizers") or ()
     own = [finalizer for finalizer in policy.finalizers if finalizer in finalizers]
     # An object that is released last waits for those that use it or may use it, and for the finalizers of others.
@@ -87,4 +90,6 @@ def _cleanup(orphan: Live, policy: Policy, owned: Sequence[Live], *, in_use: boo
     if own and not is_too_early:
         body = {"finalizers": own, "of": list(finalizers)}
         expect, controller = Expect(orphan.uid), orphan.controller
-        yield Operation(Verb.RELEASE, orphan.id, f"it {WHY}", Cause.INTENT, body=body, expect=expect, controller=controller)
+        yield Operation(
+            Verb.RELEASE, orphan.id, f"it {WHY}", Cause.INTENT, body=body, expect=expect, controller=controller, reason=Reason.ORPHANED
+        )

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from engine.ids import ResourceId
 from engine.operation import Operation
+from engine.reason import Reason
 from engine.verb import Verb
 
 
@@ -18,6 +19,8 @@ class Wait:
     """When the wait ends by itself, if that is known."""
     blocked: bool = False
     """For a deferred operation: whether somebody else has to act first; otherwise a later pass does it."""
+    reason: Reason | None = None
+    """What it waits for, as one word; None if there is no word for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,19 @@
 """Planner: the graph minus the observed objects, as operations with reasons, causes and preconditions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from engine.blueprint import Desired
 from engine.diff import Difference, Rules, compare, compare_status, covers, touches
-from engine.graph import Part, edges_of
+from engine.graph import Part
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.operation import BoundOwner, Cause, Change, Expect, Operation, Unknown
+from engine.operation_order import ordered
 from engine.plan import Plan, Wait
+from engine.reason import BLOCKERS, Reason
 from engine.resource import Body, Resource, Stance
 from engine.verb import Verb
 
@@ -19,13 +21,10 @@ Action = Operation | Wait
 """What to do about one object: a call, or a reason not to make it now."""
 
 LABELS_RESTORED = "its labels were removed or changed: they are restored"
-UNINTENDED = "its owner no longer needs it"
+UNINTENDED = "no set owns it"
 
-REMOVES = (Verb.DELETE, Verb.RELEASE)
-"""The verbs of operations that come before all others, dependents first."""
-
-WRITES = (Verb.CREATE, Verb.REPLACE, Verb.PATCH, Verb.SCALE)
-"""The verbs of operations that operations on dependents come after."""
+GROWTH = (Reason.SCALED_OUT, Reason.CLIQUE_CREATED)
+"""Reasons to create what a root has not had before."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,11 +54,18 @@ class PartContext:
         """The root, an object of the slice, or one that is elsewhere."""
         return self.root if id == self.root.id else self.slice.objects.get(id) or self.elsewhere.get(id)
 
-    def create_cause(self) -> Cause:
-        """Why an object of this part is missing: the desired state has changed, or somebody has deleted it."""
-        if self.absent is Cause.DRIFT and any(map(_has_new_generation, self.slice.objects.values())):
-            return Cause.INTENT
-        return self.absent
+    def reason_to_create(self, resource: Resource) -> Reason:
+        """Why an object of this part does not exist: the desired state has changed, or somebody has deleted it.
+
+        The blueprint may know better, except for a root that is carried out for the first time.
+        """
+        if not _was_complete(self.root):
+            return Reason.MANIFEST_CHANGED if resource.reason in (None, *GROWTH) else resource.reason
+        if resource.reason is not None:
+            return resource.reason
+        if self.absent is Cause.INTENT:
+            return Reason.TEMPLATE_CHANGED
+        return Reason.SCALED_OUT if any(map(_has_new_generation, self.slice.objects.values())) else Reason.MISSING
 
     def unlisted(self, id: ResourceId) -> str | None:
         """A kind that could not be listed completely and without which objects of this one's kind cannot be judged."""
@@ -67,6 +73,11 @@ class PartContext:
             return None
         keys = id.keys()
         return min(self.incomplete & keys.union(*(self.reads.get(key, frozenset()) for key in keys)), default=None)
+
+
+def _was_complete(root: Live) -> bool:
+    """Whether some generation of the root has been carried out completely."""
+    return bool(root.uid) and (root.body.get("status") or {}).get("observedGeneration") is not None
 
 
 def _has_new_generation(live: Live) -> bool:
@@ -91,7 +102,7 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
     operations = [operation for part_plan in part_plans for operation in part_plan.operations]
     return Plan(
         root=observed.root.id,
-        operations=_ordered(operations, desired),
+        operations=ordered(operations, desired),
         deferred=(*(wait for part_plan in part_plans for wait in part_plan.deferred), *desired.deferred),
         pending=desired.pending,
         notes=desired.notes,
@@ -165,7 +176,14 @@ def _after_owners(resource: Resource, actions: list[Action], not_created: dict[R
     missing_owners = not_created.keys() & {owner.id for owner in resource.owners}
     if missing_owners and any(isinstance(action, Operation) for action in actions):
         owner = min(missing_owners, key=lambda id: (not not_created[id], id))
-        actions = [Wait(resource.id, f"waits for its owner {owner}, which is not created yet", blocked=not_created[owner])]
+        actions = [
+            Wait(
+                resource.id,
+                f"waits for its owner {owner}, which is not created yet",
+                blocked=not_created[owner],
+                reason=Reason.OWNER_MISSING,
+            )
+        ]
     if not any(isinstance(action, Operation) for action in actions):
         not_created[resource.id] = any(isinstance(action, Wait) and action.blocked for action in actions)
     return actions
@@ -175,23 +193,25 @@ def _actions_on(resource: Resource, live: Live | None, context: PartContext) -> 
     """What to do about one resource; `live` is its object, None if it does not exist."""
     kind = resource.id.kind
     if resource.stance is Stance.HOLD:
-        return (Wait(resource.id, resource.why, blocked=resource.blocked),)
+        return (Wait(resource.id, resource.why, blocked=resource.blocked, reason=resource.reason if resource.reason in BLOCKERS else None),)
     if resource.scale is not None:
         return _scale(resource, live, context)
     if not context.incomplete.isdisjoint(resource.id.keys()):
-        return (Wait(resource.id, f"{kind} objects could not be listed completely", blocked=True),)
+        return (Wait(resource.id, f"{kind} objects could not be listed completely", blocked=True, reason=Reason.NOT_LISTED),)
     if live is None:
         return (_create(resource, context),) if resource.stance is Stance.WANT else ()
     unlisted = context.unlisted(resource.id)
     if resource.stance is Stance.DROP:
         if unlisted:
-            return (Wait(resource.id, f"is deleted once {unlisted} objects can be listed completely", blocked=True),)
+            why = f"is deleted once {unlisted} objects can be listed completely"
+            return (Wait(resource.id, why, blocked=True, reason=Reason.NOT_LISTED),)
         return _drop(resource, live, context)
     if live.deleting_since is not None and live.id != context.root.id:
-        return (Wait(resource.id, "is being deleted; it is created again once it is gone"),)
+        return (Wait(resource.id, "is being deleted; it is created again once it is gone", reason=Reason.TERMINATING),)
     operations = _update(resource, live, context)
     if operations and unlisted:
-        return (Wait(resource.id, f"is changed once {unlisted} objects can be listed completely", blocked=True),)
+        why = f"is changed once {unlisted} objects can be listed completely"
+        return (Wait(resource.id, why, blocked=True, reason=Reason.NOT_LISTED),)
     return operations
 
 
@@ -199,9 +219,11 @@ def _create(resource: Resource, context: PartContext) -> Action:
     """Create the object, or wait because a foreign object has its name; blocked unless that object is being deleted."""
     foreign = context.foreign.get(resource.id)
     if foreign is not None:
-        return Wait(resource.id, _name_taken(resource, foreign, context.root), blocked=foreign.deleting_since is None)
-    owners = _bound_owners(resource, context)
-    return Operation(Verb.CREATE, resource.id, resource.why, context.create_cause(), body=resource.body, owners=owners)
+        why = _name_taken(resource, foreign, context.root)
+        return Wait(resource.id, why, blocked=foreign.deleting_since is None, reason=Reason.NAME_CONFLICT)
+    owners, reason = _bound_owners(resource, context), context.reason_to_create(resource)
+    cause = Cause.DRIFT if reason is Reason.MISSING else Cause.INTENT
+    return Operation(Verb.CREATE, resource.id, resource.why, cause, body=resource.body, owners=owners, reason=reason)
 
 
 def _name_taken(resource: Resource, foreign: Live, root: Live) -> str:
@@ -234,11 +256,12 @@ def _update(resource: Resource, live: Live, context: PartContext) -> Sequence[Op
             return (_replace(resource, live, difference.changes, context),)
         if difference.changes:
             why = LABELS_RESTORED if live.id in context.mislabelled else resource.why
-            return (_patch(Verb.PATCH, resource, live, difference, why),)
+            follows = Reason.MANIFEST_CHANGED if live.id == context.root.id else resource.follows
+            return (_patch(resource, live, difference, why, follows),)
     if resource.status is not None:
         status_difference = compare_status(resource.status, body.get("status") or {})
         if status_difference.changes:
-            return (_patch(Verb.STATUS, resource, live, status_difference, "its status is out of date"),)
+            return (_status(resource, live, status_difference),)
     return ()
 
 
@@ -251,8 +274,26 @@ def _scale(resource: Resource, live: Live | None, context: PartContext) -> Seque
         return ()
     change = Change(("spec", "replicas"), replicas, resource.scale, context.absent)
     body = {"spec": {"replicas": resource.scale}}
-    expect = Expect(live.uid, live.revision)
-    return (Operation(Verb.SCALE, live.id, resource.why, change.cause, body, changes=(change,), expect=expect, controller=live.controller),)
+    return (
+        Operation(
+            Verb.SCALE,
+            live.id,
+            resource.why,
+            change.cause,
+            body,
+            changes=(change,),
+            expect=Expect(live.uid, live.revision),
+            controller=live.controller,
+            reason=_reason_to_scale(change),
+        ),
+    )
+
+
+def _reason_to_scale(change: Change) -> Reason:
+    """Why the number of replicas is set: somebody else changed it, or more or fewer are specified."""
+    if change.cause is Cause.DRIFT:
+        return Reason.DRIFTED
+    return Reason.SCALED_OUT if (change.old or 0) < change.new else Reason.SCALED_IN
 
 
 def _compare_finalizers(resource: Resource, body: Body, difference: Difference, context: PartContext) -> None:
@@ -285,10 +326,11 @@ def owner_reference(owner: BoundOwner, uids: Mapping[ResourceId, str] | None = N
     return entry | {"controller": True, "blockOwnerDeletion": True} if owner.owner.controller else entry
 
 
-def _patch(verb: Verb, resource: Resource, live: Live, difference: Difference, why: str) -> Operation:
+def _patch(resource: Resource, live: Live, difference: Difference, why: str, follows: Reason) -> Operation:
+    """The patch of an object. Its reason is `follows` if the desired state has changed."""
     cause = Cause.INTENT if any(change.cause is Cause.INTENT for change in difference.changes) else Cause.DRIFT
     return Operation(
-        verb,
+        Verb.PATCH,
         resource.id,
         why,
         cause,
@@ -296,21 +338,39 @@ def _patch(verb: Verb, resource: Resource, live: Live, difference: Difference, w
         changes=difference.changes,
         expect=Expect(live.uid, live.revision),
         controller=live.controller,
-        urgent=verb is Verb.STATUS and resource.urgent,
+        target=resource.body,
+        reason=follows if cause is Cause.INTENT else Reason.DRIFTED,
+    )
+
+
+def _status(resource: Resource, live: Live, difference: Difference) -> Operation:
+    return Operation(
+        Verb.STATUS,
+        resource.id,
+        resource.status_why,
+        Cause.STATUS,
+        body=difference.patch,
+        changes=difference.changes,
+        expect=Expect(live.uid, live.revision),
+        controller=live.controller,
+        urgent=resource.urgent,
+        reason=Reason.STATUS_CHANGED,
     )
 
 
 def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], context: PartContext) -> Operation:
+    is_intent = any(change.cause is Cause.INTENT for change in changes)
     return Operation(
         Verb.REPLACE,
         resource.id,
         f"{resource.why}; the server does not allow changing it in place",
-        Cause.INTENT,
+        Cause.INTENT if is_intent else Cause.DRIFT,
         body=resource.body,
         owners=_bound_owners(resource, context),
         changes=changes,
         expect=Expect(live.uid),
         intended=resource.intended,
+        reason=resource.follows if is_intent else Reason.DRIFTED,
     )
 
 
@@ -326,7 +386,11 @@ def _drop(resource: Resource, live: Live, context: PartContext) -> Iterable[Acti
         return ()
     difference = Difference()
     difference.add(("metadata", "ownerReferences"), old, kept, Cause.INTENT)
-    return (_patch(Verb.PATCH, resource, live, difference, resource.why),)
+    return (_patch(resource, live, difference, resource.why, _reason_to_remove(resource)),)
+
+
+def _reason_to_remove(resource: Resource) -> Reason:
+    return resource.reason or (Reason.TEMPLATE_CHANGED if resource.intended else Reason.ORPHANED)
 
 
 def _delete(resource: Resource, live: Live, owners: tuple[BoundOwner, ...]) -> Iterable[Action]:
@@ -359,6 +423,7 @@ def _removal(verb: Verb, resource: Resource, live: Live, body: Body, owners: tup
         intended=resource.intended,
         controller=live.controller,
         event_group=resource.event_group,
+        reason=_reason_to_remove(resource),
     )
 
 
@@ -368,51 +433,17 @@ def _delete_unintended(live: Live, context: PartContext) -> Iterable[Action]:
         return ()
     if context.incomplete:
         kinds = ", ".join(sorted(context.incomplete))
-        return (Wait(live.id, f"{UNINTENDED}; it is deleted once {kinds} objects can be listed completely", blocked=True),)
-    return (Operation(Verb.DELETE, live.id, UNINTENDED, Cause.DRIFT, expect=Expect(live.uid), intended=False, controller=live.controller),)
-
-
-def _ordered(operations: Sequence[Operation], desired: Desired) -> tuple[Operation, ...]:
-    """The operations with their edges: first what is removed, in the reverse of the graph's order, then the rest in the graph's order."""
-    if not operations:
-        return ()
-    keys: dict[ResourceId, dict[Verb, str]] = {}
-    for operation in operations:
-        keys.setdefault(operation.id, {})[operation.verb] = operation.key
-    dependents = _removed_dependents(operations, desired)
-    with_edges = [_with_edges(operation, desired, keys, dependents) for operation in operations]
-    position = {id: number for number, id in enumerate(desired.graph.resources)}
-    written = [operation for operation in with_edges if operation.verb not in REMOVES]
-    removed = [operation for operation in with_edges if operation.verb in REMOVES]
-    written.sort(key=lambda operation: (position[operation.id], operation.id))
-    removed.sort(key=lambda operation: (-position.get(operation.id, -1), operation.id, operation.verb is Verb.RELEASE))
-    return (*removed, *written)
-
-
-def _removed_dependents(operations: Sequence[Operation], desired: Desired) -> dict[ResourceId, list[ResourceId]]:
-    """Resource -> the resources that depend on it and are removed, which must be gone first."""
-    dependents: dict[ResourceId, list[ResourceId]] = {}
-    for operation in operations:
-        resource = desired.graph.resources.get(operation.id) if operation.verb in REMOVES else None
-        for need in edges_of(resource) if resource else ():
-            dependents.setdefault(need, []).append(operation.id)
-    return dependents
-
-
-def _with_edges(
-    operation: Operation,
-    desired: Desired,
-    keys: Mapping[ResourceId, Mapping[Verb, str]],
-    dependents: Mapping[ResourceId, Sequence[ResourceId]],
-) -> Operation:
-    """The operation with the keys of those it comes after."""
-    if operation.verb in REMOVES:
-        after = {key for id in dependents.get(operation.id, ()) for verb, key in keys[id].items() if verb in REMOVES}
-        if operation.verb is Verb.RELEASE:
-            after.update(key for verb, key in keys[operation.id].items() if verb is Verb.DELETE)
-        return replace(operation, after=frozenset(after))
-    if operation.verb is Verb.STATUS:
-        return operation
-    needs = edges_of(desired.graph.resources[operation.id])
-    after = {key for need in needs if need in keys for verb, key in keys[need].items() if verb in WRITES}
-    return replace(operation, after=frozenset(after)) if after else operation
+        why = f"{UNINTENDED}; it is deleted once {kinds} objects can be listed completely"
+        return (Wait(live.id, why, blocked=True, reason=Reason.NOT_LISTED),)
+    return (
+        Operation(
+            Verb.DELETE,
+            live.id,
+            UNINTENDED,
+            Cause.DRIFT,
+            expect=Expect(live.uid),
+            intended=False,
+            controller=live.controller,
+            reason=Reason.ORPHANED,
+        ),
+    )

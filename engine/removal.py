@@ -7,6 +7,7 @@ from engine.ids import ResourceId
 from engine.observed import Observed, World
 from engine.operation import Cause, Expect, Operation
 from engine.plan import Objection, Plan, Wait
+from engine.reason import Reason
 from engine.verb import Verb
 
 
@@ -19,6 +20,11 @@ class Removal:
     why: str
     after_manifests: bool = False
     """Whether it is only deleted once every manifest of the intent is applied."""
+
+    @property
+    def reason(self) -> Reason:
+        """Pruned if it has left the manifests, else the deletion itself was asked for."""
+        return Reason.PRUNED if self.after_manifests else Reason.SET_DELETED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +91,9 @@ def _removing(plan: Plan, observed: Observed, removal: Removal, unapplied: Resou
         return _waiting(plan, observed)
     if removal.after_manifests and unapplied is not None:
         return replace(plan, deferred=(Wait(root.id, f"{removal.why}; it is deleted once all manifests are applied, {unapplied} is not"),))
-    operation = Operation(Verb.DELETE, root.id, removal.why, Cause.INTENT, expect=Expect(root.uid), controller=root.controller)
+    operation = Operation(
+        Verb.DELETE, root.id, removal.why, Cause.INTENT, expect=Expect(root.uid), controller=root.controller, reason=removal.reason
+    )
     return replace(plan, operations=(operation,))
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.ids import Owner, ResourceId
+from engine.reason import Reason
 
 Body = Mapping[str, Any]
 """An object of the API as parsed JSON. Never changed in place."""
@@ -106,6 +107,12 @@ class Resource:
     """For DROP: the delete is only valid for the observed revision; if the object has changed since, it is planned anew."""
     scale: int | None = None
     """The number of replicas of an object that belongs to somebody else: set through its scale subresource, once the object exists."""
+    reason: Reason | None = None
+    """Why it is deleted, held back or, if it does not exist, created; None: the planner derives it from what is observed."""
+    status_why: str = "its status is out of date"
+    """What the status says, for people."""
+    follows: Reason = Reason.TEMPLATE_CHANGED
+    """Why it is patched when the desired state has changed."""
 
 
 class Now:

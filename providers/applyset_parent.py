@@ -53,7 +53,9 @@ class ApplySetParent:
             else:
                 bound = {**metadata, "uid": self._uid, "resourceVersion": self._revision}
                 written = await self._client.patch(self._kind, id.namespace, id.name, {"metadata": bound})
-        except (AlreadyExists, Conflict, NotFound) as error:
+        except NotFound as error:
+            raise EngineError(f"{id}, the parent of the ApplySet, cannot be written: {error}") from error
+        except (AlreadyExists, Conflict) as error:
             raise EngineError(f"{id}, the parent of the ApplySet, was changed meanwhile by somebody else: run the command again") from error
         self._keep(written["metadata"], extent)
 

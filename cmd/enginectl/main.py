@@ -21,22 +21,28 @@ from enginectl.commands.config import config
 from enginectl.commands.delete import delete
 from enginectl.commands.demo import demo
 from enginectl.commands.diff import diff
+from enginectl.commands.graph import graph
 from enginectl.commands.manifests import manifests
 from enginectl.commands.preflight import preflight
 from enginectl.commands.render import render
 from enginectl.commands.review import review
 from enginectl.commands.run import run
 from enginectl.commands.sandbox import sandbox
+from enginectl.commands.schema import schema
+from enginectl.commands.show import show
 from enginectl.commands.snapshot import snapshot
 from enginectl.commands.status import status
 from enginectl.commands.sync import sync
 from enginectl.commands.why import why
 
+DOCUMENTING = frozenset({"diff", "sync", "status", "why", "preflight"})
+"""The commands that write one JSON document to stdout with `-o json`, whatever happens."""
+
 commands = typer.Typer(
     name="engine",
     help="Declarative desired state for AI inference workloads on Kubernetes: what `diff` shows is what `sync` and `run` do.",
-    epilog="Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, "
-    "8 not settled, 64 usage error.",
+    epilog="Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), 3 denied, 4 not as approved, 5 incomplete, 6 lease taken, "
+    "7 preflight failed, 8 not settled, 64 usage error.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -44,7 +50,7 @@ commands = typer.Typer(
     callback=declare,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (diff, sync, delete, run, render, review, status, why, preflight, snapshot, demo, completion):
+for command in (diff, show, sync, delete, run, render, graph, review, status, why, preflight, snapshot, schema, demo, completion):
     commands.command()(command)
 for group in (sandbox, manifests, config):
     commands.add_typer(group)
@@ -87,11 +93,11 @@ def _run_reporting_errors(words: Sequence[str]) -> Exit:
     try:
         return _run(words)
     except typer.TyperException as error:
-        return _report_usage_error(error)
+        return _report_usage_error(error, words)
     except KeyboardInterrupt as interrupt:
         return _report_signal(interrupt)
     except Exception as error:
-        return _report_failure(error, verbose="-v" in words or "--verbose" in words)
+        return _report_failure(error, words)
     except BaseExceptionGroup as group:
         # The second signal ends everything at once: it arrives in a group, with the errors of the tasks that it ended.
         return _report_signal(next((leaf for leaf in _leaves(group) if isinstance(leaf, KeyboardInterrupt)), group))
@@ -102,13 +108,14 @@ def _run(words: Sequence[str]) -> Exit:
     root = share_options(get_group(commands))
     if COMPLETE in os.environ:
         return answer_shell(root)
+    from enginectl.base import terminal
+
+    terminal.begin()
     try:
         with root.make_context("engine", list(words)) as context:
             code = Exit(root.invoke(context) or 0)
     except typer.Exit as end:
         code = Exit(end.exit_code)
-    from enginectl.base import terminal
-
     terminal.flush()
     return code
 
@@ -125,27 +132,46 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
     return leaves(group)
 
 
-def _report_usage_error(error: typer.TyperException) -> Exit:
+def _report_usage_error(error: typer.TyperException, words: Sequence[str]) -> Exit:
     """Write what is wrong with the command line and how to get help; the help itself if there is no command at all."""
     from enginectl.base import terminal
+    from enginectl.base.usage import usage_text
 
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.stderr.write(f"{error.format_message()}\n")
         return Exit.USAGE
-    terminal.error(error.format_message())
+    message = usage_text(error)
+    terminal.error(message)
+    _write_error_document(words, [message], Exit.USAGE)
     terminal.notice(f"try `{context.command_path if context else 'engine'} --help`")
     terminal.notice(meaning(Exit.USAGE))
     return Exit.USAGE
 
 
-def _report_failure(error: Exception, *, verbose: bool) -> Exit:
+def _report_failure(error: Exception, words: Sequence[str]) -> Exit:
     from enginectl.base import terminal
-    from enginectl.base.runner import report_failure
+    from enginectl.base.runner import error_messages, report_failure
 
-    code = report_failure(error, verbose=verbose)
+    code = report_failure(error, verbose="-v" in words or "--verbose" in words)
+    _write_error_document(words, error_messages(error), code)
     terminal.notice(meaning(code))
     return code
+
+
+def _write_error_document(words: Sequence[str], messages: Sequence[str], code: Exit) -> None:
+    """Where a command that writes a JSON document fails before that: a document that says why."""
+    if asks_for_json(words):
+        from enginectl.base import terminal
+
+        terminal.print_error_document(messages, code)
+
+
+def asks_for_json(words: Sequence[str]) -> bool:
+    """Whether a command line asks one of the commands in `DOCUMENTING` for JSON. It may be wrong in other respects."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    is_json = any(word in ("-ojson", "--output=json") or (word in ("-o", "--output") and value == "json") for word, value in pairs)
+    return is_json and not DOCUMENTING.isdisjoint(words)
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from engine.ids import ResourceId
+from engine.plan import Wait
 from engine.report.fields import json_text
 from engine.report.model import Step
 
@@ -43,6 +44,14 @@ E = TypeVar("E", bound=Explained)
 def waits_alike(waits: Iterable[E]) -> list[tuple[E, ...]]:
     """Deferred or pending objects in groups that are reported together."""
     return grouped(waits, lambda wait: (wait.id.kind, wait.id.namespace, blurred(wait.id.name), blurred(wait.why)))
+
+
+def waits_with_one_reason(waits: Iterable[Wait]) -> list[tuple[Wait, ...]]:
+    """Deferred or pending objects of any kind in groups whose reasons differ in numbers only."""
+    groups: dict[tuple[object, ...], list[Wait]] = {}
+    for wait in waits:
+        groups.setdefault((wait.id.namespace, wait.reason, blurred(wait.why)), []).append(wait)
+    return list(map(tuple, groups.values()))
 
 
 def grouped(items: Iterable[T], pattern: Callable[[T], object]) -> list[tuple[T, ...]]:

@@ -28,6 +28,11 @@ def changed_fields(operation: Operation) -> tuple[Change, ...]:
     return tuple(_masked(operation.id.kind, change) for change in explain(operation))
 
 
+def is_telling(change: Change) -> bool:
+    """Whether a changed field tells people anything: not a hash that follows other changes, and not one kind of empty for another."""
+    return not is_hash(change.path[-1]) and bool(change.old or change.new or change.old is change.new is False)
+
+
 def _masked(kind: str, change: Change) -> Change:
     """The change with secret values masked."""
     old, new = masked_change(kind, change.path, change.old, change.new)
@@ -36,12 +41,24 @@ def _masked(kind: str, change: Change) -> Change:
 
 def sides(change: Change) -> tuple[str, str]:
     """The old and new value, each on one line, clipped and safe for a terminal; of long values the part in which they differ."""
-    old, new = value_text(change.old), value_text(change.new)
+    old, new = value_text(without_hashes(change.old)), value_text(without_hashes(change.new))
     start = 0
     if max(len(old), len(new)) > WIDTH:
         shared = next((index for index, (left, right) in enumerate(zip(old, new, strict=False)) if left != right), min(len(old), len(new)))
         start = max(0, shared - LEAD)
     return excerpt(old, start), excerpt(new, start)
+
+
+def without_hashes(value: Any) -> Any:
+    """The value without fields that are hashes."""
+    if isinstance(value, Mapping):
+        return {key: without_hashes(child) for key, child in value.items() if not is_hash(key)}
+    return [without_hashes(child) for child in value] if isinstance(value, list | tuple) else value
+
+
+def is_hash(key: str) -> bool:
+    """Whether a field of that name is a hash: nobody can read anything from it."""
+    return key.lower().endswith("hash")
 
 
 def excerpt(text: str, start: int) -> str:

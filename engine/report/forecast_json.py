@@ -2,18 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from engine.forecast.effects import Level
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Wait
+from engine.report.shapes import Counts, ForecastEntry, Identity, LeftEntry, LevelEntry, PassOperations, RootForecast, StageEntry
 from engine.report.stages import Stage, stages_of
 from engine.verb import Verb
 
 
-def forecast_document(forecast: Forecast) -> dict[str, Any]:
+def forecast_document(forecast: Forecast) -> ForecastEntry:
     """The whole forecast: whether its end was reached, what it assumes, and the operations of all roots by verb."""
     return {
         "complete": forecast.is_finished and not forecast.repeating,
@@ -22,7 +22,7 @@ def forecast_document(forecast: Forecast) -> dict[str, Any]:
     }
 
 
-def root_forecast(forecast: Forecast, root: ResourceId) -> dict[str, Any]:
+def root_forecast(forecast: Forecast, root: ResourceId) -> RootForecast:
     """The forecast of one root, from the first pass on."""
     effects, plan = forecast.effects.get(root), forecast.plans.get(root)
     return {
@@ -35,13 +35,20 @@ def root_forecast(forecast: Forecast, root: ResourceId) -> dict[str, Any]:
     }
 
 
-def counts_by_verb(operations: Iterable[Operation]) -> dict[str, int]:
-    """Verb -> the number of operations; every verb but status."""
+def counts_by_verb(operations: Iterable[Operation]) -> Counts:
+    """The number of operations of every verb but status."""
     counts = Counter[Verb](operation.verb for operation in operations)
-    return {str(verb): counts[verb] for verb in Verb if verb is not Verb.STATUS}
+    return {
+        "create": counts[Verb.CREATE],
+        "patch": counts[Verb.PATCH],
+        "scale": counts[Verb.SCALE],
+        "replace": counts[Verb.REPLACE],
+        "release": counts[Verb.RELEASE],
+        "delete": counts[Verb.DELETE],
+    }
 
 
-def stage_entry(stage: Stage) -> dict[str, Any]:
+def stage_entry(stage: Stage) -> StageEntry:
     """A stage: seconds since the first pass, how often its passes repeat, and each pass of the first time."""
     return {
         "after": int(stage.after.total_seconds()),
@@ -50,7 +57,7 @@ def stage_entry(stage: Stage) -> dict[str, Any]:
     }
 
 
-def pass_entry(operations: Sequence[Operation]) -> list[dict[str, Any]]:
+def pass_entry(operations: Sequence[Operation]) -> list[PassOperations]:
     """The operations of a pass by verb and kind."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for operation in operations:
@@ -58,7 +65,7 @@ def pass_entry(operations: Sequence[Operation]) -> list[dict[str, Any]]:
     return [{"verb": verb, "group": group, "kind": kind, "names": names} for (verb, group, kind), names in groups.items()]
 
 
-def level_entry(level: Level) -> dict[str, Any]:
+def level_entry(level: Level) -> LevelEntry:
     """How many members of an object are ready."""
     return {
         "object": _identity(level.id),
@@ -71,10 +78,10 @@ def level_entry(level: Level) -> dict[str, Any]:
     }
 
 
-def left_entry(wait: Wait) -> dict[str, Any]:
+def left_entry(wait: Wait) -> LeftEntry:
     """An object that is still deferred or pending at the end."""
     return {"object": _identity(wait.id), "why": wait.why, "blocked": wait.blocked}
 
 
-def _identity(id: ResourceId) -> dict[str, str]:
+def _identity(id: ResourceId) -> Identity:
     return {"group": id.group, "kind": id.kind, "namespace": id.namespace, "name": id.name}

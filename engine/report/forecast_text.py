@@ -1,11 +1,12 @@
 """The forecast of a report as text: for each root the stages that follow, the lowest ready counts, and the totals."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
 from engine.duration import spell
+from engine.forecast.effects import Level
 from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
 from engine.operation import Operation
@@ -13,6 +14,7 @@ from engine.report.line import Line
 from engine.report.model import RootReport
 from engine.report.printable import clipped, printable
 from engine.report.stages import DISTINCTIVE, Stage, stages_of
+from engine.report.word import TO_DO, counted, totals
 from engine.verb import Verb
 
 STAGES: Final = 8
@@ -23,36 +25,52 @@ LEFT: Final = 3
 """The most objects that are named of what is left at the end."""
 NAME, REASON = 80, 200
 """The most characters of a name and of a reason."""
+PODS, GPUS = "pods ", "GPUs "
+"""How the effects on pods begin, and those on their GPUs."""
 LONG: Final = timedelta(minutes=1)
 """A stage that begins later than this after the first pass says when it begins."""
 ENDS: Final[Mapping[End, str]] = {
-    End.SETTLED: "then it is settled",
-    End.STUCK: "then it is stuck: what is left needs somebody to act",
-    End.REPEATS: "then the same follows again and again: it is never settled",
+    End.SETTLED: "settled",
+    End.STUCK: "STUCK: what is left needs somebody to act",
+    End.REPEATS: "REPEATS: the same follows again and again, it is never settled",
     End.UNFINISHED: "at least: more follows than was computed",
 }
 
 
-def forecast_lines(forecast: Forecast, root: RootReport, *, verbose: bool = False) -> Iterator[Line]:
-    """The lines about one root; none if nothing follows what its report lists, and no pod is touched."""
+def has_effect(forecast: Forecast, root: RootReport) -> bool:
+    """Whether something happens to the root, or is left of it, after its next pass or in it."""
     id = root.root
-    stages, effects = stages_of(forecast, id, (step.operation for step in root.steps), every_pass=verbose), forecast.effects.get(id)
-    if not stages and effects is None:
+    is_written = any(operation.verb is not Verb.STATUS for operation in forecast.operations_of(id))
+    return is_written or id in forecast.effects or forecast.end_of(id) is not End.SETTLED
+
+
+def forecast_lines(forecast: Forecast, root: RootReport, *, verbose: bool = False) -> Iterator[Line]:
+    """The whole effect on one root: the stages that follow its next pass, the fewest that are ready, the totals, and what is left.
+
+    None if nothing follows its next pass, and no pod is touched.
+    """
+    id, effects = root.root, forecast.effects.get(root.root)
+    stages = stages_of(forecast, id, (step.operation for step in root.steps), every_pass=verbose)
+    if not stages and effects is None and forecast.end_of(id) is End.SETTLED:
         return
     shown = stages if verbose else stages[:STAGES]
     for number, stage in enumerate(shown, start=1):
-        yield Line(f"  then {number:<4} {stage_text(stage)}")
+        yield Line(f"  stage {number:<2} {stage_text(stage)}")
     if len(shown) < len(stages):
-        yield Line(f"  … {len(stages) - len(shown)} more stages; -v shows every pass", "faint")
-    levels = effects.levels if effects else ()
+        yield Line(f"           … {len(stages) - len(shown)} more stages; -v shows every pass", "faint")
+    yield from level_lines(effects.levels if effects else ())
+    yield Line(f"  total    {totals_text(forecast, id)}")
+    yield from left_lines(forecast, root)
+
+
+def level_lines(levels: Sequence[Level]) -> Iterator[Line]:
+    """The fewest ready members on the way, the worst first."""
     for level in levels[:LEVELS]:
-        below = ", BELOW its minimum" if level.falls_below else ""
-        counts = f"{level.lowest} of {level.before} {level.unit} ready (minimum {level.minimum}){below}"
-        yield Line(f"  lowest    {level.id.kind}/{clipped(level.id.name, NAME)}: {counts}", "bad" if level.falls_below else "")
+        below = " BELOW" if level.falls_below else ""
+        counts = f"{level.lowest} of {level.before} {level.unit} ready (min {level.minimum}){below}"
+        yield Line(f"  lowest   {level.id.kind}/{clipped(level.id.name, NAME)}: {counts}", "bad" if level.falls_below else "")
     if len(levels) > LEVELS:
-        yield Line(f"  … {len(levels) - LEVELS} more objects have fewer ready pods for a time", "faint")
-    yield Line(f"  total     {totals_text(forecast, id)}")
-    yield from left_lines(forecast, id)
+        yield Line(f"           … {len(levels) - LEVELS} more objects have fewer ready pods for a time", "faint")
 
 
 def stage_text(stage: Stage) -> str:
@@ -61,34 +79,45 @@ def stage_text(stage: Stage) -> str:
     texts = [pass_text([operation for operations in alike for operation in operations], stage.times) for alike in passes]
     when = f"after {spell(timedelta(seconds=round(stage.after.total_seconds())))}: " if stage.after > LONG else ""
     times = f"{stage.times} times: " if stage.times > 1 else ""
-    return f"{when}{times}{', then '.join(texts)}"
+    return f"{when}{times}{'; then '.join(texts)}"
 
 
 def pass_text(operations: Iterable[Operation], times: int) -> str:
     """The operations of one pass (or of `times` passes that are alike) by verb and kind; an object that is alone is named."""
-    groups: dict[tuple[Verb, str], list[Operation]] = {}
+    kinds: dict[Verb, dict[str, list[str]]] = {}
     for operation in operations:
-        groups.setdefault((operation.verb, operation.id.kind), []).append(operation)
-    return ", ".join(group_text(verb, kind, group, times) for (verb, kind), group in groups.items())
+        kinds.setdefault(operation.verb, {}).setdefault(operation.id.kind, []).append(operation.id.name)
+    return ", ".join(f"{verb} {', '.join(kind_text(kind, names, times) for kind, names in each.items())}" for verb, each in kinds.items())
 
 
-def group_text(verb: Verb, kind: str, operations: list[Operation], times: int) -> str:
-    """`delete 3 Pod`, or `delete Pod/name` for a single one."""
-    if len(operations) == 1:
-        return f"{verb} {kind}/{clipped(operations[0].id.name, NAME)}"
-    return f"{verb} {len(operations) // times} {kind}"
+def kind_text(kind: str, names: Sequence[str], times: int) -> str:
+    """`3 Pods`, or `Pod/name` for a single one."""
+    return f"{kind}/{clipped(names[0], NAME)}" if len(names) == 1 else counted(len(names) // times, kind)
 
 
 def totals_text(forecast: Forecast, root: ResourceId) -> str:
-    """What happens to pods and domains, all operations by verb, and how it ends."""
+    """What happens to pods and domains, all operations by verb, how it ends and after how many passes."""
     effects = forecast.effects.get(root)
     operations = operations_text(forecast.operations_of(root))
-    return "; ".join(filter(None, (counts_text(effects.counts if effects else {}), operations, ENDS[forecast.end_of(root)])))
+    passes = sum(any(each.verb is not Verb.STATUS for each in pass_.operations.get(root, ())) for pass_ in forecast.passes)
+    end = ENDS.get(forecast.end_of(root), str(forecast.end_of(root))) + (f", {counted(passes, 'pass')}" if passes else "")
+    return "; ".join(filter(None, (counts_text(effects.counts if effects else {}), operations, end)))
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """Effects with their counts: `1 pod restarted, 8 GPUs restarted`."""
-    return ", ".join(f"{count} {what if count != 1 else singular(what)}" for what, count in counts.items())
+    """Effects with their counts: `3 pods restarted (8 GPUs), 1 domain replaced`."""
+    gpus = {what.removeprefix(GPUS): count for what, count in counts.items() if what.startswith(GPUS)}
+    texts = []
+    for what, count in counts.items():
+        with_gpus = gpus.get(what.removeprefix(PODS)) if what.startswith(PODS) else None
+        if not what.startswith(GPUS) or f"{PODS}{what.removeprefix(GPUS)}" not in counts:
+            texts.append(f"{count} {what if count != 1 else singular(what)}{f' ({gpu_text(with_gpus)})' if with_gpus else ''}")
+    return ", ".join(texts)
+
+
+def gpu_text(count: int) -> str:
+    """`1 GPU`, `8 GPUs`."""
+    return counted(count, "GPU")
 
 
 def singular(what: str) -> str:
@@ -98,30 +127,32 @@ def singular(what: str) -> str:
 
 
 def operations_text(operations: Iterable[Operation]) -> str:
-    """The number of operations by verb, without statuses: `14 create, 4 release`."""
-    counts = Counter[Verb](operation.verb for operation in operations)
-    return ", ".join(f"{counts[verb]} {verb}" for verb in Verb if counts[verb] and verb is not Verb.STATUS)
+    """The number of operations by verb, without statuses: `14 to create, 4 to release`."""
+    return totals(Counter[Verb](operation.verb for operation in operations), TO_DO)
 
 
-def left_lines(forecast: Forecast, root: ResourceId) -> Iterator[Line]:
-    """What is left of a root that gets stuck after its first pass."""
-    if forecast.end_of(root) is End.STUCK and (plan := forecast.plans.get(root)) is not None:
-        waits = (*plan.blocked, *plan.later, *plan.pending)
-        for wait in waits[:LEFT]:
-            yield Line(f"  left      {wait.id.kind}/{clipped(wait.id.name, NAME)}: {clipped(wait.why, REASON)}", "blocked")
-        if len(waits) > LEFT:
-            yield Line(f"  … {len(waits) - LEFT} more objects are left", "faint")
+def left_lines(forecast: Forecast, root: RootReport) -> Iterator[Line]:
+    """What is left of a root that gets stuck, unless its report names it already: what is blocked, and what the next pass waits for."""
+    plan = forecast.plans.get(root.root)
+    if forecast.end_of(root.root) is not End.STUCK or plan is None:
+        return
+    reported = {(wait.id, wait.why) for wait in (*root.later, *root.pending)}
+    waits = [wait for wait in (*plan.later, *plan.pending) if (wait.id, wait.why) not in reported]
+    for wait in waits[:LEFT]:
+        code = f"{wait.reason}: " if wait.reason else ""
+        yield Line(f"  left     {wait.id.kind}/{clipped(wait.id.name, NAME)}: {code}{clipped(wait.why, REASON)}", "blocked")
+    if len(waits) > LEFT:
+        yield Line(f"           … {len(waits) - LEFT} more objects are left", "faint")
 
 
 def conclusion(forecast: Forecast) -> Iterator[Line]:
-    """All roots together, if anything follows the first pass; and what the forecast assumes."""
+    """What the forecast assumes, if anything follows the first pass; and before it all roots together, if there are several."""
     following = (operation for each in forecast.passes if each.after for listed in each.operations.values() for operation in listed)
     if not any(operation.verb in DISTINCTIVE for operation in following):
         return
-    at_least = "" if forecast.is_finished and not forecast.repeating else "at least "
-    effects = Counter[str]()
-    for each in forecast.effects.values():
-        effects.update(each.counts)
-    counts = counts_text(effects)
-    yield Line(printable(f"In all: {at_least}{operations_text(forecast.operations())}{'; ' if counts else ''}{counts}."), "head")
+    if len({root for each in forecast.passes for root in each.operations}) > 1:
+        at_least = "" if forecast.is_finished and not forecast.repeating else "at least "
+        effects = sum((Counter(each.counts) for each in forecast.effects.values()), Counter[str]())
+        texts = (counts_text(effects), operations_text(forecast.operations()))
+        yield Line(printable(f"In all: {at_least}{'; '.join(filter(None, texts))}."), "head")
     yield Line(f"This assumes that {'; '.join(sorted(forecast.assumptions))}.", "faint")

@@ -11,7 +11,7 @@ import orjson
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.mask import masked
-from engine.operation import BoundOwner, Operation
+from engine.operation import BoundOwner
 from engine.paths import spell
 from engine.plan import Objection, Wait
 from engine.planner import owner_reference
@@ -19,6 +19,7 @@ from engine.report.fields import changed_fields, json_default, uid_placeholder
 from engine.report.forecast_json import forecast_document, root_forecast
 from engine.report.model import Report, RootReport, Step
 from engine.report.refusals import policy_document
+from engine.report.shapes import DiffDocument, Identity, ObjectionEntry, OperationEntry, RootEntry, Summary, WaitEntry
 from engine.resource import Body
 from engine.verb import Verb
 
@@ -29,18 +30,14 @@ UNSAFE = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f
 """Characters that JSON allows unescaped and that control a terminal or are invisible in it."""
 
 
-def document(report: Report) -> dict[str, Any]:
+def document(report: Report) -> DiffDocument:
     """The report as a JSON-compatible map; keys and their meaning are those of `VERSION`."""
     return {
         "version": VERSION,
         "kind": "Diff",
-        "summary": {
-            **{str(verb): count for verb, count in report.counts.items()},
-            "later": report.later,
-            "blocked": report.blocked,
-            "pending": report.pending,
-            "changes": report.changes,
-        },
+        "complete": not report.incomplete and not any(root.error for root in report.roots),
+        "applicable": not report.denied and not report.faulty,
+        "summary": summary_entry(report),
         "forecast": forecast_document(report.forecast) if report.forecast else None,
         "roots": [root_entry(root, report.forecast) for root in report.roots],
         "objections": [objection_entry(objection) for objection in report.objections],
@@ -50,7 +47,25 @@ def document(report: Report) -> dict[str, Any]:
     }
 
 
-def root_entry(root: RootReport, forecast: Forecast | None = None) -> dict[str, Any]:
+def summary_entry(report: Report) -> Summary:
+    """The numbers of the next pass."""
+    counts = report.counts
+    return {
+        "create": counts[Verb.CREATE],
+        "patch": counts[Verb.PATCH],
+        "scale": counts[Verb.SCALE],
+        "replace": counts[Verb.REPLACE],
+        "release": counts[Verb.RELEASE],
+        "delete": counts[Verb.DELETE],
+        "status": counts[Verb.STATUS],
+        "later": report.later,
+        "blocked": report.blocked,
+        "pending": report.pending,
+        "changes": report.changes,
+    }
+
+
+def root_entry(root: RootReport, forecast: Forecast | None = None) -> RootEntry:
     """The entry of one root in `roots`."""
     return {
         "root": identity(root.root),
@@ -68,15 +83,16 @@ def root_entry(root: RootReport, forecast: Forecast | None = None) -> dict[str, 
     }
 
 
-def step_entry(step: Step) -> dict[str, Any]:
+def step_entry(step: Step) -> OperationEntry:
     """The entry of one operation in `operations`."""
     operation = step.operation
-    return {
+    entry: OperationEntry = {
         "verb": str(operation.verb),
         "key": operation.key,
         "object": identity(operation.id),
         "part": step.part,
         "why": operation.why,
+        "reason": str(operation.reason),
         "cause": str(operation.cause),
         "intended": operation.intended,
         "expect": {"uid": operation.expect.uid, "resourceVersion": operation.expect.revision},
@@ -85,17 +101,12 @@ def step_entry(step: Step) -> dict[str, Any]:
             {"path": spell(change.path), "old": change.old, "new": change.new, "cause": str(change.cause)}
             for change in changed_fields(operation)
         ],
-        **content(operation),
     }
-
-
-def content(operation: Operation) -> dict[str, Any]:
-    """`manifest` of a create or replace, `finalizers` of a release; empty for other verbs."""
     if operation.verb in (Verb.CREATE, Verb.REPLACE):
-        return {"manifest": masked(with_owners(operation.body, operation.owners))}
-    if operation.verb is Verb.RELEASE:
-        return {"finalizers": list(operation.body.get("finalizers", ()))}
-    return {}
+        entry["manifest"] = dict(masked(with_owners(operation.body, operation.owners)))
+    elif operation.verb is Verb.RELEASE:
+        entry["finalizers"] = list(operation.body.get("finalizers", ()))
+    return entry
 
 
 def with_owners(body: Body, owners: Sequence[BoundOwner]) -> dict[str, Any]:
@@ -104,17 +115,18 @@ def with_owners(body: Body, owners: Sequence[BoundOwner]) -> dict[str, Any]:
     return {**body, "metadata": {**body["metadata"], "ownerReferences": references}} if references else dict(body)
 
 
-def wait_entry(wait: Wait) -> dict[str, Any]:
+def wait_entry(wait: Wait) -> WaitEntry:
     """The entry of a deferred or pending object."""
-    return {"object": identity(wait.id), "why": wait.why, "until": moment_text(wait.until)}
+    reason = str(wait.reason) if wait.reason else None
+    return {"object": identity(wait.id), "why": wait.why, "reason": reason, "until": moment_text(wait.until)}
 
 
-def objection_entry(objection: Objection) -> dict[str, str]:
+def objection_entry(objection: Objection) -> ObjectionEntry:
     """The entry of an objection."""
     return {"rule": objection.rule, "message": objection.message}
 
 
-def identity(id: ResourceId) -> dict[str, str]:
+def identity(id: ResourceId) -> Identity:
     """An object's group, kind, namespace and name; empty strings for the core group and cluster-scoped objects."""
     return {"group": id.group, "kind": id.kind, "namespace": id.namespace, "name": id.name}
 

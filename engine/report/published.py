@@ -15,16 +15,21 @@ ENVIRONMENT: Final = frozenset({"env", "envs"})
 """Fields that hold environment variables: credentials are often among them."""
 
 
-def published_changes(operation: Operation) -> tuple[Change, ...]:
-    """The changed fields of an operation, with secrets and the values of environment variables masked. Hashes say nothing to a reader."""
-    return tuple(_masked(change) for change in changed_fields(operation) if not _is_hash(change.path[-1:]))
+def published_changes(operation: Operation, *, values: bool = False) -> tuple[Change, ...]:
+    """The changed fields of an operation, with secrets and, unless `values`, those of environment variables masked.
+
+    Hashes say nothing to a reader, and are left out.
+    """
+    changes = (change for change in changed_fields(operation) if not _is_hash(change.path[-1:]))
+    return tuple(changes if values else map(_masked, changes))
 
 
-def published_manifest(operation: Operation) -> Body | None:
+def published_manifest(operation: Operation, *, values: bool = False) -> Body | None:
     """The manifest of a create or replace, without owner references and hashes, masked as the changes are; None for other verbs."""
     if operation.verb not in (Verb.CREATE, Verb.REPLACE):
         return None
-    manifest: Body = _hidden(masked(operation.body), ())
+    body = masked(operation.body)
+    manifest: Body = body if values else _hidden(body, ())
     return manifest
 
 

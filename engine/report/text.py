@@ -1,20 +1,26 @@
-"""A report as text: bounded in size, the most severe first, each operation with its mark, reason and changed fields."""
+"""A report as text, bounded in size: for each root what happens to it, the most severe first; on demand every operation."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from engine.focus import Others
+from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.operation import Cause
 from engine.paths import spell
 from engine.plan import Wait
-from engine.report.alike import spread, steps_alike, waits_alike
-from engine.report.fields import changed_fields, sides
-from engine.report.forecast_text import conclusion, forecast_lines
+from engine.reason import REMEDIES
+from engine.report.alike import spread, waits_with_one_reason
+from engine.report.fields import changed_fields, is_telling, sides
+from engine.report.forecast_text import conclusion, forecast_lines, has_effect
+from engine.report.headline import headline
 from engine.report.line import Line
-from engine.report.model import Report, RootReport, Step
+from engine.report.meaning import listed, meanings
+from engine.report.model import NEW_ROOT, Report, RootReport, Step
 from engine.report.printable import clipped, printable
 from engine.report.refusals import judgement_lines, objection_text
+from engine.report.word import TO_DO, counted, totals
 from engine.verb import Verb
 
 MARKS: Mapping[str, str] = {
@@ -29,10 +35,12 @@ MARKS: Mapping[str, str] = {
     "blocked": "!",
     "pending": "·",
 }
-LISTED = 40
-"""If a root has more operations than this, they are grouped by pattern."""
+MEANINGS = 20
+"""Maximum number of changes of the next pass that are shown of one root."""
 ROWS = 400
 """Maximum number of lines of a report; a last line counts those left out."""
+COLUMNS = 100
+"""Where a line of the next pass is broken, between a changed field and the objects that it is in."""
 FIELDS = 12
 """Maximum number of changed fields shown for one operation."""
 REASON = 200
@@ -47,17 +55,17 @@ def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     """The lines of the report, without line ends. With `verbose` nothing is grouped or cut."""
     yield from refusals(report, verbose=verbose)
     room = ROWS
-    reported = [root for root in report.roots if not root.silent]
+    reported = [root for root in report.roots if verbose and not root.silent or is_worth_telling(root, report.forecast)]
+    twins = Counter((root.root.namespace, root.root.name) for root in reported)
     for index, root in enumerate(reported):
         if room <= 0 and not verbose:
             yield Line(f"… and {len(reported) - index} more workloads; -v shows all", "faint")
             break
-        lines = list(root_lines(root, verbose))
-        if report.forecast is not None:
-            lines += forecast_lines(report.forecast, root, verbose=verbose)
+        is_ambiguous = twins[root.root.namespace, root.root.name] > 1
+        lines = list(root_lines(root, report.forecast, verbose=verbose, with_kind=is_ambiguous))
         yield from lines if verbose else cut(lines, room)
         room -= len(lines)
-    yield summary(report)
+    yield from summary(report, verbose=verbose)
     if report.forecast is not None:
         yield from conclusion(report.forecast)
     yield from others_lines(report.others)
@@ -68,6 +76,13 @@ def others_lines(others: Others) -> Iterator[Line]:
     if count := len(others.roots):
         hint = f"; {others.shown_by} shows {'it' if count == 1 else 'them'}" if others.shown_by else ""
         yield Line(f"{count} other workload{' has' if count == 1 else 's have'} changes{hint}", "faint")
+
+
+def is_worth_telling(root: RootReport, forecast: Forecast | None) -> bool:
+    """Whether there is more to tell than statuses that are updated."""
+    has_operations = any(step.operation.verb is not Verb.STATUS for step in root.steps)
+    reported = (root.later, root.blocked, root.pending, root.objections, root.problems, root.notes, root.error)
+    return has_operations or any(reported) or (forecast is not None and has_effect(forecast, root))
 
 
 def cut(lines: Sequence[Line], room: int) -> Iterator[Line]:
@@ -86,10 +101,42 @@ def refusals(report: Report, *, verbose: bool = False) -> Iterator[Line]:
         yield Line(f"incomplete: {kind} objects could not be listed completely ({clipped(why, REASON)}); none of them is deleted", "bad")
 
 
-def root_lines(root: RootReport, verbose: bool) -> Iterator[Line]:
-    """One root: objections, problems and notes, then operations, then what is deferred or pending."""
-    part = f" (part of {root.parent})" if root.parent else ""
-    yield Line(printable(f"{root.root}{part}"), "head")
+def root_lines(root: RootReport, forecast: Forecast | None, *, verbose: bool, with_kind: bool = False) -> Iterator[Line]:
+    """One root: what happens to it, what is wrong, the whole effect, what is not done now, and with `verbose` every operation."""
+    yield Line(f"{name_of(root.root, with_kind=with_kind)}: {headline(root, forecast)}{part_of(root)}", "head")
+    yield from fault_lines(root, verbose=verbose)
+    yield from wait_lines(root.root, (*root.blocked, *blocked_later(root, forecast)), verbose, "blocked", "blocked")
+    yield from now_lines(root, forecast)
+    if forecast is not None:
+        yield from forecast_lines(forecast, root, verbose=verbose)
+    yield from wait_lines(root.root, root.later, verbose, "later", "later")
+    reported = {(wait.id, wait.why) for wait in root.later}
+    yield from wait_lines(root.root, [wait for wait in root.pending if (wait.id, wait.why) not in reported], verbose, "pending", "faint")
+    if verbose:
+        yield from in_parts(root)
+
+
+def name_of(root: ResourceId, *, with_kind: bool) -> str:
+    """`namespace/name`, with the kind in front where another root has the same name, or none has a namespace."""
+    if with_kind or not root.namespace:
+        return printable(str(root))
+    return printable(f"{root.namespace}/{root.name}")
+
+
+def blocked_later(root: RootReport, forecast: Forecast | None) -> Iterator[Wait]:
+    """What blocks the root at the end of the forecast, and not yet in the next pass."""
+    plan = forecast.plans.get(root.root) if forecast is not None else None
+    reported = {wait.id for wait in root.blocked}
+    yield from (wait for wait in (plan.blocked if plan is not None else ()) if wait.id not in reported)
+
+
+def part_of(root: RootReport) -> str:
+    """The root that it is a part of."""
+    return printable(f" (part of {root.parent})") if root.parent else ""
+
+
+def fault_lines(root: RootReport, *, verbose: bool) -> Iterator[Line]:
+    """Objections, errors, problems and notes; that of new roots, about names of single objects, only with `verbose`."""
     for objection in root.objections:
         yield Line(f"  {objection_text(objection)}", "bad")
     if root.error:
@@ -97,12 +144,24 @@ def root_lines(root: RootReport, verbose: bool) -> Iterator[Line]:
     for problem in root.problems:
         yield Line(f"  problem: {clipped(problem, PROBLEM)}", "bad")
     for note in root.notes:
-        yield Line(f"  note: {printable(note)}", "faint")
-    brief = len(root.steps) > LISTED and not verbose
-    yield from in_patterns(root) if brief else in_parts(root)
-    yield from wait_lines(root.root, root.later, verbose, "later", "later")
-    yield from wait_lines(root.root, root.blocked, verbose, "blocked", "blocked")
-    yield from wait_lines(root.root, root.pending, verbose, "pending", "faint")
+        if verbose or note != NEW_ROOT:
+            yield Line(f"  note: {printable(note)}", "faint")
+
+
+def now_lines(root: RootReport, forecast: Forecast | None) -> Iterator[Line]:
+    """The next pass: a line for each change of meaning, however many objects have it."""
+    following = tuple(forecast.operations_of(root.root)) if forecast is not None else ()
+    changes = meanings(root.steps, following)
+    for number, each in enumerate(changes[:MEANINGS]):
+        head = f"  {'now' if number == 0 else '':<8} {MARKS[each.verb]} {each.text}"
+        tail = f"{each.places}   {each.reason}".lstrip()
+        if each.places and len(head) + len(tail) > COLUMNS:
+            yield Line(head, each.verb)
+            yield Line(f"{'':<13}{tail}", each.verb)
+        else:
+            yield Line(f"{head}{' ' if each.places else '   '}{tail}", each.verb)
+    if len(changes) > MEANINGS:
+        yield Line(f"           … {len(changes) - MEANINGS} more changes; -v shows all", "faint")
 
 
 def in_parts(root: RootReport) -> Iterator[Line]:
@@ -114,30 +173,19 @@ def in_parts(root: RootReport) -> Iterator[Line]:
             yield Line(f"  {printable(part)}", "head")
         width = column_width(step_name(root.root, step) for step in listed)
         for step in listed:
-            yield from step_lines(step, step_name(root.root, step), width, step.operation.why)
+            yield from step_lines(step, step_name(root.root, step), width)
 
 
-def in_patterns(root: RootReport) -> Iterator[Line]:
-    """One entry for each group of operations that are alike, the most severe first."""
-    groups = steps_alike(root.steps)
-    named = [(group, group_name(root.root, [step.operation.id for step in group])) for group in groups]
-    width = column_width(name for _, name in named)
-    for group, name in named:
-        yield from step_lines(group[0], name, width, spread(step.operation.why for step in group), alike=len(group) > 1)
-
-
-def step_lines(step: Step, name: str, width: int, why: str, *, alike: bool = False) -> Iterator[Line]:
-    """An operation with its reason and changed fields. `alike`: it stands for a group, whose names and reasons are in `name` and `why`."""
+def step_lines(step: Step, name: str, width: int) -> Iterator[Line]:
+    """An operation with its reason and changed fields."""
     operation = step.operation
-    cause = "drift" if operation.cause is Cause.DRIFT else "intent"
+    cause = "drift" if operation.cause is Cause.DRIFT else operation.cause
     unintended = "" if operation.intended else ", unintended"
-    head = f"  {MARKS[operation.verb]} {operation.verb:<8} {name:<{width}}  {clipped(why, REASON)} ({cause}{unintended})"
-    yield Line(head, operation.verb)
+    head = f"  {MARKS[operation.verb]} {operation.verb:<8} {name:<{width}}  {operation.reason}: {clipped(operation.why, REASON)}"
+    yield Line(f"{head} ({cause}{unintended})", operation.verb)
     if operation.verb is Verb.RELEASE:
         yield Line(f"      finalizers: {clipped(', '.join(operation.body.get('finalizers', ())), REASON)}", "faint")
-    changes = changed_fields(operation)
-    if changes and alike:
-        yield Line(f"      e.g. {printable(operation.id.name)}", "faint")
+    changes = [change for change in changed_fields(operation) if is_telling(change)]
     for change in changes[:FIELDS]:
         yield Line(f"      {printable(spell(change.path))}: {' → '.join(sides(change))}")
     if len(changes) > FIELDS:
@@ -145,16 +193,27 @@ def step_lines(step: Step, name: str, width: int, why: str, *, alike: bool = Fal
 
 
 def wait_lines(root: ResourceId, waits: Sequence[Wait], verbose: bool, word: str, tone: str) -> Iterator[Line]:
-    """Deferred or pending objects, with the reason and the time at which the wait ends. `word` is `later`, `blocked` or `pending`."""
-    groups: list[tuple[Wait, ...]] = [(wait,) for wait in waits] if verbose else waits_alike(waits)
-    names = [group_name(root, [wait.id for wait in group]) for group in groups]
+    """Deferred or pending objects, with the reason and the time at which the wait ends. `word` is `later`, `blocked` or `pending`.
+
+    Unless `verbose`, objects with similar reasons share a line.
+    """
+    groups: list[tuple[Wait, ...]] = [(wait,) for wait in waits] if verbose else waits_with_one_reason(waits)
+    names = [names_of(root, [wait.id for wait in group]) for group in groups]
     width = column_width(names)
     limit = PROBLEM if word == "blocked" else REASON
     for group, name in zip(groups, names, strict=True):
         why = clipped(spread(wait.why for wait in group), limit)
         until = min((wait.until for wait in group if wait.until), default=None)
         end = f" (until {until:%Y-%m-%dT%H:%M:%SZ})" if until else ""
-        yield Line(f"  {MARKS[word]} {word:<8} {name:<{width}}  {why}{end}", tone)
+        code = f"{group[0].reason}: " if group[0].reason else ""
+        reason = group[0].reason
+        remedy = f"; do: {REMEDIES[reason]}" if reason in REMEDIES and reason is not None and word == "blocked" else ""
+        yield Line(f"  {MARKS[word]} {word:<8} {name:<{width}}  {code}{why}{remedy}{end}", tone)
+
+
+def names_of(root: ResourceId | None, ids: Sequence[ResourceId]) -> str:
+    """The object, or the objects by kind."""
+    return short_name(root, ids[0]) if len(ids) == 1 else listed(ids)
 
 
 def step_name(root: ResourceId, step: Step) -> str:
@@ -180,22 +239,14 @@ def column_width(names: Iterable[str]) -> int:
     return min(max((len(name) for name in names), default=0), NAME)
 
 
-def summary(report: Report) -> Line:
-    """The totals in one line."""
-    operations = [f"{count} to {VERB_PHRASES[verb]}" for verb, count in report.counts.items() if count]
+def summary(report: Report, *, verbose: bool = False) -> Iterator[Line]:
+    """The totals of the next pass: operations, and what is not done; the number of statuses apart from them."""
+    operations = totals(report.counts, TO_DO)
     waits = [
         f"{count} {word}" for count, word in ((report.later, "later"), (report.blocked, "blocked"), (report.pending, "pending")) if count
     ]
-    totals = "; ".join(filter(None, (", ".join(operations), ", ".join(waits))))
-    return Line(f"{'Plan' if operations else 'No operations'}{': ' if totals else ''}{totals}.", "head")
-
-
-VERB_PHRASES: Mapping[Verb, str] = {
-    Verb.CREATE: "create",
-    Verb.PATCH: "patch",
-    Verb.SCALE: "scale",
-    Verb.REPLACE: "replace",
-    Verb.RELEASE: "release",
-    Verb.DELETE: "delete",
-    Verb.STATUS: "update in status",
-}
+    counts = "; ".join(filter(None, (operations, ", ".join(waits))))
+    yield Line(f"{'Plan' if operations else 'No changes'}{': ' if counts else ''}{counts}.", "head")
+    if statuses := report.counts[Verb.STATUS]:
+        more = "" if verbose else f"; -v shows {'it' if statuses == 1 else 'them'}"
+        yield Line(f"Besides, {counted(statuses, 'status')} {'is' if statuses == 1 else 'are'} brought up to date{more}.", "faint")

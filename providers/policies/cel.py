@@ -16,6 +16,11 @@ POSITION: Final = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?=\n \| |\n
 """Where and what the library reports first."""
 NOISE: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$| \(in container ''\)")
 """What the library puts around its messages."""
+IN_OUR_WORDS: Final[Mapping[str, str]] = {
+    "Iteration budget exceeded": "it looks at more than 10000 items: let it judge each set, or the summary",
+    "Invalid timezone": "the time zone is not known on this system",
+}
+"""Messages of the library that say little to those who write rules."""
 ERROR: Final = "ERROR"
 """The type of a value that is an error."""
 DYNAMIC: Final = "DYN"
@@ -47,9 +52,15 @@ def _fault(text: str) -> Fault:
     """The first error of the library."""
     match = POSITION.search(text)
     if match is None:
-        return Fault(NOISE.sub("", text).partition("\n")[0])
+        return Fault(_plain(text.partition("\n")[0]))
     line, column, message = match.groups()
-    return Fault(NOISE.sub("", message.partition("\n")[0]), max(1, int(line)), max(1, int(column)))
+    return Fault(_plain(message.partition("\n")[0]), max(1, int(line)), max(1, int(column)))
+
+
+def _plain(message: str) -> str:
+    """A message of the library without what it puts around it."""
+    bare = NOISE.sub("", message)
+    return IN_OUR_WORDS.get(bare, bare)
 
 
 class CelExpressions:
@@ -90,7 +101,7 @@ def _answer(env: Any, activation: Any, expression: str) -> Answer:
     try:
         value = env.compile(encodable_text(expression)).eval(activation)
         if value.type().name() == ERROR:
-            return Answer(fault=NOISE.sub("", str(value.value())))
+            return Answer(fault=_plain(str(value.value())))
         plain = value.plain_value()
     except (RuntimeError, ValueError) as error:
         return Answer(fault=_fault(str(error)).message)

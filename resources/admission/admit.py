@@ -17,6 +17,7 @@ from resources.admission import (
     managed_rules,
     placement_rules,
     release_rules,
+    removal_rules,
     topology_rules,
     update_rules,
 )
@@ -98,7 +99,7 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     if old and not issues:
         issues = tuple(update_rules.issues(old.template, new.template, references, topology=configuration.topology))
     from_domains = (*placement_rules.warnings(new.body, configuration), *release_rules.warnings(new.body))
-    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains)
+    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains, *removal_rules.warnings(new.body))
     warnings = (*warnings, *_plug_in_warnings(new, configuration, references))
     return Decision(issues, warnings, body=new.body)
 

@@ -13,6 +13,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.paths import overlay
 from engine.plan import Alarm, Wait
+from engine.reason import Reason
 from engine.resource import Body, Policy, Resource, Stance
 from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
@@ -200,13 +201,13 @@ def _teardown(observed: Observed) -> Desired:
         why = f"{why} with --cascade=orphan; waits for the garbage collector to release what it owns"
         return Desired(graph_of([part(ONLY, [Resource(root.id, {}, why, stance=Stance.HOLD), *_held(observed, why)])]))
     lives = list(observed.slice(ONLY).objects.values())
-    removed = [Resource(live.id, {}, why, after=_first(live, lives), stance=Stance.DROP) for live in lives]
-    nested = [Resource(id, {}, why, stance=Stance.DROP, policy=Policy(nested=True)) for id in observed.nested]
+    removed = [Resource(live.id, {}, why, after=_first(live, lives), stance=Stance.DROP, reason=Reason.SET_DELETED) for live in lives]
+    nested = [Resource(id, {}, why, stance=Stance.DROP, policy=Policy(nested=True), reason=Reason.SET_DELETED) for id in observed.nested]
     remaining = len(removed) + len(nested)
     if remaining:
         last = Resource(root.id, {}, f"{why}; waits for {remaining} object{'s' if remaining > 1 else ''} to be gone", stance=Stance.HOLD)
     else:
-        last = Resource(root.id, {}, why, stance=Stance.DROP, policy=KNOWN)
+        last = Resource(root.id, {}, why, stance=Stance.DROP, policy=KNOWN, reason=Reason.SET_DELETED)
     terminating = tuple(Wait(live.id, "is being deleted") for live in lives if live.deleting_since is not None)
     return Desired(graph_of([part(ONLY, [last, *removed, *nested])]), pending=terminating)
 

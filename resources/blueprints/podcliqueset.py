@@ -137,6 +137,7 @@ def _template(observed: Observed, admitted: AdmittedSet, configuration: Configur
 
     def make() -> Template:
         identity = root.uid or f"{root.id.namespace}/{root.id.name}"
-        return read(root.id, identity, body["metadata"], body["spec"], references, configuration)
+        return read(root.id, identity, body["metadata"], body["spec"], references, configuration, is_edited=is_edited)
 
-    return memo.recall("template", (fingerprint, root.uid, configuration, references), make)
+    is_edited = bool(admitted.faults)
+    return memo.recall("template", (fingerprint, root.uid, configuration, references, is_edited), make)

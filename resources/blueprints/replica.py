@@ -10,7 +10,8 @@ from engine.graph import Part, part
 from engine.ids import ResourceId
 from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
-from engine.resource import Stance
+from engine.reason import Because, Reason
+from engine.resource import Resource, Stance
 from engine.verdict import Verdict
 from resources.blueprints.parts import CHILD_KINDS
 from resources.children import scheduler_gang
@@ -86,7 +87,7 @@ def desired_replica(
     view = replace(state.view, has_token=has_token, domains=domains.by_key, gang_blockers=gang_blockers)
     view = replace(view, holds=holds, failed_calls=failed_calls)
     view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
-    desired = [resource for kind in CHILD_KINDS for resource in kind.render(view)]
+    desired = [_of_new_replica(view, resource) for kind in CHILD_KINDS for resource in kind.render(view)]
     removed = [*obsolete_objects(view, {resource.id for resource in desired}), *domains.release.resources]
     complete = not removed and all(resource.id in view.lives.objects for resource in desired if resource.stance is not Stance.DROP)
     own_domains = (domain for domain in domains.requested if not domain.request.shared)
@@ -101,12 +102,17 @@ def desired_replica(
     )
 
 
+def _of_new_replica(view: View, resource: Resource) -> Resource:
+    """The resource; a replica that has no object yet is one that the set is scaled to."""
+    return resource if view.lives.objects or resource.reason else replace(resource, reason=Reason.SCALED_OUT)
+
+
 def _removals(view: View, state: ReplicaState, turn: ReplicaTurn) -> Removals:
     """The pods and cliques to delete. Terminations take precedence over the update."""
     due = state.terminations.value
     if due:
         return Removals(
-            cliques={clique: termination.why for termination in due for clique in termination.cliques},
+            cliques={clique: Because(Reason.GANG_TERMINATED, termination.why) for termination in due for clique in termination.cliques},
             deleted_last=frozenset(termination.deleted_last for termination in due),
             recycled=any(termination.whole for termination in due),
         )

@@ -5,7 +5,7 @@ from engine.observed import Live, Observed
 from engine.resource import Body, Policy, Resource
 from resources.admission.admitted_set import AdmittedSet
 from resources.base import kinds, labels
-from resources.status.update import begins
+from resources.status.update import begins, summary_text
 
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.SET_FINALIZER,))
 """The policy of a stored set: its labels and annotations are not removed."""
@@ -27,7 +27,7 @@ def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None
             return Resource(root.id, body, _part_of(observed.proposer), (_owner(observed.proposer),), policy=PROPOSED, status=status)
         return Resource(root.id, body, "proposed by a manifest", policy=PROPOSED, status=status)
     if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
-        return Resource(root.id, frame, "managed", policy=KNOWN, status=status, urgent=begins(status))
+        return Resource(root.id, frame, "managed", policy=KNOWN, status=status, urgent=begins(status), status_why=summary_text(status))
     annotations = admitted.body["metadata"].get("annotations") or {}
     body = {**frame, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}, "spec": admitted.body["spec"]}
     return Resource(root.id, body, "new: receives its defaults and the finalizer", policy=KNOWN, status=status)

@@ -8,6 +8,7 @@ from engine.graph import Part, part
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
+from engine.reason import Because, Reason
 from resources.base import kinds, names
 from resources.children import identity, resource_claim
 from resources.domains.release import DomainRelease, merged, owned_domains, release_domains
@@ -59,10 +60,16 @@ def has_token(observed: Observed, template: Template, memo: Memo) -> bool:
 
 def _release(observed: Observed, requested: Mapping[ResourceId, Domain], configuration: Configuration, now: datetime) -> DomainRelease:
     """The release of the set's shared domains that no replica requests, and of those whose pods have all completed."""
-    reasons: dict[str, list[Live]] = {}
+    reasons: dict[Because, list[Live]] = {}
     for live in owned_domains(observed, configuration, observed.slice(SET)):
         domain = requested.get(live.id)
         if domain is None or domain.released:
-            reasons.setdefault(domain.released if domain else f"{observed.root.id.name} no longer requests it", []).append(live)
+            reasons.setdefault(_why_released(observed, domain), []).append(live)
     slices = observed.slices.values()
-    return merged(*(release_domains(observed, lives, configuration, why, now, slices) for why, lives in reasons.items()))
+    return merged(*(release_domains(observed, lives, configuration, because, now, slices) for because, lives in reasons.items()))
+
+
+def _why_released(observed: Observed, domain: Domain | None) -> Because:
+    if domain is None:
+        return Because(Reason.TEMPLATE_CHANGED, f"{observed.root.id.name} no longer requests it")
+    return Because(Reason.DOMAIN_RELEASED, domain.released)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.ids import Owner
+from engine.reason import Because, Reason
 from engine.resource import Body, Resource, Stance
 from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
-from resources.children import previous_template, resource_claim, scheduler_gang
+from resources.children import absence, previous_template, resource_claim, scheduler_gang
 from resources.children.podclique import labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
 from resources.children.scheduler_gang import SchedulerGang
@@ -38,8 +39,8 @@ def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGa
     clique_labels = {**labels_of(view, clique), labels.PODCLIQUE: clique.name}
     is_gate_open = not clique.base_gang or is_scheduled(base)
     for pod in clique.assignment.kept:
-        why = view.removals.pods.get(pod.name)
-        yield _replaced(pod, why) if why else _serving_pod(view, clique, pod, clique_labels, placement, is_gate_open)
+        because = view.removals.pods.get(pod.name)
+        yield _replaced(pod, because) if because else _serving_pod(view, clique, pod, clique_labels, placement, is_gate_open)
     if clique.assignment.new:
         parents = startup.parents(view, clique)
         template = _template(view, clique, placement, _spec(view, clique, is_gate_open))
@@ -47,9 +48,9 @@ def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGa
             created = _after_scheduler_gang(_new_pod(view, clique, new, template, parents), gang)
             yield _blocked(created, view.holds[clique.clique.name]) if clique.clique.name in view.holds else created
     for pod in clique.assignment.surplus:
-        yield _deleted(pod, f"{clique.name} is scaled to {clique.replicas}")
+        yield _deleted(pod, Because(Reason.SCALED_IN, f"{clique.name} is scaled to {clique.replicas}"))
     for pod in clique.assignment.ended:
-        yield _deleted(pod, f"the pod has ended ({pod.phase}) and is replaced")
+        yield _deleted(pod, Because(Reason.POD_ENDED, f"the pod has ended ({pod.phase}) and is replaced"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,8 @@ def _new_pod(view: View, clique: CliqueView, new: NewPod, template: _Template, p
         spec={**spec, "hostname": names.hostname(clique.name, new.index)},
     )
     body["metadata"]["generateName"] = f"{clique.name}-"
-    pod = _after_claims(_pod(view, clique, body, f"pod {new.index} of {clique.name} is missing"), claims)
+    pod = replace(_pod(view, clique, body, f"pod {new.index} of {clique.name}"), reason=absence.of_pod(view, clique, new.index))
+    pod = _after_claims(pod, claims)
     pod = _after_domains(pod, tuple(view.domains_of(clique)))
     return _after_identity(view, clique, _deferred_without_gang(view, clique, pod), parents)
 
@@ -156,12 +158,12 @@ def _serving_pod(
     of_domains = domain_placement.labels_of_serving_pod(view, clique, pod.live)
     pod_labels = {**clique_labels, labels.TEMPLATE_HASH: _hash(clique, pod), **of_domains, **index}
     body = manifest(kinds.POD, view.namespace, pod.name, pod_labels, annotations=annotations)
-    why = f"pod of {clique.name}"
+    why, follows = f"pod of {clique.name}", Reason.TEMPLATE_CHANGED
     if pod.gated and is_gate_open:
         gates = [gate for gate in pod.live.body["spec"]["schedulingGates"] if gate.get("name") != labels.GATE]
         body["spec"] = {"schedulingGates": gates}
-        why = f"gang {clique.gang} may be scheduled"
-    return _pod(view, clique, body, why)
+        why, follows = f"gang {clique.gang} may be scheduled", Reason.GANG_SCHEDULED
+    return replace(_pod(view, clique, body, why), follows=follows)
 
 
 def _hash(clique: CliqueView, pod: PodFacts) -> str:
@@ -178,13 +180,13 @@ def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str) -> Reso
     return Resource(kinds.POD.id(view.namespace, name), body, why, (owner,), after=frozenset({gang, service}))
 
 
-def _replaced(pod: PodFacts, why: str) -> Resource:
+def _replaced(pod: PodFacts, because: Because) -> Resource:
     """The deletion of an outdated pod. One that is not ready is deleted only in the observed revision: it may have become ready since."""
-    return replace(_deleted(pod, why), bind_revision=not pod.ready)
+    return replace(_deleted(pod, because), bind_revision=not pod.ready)
 
 
-def _deleted(pod: PodFacts, why: str) -> Resource:
-    return Resource(pod.live.id, {}, why, stance=Stance.DROP)
+def _deleted(pod: PodFacts, because: Because) -> Resource:
+    return Resource(pod.live.id, {}, because.text, stance=Stance.DROP, reason=because.reason)
 
 
 def _spec(view: View, clique: CliqueView, is_gate_open: bool) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 from engine.resource import Policy, Resource
 from resources.base import kinds, labels
 from resources.base.manifest import manifest
+from resources.children import absence
 from resources.domains import replica_domains
 from resources.model.view import CliqueView, View, template_spec
 from resources.policies.startup import parents
@@ -53,6 +54,8 @@ def _podclique(view: View, clique: CliqueView) -> Resource:
         policy=OUTDATED if clique.outdated else POLICY,
         status=clique_status,
         urgent=begins(clique_status),
+        reason=absence.of_clique(view, clique),
+        status_why=status.summary_text(clique_status),
     )
 
 

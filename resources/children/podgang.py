@@ -5,7 +5,9 @@ from typing import Any
 
 from engine.resource import Body, Policy, Resource, Stance
 from resources.base import kinds, labels, names
+from resources.base.fields import annotations_of
 from resources.base.manifest import manifest
+from resources.children import absence
 from resources.model.gang_scheduling import gang_scheduler, scheduler_name
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
@@ -30,7 +32,9 @@ def _podgang(view: View, gang: GangView) -> Resource:
         why = f"its topology constraints are not known: {topology.blocker}"
         return Resource(gang.id, {}, why, (view.owner,), stance=Stance.HOLD, blocked=True)
     why = f"{'base' if gang.is_base else 'scaled'} gang of replica {view.index}"
-    return Resource(gang.id, body_of(view, gang), why, (view.owner,), policy=POLICY, status=status.of(view, gang))
+    return Resource(
+        gang.id, body_of(view, gang), why, (view.owner,), policy=POLICY, status=status.of(view, gang), follows=absence.follows_pods(view)
+    )
 
 
 def body_of(view: View, gang: GangView) -> dict[str, Any]:
@@ -57,10 +61,17 @@ def body_of(view: View, gang: GangView) -> dict[str, Any]:
             **view.template.gang_annotations,
             **(scheduler.podgang_annotations if scheduler is not None else {}),
             **({labels.TOPOLOGY_NAME: view.template.topology.name} if _is_constrained(spec) else {}),
-            **({labels.DOMAIN_MEMBERSHIP: view.template.gang_record} if gang.is_base and view.template.gang_record else {}),
+            **_record(view, gang),
         },
         spec=spec,
     )
+
+
+def _record(view: View, gang: GangView) -> dict[str, str]:
+    """The record of a base gang (N24). A gang of another operator gets it when the set is edited, because only then it counts."""
+    record = view.template.gang_record if gang.is_base else ""
+    is_ours = gang.live is None or labels.DOMAIN_MEMBERSHIP in annotations_of(gang.live.body)
+    return {labels.DOMAIN_MEMBERSHIP: record} if record and (is_ours or view.template.is_edited) else {}
 
 
 def _pod_group(view: View, name: str, minimum: int, clique: CliqueView | None, constraint: Constraint | None) -> dict[str, Any]:

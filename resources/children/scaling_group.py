@@ -7,7 +7,7 @@ from resources.base import kinds, labels
 from resources.base.manifest import manifest
 from resources.model.view import GroupView, View
 from resources.status import scaling_group as status
-from resources.status.update import begins
+from resources.status.update import begins, summary_text
 
 POLICY = Policy(seeded=(("spec", "replicas"),), exact=(("spec", "cliqueNames"),), finalizers=(labels.GROUP_FINALIZER,))
 
@@ -42,4 +42,5 @@ def _scaling_group(view: View, group: GroupView) -> Resource:
         policy=POLICY,
         status=group_status,
         urgent=begins(group_status),
+        status_why=summary_text(group_status),
     )

@@ -7,6 +7,7 @@ from datetime import datetime
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Observed
+from engine.reason import Because, Reason
 from resources.domains.release import merged, release_domains
 from resources.domains.replica_domains import ReplicaDomains
 from resources.model.domain import Domain
@@ -51,7 +52,11 @@ def _without(
 ) -> ReplicaDomains:
     part = observed.slice(str(index))
     own = [live for domain in domains.requested if domain.id in completed and (live := part.objects.get(domain.id))]
-    release = merged(domains.release, release_domains(observed, own, configuration, WHY, now, (part,))) if own else domains.release
+    release = (
+        merged(domains.release, release_domains(observed, own, configuration, Because(Reason.DOMAIN_RELEASED, WHY), now, (part,)))
+        if own
+        else domains.release
+    )
     requested = frozenset(domain.id for domain in domains.requested) & completed
 
     def make() -> ReplicaDomains:

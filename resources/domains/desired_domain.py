@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Alarm
+from engine.reason import Reason
 from engine.resource import Resource, Stance
 from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
@@ -46,7 +47,7 @@ class ReplicaRequest:
             why = f"{kind.name} {self.id.name} is controlled by another owner and is being deleted; it is created again afterwards"
             return replace(domain, resource=self._held(why), blocker=why, pending=why)
         if foreign:
-            return self._cannot_be_created(domain, self._conflict(live))
+            return self._cannot_be_created(domain, self._conflict(live), Reason.NAME_CONFLICT)
         managed = not self.request.shared or is_managed(live, self.fabric)
         if live.deleting_since is not None:
             return self._terminating(domain, live, users) if managed else self._user_domain_terminating(domain)
@@ -60,11 +61,11 @@ class ReplicaRequest:
             return f"{name} is an automatic domain of {owner}, which cannot be joined by name; create the set with another one"
         return f"{name} already exists but is not controlled by {root.kind} {root.namespace}/{root.name}"
 
-    def _cannot_be_created(self, domain: Domain, why: str) -> Domain:
+    def _cannot_be_created(self, domain: Domain, why: str, reason: Reason | None = None) -> Domain:
         subject = self.id.name if self.request.shared else subject_of(self.id, self.template.id.name, self.index)
         text = f"Failed to create {self.fabric.kind.name} {subject}: {why}"
         alarm = Alarm(f"{self.fabric.kind.name}Failed", text, blocking=True)
-        return replace(domain, resource=self._blocked(why), blocker=why, blocked=True, alarm=alarm)
+        return replace(domain, resource=replace(self._blocked(why), reason=reason), blocker=why, blocked=True, alarm=alarm)
 
     def _terminating(self, domain: Domain, live: Live, users: Sequence[User]) -> Domain:
         """The engine's domain is being deleted: our finalizer keeps it while it is in use, then it is created again (R26, N10)."""
@@ -75,7 +76,12 @@ class ReplicaRequest:
             held = self._held(f"is being deleted; {verdict.value}", live)
             return replace(domain, resource=held, blocker=f"{blocker}; {verdict.value}", alarm=alarm, held_by=self._holders(users))
         why = "is being deleted; it is created again afterwards"
-        return replace(domain, resource=replace(self._resource(live), stance=Stance.DROP, why=why), blocker=blocker, pending=why)
+        return replace(
+            domain,
+            resource=replace(self._resource(live), stance=Stance.DROP, why=why, reason=Reason.DOMAIN_REPLACED),
+            blocker=blocker,
+            pending=why,
+        )
 
     def _holders(self, users: Sequence[User]) -> Holders:
         """The users of the domain, divided into those of this set and others. The pods among the users are all of this set."""

@@ -7,6 +7,7 @@ from datetime import datetime
 from engine.ids import Owner
 from engine.observed import EMPTY, Live, Observed, Slice
 from engine.plan import Alarm, Wait
+from engine.reason import Because
 from engine.resource import Resource, Stance
 from engine.verdict import Verdict, earliest
 from resources.base import kinds
@@ -43,18 +44,18 @@ def merged(*releases: DomainRelease) -> DomainRelease:
 
 
 def release_domains(
-    observed: Observed, domains: Iterable[Live], configuration: Configuration, why: str, now: datetime, slices: Iterable[Slice]
+    observed: Observed, domains: Iterable[Live], configuration: Configuration, because: Because, now: datetime, slices: Iterable[Slice]
 ) -> DomainRelease:
-    """The release of these domains, whose pods are in these slices; `why` says why the set no longer requests them."""
+    """The release of these domains, whose pods are in these slices; `because` says why the set no longer requests them."""
     by_kind = {fabric.kind.name: fabric for fabric in configuration.fabrics}
     parts = tuple(slices)
-    released = [_release(observed, live, by_kind[live.id.kind], configuration, why, now, parts) for live in domains]
+    released = [_release(observed, live, by_kind[live.id.kind], configuration, because, now, parts) for live in domains]
     alarms = tuple(_drain_timed_out(resource, verdict) for resource, verdict in released if resource.stance is Stance.DROP and verdict.why)
     return DomainRelease(tuple(resource for resource, _ in released), earliest(verdict.until for _, verdict in released), alarms)
 
 
 def _release(
-    observed: Observed, live: Live, fabric: Fabric, configuration: Configuration, why: str, now: datetime, slices: Sequence[Slice]
+    observed: Observed, live: Live, fabric: Fabric, configuration: Configuration, because: Because, now: datetime, slices: Sequence[Slice]
 ) -> tuple[Resource, Verdict[str]]:
     """The resource of one domain, with the verdict of its drain.
 
@@ -65,9 +66,10 @@ def _release(
     has_other_owners = shared and any(reference.uid != observed.root.uid for reference in live.owners)
     users = users_of(observed, fabric, live, slices, claims=not has_other_owners)
     verdict = drain_verdict(users, configuration.drain_timeout, now)
-    resource = Resource(live.id, {}, why, (owner,), stance=Stance.DROP, policy=policy_of(fabric, shared=shared))
+    policy = policy_of(fabric, shared=shared)
+    resource = Resource(live.id, {}, because.text, (owner,), stance=Stance.DROP, policy=policy, reason=because.reason)
     if verdict.value:
-        resource = replace(resource, stance=Stance.HOLD, why=f"{why}; {verdict.value}")
+        resource = replace(resource, stance=Stance.HOLD, why=f"{because.text}; {verdict.value}", reason=None)
     return resource, verdict
 
 

@@ -14,6 +14,7 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.plan import Wait
+from engine.reason import Because, Reason
 from engine.resource import Body, Resource
 from resources.base import kinds, names
 from resources.domains.cut_off import CutOff, cut_off, with_cut_off
@@ -57,8 +58,8 @@ def domains_of_replica(
     requested = tuple(_domain(observed, template, fabric, request, index, configuration, memo) for fabric, request in requests)
     ids = {domain.id for domain in requested}
     unrequested = [live for live in existing if live.id not in ids]
-    why = f"replica {index} no longer requests it"
-    release = release_domains(observed, unrequested, configuration, why, now, (part,)) if unrequested else DomainRelease()
+    because = Because(Reason.TEMPLATE_CHANGED, f"replica {index} no longer requests it")
+    release = release_domains(observed, unrequested, configuration, because, now, (part,)) if unrequested else DomainRelease()
 
     return memo.recall(("domains", index), (requested, release.resources), lambda: ReplicaDomains(requested, release))
 

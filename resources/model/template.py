@@ -93,6 +93,8 @@ class Template:
     """Whether a domain is released when all its pods have completed (N33)."""
     gang_record: str
     """The annotation of base PodGangs that records the membership in domains; empty if no domain is requested (N24)."""
+    is_edited: bool
+    """Whether annotations of the set differ from what its objects record, and have no effect (N25)."""
 
     @property
     def is_ordered(self) -> bool:
@@ -120,9 +122,16 @@ def referenced_ids(id: ResourceId, spec: Body, configuration: Configuration) -> 
 
 
 def read(
-    id: ResourceId, identity: str, metadata: Body, spec: Body, references: TemplateReferences, configuration: Configuration
+    id: ResourceId,
+    identity: str,
+    metadata: Body,
+    spec: Body,
+    references: TemplateReferences,
+    configuration: Configuration,
+    *,
+    is_edited: bool = False,
 ) -> Template:
-    """The template of a set that has its defaults and satisfies `resources.admission.computable_rules`."""
+    """The template of a set that has its defaults, the recorded membership, and satisfies `resources.admission.computable_rules`."""
     inner = spec["template"]
     priority = inner.get("priorityClassName", "")
     order = _order(inner.get("cliqueStartupType") or ANY_ORDER, inner["cliques"])
@@ -152,6 +161,7 @@ def read(
         ),
         domain_placement=placement_of(annotations),
         releases_domains=annotations.get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION,
+        is_edited=is_edited,
         gang_record=gang_record(id, {"metadata": metadata, "spec": spec}, configuration),
     )
 

@@ -9,6 +9,7 @@ from engine.failure import FailedCall
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Slice
 from engine.paths import get
+from engine.reason import Because
 from resources.base import kinds, labels, names
 from resources.model import environment
 from resources.model.adoption import is_adopted
@@ -111,10 +112,10 @@ def _is_terminating(live: Live | None) -> bool:
 class Removals:
     """The pods and cliques of a replica to delete because of an update or a gang termination."""
 
-    pods: Mapping[str, str] = field(default_factory=dict)
-    """Pod name -> reason."""
-    cliques: Mapping[str, str] = field(default_factory=dict)
-    """PodClique name -> reason."""
+    pods: Mapping[str, Because] = field(default_factory=dict)
+    """Pod name -> why."""
+    cliques: Mapping[str, Because] = field(default_factory=dict)
+    """PodClique name -> why."""
     updating: bool = False
     """Whether this is the replica that the rolling update replaces now."""
     postponed_because: str = ""

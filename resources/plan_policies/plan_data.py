@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from engine.forecast.effects import Level
 from engine.ids import ResourceId
-from engine.observed import Observed, World, timestamp
+from engine.observed import Live, Observed, World, timestamp
 from engine.operation import Operation
 from engine.paths import spell
 from engine.plan import Wait
@@ -16,7 +16,7 @@ from engine.report.fields import changed_fields
 from engine.report.model import Report, RootReport
 from engine.verb import Verb
 from resources.base import kinds, labels
-from resources.base.fields import annotations_of
+from resources.base.fields import mapping
 from resources.plan_policies.data_types import DATA_TYPES
 from resources.plan_policies.root_facts import GONE, root_facts, texts
 
@@ -70,13 +70,15 @@ class PlanData:
     def plan_of(self, sets: Sequence[SetData]) -> Data:
         """The data of the plan, as far as it concerns these sets."""
         listed = [each.data for each in sets]
+        operations = sorted((operation for data in listed for operation in data["operations"]), key=lambda data: data["stage"])
         summaries = [data["summary"] for data in listed]
         return {
             "summary": {field: sum(summary[field] for summary in summaries) for field in DATA_TYPES["Summary"].fields},
             "end": min((data["end"] for data in listed), key=rank, default="settled"),
             "complete": self.complete,
             "sets": listed,
-            "operations": sorted((operation for data in listed for operation in data["operations"]), key=lambda data: data["stage"]),
+            "operations": operations,
+            "deletions": deletions(operations),
             "blocked": [blocked for data in listed for blocked in data["blocked"]],
         }
 
@@ -84,10 +86,15 @@ class PlanData:
 def plan_data(report: Report, world: World, now: datetime) -> PlanData:
     """The data of a report about this world. Sets for which nothing is done, now or later, are left out."""
     observed = {each.root.id: each for each in world.roots}
-    listed = [_SetReader(report, root, observed.get(root.root), world).read() for root in report.roots]
-    forecast = report.forecast
+    readers = [_SetReader(report, root, observed.get(root.root), world) for root in report.roots]
+    sets, forecast = tuple(each for reader in readers for each in reader.read()), report.forecast
     is_complete = not report.incomplete and (forecast.is_finished if forecast else not report.changes)
-    return PlanData(tuple(each for each in listed if each.data["operations"]), is_complete, timestamp(now))
+    return PlanData(sets, is_complete, timestamp(now))
+
+
+def deletions(operations: Iterable[Data]) -> list[Data]:
+    """The operations that delete or replace an object."""
+    return [operation for operation in operations if operation["verb"] in (Verb.DELETE, Verb.REPLACE)]
 
 
 def rank(end: str) -> int:
@@ -105,16 +112,18 @@ class _SetReader:
     """The set as it was observed; None if it does not exist and is not proposed either."""
     world: World
 
-    def read(self) -> SetData:
-        """The data of the set."""
+    def read(self) -> Iterator[SetData]:
+        """The data of the set; nothing if nothing is done for it."""
         id, forecast = self.root.root, self.report.forecast
-        facts = root_facts(self.observed) if self.observed is not None else GONE
-        metadata = self._metadata_of_objects()
         staged = list(self._staged())
-        operations = list(self._operations(staged, metadata))
+        if not staged:
+            return
+        facts = root_facts(self.observed) if self.observed is not None else GONE
+        lives = {live.id: live for live in (self.observed.lives() if self.observed is not None else self.world.orphans)}
         effects = forecast.effects.get(id) if forecast else None
         levels = effects.levels if effects else ()
         is_deleted = facts.is_leaving or any(_deletes(operation, id) for _, operation in staged)
+        operations = list(self._operations(staged, lives))
         data = {
             "kind": id.kind,
             "namespace": id.namespace,
@@ -128,33 +137,32 @@ class _SetReader:
             "images": list(facts.images),
             "summary": _summary(effects.counts if effects else {}, [operation for _, operation in staged]),
             "end": str(forecast.end_of(id)) if forecast else UNKNOWN,
-            "cliques": [self._availability(level, metadata) for level in levels if level.id.kind != kinds.SCALING_GROUP.name],
-            "groups": [self._availability(level, metadata) for level in levels if level.id.kind == kinds.SCALING_GROUP.name],
+            "cliques": [self._availability(level, lives) for level in levels if level.id.kind != kinds.SCALING_GROUP.name],
+            "groups": [self._availability(level, lives) for level in levels if level.id.kind == kinds.SCALING_GROUP.name],
             "operations": operations,
+            "deletions": deletions(operations),
             "blocked": [self._blocked(wait) for wait in self._waits()],
         }
-        return SetData(id, data)
+        yield SetData(id, data)
 
     def _staged(self) -> Iterator[tuple[int, Operation]]:
         """The operations with the numbers of their passes: those of the forecast, or of the first pass if it has none."""
         id, forecast = self.root.root, self.report.forecast
-        passes = [each.operations.get(id, ()) for each in forecast.passes] if forecast else []
-        staged = [(stage, operation) for stage, operations in enumerate(passes) for operation in operations]
+        passes = forecast.passes if forecast else ()
+        first = 1 if passes and passes[0].after else 0  # Otherwise the next pass does nothing, and time passes first.
+        staged = [(stage, operation) for stage, each in enumerate(passes, first) for operation in each.operations.get(id, ())]
         listed = staged or [(0, step.operation) for step in self.root.steps]
         return ((stage, operation) for stage, operation in listed if operation.verb is not Verb.STATUS)
 
-    def _metadata_of_objects(self) -> dict[ResourceId, Mapping[str, Any]]:
-        """The metadata of each object of the set, as observed."""
-        lives = self.observed.lives() if self.observed is not None else self.world.orphans
-        return {live.id: {"labels": live.labels, "annotations": annotations_of(live.body)} for live in lives}
-
-    def _operations(self, staged: Iterable[tuple[int, Operation]], metadata: Mapping[ResourceId, Mapping[str, Any]]) -> Iterator[Data]:
+    def _operations(self, staged: Iterable[tuple[int, Operation]], lives: Mapping[ResourceId, Live]) -> Iterator[Data]:
         """The data of the operations. An object that an earlier one created has the labels and annotations that it got."""
-        known = dict(metadata)
+        known: dict[ResourceId, Mapping[str, Any]] = {}
         for stage, operation in staged:
             if operation.verb is Verb.CREATE:
                 known[operation.id] = operation.body["metadata"]
-            existing = known.get(operation.id, {})
+            elif operation.id not in known:
+                known[operation.id] = self._metadata(operation.id, lives)
+            existing = known[operation.id]
             yield {
                 "verb": str(operation.verb),
                 "group": operation.id.group,
@@ -173,9 +181,14 @@ class _SetReader:
             if operation.verb is Verb.REPLACE:
                 known[operation.id] = operation.body["metadata"]
 
-    def _availability(self, level: Level, metadata: Mapping[ResourceId, Mapping[str, Any]]) -> Data:
+    def _metadata(self, id: ResourceId, lives: Mapping[ResourceId, Live]) -> Mapping[str, Any]:
+        """The metadata of an object as it was observed; empty if it was not."""
+        live = lives.get(id) or (self.observed.elsewhere(id) if self.observed is not None else None)
+        return mapping(live.body["metadata"]) if live is not None else {}
+
+    def _availability(self, level: Level, lives: Mapping[ResourceId, Live]) -> Data:
         """The data of a clique or scaling group."""
-        carried = texts(metadata.get(level.id, {}).get("labels"))
+        carried = texts(self._metadata(level.id, lives).get("labels"))
         replica = carried.get(labels.REPLICA_INDEX, "")
         is_group = level.id.kind == kinds.SCALING_GROUP.name
         return {

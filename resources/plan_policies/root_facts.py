@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from engine.mask import LAST_APPLIED
 from engine.observed import Observed
 from engine.paths import get, overlay
 from engine.resource import Body
@@ -50,8 +51,8 @@ def root_facts(observed: Observed) -> RootFacts:
 
 
 def texts(value: Any) -> dict[str, str]:
-    """The entries of a map whose values are texts; empty if it is no map."""
-    return {str(key): each for key, each in mapping(value).items() if isinstance(each, str)}
+    """The entries of labels or annotations that are texts, without kubectl's copy of the manifest, which has the data of Secrets."""
+    return {str(key): each for key, each in mapping(value).items() if isinstance(each, str) and key != LAST_APPLIED}
 
 
 def replicas_of(kind: str, body: Body) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from engine.reason import Because, Reason
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, GroupView, Removals, View
 from resources.policies.startup import parents
@@ -123,7 +124,7 @@ def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Rem
     if allowance is UpdateAllowance.NOTHING:
         return Removals(postponed_because="another replica is updated first")
     pods = {
-        pod.name: f"the template has changed, and the pod {'has completed' if pod.completed else 'is not ready'}"
+        pod.name: _because(f"the template has changed, and the pod {'has completed' if pod.completed else 'is not ready'}")
         for clique in _standalone(view)
         for pod in _outdated_pods(clique)
         if not pod.ready
@@ -159,7 +160,7 @@ def _ready_units(view: View) -> Iterator[Removals]:
         pods = [pod for pod in _outdated_pods(clique) if pod.ready and _can_be_created_again(view, clique)]
         if pods and _can_spare_one(sum(pod.ready for pod in clique.assignment.kept), clique.replicas, clique.clique.min_available):
             oldest = min(pods, key=lambda pod: (pod.live.created_at, pod.name))
-            yield Removals(pods={oldest.name: "the template has changed"})
+            yield Removals(pods={oldest.name: _because("the template has changed")})
     for unit in _outdated_group_replicas(view):
         if not all(_can_be_created_again(view, clique) for clique in unit.cliques):
             continue
@@ -219,5 +220,9 @@ def _is_ready(unit: GroupReplica) -> bool:
     )
 
 
-def _why_replaced(unit: GroupReplica) -> str:
-    return f"replica {unit.index} of {unit.group.name} is replaced: the template has changed"
+def _why_replaced(unit: GroupReplica) -> Because:
+    return _because(f"replica {unit.index} of {unit.group.name} is replaced: the template has changed")
+
+
+def _because(text: str) -> Because:
+    return Because(Reason.TEMPLATE_CHANGED, text)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from engine.conditions import is_true
 from engine.ids import ResourceId
+from engine.reason import Because, Reason
 from resources.model.domain import Domain
 from resources.model.view import CliqueView, Removals, View
 from resources.policies.availability import INITIALIZED, scheduled_count, was_ever_scheduled
@@ -54,12 +55,13 @@ def vacated_domains(replicas: Iterable[ReplicaProgress]) -> Mapping[ResourceId, 
 def with_vacated(view: View, removals: Removals, vacated: Mapping[ResourceId, str]) -> Removals:
     """The removals of a replica, with its pods in the vacated domains. An outdated replica of a scaling group is replaced as a whole."""
     cliques, pods = dict(removals.cliques), dict(removals.pods)
+    because = {id: Because(Reason.DOMAIN_REPLACED, why) for id, why in vacated.items()}
     for domain in view.domains.values():
         for clique in view.cliques_in(domain) if domain.id in vacated else ():
             if clique.outdated and clique.group is not None and clique.name not in cliques:
-                cliques.update({member.name: vacated[domain.id] for member in view.members(clique.group, clique.group_replica)})
+                cliques.update({member.name: because[domain.id] for member in view.members(clique.group, clique.group_replica)})
             elif not clique.outdated:
-                pods |= {pod.name: vacated[domain.id] for pod in clique.assignment.kept if not pod.completed}
+                pods |= {pod.name: because[domain.id] for pod in clique.assignment.kept if not pod.completed}
     return replace(removals, cliques=cliques, pods=pods)
 
 

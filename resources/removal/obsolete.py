@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from engine.ids import ResourceId
 from engine.observed import Live
+from engine.reason import Because, Reason
 from engine.resource import EventGroup, Resource, Stance
 from resources.base import labels
 from resources.model.gang_scheduling import is_gang_object, is_needed_by_pods
@@ -16,7 +17,7 @@ from resources.removal.order import POLICIES, delete_in_order, orphans_its_child
 class DeletionGroup:
     """Why some objects are deleted together."""
 
-    why: str
+    because: Because
     intended: bool = True
     """Whether a user intended the deletion; unintended ones count against the delete budget."""
     event_group: EventGroup | None = None
@@ -41,7 +42,7 @@ def obsolete_objects(view: View, desired: Collection[ResourceId]) -> Iterator[Re
                 groups.setdefault(group, []).append(live)
     for group, lives in groups.items():
         yield from delete_in_order(
-            lives, group.why, intended=group.intended, last=view.removals.deleted_last, event_group=group.event_group
+            lives, group.because, intended=group.intended, last=view.removals.deleted_last, event_group=group.event_group
         )
 
 
@@ -59,14 +60,15 @@ def _deletion_group(view: View, live: Live, cliques: Mapping[str, Live]) -> Dele
         case "PodCliqueScalingGroup":
             if live.deleting_since:
                 return _deleted_by_user(live)
-            return DeletionGroup(f"the template has no scaling group {live.id.name}", intended=False)
+            return _unexpected(f"the template has no scaling group {live.id.name}")
         case "PodGang":
             return _of_gang(view, live)
         case "ResourceClaim":
             return _of_claim(view, live, cliques)
         case "HorizontalPodAutoscaler":
             targets = {clique.name for clique in view.cliques} | {group.name for group in view.groups}
-            return DeletionGroup(f"the template has no autoscaling for {live.id.name}", intended=live.id.name in targets)
+            why = f"the template has no autoscaling for {live.id.name}"
+            return DeletionGroup(Because(Reason.TEMPLATE_CHANGED, why)) if live.id.name in targets else _unexpected(why)
     return None
 
 
@@ -87,7 +89,7 @@ def _of_clique(view: View, clique: Live) -> DeletionGroup:
         return DeletionGroup(view.removals.cliques[clique.id.name], event_group=event_group)
     if group is not None and (index := _group_replica(clique)) is not None and index >= group.replicas:
         return _scaled_in(view, group, index)
-    return DeletionGroup(f"the template has no clique {clique.id.name}", intended=False)
+    return _unexpected(f"the template has no clique {clique.id.name}")
 
 
 def _of_claim(view: View, claim: Live, cliques: Mapping[str, Live]) -> DeletionGroup:
@@ -95,13 +97,14 @@ def _of_claim(view: View, claim: Live, cliques: Mapping[str, Live]) -> DeletionG
     owner = claim.controller
     clique = cliques.get(owner.uid) if owner else None
     if clique is not None:
-        return _of_clique(view, clique) if _is_removed(view, clique) else DeletionGroup("no pod has its index any more")
+        no_index = DeletionGroup(Because(Reason.SCALED_IN, "no pod has its index any more"))
+        return _of_clique(view, clique) if _is_removed(view, clique) else no_index
     group = _group(view, claim)
     if group is not None and group.live is not None and group.terminating:
         return _deleted_by_user(group.live)
     if group is not None and (index := _group_replica(claim)) is not None and index >= group.replicas:
         return _scaled_in(view, group, index)
-    return DeletionGroup(f"the template has no claim {claim.id.name}", intended=False)
+    return _unexpected(f"the template has no claim {claim.id.name}")
 
 
 def _of_gang(view: View, gang: Live) -> DeletionGroup:
@@ -112,13 +115,13 @@ def _of_gang(view: View, gang: Live) -> DeletionGroup:
             if group.live is not None and group.terminating:
                 return _deleted_by_user(group.live)
             return _scaled_in(view, group, int(number) + group.group.min_available)
-    return DeletionGroup(f"the template has no gang {gang.id.name}", intended=False)
+    return _unexpected(f"the template has no gang {gang.id.name}")
 
 
 def _of_scheduler_gang(view: View, live: Live) -> DeletionGroup:
     """The scheduler's object for a gang is deleted with the gang, or when the set has another scheduler."""
     if _has_gang(view, live):
-        return DeletionGroup(f"the scheduler of {view.root} needs no {live.id.kind} {live.id.name}", intended=False)
+        return _unexpected(f"the scheduler of {view.root} needs no {live.id.kind} {live.id.name}")
     return _of_gang(view, live)
 
 
@@ -129,7 +132,7 @@ def _has_gang(view: View, live: Live) -> bool:
 
 def _scaled_in(view: View, group: GroupView, index: int) -> DeletionGroup:
     why = f"replica {index} of {group.name} is removed: {group.name} is scaled to {group.replicas}"
-    return DeletionGroup(why, event_group=_event_of_group_replica(view, group, index))
+    return DeletionGroup(Because(Reason.SCALED_IN, why), event_group=_event_of_group_replica(view, group, index))
 
 
 def _event_of_replica(view: View) -> EventGroup:
@@ -150,7 +153,11 @@ def _event_of_set(view: View, reason: str, done: str, failed: str) -> EventGroup
 
 def _deleted_by_user(live: Live) -> DeletionGroup:
     """The objects below a clique or scaling group that is terminating and still desired."""
-    return DeletionGroup(f"{live.id.kind} {live.id.name} was deleted and is created again")
+    return DeletionGroup(Because(Reason.USER_DELETED, f"{live.id.kind} {live.id.name} was deleted and is created again"))
+
+
+def _unexpected(why: str) -> DeletionGroup:
+    return DeletionGroup(Because(Reason.ORPHANED, why), intended=False)
 
 
 def _group(view: View, live: Live) -> GroupView | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.plan import Wait
+from engine.reason import Because
 from engine.resource import PLAIN, EventGroup, Policy, Resource, Stance
 from resources.base import labels
 
@@ -31,22 +32,23 @@ def orphans_its_children(live: Live) -> bool:
 
 
 def delete_in_order(
-    lives: Iterable[Live], why: str, *, intended: bool = True, last: Collection[str] = (), event_group: EventGroup | None = None
+    lives: Iterable[Live], because: Because, *, intended: bool = True, last: Collection[str] = (), event_group: EventGroup | None = None
 ) -> Iterator[Resource]:
     """One resource for each of these objects: DROP if it can be deleted now, HOLD while it has to wait for pods among them to be gone.
 
-    `why` and `intended` apply to all of them. The cliques named in `last` are deleted after the other cliques, and resource claims after
-    the cliques that share them. `event_group` is recorded once, in place of an event for each clique.
+    `because` and `intended` apply to all of them. The cliques named in `last` are deleted after the other cliques, and resource claims
+    after the cliques that share them. `event_group` is recorded once, in place of an event for each clique.
     """
     batch = _batch(lives, last)
     pods = sum(live.id.kind == "Pod" for live in batch.lives)
     for live in batch.lives:
         if live.id.kind == "ResourceClaim" and live.deleting_since is not None:
-            yield Resource(live.id, {}, f"{why}; its devices are being released", stance=Stance.HOLD)
+            yield Resource(live.id, {}, f"{because.text}; its devices are being released", stance=Stance.HOLD)
         elif live.id.kind in DELETED_FIRST or not pods:
-            yield _drop(live, why, intended, batch.deleted_after(live), event_group if live.id.kind == "PodClique" else None)
+            yield _drop(live, because, intended, batch.deleted_after(live), event_group if live.id.kind == "PodClique" else None)
         else:
-            yield Resource(live.id, {}, f"{why}; waits for {'1 pod' if pods == 1 else f'{pods} pods'} to be gone", stance=Stance.HOLD)
+            counted = "1 pod" if pods == 1 else f"{pods} pods"
+            yield Resource(live.id, {}, f"{because.text}; waits for {counted} to be gone", stance=Stance.HOLD)
 
 
 def pending_deletions(lives: Iterable[Live]) -> Iterator[Wait]:
@@ -94,6 +96,15 @@ def _is_of_one_clique(claim: Live) -> bool:
     return claim.controller is not None and claim.controller.kind == "PodClique"
 
 
-def _drop(live: Live, why: str, intended: bool, after: frozenset[ResourceId], event_group: EventGroup | None) -> Resource:
-    policy = POLICIES.get(live.id.kind, PLAIN)
-    return Resource(live.id, {}, why, stance=Stance.DROP, policy=policy, after=after, intended=intended, event_group=event_group)
+def _drop(live: Live, because: Because, intended: bool, after: frozenset[ResourceId], event_group: EventGroup | None) -> Resource:
+    return Resource(
+        live.id,
+        {},
+        because.text,
+        stance=Stance.DROP,
+        policy=POLICIES.get(live.id.kind, PLAIN),
+        after=after,
+        intended=intended,
+        event_group=event_group,
+        reason=because.reason,
+    )

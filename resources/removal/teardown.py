@@ -8,6 +8,7 @@ from engine.graph import graph, part
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
+from engine.reason import Because, Reason
 from engine.resource import Policy, Resource, Stance
 from engine.verdict import earliest
 from resources.domains.release import owned_domains, release_domains
@@ -26,19 +27,20 @@ def teardown(observed: Observed, policy: Policy, configuration: Configuration, n
     why = f"{root.id.name} is being deleted"
     if orphans_its_children(root):
         return _orphaned(root.id, why)
+    because = Because(Reason.SET_DELETED, why)
     replicas = [
-        remove_part(observed, key, lives, why, configuration, now, memo)
+        remove_part(observed, key, lives, because, configuration, now, memo)
         for key, lives in observed.slices.items()
         if key != SET and lives.objects
     ]
     own = observed.slice(SET)
     domains = owned_domains(observed, configuration, own)
-    release = release_domains(observed, domains, configuration, why, now, observed.slices.values())
+    release = release_domains(observed, domains, configuration, because, now, observed.slices.values())
     remaining = observed.count() + sum(live.controller is None for live in domains)
     parts = [part(ROOT, [_root(root.id, policy, why, remaining)])]
     if own.objects or domains:
         others = (live for live in own.objects.values() if live not in domains)
-        parts.append(part(SET, [*_shared_objects(others, why, has_replicas=bool(replicas)), *release.resources]))
+        parts.append(part(SET, [*_shared_objects(others, because, has_replicas=bool(replicas)), *release.resources]))
     terminating = pending_deletions(live for lives in observed.slices.values() for live in lives.of("Pod"))
     releases = (*(removal.release for removal in replicas), release)
     return Desired(
@@ -58,10 +60,10 @@ def _root(root: ResourceId, policy: Policy, why: str, remaining: int) -> Resourc
     if remaining:
         objects = "1 object" if remaining == 1 else f"{remaining} objects"
         return Resource(root, {}, f"{why}; waits for {objects} to be gone", stance=Stance.HOLD)
-    return Resource(root, {}, why, stance=Stance.DROP, policy=policy)
+    return Resource(root, {}, why, stance=Stance.DROP, policy=policy, reason=Reason.SET_DELETED)
 
 
-def _shared_objects(lives: Iterable[Live], why: str, *, has_replicas: bool) -> Iterable[Resource]:
+def _shared_objects(lives: Iterable[Live], because: Because, *, has_replicas: bool) -> Iterable[Resource]:
     if not has_replicas:
-        return delete_in_order(lives, why)
-    return (Resource(live.id, {}, f"{why}; waits for the replicas to be gone", stance=Stance.HOLD) for live in lives)
+        return delete_in_order(lives, because)
+    return (Resource(live.id, {}, f"{because.text}; waits for the replicas to be gone", stance=Stance.HOLD) for live in lives)

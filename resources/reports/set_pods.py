@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from engine.ids import Kind
 from engine.observed import Live, Observed
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
@@ -33,10 +34,10 @@ class SetPods:
         frozen = {name: tuple(listed) for name, listed in by_clique.items()}
         return cls(observed, facts, {pod.name: pod for pod in facts}, frozen, frozenset(unlisted))
 
-    def reference(self, kind: str, name: str) -> Live | None:
+    def reference(self, kind: Kind, name: str) -> Live | None:
         """An object of that kind in the set's namespace that the set owns or refers to; None if it does not exist."""
-        every = (*self.observed.references.of(kind), *lives_of(self.observed, kind))
-        return next((live for live in every if live.id.name == name and live.id.namespace == self.observed.root.id.namespace), None)
+        id = kind.id(self.observed.root.id.namespace, name)
+        return self.observed.references.objects.get(id) or self.observed.find(id)
 
     def lacking(self, gang: Live | None) -> Mapping[str, tuple[int, int]]:
         """Pod group of a PodGang -> the numbers of its scheduled pods and of its minimum, for those with fewer than that."""

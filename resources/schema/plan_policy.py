@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from resources.schema.issues import Issue, duplicates
-from resources.schema.meta import ApiObject, ObjectMeta
 from resources.schema.rejection import rejection
 from resources.schema.wire import Opaque, Seq, Wire, broken
 
@@ -75,17 +74,26 @@ class PlanPolicySpec(Wire):
         return self
 
 
-class PolicyMeta(ObjectMeta):
+class PolicyMeta(Wire):
     """The metadata of a policy."""
 
     name: RuleName
+    """The name of the policy: its rules are called `policy/rule`."""
+    labels: dict[str, str] | None = None
+    """They mean nothing to the engine."""
+    annotations: dict[str, str] | None = None
+    """They mean nothing to the engine."""
 
 
-class PlanPolicy(ApiObject):
+class PlanPolicy(Wire):
     """PlanPolicy is a set of rules that a plan and its forecast must fulfil."""
 
+    api_version: Literal["engine.grove.io/v1alpha1"]
+    """The version of these fields."""
+    kind: Literal["PlanPolicy"]
+    """The kind of the document."""
     metadata: PolicyMeta
-    """The name of the policy: its rules are called `policy/rule`."""
+    """The name of the policy."""
     spec: PlanPolicySpec
     """The rules."""
 
@@ -100,7 +108,7 @@ def plan_policy(body: Any) -> PlanPolicy:
 
 
 def repeated_names(policy: PlanPolicy) -> tuple[Issue, ...]:
-    """An issue for each rule or condition whose name another one of the policy has."""
+    """An issue for each rule or condition whose name another one of the policy has: both can be waived by their names."""
     conditions = ((("spec", "matchConditions", index, "name"), each.name) for index, each in enumerate(policy.spec.match_conditions))
     rules = ((("spec", "validations", index, "name"), each.name) for index, each in enumerate(policy.spec.validations))
     return tuple(duplicates((*conditions, *rules)))

@@ -43,6 +43,12 @@ def of(view: View, clique: CliqueView) -> Body | None:
     return {**body, **errors.of(clique.id, view.failed_calls, old)}
 
 
+def summary_text(body: Body | None) -> str:
+    """What a status says, for people: `2 of 3 pods updated, 3 ready`."""
+    counts = body or {"updatedReplicas": 0, "replicas": 0, "readyReplicas": 0}
+    return f"{counts['updatedReplicas']} of {counts['replicas']} pods updated, {counts['readyReplicas']} ready"
+
+
 def _conditions(clique: CliqueView, old: Sequence[Mapping[str, Any]], in_progress: bool) -> Sequence[Mapping[str, Any]]:
     """The first conditions bear the time of the clique's creation: they describe the initial state, not a later change (Q16)."""
     at = NOW if old or clique.live is None else timestamp(clique.live.created_at)

@@ -20,6 +20,12 @@ def unknown(type: str) -> dict[str, Any]:
     return condition(type, None, "UpdateInProgress", "Update is in progress")
 
 
+def summary_text(status: Mapping[str, Any] | None) -> str:
+    """What the status of a set or a group says, for people: `1 of 2 replicas updated, 2 available`."""
+    counts = {"updatedReplicas": 0, "replicas": 0, "availableReplicas": 0, **(status or {})}
+    return f"{counts['updatedReplicas']} of {counts['replicas']} replicas updated, {counts['availableReplicas']} available"
+
+
 def is_in_progress(progress: Mapping[str, Any] | None) -> bool:
     """Whether an update has begun and not ended."""
     return bool(progress) and not (progress or {}).get("updateEndedAt")

@@ -18,7 +18,7 @@ def thing(number: int, kind: str = "Service") -> ResourceId:
 
 def delete(number: int, *, intended: bool = False) -> Operation:
     """A delete, intended or not."""
-    return Operation(Verb.DELETE, thing(number), "its owner no longer needs it", Cause.DRIFT, intended=intended)
+    return Operation(Verb.DELETE, thing(number), "no set owns it", Cause.DRIFT, intended=intended)
 
 
 def world_of(count: int, *, orphans: bool = False) -> World:

@@ -13,6 +13,7 @@ from engine.operation import Operation
 from engine.paths import stamp
 from engine.plan import Plan, Wait
 from engine.planner import plan
+from engine.reason import Reason
 from engine.resource import NOW, Policy, Resource, Stance
 from engine.verb import Verb
 
@@ -126,9 +127,7 @@ def test_kinds_that_cannot_be_listed_block() -> None:
     assert [wait.why for wait in unlisted.blocked] == ["Thing objects could not be listed completely"]
     assert [wait.why for wait in deleted.blocked] == ["is deleted once Pod objects can be listed completely"]
     assert [wait.why for wait in changed.blocked] == ["is changed once Pod objects can be listed completely"]
-    assert [wait.why for wait in unintended.blocked] == [
-        "its owner no longer needs it; it is deleted once Pod, Service objects can be listed completely"
-    ]
+    assert [wait.why for wait in unintended.blocked] == ["no set owns it; it is deleted once Pod, Service objects can be listed completely"]
 
 
 def test_a_name_that_a_foreign_object_has_blocks_unless_that_object_is_being_deleted() -> None:
@@ -143,7 +142,7 @@ def test_an_object_that_is_being_deleted_is_created_again_later() -> None:
     plan = planned(thing(), body(THING, deletionTimestamp="2026-01-01T00:00:00Z"))
 
     assert plan.operations == ()
-    assert plan.later == (Wait(THING, "is being deleted; it is created again once it is gone"),)
+    assert plan.later == (Wait(THING, "is being deleted; it is created again once it is gone", reason=Reason.TERMINATING),)
 
 
 def test_finalizers_of_others_are_waited_for() -> None:

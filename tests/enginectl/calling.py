@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from enginectl.main import app
+from tests.schemas import checked
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,8 +25,8 @@ class CommandResult:
 
     @property
     def document(self) -> Any:
-        """Its output as JSON."""
-        return json.loads(self.out)
+        """Its output as JSON; valid, if it has a published schema."""
+        return checked(json.loads(self.out))
 
     @property
     def last(self) -> str:

@@ -135,6 +135,19 @@ def test_a_new_set_is_created_and_one_that_is_left_out_stays_and_is_named(folder
     assert root_of(answer)["notes"] == ["it is in the base and not in the files of the change: it stays"]
 
 
+def test_targets_choose_in_the_base_and_in_the_change_of_which_one_may_be_empty(folders: Folders) -> None:
+    folders.write("two", named("two"))
+
+    only_two = folders.diff("--target", "two")
+    (folders.change / "one.yaml").unlink()
+    (folders.change / "two.yaml").unlink()
+    gone = folders.diff("--exclude", "one")
+
+    assert [root["root"]["name"] for root in only_two.document["roots"]] == ["two"]
+    assert root_of(gone) is None
+    assert (gone.code, root_of(gone, "two")["notes"]) == (Exit.DONE, ["it is in the base and not in the files of the change: it stays"])
+
+
 def test_a_graph_is_compared_down_to_its_pods(folders: Folders) -> None:
     (example,) = (ROOT / "examples" / "06-dynamo").glob("*vllm*.yaml")
     text = example.read_text()

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import signal
 import subprocess
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def test_a_set_is_named_as_for_kubectl_and_goes_with_everything_it_has(synced: B
     assert (answer.code, answer.last) == (Exit.DONE, "exit 0: done")
     assert synced.names(PODCLIQUESET) == ["one"]
     assert all(name.startswith("one-") for name in synced.names(POD))
-    assert "delete   PodCliqueSet/two" in answer.out and "asked for by engine delete" in answer.out
+    assert "delete PodCliqueSet/two   SetDeleted: " in answer.out and "asked for by engine delete" in answer.out
 
 
 def test_a_dry_run_shows_everything_and_deletes_nothing(synced: Box, engine: Engine) -> None:
@@ -49,7 +50,7 @@ def test_a_dry_run_shows_everything_and_deletes_nothing(synced: Box, engine: Eng
     answer = engine("delete", "one", "two", "--dry-run")
 
     assert (answer.code, synced.revisions()) == (Exit.DONE, before)
-    assert answer.out.count("then 1") == 2 and "1 pod removed" in answer.out
+    assert answer.out.count("stage 1") == 2 and "1 pod removed" in answer.out
 
 
 def test_others_are_left_alone_even_if_they_have_changes(synced: Box, engine: Engine) -> None:
@@ -151,3 +152,23 @@ def test_on_a_terminal_it_shows_what_goes_and_asks(synced: Box, reply: str, code
     assert "Delete this workload? [y/N]" in asked
     assert "1 pod removed" in out.decode()
     assert (process.returncode, synced.names(PODCLIQUESET)) == (code, left)
+
+
+def test_a_signal_during_the_question_ends_the_command_and_nothing_is_deleted(synced: Box) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        command("delete", "two"),
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env=environment(KUBECONFIG=str(synced.kubeconfig), TERM="dumb"),
+    ) as process:
+        asked = ""
+        while "[y/N]" not in asked:
+            asked += os.read(ours, 1000).decode()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == Exit.INTERRUPTED
+    os.close(theirs)
+    os.close(ours)
+
+    assert synced.names(PODCLIQUESET) == ["one", "two"]

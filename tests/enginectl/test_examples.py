@@ -162,7 +162,7 @@ def test_every_command_of_the_readme_works(example: Path, box: Box, engine: Engi
         run(words, engine, box)
 
     settled = engine("diff", "--detailed-exitcode", *configured(example))
-    assert settled.out == "No operations.\nexit 0: done\n"
+    assert settled.out == "No changes.\nexit 0: done\n"
 
 
 @pytest.mark.parametrize("example", [path for path in WORKLOADS if list(outputs(path / "README.md"))], ids=lambda path: path.name)

@@ -22,7 +22,7 @@ def test_a_set_that_cannot_settle_exits_with_9(box: Box, engine: Engine) -> None
 
     assert {answer.code for answer in answers} == {Exit.STUCK}
     assert {answer.last for answer in answers} == {"exit 9: would not settle"}
-    assert "then it is stuck" in answers[0].out and "Service/first-0" in answers[0].out
+    assert "STUCK: what is left needs somebody to act" in answers[0].out and "Service/first-0" in answers[0].out
     assert engine("diff", "-f", FIRST, "--next").code == Exit.DONE
 
 
@@ -44,7 +44,7 @@ def test_a_forecast_simulates_as_many_passes_as_it_is_told_to(engine: Engine, tm
     short, whole = (engine("diff", "-f", file, "--against", "empty", *words) for words in (("--forecast-passes", "1"), ()))
 
     assert "at least: more follows than was computed" in short.out
-    assert "then it is settled" in whole.out
+    assert "; settled, " in whole.out
     assert engine("diff", "-f", file, "--forecast-passes", "0").code == Exit.USAGE
 
 
@@ -81,7 +81,7 @@ def is_unready(pod: dict[str, Any]) -> bool:
 
 def stages(text: str) -> int:
     """The number of stages that a report shows."""
-    return sum(line.startswith("  then ") for line in text.splitlines())
+    return sum(line.startswith("  stage ") for line in text.splitlines())
 
 
 def written(folder: Path, body: dict[str, Any]) -> Path:

@@ -68,7 +68,7 @@ def test_a_new_and_a_changed_graph_are_stored_with_numbers(box: Box, engine: Eng
     ("metadata", "code", "message"),
     [
         ("ownerReferences: null", Exit.DONE, "Plan: "),
-        ("deletionTimestamp: 2020-01-01T00:00:00Z", Exit.DONE, "+ create   DynamoGraphDeployment/g"),
+        ("deletionTimestamp: 2020-01-01T00:00:00Z", Exit.DONE, "DynamoGraphDeployment/default/g: create"),
         ("creationTimestamp: yesterday", Exit.FAILED, "{file}:5: metadata.creationTimestamp: Invalid value: "),
         ("deletionTimestamp: tomorrow", Exit.FAILED, "{file}:5: metadata.deletionTimestamp: Invalid value: "),
     ],

@@ -125,9 +125,9 @@ def test_a_snapshot_of_a_graph_gives_the_diff_of_the_cluster(box: Box, engine: E
 
     assert taken.code == Exit.DONE
     assert "kind: DynamoGraphDeployment" in snapshot.read_text()
-    assert engine("diff", "--against", snapshot).out == engine("diff").out == "No operations.\nexit 0: done\n"
+    assert engine("diff", "--against", snapshot).out == engine("diff").out == "No changes.\nexit 0: done\n"
     live = engine("diff", "-f", changed)
-    assert "~ scale    PodCliqueScalingGroup/llm-0-decode" in live.out
+    assert "~ scale replicas: 1 → 2 in PodCliqueScalingGroup/llm-0-decode" in live.out
     assert engine("diff", "-f", changed, "--against", snapshot).out == live.out
 
 
@@ -256,7 +256,7 @@ def test_a_set_that_must_be_replaced_is_blocked_with_what_to_do(box: Box, engine
     blocked, allowed = engine("diff", "-f", file), engine("sync", "-f", file, "--allow-replace", "--dry-run")
     assert "! blocked  PodCliqueSet/llm" in blocked.out
     assert "allow it with --allow-replace" in blocked.out
-    assert "- delete   PodCliqueSet/llm" in allowed.out
+    assert "- delete PodCliqueSet/llm" in allowed.out
     engine("sync", "-f", file, "--no-wait")
     assert "allow it with --allow-replace" in engine("status").out
     assert "allow it with --allow-replace" in engine("why", "dgd/llm").out
@@ -265,7 +265,7 @@ def test_a_set_that_must_be_replaced_is_blocked_with_what_to_do(box: Box, engine
 
 def test_the_note_about_names_is_shown_once_for_a_new_graph_and_its_set(engine: Engine, folder: Path) -> None:
     preview, document = (
-        engine("diff", "-f", written(folder), "--against", "empty"),
+        engine("diff", "-v", "-f", written(folder), "--against", "empty"),
         engine("diff", "-f", written(folder), "--against", "empty", "-o", "json"),
     )
 

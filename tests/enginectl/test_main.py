@@ -1,5 +1,6 @@
 """The command line: options, errors, signals and exit codes."""
 
+import json
 import os
 import re
 import signal
@@ -78,13 +79,17 @@ def test_a_shell_gets_completions(engine: Engine, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["frobnicate"], "No such command 'frobnicate'."),
-        (["dif"], "Did you mean 'diff'?"),
-        (["diff", "--nope"], "No such option: --nope"),
-        (["diff", "-o", "xml"], "'xml' is not one of 'text', 'json', 'html'."),
-        (["diff", "-f"], "Option '-f' requires an argument."),
-        (["diff", "extra"], "Got unexpected extra argument"),
-        (["sync", "--max-deletes", "-1"], "-1 is not in the range"),
+        (["frobnicate"], "engine has no command frobnicate"),
+        (["dif"], "engine has no command dif; did you mean diff?"),
+        (["diff", "--nope"], "engine diff has no option --nope; did you mean --next?"),
+        (["diff", "-o", "xml"], "--output: xml is not one of text, json, html"),
+        (["diff", "-f"], "-f needs a value"),
+        (["diff", "extra"], "engine diff does not take extra"),
+        (["sync", "--max-deletes", "-1"], "--max-deletes: -1 must be at least 0"),
+        (["sandbox", "up", "--port", "99999"], "--port: 99999 must be from 0 to 65535"),
+        (["sandbox", "up", "--port", "x"], "--port: x is not an integer"),
+        (["sandbox", "nope"], "engine sandbox has no command nope"),
+        (["why"], "engine why needs KIND/NAME"),
         (["sync", "--timeout", "soon"], "--timeout soon: not a duration such as 30s, 4h or 1h30m"),
         (["sync", "--timeout", "0"], "--timeout 0: must be greater than zero"),
         (["render"], "render needs manifests: -f FILE"),
@@ -102,6 +107,24 @@ def test_a_usage_error_exits_with_64_and_says_why(engine: Engine, words: list[st
     assert (answer.code, answer.out) == (Exit.USAGE, "")
     assert answer.err.startswith("engine: ") and message in answer.err
     assert answer.err.endswith("exit 64: usage error\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["diff", "-o", "json"], Exit.FAILED, "engine sandbox up"),
+        (["sync", "--output=json"], Exit.FAILED, "engine sandbox up"),
+        (["status", "-ojson", "--nope"], Exit.USAGE, "engine status has no option --nope"),
+        (["why", "-o", "json"], Exit.USAGE, "engine why needs KIND/NAME"),
+        (["preflight", "-n", "x/y", "-o", "json"], Exit.USAGE, "--namespace x/y: not a valid name"),
+    ],
+)
+def test_a_command_that_writes_json_does_so_when_it_fails_too(engine: Engine, words: list[str], code: Exit, message: str) -> None:
+    answer = engine(*words)
+
+    assert answer.code == code
+    assert (answer.document["kind"], answer.document["exitCode"]) == ("Error", code)
+    assert message in answer.document["messages"][0] and message in answer.err
 
 
 def test_without_a_command_the_help_is_shown(engine: Engine) -> None:
@@ -196,7 +219,7 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
     answer = finished("diff", "-f", EXAMPLE, "--against", "empty", PYTHONUTF8="0", PYTHONIOENCODING="ascii", LC_ALL="C")
 
     assert answer.code == Exit.DONE
-    assert answer.out.isascii() and "+ create   PodCliqueSet/first" in answer.out
+    assert answer.out.isascii() and "+ create 12 objects" in answer.out
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
@@ -208,7 +231,17 @@ def test_a_signal_ends_a_command_in_one_line(number: signal.Signals, code: Exit,
         text = process.stderr.read()
 
     assert process.returncode == code
-    assert text.splitlines()[-1] == f"engine: {MEANINGS[code]}"
+    assert text.splitlines()[-1] == f"exit {code.value}: {MEANINGS[code]}"
+
+
+def test_where_logs_are_json_a_signal_is_a_line_of_the_log(tmp_path: Path) -> None:
+    with started("sandbox", "up", "--dir", tmp_path, "--log-format", "json") as process:
+        assert process.stdout and process.stderr
+        assert process.stdout.readline().startswith("export KUBECONFIG=")
+        process.send_signal(signal.SIGTERM)
+        last = json.loads(process.stderr.read().splitlines()[-1])
+
+    assert (last["event"], last["code"], last["meaning"]) == ("exit", Exit.TERMINATED, "exit 143: terminated")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
@@ -224,7 +257,7 @@ def test_a_second_signal_ends_a_long_computation_at_once(number: signal.Signals,
             process.send_signal(number)
         out, err = process.communicate(timeout=60)
 
-    assert (process.returncode, out, err) == (code, "", f"engine: {MEANINGS[code]}\n")
+    assert (process.returncode, out, err) == (code, "", f"exit {code.value}: {MEANINGS[code]}\n")
 
 
 def test_every_code_has_a_meaning_and_a_number_of_its_own() -> None:

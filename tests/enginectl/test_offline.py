@@ -113,7 +113,7 @@ def test_changes_have_an_exit_code_only_with_the_option(engine: Engine, file: Pa
 
     assert (plain.code, plain.last) == (Exit.DONE, "exit 0: done")
     assert (detailed.code, detailed.last) == (Exit.CHANGES, "exit 2: there are changes")
-    assert (nothing.code, nothing.out) == (Exit.DONE, "No operations.\nexit 0: done\n")
+    assert (nothing.code, nothing.out) == (Exit.DONE, "No changes.\nexit 0: done\n")
 
 
 def test_stdout_is_one_json_document_and_notes_go_to_stderr(engine: Engine, file: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_rejected_set_is_reported_and_the_others_are_planned(engine: Engine, f
 
     assert answer.code == Exit.FAILED
     assert 'spec.template.podCliqueScalingGroups[0].cliqueNames: Invalid value: "nobody": unidentified PodClique names found' in answer.out
-    assert "+ create   PodCliqueSet/z" in answer.out and "+ create   PodCliqueSet/x" not in answer.out
+    assert "default/z: create\n" in answer.out and "default/x: no changes, INVALID\n" in answer.out
 
 
 def test_no_secret_is_shown(engine: Engine) -> None:

@@ -147,8 +147,8 @@ def test_a_quiet_sync_says_what_it_changed_and_nothing_when_it_changed_nothing(b
 
     lines = first.out.splitlines()
     assert (first.code, first.err, len(lines)) == (Exit.DONE, "", 12)
-    assert lines[0] == "create PodCliqueSet/default/first: proposed by a manifest (intent)"
-    assert all(re.fullmatch(r"create \S+ of PodCliqueSet/default/first: .+ \((intent|drift)\)", line) for line in lines[1:])
+    assert lines[0] == "create PodCliqueSet/default/first: proposed by a manifest (ManifestChanged)"
+    assert all(re.fullmatch(r"create \S+ of PodCliqueSet/default/first: .+ \(ManifestChanged\)", line) for line in lines[1:])
     assert (second.code, second.out, second.err) == (Exit.DONE, "", "")
 
 

@@ -94,6 +94,12 @@ def test_audited_rules_are_not_shown_to_people(engine: Engine, written: Any) -> 
     assert engine(*OFFLINE, "--policy", written(policy(FEW | {"action": "Audit"}))).out == engine(*OFFLINE).out
 
 
+def test_policies_judge_the_workloads_that_a_command_concerns(engine: Engine, written: Any) -> None:
+    words = (*OFFLINE, "-f", ROOT / "examples" / "00-simple", "--policy", written(policy(FEW, params={"most": 3})))
+
+    assert [engine(*words).code, engine(*words, "--target", "first").code] == [Exit.DENIED, Exit.DONE]
+
+
 def test_without_changes_nothing_is_denied(engine: Engine, written: Any) -> None:
     never = FEW | {"expression": "false"}
 
@@ -206,6 +212,21 @@ def test_waivers_need_policies_and_policies_the_forecast(engine: Engine, written
     assert [without.code, only_next.code] == [Exit.USAGE, Exit.USAGE]
 
 
+def test_a_change_of_manifests_is_judged_by_what_it_changes_and_by_todays_calendar(engine: Engine, written: Any, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    changed = tmp_path / "new" / "gang.yaml"
+    changed.write_text((FIRST / "gang.yaml").read_text().replace("nginx:1.29-alpine", "nginx:1.30-alpine"))
+    restarts = FEW | {"expression": "plan.summary.podsRestarted <= params.most", "messageExpression": "string(plan.summary.podsRestarted)"}
+    today = FEW | {"name": "today", "expression": 'now > timestamp("2020-01-01T00:00:00Z")'}
+    policies = written(policy(restarts, today))
+
+    answer = engine("diff", "--base", FIRST, "-f", changed, "--policy", policies)
+    waived = engine("diff", "--base", FIRST, "-f", changed, "--policy", policies, "--waive", "p/few=ok", "-o", "json")
+
+    assert (answer.code, answer.out.splitlines()[0], waived.code) == (Exit.DENIED, "denied by p/few: 3", Exit.DONE)
+    assert [each["rule"] for each in waived.document["policy"]["waived"]] == ["p/few"]
+
+
 def test_a_denied_sync_writes_nothing(box: Box, engine: Engine, written: Any) -> None:
     file = written(policy(FEW, FEW | {"name": "warn", "action": "Warn"}))
     before = box.revisions()
@@ -253,6 +274,20 @@ def test_rules_see_what_follows_the_first_pass(box: Box, engine: Engine, written
         "denied by protected/sets (PodCliqueSet/default/first): a set with the annotation example.com/keep would be deleted",
     )
     assert "denied by p/few: three pods go" in engine("diff", "--policy", written(policy(gone))).out
+
+
+def test_a_deletion_is_judged_too(box: Box, engine: Engine, written: Any) -> None:
+    engine("sync", "-f", FIRST)
+    gone = FEW | {"expression": "!plan.sets.exists(s, s.isDeleted && s.replicas.after == 0)", "message": "nothing is deleted here"}
+    words = ("delete", "first", "--policy", written(policy(gone)))
+
+    dry, refused = engine(*words, "--dry-run"), engine(*words, "--yes")
+    assert (dry.code, refused.code, box.names(PODCLIQUESET)) == (Exit.DENIED, Exit.DENIED, ["first"])
+    assert "denied by p/few: nothing is deleted here" in dry.out.splitlines()
+    assert refused.out.splitlines()[0] == "denied by p/few: nothing is deleted here"
+
+    allowed = engine(*words, "--yes", "--waive", "p/few=moved away")
+    assert (allowed.code, box.names(PODCLIQUESET)) == (Exit.DONE, [])
 
 
 def test_guards_are_told_in_the_same_form(box: Box, engine: Engine) -> None:

@@ -48,7 +48,7 @@ CASES: dict[str, tuple[PlanData, PlanData, str]] = {
     "protected/objects": (
         plan_data(set_data(operations=[operation("patch", annotations=KEEP), operation("delete")])),
         plan_data(set_data(operations=[operation("replace", annotations=KEEP)])),
-        "an object with the annotation example.com/keep would be deleted",
+        "Pod/x has the annotation example.com/keep and would be deleted",
     ),
     "protected/sets": (
         plan_data(set_data(annotations=KEEP), set_data("other", isDeleted=True)),
@@ -56,9 +56,9 @@ CASES: dict[str, tuple[PlanData, PlanData, str]] = {
         "a set with the annotation example.com/keep would be deleted",
     ),
     "protected/namespaces": (
-        plan_data(set_data(namespace="payments"), set_data(operations=[operation("delete")])),
-        plan_data(set_data(namespace="payments", operations=[operation("create"), operation("delete")])),
-        "nothing is deleted in this namespace",
+        plan_data(set_data(namespace="payments", summary={"podsRestarted": 2}), set_data(isDeleted=True, summary={"podsRemoved": 2})),
+        plan_data(set_data(namespace="payments", summary={"podsRemoved": 1})),
+        "no workload of this namespace is deleted or scaled in",
     ),
     "calendar/end-of-year": (
         plan_data(now="2027-01-03T23:00:00Z"),
@@ -78,7 +78,7 @@ CASES: dict[str, tuple[PlanData, PlanData, str]] = {
     "safety/available": (
         plan_data(set_data(cliques=[clique("a", 2, below=False)])),
         plan_data(set_data(cliques=[clique("a", 1, below=True), clique("b", 2, below=False)], groups=[clique("c", 0, below=True)])),
-        "a has 1 of at least 2, c has 0 of at least 2",
+        "a has 1 of at least 2, the worst of 2",
     ),
     "safety/domains": (
         plan_data(set_data(summary={"domainsRemoved": 1, "domainsMade": 1})),

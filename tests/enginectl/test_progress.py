@@ -63,6 +63,27 @@ def test_without_a_terminal_every_operation_is_a_line_and_what_is_pending_is_wri
     ]
 
 
+def test_a_refusal_is_written_once_until_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines()
+
+    for error in (Forbidden("no"), Forbidden("no"), Forbidden("still no"), Forbidden("no")):
+        lines.applied(Result(CREATE, Outcome.FAILED, error=error))
+    lines.applied(Result(CREATE, Outcome.DONE))
+    lines.applied(Result(CREATE, Outcome.FAILED, error=Forbidden("no")))
+
+    words = [line.rpartition(": ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert words == ["failed, no", "failed, still no", "failed, no", "+ create   Pod/a/x-0-\\x1b[2Jw", "failed, no"]
+
+
+@pytest.mark.parametrize(("verbose", "lines"), [(False, 0), (True, 1)])
+def test_statuses_are_written_on_demand(capsys: pytest.CaptureFixture[str], verbose: bool, lines: int) -> None:
+    status = Operation(Verb.STATUS, ROOT, "1 of 1 replicas updated", Cause.STATUS)
+
+    Lines(verbose=verbose).applied(Result(status, Outcome.DONE))
+
+    assert len(capsys.readouterr().err.splitlines()) == lines
+
+
 def test_the_tree_shows_the_progress_of_each_workload_and_what_is_pending() -> None:
     screen, clock = Screen(), ManualClock()
     tree = Tree(screen, clock)  # type: ignore[arg-type]  # It uses no other method of the clock.

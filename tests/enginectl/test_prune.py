@@ -195,6 +195,28 @@ def test_a_run_that_fails_half_way_removes_nothing_and_the_next_one_does(box: Bo
     assert box.names(PODCLIQUESET) == ["one", "three"]
 
 
+def test_without_the_right_to_write_the_parent_nothing_is_written(box: Box, engine: Engine, folder: Path) -> None:
+    write(folder, "one")
+    box.deny(verb="create", resource="configmaps")
+
+    failed = engine("sync", "-f", folder, *PRUNE, "--timeout", "20s")
+
+    assert (failed.code, box.names(PODCLIQUESET)) == (Exit.FAILED, [])
+    assert "configmaps" in failed.out
+
+
+def test_a_kind_that_may_not_be_listed_matters_only_if_it_may_have_members(box: Box, engine: Engine, applied: Path) -> None:
+    (applied / "two.yaml").unlink()
+    box.deny(verb="list", resource="dynamographdeployments")
+    assert engine("sync", "-f", applied, *PRUNE, "--timeout", "20s").code == Exit.INCOMPLETE
+    assert box.names(PODCLIQUESET) == ["one"]
+    assert engine("delete", "pcs/one", "--dry-run").code == Exit.INCOMPLETE
+
+    box.deny(verb="list", resource="podcliquesets")
+    blind = engine("sync", "-f", applied, *PRUNE, "--timeout", "20s")
+    assert (blind.code, "PodCliqueSet objects could not be listed completely" in blind.err) == (Exit.FAILED, True)
+
+
 def test_a_set_moves_to_another_applyset_only_when_its_label_is_removed(box: Box, engine: Engine, applied: Path) -> None:
     other = applied.parent / "other"
     other.mkdir()
@@ -297,3 +319,12 @@ def test_a_binding_is_a_member_as_well_and_stays_one_when_it_is_applied_without_
     assert engine("sync", "-f", folder, *PRUNE).code == Exit.DONE
     assert box.names(TOPOLOGY_BINDING) == []
     assert parent(box)[applyset.GROUP_KINDS] == "PodCliqueSet.grove.io"
+
+
+def test_a_protection_that_is_misspelled_is_told_when_it_is_applied(box: Box, engine: Engine, folder: Path) -> None:
+    write(folder, "one", annotations={"engine.grove.io/Protect": "true"}, labels={"engine.grove.io/prune": "disabled"})
+
+    text = engine("diff", "-f", folder).err
+
+    assert "metadata.annotations[engine.grove.io/Protect] has no effect: the annotation is engine.grove.io/protect" in text
+    assert "metadata.labels[engine.grove.io/prune] has no effect: it is an annotation, not a label" in text

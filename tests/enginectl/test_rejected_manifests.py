@@ -64,8 +64,8 @@ def test_without_a_cluster_a_new_set_is_judged_as_it_would_be_made(engine: Engin
     said = engine("diff", "--against", "empty" if against == "empty" else tmp_path / "snapshot", "-f", good, "-f", bad)
 
     assert said.code == Exit.FAILED
-    assert f"PodCliqueSet/default/bad\n  problem: {bad}:13: {LEAST}\n" in said.out
-    assert "+ create   PodClique/good-0-a" in said.out
+    assert f"default/bad: no changes, INVALID\n  problem: {bad}:13: {LEAST}\n" in said.out
+    assert "default/good: create\n" in said.out
     assert "bad-0-a" not in said.out
 
 

@@ -8,6 +8,7 @@ import pytest
 from engine.focus import RootTarget
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
+from enginectl.input import kustomize
 from enginectl.input.targets import parse_target
 from tests.enginectl.calling import ROOT, Engine
 
@@ -109,6 +110,18 @@ def test_a_build_that_fails_or_is_not_possible_says_why(engine: Engine, tmp_path
     assert f"{kustomization}: kustomize build failed: no such file\\x1b[2J" in failed.err
     assert f"{kustomization} (built by kustomize):2: not YAML" in broken.err
     assert f"{tmp_path}: no directory with a kustomization.yaml" in other.err
+
+
+def test_a_build_that_does_not_end_is_ended(engine: Engine, tmp_path: Path, kustomization: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kustomize, "SECONDS", 0.2)
+    program(tmp_path, "kustomize", "exec /bin/sleep 30")
+
+    answer = engine("render", "-k", kustomization)
+
+    assert (answer.code, answer.err.splitlines()[0]) == (
+        Exit.FAILED,
+        f"engine: {kustomization}: kustomize build did not end within 0.2 seconds",
+    )
 
 
 def test_standard_input_without_an_object_is_an_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

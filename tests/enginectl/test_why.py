@@ -172,7 +172,7 @@ def test_what_is_due_is_shown_with_its_reason_and_fields(synced: Box, engine: En
     synced.scale("first", 2)
     unborn = engine("why", "pclq/first-1-worker", "-o", "json").document
 
-    assert "  due: patch, headless Service of replica 0 (drift)" in answer.out.splitlines()
+    assert "  due: patch, Drifted: headless Service of replica 0" in answer.out.splitlines()
     assert "app.kubernetes.io/component" in answer.out and "mine" in answer.out
     assert (unborn["version"], unborn["exists"], unborn["operations"][0]["verb"]) == (2, False, "create")
     assert unborn["desiredBy"][0]["root"]["name"] == "first"

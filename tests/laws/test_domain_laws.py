@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 from engine import world
 from engine.memo import Memo
 from engine.observed import live
+from engine.reason import Reason
 from engine.verb import Verb
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds, labels
@@ -149,7 +150,7 @@ def test_honesty_and_thrift_every_call_has_a_reason_and_what_it_judged(sets: Bod
         assert all(wait.why for wait in (*plan.deferred, *plan.pending))
         assert all(alarm.reason and alarm.text for alarm in plan.alarms)
         for operation in plan.operations:
-            assert operation.why
+            assert operation.why and operation.reason is not Reason.UNSPECIFIED
             if operation.verb is not Verb.CREATE:
                 assert operation.expect.uid == toy.objects[operation.id]["metadata"]["uid"]
             if operation.verb in (Verb.PATCH, Verb.STATUS):

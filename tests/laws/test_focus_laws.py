@@ -42,7 +42,7 @@ def sent(world: World, plans: Plans) -> dict[ResourceId, dict[str, Operation]]:
 
 
 @given(manifests(), CHANCE)
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_plans_in_focus_are_those_of_the_whole_and_nothing_else_is_sent_but_a_create_that_another_would_have_made(
     sets: Bodies, chance: random.Random
 ) -> None:
@@ -63,7 +63,7 @@ def test_plans_in_focus_are_those_of_the_whole_and_nothing_else_is_sent_but_a_cr
 
 
 @given(manifests(), CHANCE)
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_what_belongs_to_others_is_never_touched(sets: Bodies, chance: random.Random) -> None:
     toy = rack(sets, chance)
     history(toy, sets, chance)

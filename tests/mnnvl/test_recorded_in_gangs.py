@@ -14,7 +14,7 @@ from tests.laws.fabric_worlds import settle
 from tests.laws.rack import Rack
 from tests.mnnvl.asking import claimed, root, up
 from tests.mnnvl.sets import OPTED_OUT, auto, gpu, named, said
-from tests.mnnvl.test_membership import edit, new_image, pod_uids, podcliques, remove
+from tests.mnnvl.test_membership import annotate, edit, new_image, pod_uids, podcliques, remove
 
 DEMO = root()
 GANG = kinds.PODGANG.id("default", "demo-0")
@@ -97,15 +97,28 @@ def test_N24_an_edited_record_without_a_meaning_counts_as_none(text: str) -> Non
     assert claimed(toy) == before
 
 
-def test_N24_sets_of_an_earlier_release_get_the_record_by_one_write_and_keep_their_pods() -> None:
+def test_N24_podgangs_of_another_operator_get_the_record_when_the_set_is_edited_and_only_then() -> None:
     toy = up(auto(1, gpu(), clique("f")))
     record, pods = recorded(toy), pod_uids(toy)
     toy.write(GANG, {"metadata": {"annotations": {KEY: None}}})
-    operations = [(operation.verb, operation.id) for plan in toy.plans() for operation in plan.operations]
+    before = [operation.key for plan in toy.plans() for operation in plan.operations]
+    annotate(toy, None)
+    written = {(operation.verb, operation.id) for plan in toy.plans() for operation in plan.operations}
     settle(toy)
 
-    assert operations == [(Verb.PATCH, GANG)]
+    assert before == [] and (Verb.PATCH, GANG) in written
     assert (recorded(toy), pod_uids(toy)) == (record, pods)
+
+
+@pytest.mark.parametrize("edited", IN_GROUP)
+def test_N24_a_podgang_of_another_operator_records_before_podcliques_are_replaced(edited: Body) -> None:
+    toy = up(grouped({GROUP: "none"}, {GROUP: "model"}, {GROUP: "model"}))
+    before = claimed(toy)
+    toy.write(GANG, {"metadata": {"annotations": {KEY: None}}})
+    edit_everything(toy, edited)
+    settle(toy)
+
+    assert claimed(toy) == before
 
 
 def test_R14_a_set_that_has_opted_out_has_no_record() -> None:

@@ -1,15 +1,17 @@
 """What `engine diff` tells of an update that is under way: the next step, and why the others are held."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from engine.report.json import document
+from engine.report.json import document, printed
 from engine.report.model import Report, compose
 from engine.report.text import text
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
+from tests.schemas import checked
 from tests.stories.pods import running
 from tests.stories.stage import Stage, stage
 
@@ -33,21 +35,26 @@ async def diff_report(cluster: Stage) -> Report:
     return compose(seen.planned.plans, BLUEPRINTS[0].part_of, objections=seen.planned.objections, incomplete=seen.world.incomplete)
 
 
+def as_json(report: Report) -> Any:
+    """The document that a program reads; it is as the published schema says."""
+    return checked(json.loads(printed(document(report))))
+
+
 def waits(report: Report) -> Mapping[str, str]:
     """What waits for its turn, and why, by clique, as JSON has it."""
-    (root,) = document(report)["roots"]
+    (root,) = as_json(report)["roots"]
     return {one["object"]["name"]: one["why"] for one in root["pending"] if "pods are outdated" in one["why"]}
 
 
 def deletes(report: Report) -> list[tuple[str, str]]:
     """What would be deleted, and why, as JSON has it."""
-    (root,) = document(report)["roots"]
+    (root,) = as_json(report)["roots"]
     return [(one["object"]["name"], one["why"]) for one in root["operations"] if one["verb"] == "delete"]
 
 
 def lines(report: Report) -> list[str]:
-    """The report as people read it."""
-    return [line.text for line in text(report)]
+    """The report as people read it with -v."""
+    return [line.text for line in text(report, verbose=True)]
 
 
 async def test_before_it_begins_the_first_unit_is_named_and_everything_else_waits_behind_it() -> None:
@@ -71,7 +78,10 @@ async def test_before_it_begins_the_first_unit_is_named_and_everything_else_wait
         }
 
         printed = lines(report)
-        assert any(line.startswith(f"  - delete   Pod/{pod} ") and line.endswith("the template has changed (intent)") for line in printed)
+        assert any(
+            line.startswith(f"  - delete   Pod/{pod} ") and line.endswith("TemplateChanged: the template has changed (intent)")
+            for line in printed
+        )
         assert any("PodClique/llm-0-router " in line and line.endswith(NEXT) for line in printed)
         assert any("PodClique/llm-1-" in line and line.endswith(FIRST) for line in printed)
         assert '      spec.podSpec.containers[main].image: "example/worker:1" → "example/worker:2"' in printed
@@ -107,4 +117,4 @@ async def test_what_waits_grows_less_from_step_to_step_until_nothing_is_left_to_
 
         assert left == sorted(left, reverse=True)
         assert (left[0], left[-1]) == (6, 0)
-        assert lines(await diff_report(cluster))[-1] == "No operations."
+        assert lines(await diff_report(cluster))[-1] == "No changes."

@@ -1,12 +1,12 @@
 """`engine delete`: removes workloads, and waits until they and everything they have are gone."""
 
 import anyio
-import anyio.to_thread
 
 from engine.focus import Focus
 from enginectl.actions.gates import Gate
 from enginectl.actions.look import Look, Subject
 from enginectl.actions.preview import write_report
+from enginectl.actions.reporting import Outputs
 from enginectl.actions.sync import Patience, dry_run, sync
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
@@ -14,6 +14,7 @@ from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.base.question import ask, can_ask
 from enginectl.input.deletion import Deletion
+from enginectl.input.plan_policies import Policies
 from enginectl.input.roots import NO_ROOTS
 from enginectl.wiring.configuration import Wiring
 
@@ -28,22 +29,36 @@ async def delete(
     stop: anyio.CancelScope,
     *,
     patience: Patience,
+    policies: Policies,
     is_confirmed: bool,
     began: float,
 ) -> Exit:
     """Show what would be deleted, ask unless `is_confirmed`, delete it, write the result, and return the exit code.
 
+    What the policies deny is not asked about, and not deleted.
+
     Raises `InputError` and `UsageError` if what is named does not exist or is ambiguous, and what `sync` raises.
     """
-    gates = [gate(wiring, is_confirmed=is_confirmed)] if format is OutputFormat.TEXT else []
+    gates = [gate(wiring, stop, is_confirmed=is_confirmed)] if format is OutputFormat.TEXT else []
     return await sync(
-        wiring, NO_ROOTS, format, stop, focus=NOTHING_ELSE, patience=patience, gates=gates, removing=deletion, command="delete", began=began
+        wiring,
+        NO_ROOTS,
+        format,
+        stop,
+        focus=NOTHING_ELSE,
+        patience=patience,
+        policies=policies,
+        gates=gates,
+        removing=deletion,
+        command="delete",
+        began=began,
     )
 
 
-async def preview_deletion(wiring: Wiring, deletion: Deletion, format: ReportFormat, *, give_up_at: float) -> Exit:
+async def preview_deletion(wiring: Wiring, deletion: Deletion, format: ReportFormat, policies: Policies, *, give_up_at: float) -> Exit:
     """Show what would be deleted, and delete nothing."""
-    return await dry_run(wiring, Subject(removing=deletion, focus=NOTHING_ELSE), format, give_up_at=give_up_at)
+    subject = Subject(removing=deletion, focus=NOTHING_ELSE, policies=policies)
+    return await dry_run(wiring, subject, Outputs(format), give_up_at=give_up_at)
 
 
 def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:
@@ -54,7 +69,7 @@ def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:
         raise UsageError("there is no terminal to ask on: confirm with --yes, or look first with --dry-run")
 
 
-def gate(wiring: Wiring, *, is_confirmed: bool) -> Gate:
+def gate(wiring: Wiring, stop: anyio.CancelScope, *, is_confirmed: bool) -> Gate:
     """A gate that shows what would be deleted and asks whether it may be, unless that is confirmed already."""
 
     async def judge(seen: Look) -> Exit | None:
@@ -63,8 +78,10 @@ def gate(wiring: Wiring, *, is_confirmed: bool) -> Gate:
         write_report(wiring, seen.report, seen.result.now, ReportFormat.TEXT)
         workloads = len(seen.intent.removals)
         question = f"Delete {'this workload' if workloads == 1 else f'these {workloads} workloads'}?"
-        if is_confirmed or await anyio.to_thread.run_sync(ask, question, abandon_on_cancel=True):
+        if is_confirmed or await ask(question, lambda: stop.cancel_called):
             return None
+        if stop.cancel_called:
+            return Exit.INTERRUPTED
         terminal.error("nothing was deleted")
         return Exit.FAILED
 

@@ -18,7 +18,7 @@ from enginectl.actions.sync import Patience
 from enginectl.actions.sync import sync as apply_until_settled
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Options, OutputFormat, ReportFormat
+from enginectl.base.options import Options, OutputFormat
 from enginectl.input.roots import NO_ROOTS, Roots, load_roots
 from enginectl.wiring.cluster import connect
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
@@ -77,7 +77,7 @@ def steps(wiring: Wiring, client: Client) -> tuple[DemoStep, ...]:
     roots = load_roots(wiring, [PACKAGED if PACKAGED.exists() else EXAMPLE])
 
     async def diff(roots: Roots = NO_ROOTS) -> Exit:
-        return await preview(wiring, Subject(roots), ReportFormat.TEXT)
+        return await preview(wiring, Subject(roots))
 
     async def sync(roots: Roots = NO_ROOTS) -> Exit:
         return await apply_until_settled(wiring, roots, OutputFormat.TEXT, anyio.CancelScope(), patience=PATIENCE)

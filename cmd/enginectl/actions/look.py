@@ -13,6 +13,7 @@ from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
 from enginectl.actions.base import notes_about_missing, settled_base, together
+from enginectl.actions.circumstances import cluster_identity
 from enginectl.actions.domain_sharing import with_sharing_notes
 from enginectl.actions.forecasting import forecast_of
 from enginectl.actions.judging import judged
@@ -60,6 +61,8 @@ class Subject:
     """What finds the roots that are removed; None: none are."""
     forecast_passes: int | None = None
     """How many passes a forecast simulates; None: see `engine.forecast.simulation`."""
+    for_approval: bool = False
+    """Whether what is seen is to be approved: then it must be known which cluster it is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +75,10 @@ class Look:
     result: Pass
     """The pass, with the faults of the manifests that admission rejects, and with notes."""
     report: Report
+    selection: Selection
+    """What was read."""
+    cluster: str = ""
+    """The identity of the cluster, if it was asked for and can be read."""
 
 
 async def look(wiring: Wiring, subject: Subject) -> Look:
@@ -92,19 +99,16 @@ async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provide
     """Look at what exists when the base has been applied and everything is settled; time stands still then."""
     selection = select_for(wiring, together(base, subject.roots), namespaces, subject.focus)
     baseline = await settled_base(wiring, base, provider, selection, against=subject.against, limits=subject.limits)
-    later, after = replace(wiring, clock=StandingClock(baseline.at)), replace(subject, against=EMPTY)
+    later, after = replace(wiring, clock=StandingClock(baseline.at)), replace(subject, against=EMPTY, policies=NO_POLICIES)
     await require_matches(later, baseline.provider, selection, subject.roots, subject.focus)
     scope = await found_by(subject.removing, later, baseline.provider, selection)
     admitted = await admit_against(later, subject.roots, baseline.provider, EMPTY, selection)
     seen = await look_at(later, after, baseline.provider, selection, admitted, scope.removals)
     missing = {} if subject.removing is not None else notes_about_missing(base, subject.roots)
     result = with_notes(seen.result, {**baseline.notes, **missing})
-    return replace(
-        seen,
-        subject=subject,
-        result=result,
-        report=replace(report_of(result), forecast=seen.report.forecast, judgement=seen.report.judgement),
-    )
+    report = replace(report_of(result), forecast=seen.report.forecast)
+    today = replace(result, now=wiring.clock.now())  # What calendars judge is when somebody wants to change something.
+    return replace(seen, subject=subject, result=result, report=await judged(report, today, subject.policies))
 
 
 async def look_at(
@@ -132,7 +136,8 @@ async def look_at(
     if subject.server_dry_run:
         result, forecast = with_trial(await try_out(provider, report_of(result)), result, forecast)
     report = replace(report_of(result), forecast=forecast)
-    return Look(subject, intent, result, await judged(report, observed, subject.policies))
+    cluster = await cluster_identity(provider) if subject.for_approval else ""
+    return Look(subject, intent, result, await judged(report, observed, subject.policies), selection, cluster)
 
 
 def with_objections(result: Pass, objections: tuple[Objection, ...]) -> Pass:

@@ -10,11 +10,10 @@ from engine.runtime.passes import Pass
 
 
 def with_notes(result: Pass, notes: Mapping[ResourceId, Sequence[str]]) -> Pass:
-    """The pass with these notes about its roots; one about which nothing was planned gets a plan without operations."""
+    """The pass with these notes about its roots; those about roots that were not planned, as they are out of scope, are left out."""
     if not notes:
         return result
-    plans = {root: Plan(root) for root in notes} | {plan.root: plan for plan in result.planned.plans}
-    noted = tuple(replace(plan, notes=(*plan.notes, *notes.get(root, ()))) for root, plan in sorted(plans.items()))
+    noted = tuple(replace(plan, notes=(*plan.notes, *notes.get(plan.root, ()))) for plan in result.planned.plans)
     return replace(result, planned=replace(result.planned, plans=noted))
 
 

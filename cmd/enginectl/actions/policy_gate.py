@@ -27,7 +27,7 @@ def policy_gates(policies: Policies, format: OutputFormat, *, quiet: bool = Fals
 def _tell(seen: Look, format: OutputFormat, *, quiet: bool) -> None:
     """Write warnings, waivers and notes to stderr, where they are no part of the result."""
     if not quiet and format is OutputFormat.TEXT:
-        for line in judgement_lines(seen.report.judgement):
+        for line in judgement_lines(seen.report.judgement, verbose=True):
             terminal.notice(line)
 
 
@@ -37,7 +37,7 @@ def _refuse(seen: Look, format: OutputFormat, *, quiet: bool) -> None:
         nothing_done = SyncReport(seen.result, ())
         terminal.print_json({**sync_document(nothing_done, seen.report), "ending": str(Ending.DENIED)})
     elif not quiet:
-        terminal.print_lines(judgement_lines(seen.report.judgement))
+        terminal.print_lines(judgement_lines(seen.report.judgement, verbose=True))
     if quiet:
         for violation in seen.report.judgement.denied:
             terminal.error(violation_text("denied by", violation))

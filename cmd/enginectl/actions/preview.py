@@ -1,37 +1,35 @@
 """`engine diff`: the report of what a sync would do."""
 
+from dataclasses import replace
 from datetime import datetime
 
-from engine.report.html import html
-from engine.report.json import document
 from engine.report.model import Report
-from engine.report.text import text
 from enginectl.actions.look import Subject, look
 from enginectl.actions.planning import report_errors
-from enginectl.base import terminal
+from enginectl.actions.reporting import TO_TERMINAL, Outputs, places_of, write_outputs
+from enginectl.actions.saving import Saving, save
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import ReportFormat
+from enginectl.output.documents import Material
 from enginectl.wiring.configuration import Wiring
 
 
-async def preview(wiring: Wiring, subject: Subject, format: ReportFormat, *, detailed: bool = False) -> Exit:
-    """Look, write the report, and return the exit code. Nothing is written to the cluster."""
-    seen = await look(wiring, subject)
-    write_report(wiring, seen.report, seen.result.now, format)
-    if wiring.options.verbose:
+async def preview(
+    wiring: Wiring, subject: Subject, outputs: Outputs = TO_TERMINAL, *, detailed: bool = False, saving: Saving | None = None
+) -> Exit:
+    """Look, write the report, save it as a plan if asked, and return the exit code. Nothing is written to the cluster."""
+    seen, verbose = await look(wiring, replace(subject, for_approval=saving is not None)), wiring.options.verbose
+    write_outputs(Material(seen.report, seen.result.now, places_of(subject.roots)), outputs, verbose=verbose)
+    if verbose:
         report_errors(seen.result.planned.plans, verbose=True)
-    return exit_code(seen.report, detailed=detailed)
+    refused = save(wiring, seen, saving) if saving is not None else None
+    code = exit_code(seen.report, detailed=detailed)
+    return code if refused is None else worst((code, refused))
 
 
 def write_report(wiring: Wiring, report: Report, now: datetime, format: ReportFormat) -> None:
-    """Write the report to stdout; `now`: when the cluster was observed."""
-    if format is ReportFormat.JSON:
-        terminal.print_json(document(report))
-    elif format is ReportFormat.HTML:
-        terminal.print_text(html(report, now))
-        terminal.flush()
-    else:
-        terminal.print_lines(text(report, verbose=wiring.options.verbose))
+    """Write a report to standard output; `now`: when the cluster was observed."""
+    write_outputs(Material(report, now), Outputs(format), verbose=wiring.options.verbose)
 
 
 def exit_code(report: Report, *, detailed: bool) -> Exit:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from engine.blueprint import Desired
 from engine.composition import compose
 from engine.ids import ResourceId
 from engine.mask import masked
@@ -48,20 +49,25 @@ def render(wiring: Wiring, roots: Roots) -> tuple[list[dict[str, Any]], list[str
 
     Objects that depend on what only a cluster knows are left out and named on stderr.
     """
-    blueprints = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
     admitted = admit_roots(wiring, roots)
     objects: list[dict[str, Any]] = []
     faults = [fault for faults in admitted.rejected.values() for fault in faults]
-    world = propose(empty(), admitted.roots.bodies, scope_of(wiring.configuration).references)
-    for observed in in_order(compose(world, BLUEPRINTS, wiring.configuration, Memo()).roots):
-        desired = blueprints[observed.root.id.kind].desire(observed, EPOCH, wiring.configuration, Memo())
-        faults += [f"{observed.root.id}: {problem}" for problem in desired.problems]
+    for root, desired in desired_by_root(wiring, admitted.roots):
+        faults += [f"{root}: {problem}" for problem in desired.problems]
         resources = [resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP]
         objects += [manifest(resource) for resource in resources if resource.body]
         for resource in resources:
             if not resource.body and resource.scale is None:
                 terminal.notice(f"note: {printable(str(resource.id))} is left out: {printable(resource.why)}")
     return objects, faults
+
+
+def desired_by_root(wiring: Wiring, roots: Roots) -> Iterator[tuple[ResourceId, Desired]]:
+    """What each root should have in an empty cluster, and each root that it consists of."""
+    blueprints = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
+    world = propose(empty(), roots.bodies, scope_of(wiring.configuration).references)
+    for observed in in_order(compose(world, BLUEPRINTS, wiring.configuration, Memo()).roots):
+        yield observed.root.id, blueprints[observed.root.id.kind].desire(observed, EPOCH, wiring.configuration, Memo())
 
 
 def in_order(roots: Iterable[Observed]) -> Iterator[Observed]:

@@ -1,5 +1,7 @@
-"""Reading files that users name on the command line."""
+"""Reading and writing files that users name on the command line."""
 
+import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +14,16 @@ from enginectl.base.errors import UsageError
 STDIN = Path("-")
 
 
-def read_bytes(file: Path) -> bytes:
-    """The content of a file, or of standard input for `-`. Raises `UsageError` if it cannot be read."""
-    if file == STDIN:
-        return standard_input().read()
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise unreadable(file, error) from None
+def read_bytes(file: Path, limit: int = -1) -> bytes:
+    """The content of a file, or of standard input for `-`: at most `limit` bytes, if that is not negative.
+
+    Raises `UsageError` if it cannot be read.
+    """
+    with open_stream(file) as stream:
+        try:
+            return stream.read(limit)
+        except OSError as error:
+            raise unreadable(file, error) from None
 
 
 @contextmanager
@@ -36,11 +40,67 @@ def open_stream(file: Path) -> Iterator[BinaryIO]:
         yield stream
 
 
+@contextmanager
+def private_file(out: Path, option: str) -> Iterator[BinaryIO]:
+    """A file to write, which replaces `out` when the block has ended well. Only its owner may read it.
+
+    Raises `UsageError`, which names the option, if it cannot be written.
+    """
+    draft = out.parent / f".{out.name}.{os.getpid()}"
+    try:
+        try:
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                yield file
+            draft.replace(out)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{option} {printable(str(out))}: {(error.strerror or 'cannot be written').lower()}") from None
+
+
 def standard_input() -> BinaryIO:
     """Standard input as bytes. Raises `UsageError` if the process was started without one."""
     if sys.stdin is None:
         raise UsageError("standard input is closed")
     return sys.stdin.buffer
+
+
+def write_text(file: Path, text: str, option: str) -> None:
+    """Write a file as a whole: a reader sees the old content or the new one. What is no regular file, e.g. a pipe, is written directly.
+
+    Raises `UsageError` with the name of the option if it cannot be written.
+    """
+    try:
+        if file.exists() and not stat.S_ISREG(file.stat().st_mode):
+            file.write_text(text, encoding="utf-8")
+        else:
+            _replace(file.resolve(), text)
+    except OSError as error:
+        raise unwritable(file, option, error) from None
+
+
+def _replace(file: Path, text: str) -> None:
+    draft = file.parent / f".{file.name}.{os.getpid()}"
+    try:
+        with draft.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def append_text(file: Path, text: str, option: str) -> None:
+    """Append to a file, which is made if it does not exist. Raises `UsageError` with the name of the option if it cannot be written."""
+    try:
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise unwritable(file, option, error) from None
+
+
+def unwritable(file: Path, option: str, error: OSError) -> UsageError:
+    """The error of a file that cannot be written, with the option that names it."""
+    return UsageError(f"{option} {printable(str(file))}: {(error.strerror or 'cannot be written').lower()}")
 
 
 def unreadable(file: Path, error: OSError) -> UsageError:

@@ -34,6 +34,26 @@ class ReportFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     HTML = "html"
+    MARKDOWN = "markdown"
+    SARIF = "sarif"
+    MERMAID = "mermaid"
+    DOT = "dot"
+
+
+class GraphFormat(StrEnum):
+    """How a graph of objects is drawn."""
+
+    DOT = "dot"
+    MERMAID = "mermaid"
+    SVG = "svg"
+
+
+class DocumentName(StrEnum):
+    """A document that has a published schema."""
+
+    DIFF = "diff"
+    POLICY = "policy"
+    SYNC = "sync"
 
 
 class ObjectFormat(StrEnum):
@@ -101,6 +121,7 @@ AllowReplace = Annotated[
     bool,
     typer.Option("--allow-replace", help="Delete and create anew a PodCliqueSet of a graph that cannot be changed in place."),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
 PolicyFiles = Annotated[
     list[Path] | None,
     typer.Option("--policy", metavar="FILE|DIR", help="PlanPolicies that the plan and its forecast must fulfil. Repeatable."),
@@ -111,7 +132,25 @@ Waivers = Annotated[
 ]
 Format = Annotated[OutputFormat, typer.Option("--output", "-o", help="Text for people, or one JSON document.")]
 PlanFormat = Annotated[
-    ReportFormat, typer.Option("--output", "-o", help="Text for a terminal, one JSON document, or one HTML document for a browser.")
+    ReportFormat,
+    typer.Option("--output", "-o", help="How the plan is written to standard output: for a terminal, a program, a browser, or a comment."),
+]
+Reports = Annotated[
+    list[str] | None,
+    typer.Option("--report", metavar="FORMAT=FILE", help="Write the plan to a file as well, in any format of -o. Repeatable."),
+]
+Summary = Annotated[
+    Path | None, typer.Option("--summary", metavar="FILE", help="Append the plan to this file as Markdown, e.g. $GITHUB_STEP_SUMMARY.")
+]
+Title = Annotated[
+    str, typer.Option("--title", metavar="TEXT", help="What the plan is about: heading and hidden marker of Markdown, e.g. the cluster.")
+]
+Link = Annotated[str, typer.Option("--link", metavar="URL", help="Where the full report will be: Markdown ends with a link to it.")]
+MaxBytes = Annotated[
+    int, typer.Option("--max-bytes", metavar="N", min=16_000, help="Maximum size of Markdown: what does not fit is counted.")
+]
+ShowValues = Annotated[
+    bool, typer.Option("--show-values", help="Show the values of environment variables in HTML and Markdown; those of Secrets stay masked.")
 ]
 ForecastPasses = Annotated[
     int | None,

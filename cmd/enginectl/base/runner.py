@@ -66,6 +66,8 @@ def conclude(code: Exit, format: OutputFormat | ReportFormat, *, quiet: bool = F
     Returns the code.
     """
     if code in SIGNALS.values():
+        if format in (OutputFormat.JSON, ReportFormat.JSON):
+            terminal.print_error_document([MEANINGS[code]], code)
         return code  # The signal has been reported already.
     if format in (OutputFormat.TEXT, ReportFormat.TEXT) and not quiet:
         terminal.print_line(meaning(code))
@@ -75,9 +77,14 @@ def conclude(code: Exit, format: OutputFormat | ReportFormat, *, quiet: bool = F
 
 
 def report_signal(code: Exit) -> Exit:
-    """Write in one line that a signal has ended the command. Returns the code."""
-    terminal.error(MEANINGS[code])
+    """Write in one line that a signal has ended the command, e.g. `exit 130: interrupted`. Returns the code."""
+    terminal.exit_line(code.value, meaning(code))
     return code
+
+
+def error_messages(error: BaseException) -> list[str]:
+    """What failed, a text for each exception in a group."""
+    return [str(each) if isinstance(each, EngineError) else f"internal error: {type(each).__name__}: {each}" for each in leaves(error)]
 
 
 def report_failure(error: BaseException, *, verbose: bool) -> Exit:

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from engine.errors import EngineError
@@ -29,7 +30,22 @@ TONES: Mapping[str, str] = {
 PLAIN = str.maketrans({"±": "*", "⊘": "x", "→": ">", "×": "x", "…": "~", "·": ".", "—": "-", "✓": "v", "✗": "x"})
 """Replacements for our own signs on a terminal that cannot show them."""
 
+ATTENTION = 0.1
+"""Seconds between two looks at whether a question has been cancelled by a signal."""
+LONGEST_ANSWER = 4096
+
 _leave_out_notes = ContextVar("_leave_out_notes", default=False)
+
+
+@dataclass(slots=True)
+class _Session:
+    """What the command line that runs in this process has written and chosen."""
+
+    has_document: bool = False
+    json_lines: bool = False
+
+
+_session = _Session()
 
 
 def print_line(line: Line | str = "") -> None:
@@ -44,11 +60,40 @@ def print_lines(lines: Iterable[Line | str]) -> None:
     flush()
 
 
+def begin() -> None:
+    """Forget what an earlier command line in this process has written and chosen."""
+    _session.has_document = _session.json_lines = False
+
+
+def use_json_lines() -> None:
+    """Write the line with which a signal ends the command as a line of the log, in JSON."""
+    _session.json_lines = True
+
+
 def print_json(document: Any) -> None:
     """Write one JSON document to stdout."""
     from engine.report.json import printed
 
     print_text(f"{printed(document)}\n")
+    _session.has_document = True
+
+
+def print_error_document(messages: Sequence[str], code: int) -> None:
+    """Write to stdout, as JSON, why there is no other document; nothing if there is one."""
+    from engine.report.json import VERSION
+
+    if not _session.has_document:
+        print_json({"version": VERSION, "kind": "Error", "messages": list(messages), "exitCode": int(code)})
+
+
+def exit_line(code: int, meaning: str) -> None:
+    """Write to stderr how the command ends: as text, or as a line of the log."""
+    if not _session.json_lines:
+        notice(meaning)
+        return
+    from engine.runtime.logs import logger
+
+    logger(sys.stderr, format="json", verbose=False, colour=False).error("exit", code=code, meaning=meaning)
 
 
 def print_text(text: str) -> None:
@@ -113,6 +158,29 @@ def incomplete(kinds: Mapping[str, str]) -> None:
     """Write to stderr which kinds could not be listed completely, and why."""
     for kind, why in kinds.items():
         error(f"{kind} objects could not be listed completely: {clipped(why, 200)}")
+
+
+def is_interactive() -> bool:
+    """Whether a person can be asked: standard input and stderr are terminals."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+async def ask(question: str, is_cancelled: Callable[[], bool]) -> bool:
+    """Whether a person answers the question with `y` or `yes`; anything else, and the end of the input, is a no.
+
+    Returns False within a moment after `is_cancelled` has become true.
+    """
+    import anyio
+
+    with suppress(OSError):
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+    while not is_cancelled():
+        with anyio.move_on_after(ATTENTION):
+            await anyio.wait_readable(sys.stdin.fileno())
+            return os.read(sys.stdin.fileno(), LONGEST_ANSWER).decode(errors="replace").strip().lower() in ("y", "yes")
+    notice("")
+    return False
 
 
 def has_colour(stream: TextIO) -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Files, OutputFormat, PlanFormat, ReportFormat, options
+from enginectl.base.options import Files, OutputFormat, PlanFormat, PolicyFiles, ReportFormat, Waivers, options
 
 
 def delete(
@@ -22,12 +22,14 @@ def delete(
     ignore_not_found: Annotated[bool, typer.Option("--ignore-not-found", help="A workload that does not exist is no error.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until everything is gone, or only do what can be done now.")] = True,
     timeout: Annotated[str, typer.Option(metavar="DURATION", help="Maximum duration of the whole command, e.g. 90s or 5m.")] = "5m",
+    policy: PolicyFiles = None,
+    waive: Waivers = None,
     format: PlanFormat = ReportFormat.TEXT,
 ) -> Exit:
     """Delete workloads with everything they have, and wait until all of it is gone.
 
     First it shows what goes, in which order, and asks. Workloads with the annotation engine.grove.io/protect, and those that are parts of
-    others, are refused.
+    others, are refused; so is a deletion that a rule of --policy denies.
 
     Exit codes: 0 done, 1 failed, not found or not confirmed, 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, 64 usage error.
     """
@@ -40,22 +42,26 @@ def delete(
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run, run_cancellable
     from enginectl.input.deletion import deletion_of
+    from enginectl.input.plan_policies import load_all
     from enginectl.wiring.configuration import wire
 
     patience = Patience(wait, parse_seconds(timeout, "--timeout"))
-    if format is ReportFormat.HTML and not dry_run:
-        raise UsageError("-o html shows a plan: it needs --dry-run")
+    if format not in (ReportFormat.TEXT, ReportFormat.JSON) and not dry_run:
+        raise UsageError(f"-o {format} shows a plan: it needs --dry-run")
     if not dry_run:
         require_consent(format, is_confirmed=yes)
+    policies = load_all(policy or (), waive or ())
     wiring = wire(options(ctx))
     began = wiring.clock.monotonic()
     deletion = deletion_of(wiring, names or (), files or (), selector, ignore_missing=ignore_not_found)
 
     async def work(stop: anyio.CancelScope) -> Exit:
-        return await delete_and_wait(wiring, deletion, OutputFormat(format), stop, patience=patience, is_confirmed=yes, began=began)
+        return await delete_and_wait(
+            wiring, deletion, OutputFormat(format), stop, patience=patience, policies=policies, is_confirmed=yes, began=began
+        )
 
     if dry_run:
-        code = run_cancellable(lambda: preview_deletion(wiring, deletion, format, give_up_at=began + patience.seconds))
+        code = run_cancellable(lambda: preview_deletion(wiring, deletion, format, policies, give_up_at=began + patience.seconds))
     else:
         code = run(work)
     return conclude(code if code is not Exit.UNSETTLED else Exit.FAILED, format)

@@ -101,7 +101,7 @@ class Prune:
         kinds = {group_kind.partition(".")[0] for group_kind in (recorded or applyset.NOWHERE).group_kinds}
         namespaces = {self.parent.namespace, *(recorded or applyset.NOWHERE).namespaces, *self.roots.namespaces}
         wide = widened(selection, namespaces, kinds)
-        observed = (await roots_in(wiring, provider, wide)).roots
+        observed = (await roots_in(wiring, provider, wide, kinds | self.roots.kinds)).roots
         manifests = tuple((proposed_root(body).id, body) for body in self.roots.bodies)
         judged = Pruning(self.parent, existing, manifests, _within(observed, namespaces), self.allow_empty)
         return RemovalScope(wide, pruned(judged), _record(self.parent, existing, recorded, remaining_extent(judged)))

@@ -56,7 +56,9 @@ class Deletion:
     async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
         """The workloads that are named. Raises `InputError`, which names those that exist, if one does not, and `UsageError`."""
         wide = widened(selection, {each.namespace for each in self.wanted}, {each.kind for each in self.wanted})
-        roots = (await roots_in(wiring, provider, wide)).roots
+        kinds = {each.kind for each in self.wanted}
+        is_open = self.selector is not None or "" in kinds
+        roots = (await roots_in(wiring, provider, wide, frozenset() if is_open else kinds)).roots
         chosen = {live.id: live for each in self.wanted for live in self._named(each, roots)}
         if self.selector is not None:
             chosen |= {live.id: live for live in self._selected(self.selector, roots)}

@@ -13,7 +13,7 @@ from engine.proposal import proposed_root
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
 from enginectl.base.errors import UsageError
-from enginectl.input.roots import Roots
+from enginectl.input.roots import NO_ROOTS, Roots
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
 from resources.schema.crds import DEFINITIONS
@@ -80,14 +80,20 @@ def focus_on(roots: Roots, words: Words) -> tuple[Roots, Focus]:
     With manifests: their workloads, of which targets and selectors choose. `--target '*'` means all workloads in scope, with or without
     manifests; selectors and exclusions apply to them as well. Whether these names exist in the cluster says `require_matches`.
     """
+    chosen, _, focus = focus_on_change(roots, NO_ROOTS, words)
+    return chosen, focus
+
+
+def focus_on_change(roots: Roots, base: Roots, words: Words) -> tuple[Roots, Roots, Focus]:
+    """The same of manifests that are compared with those of a base: it concerns the workloads of both. The second are those of the base."""
     focus = _focus(words)
-    is_everything = ANY in words.targets
-    if (roots.given or roots.bodies) and not is_everything:
+    labels = _labels(base) | _labels(roots)
+    if (roots.given or labels) and ANY not in words.targets:
         if focus.is_narrowed:
-            _require(Candidates(_labels(roots), where="among the manifests"), focus)
-        chosen = _within(roots, focus)
-        return chosen, Focus(frozenset(_labels(chosen)))
-    return replace(_within(roots, focus), also_in=roots.namespaces), focus
+            _require(Candidates(labels, where="among the manifests"), focus)
+        chosen, compared = _within(roots, focus), _within(base, focus)
+        return chosen, compared, Focus(frozenset(_labels(chosen) | _labels(compared)))
+    return replace(_within(roots, focus), also_in=roots.namespaces), base, focus
 
 
 def _focus(words: Words) -> Focus:

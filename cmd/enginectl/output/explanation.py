@@ -186,7 +186,7 @@ def workload_lines(workload: WorkloadSummary, verbose: bool) -> Iterator[Line]:
 def sync_lines(explanation: Explanation, verbose: bool, *, settled: bool = True) -> Iterator[Line]:
     """The operations that are due now, later or blocked, and what is pending; or, if it is also `settled`, that the object is in sync."""
     for operation in explanation.operations:
-        yield Line(f"  due: {operation.verb}, {clipped(operation.why, MAX_TEXT)} ({operation.cause})", operation.verb)
+        yield Line(f"  due: {operation.verb}, {operation.reason}: {clipped(operation.why, MAX_TEXT)}", operation.verb)
         changes = changed_fields(operation)
         for change in changes if verbose else changes[:MAX_LISTED]:
             yield Line(f"    {printable(spell(change.path))}: {' → '.join(sides(change))}")
@@ -242,7 +242,13 @@ def report_document(report: ObjectReport) -> dict[str, Any]:
 def operation_entry(operation: Operation) -> dict[str, Any]:
     """An operation in the JSON document."""
     changes = [{"path": spell(change.path), "old": change.old, "new": change.new} for change in changed_fields(operation)]
-    return {"verb": str(operation.verb), "why": operation.why, "cause": str(operation.cause), "changes": changes}
+    return {
+        "verb": str(operation.verb),
+        "why": operation.why,
+        "reason": str(operation.reason),
+        "cause": str(operation.cause),
+        "changes": changes,
+    }
 
 
 def diagnosis_entry(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -6,17 +6,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.approval.ledger import Excess
 from engine.ids import ResourceId
 from engine.plan import Plan, Wait
 from engine.report.alike import spread, waits_alike
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.report.text import MARKS, group_name
+from engine.report.word import counted
 from engine.result import Outcome, Result
 from engine.runtime.clock import Clock
 from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.progress import LoggedProgress, NoProgress, Progress
+from engine.verb import Verb
 from enginectl.base import terminal
+from enginectl.output.approval import deviation_lines
 from enginectl.wiring.configuration import Wiring
 
 FRAME = 0.1
@@ -40,7 +44,7 @@ def show_progress(wiring: Wiring, *, quiet: bool = False) -> Iterator[Progress]:
         yield LoggedProgress(wiring.log)
         return
     if not terminal.has_colour(sys.stderr) or wiring.options.verbose:
-        yield Lines()
+        yield Lines(verbose=wiring.options.verbose)
         return
     from rich.console import Console
     from rich.live import Live
@@ -50,10 +54,13 @@ def show_progress(wiring: Wiring, *, quiet: bool = False) -> Iterator[Progress]:
 
 
 class Lines:
-    """A `Progress` that writes a line for every operation, and one whenever what is pending changes."""
+    """A `Progress` that writes a line for every operation but statuses, and one whenever what is pending changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, verbose: bool = False) -> None:
+        self._verbose = verbose
         self._pending: tuple[str, ...] = ()
+        self._failures: dict[str, str] = {}
+        """Key of an operation -> how it failed when it was last tried."""
 
     def waiting_for_lease(self, holder: LeaseHolder) -> None:
         """Name the holder of the lease."""
@@ -62,12 +69,28 @@ class Lines:
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
         """Nothing: every operation gets a line of its own."""
 
+    def unapproved(self, excess: Sequence[Excess]) -> None:
+        """Each operation that is not done."""
+        for line in deviation_lines([each.deviation for each in excess]):
+            terminal.notice(line)
+
     def applied(self, result: Result) -> None:
-        """The operation, and its error if it failed."""
+        """The operation, and its error if it failed: once for each distinct error. Statuses only if they fail, or with `verbose`."""
         operation = result.operation
         error = "" if result.outcome is Outcome.DONE else f": {result.outcome}, {clipped(str(result.error), 300)}"
+        if self._is_left_out(result, error):
+            return
         tone = "bad" if result.outcome is Outcome.FAILED else operation.verb
         terminal.notice(Line(f"{MARKS[operation.verb]} {operation.verb:<8} {printable(str(operation.id))}{error}", tone))
+
+    def _is_left_out(self, result: Result, error: str) -> bool:
+        """Whether it is not written: it says what the last try said, or is a status that was written."""
+        operation = result.operation
+        is_quiet = operation.verb is Verb.STATUS and not self._verbose and not error
+        if error and self._failures.get(operation.key) == error:
+            return True
+        self._failures[operation.key] = error
+        return is_quiet
 
     def idle(self, plans: Sequence[Plan], seconds: float) -> None:
         """What is pending, if that has changed."""
@@ -93,18 +116,14 @@ def wait_texts(waits: Sequence[Wait]) -> Iterator[str]:
         yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), 120)}"
 
 
-def counted(count: int, noun: str) -> str:
-    """A number and its noun, e.g. `2 operations`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 @dataclass(slots=True)
 class Branch:
-    """One root in the tree: how many operations are applied, failed and planned, the latest one, and what is pending."""
+    """One root in the tree: how many operations are applied, failed, planned and not approved, the latest one, and what is pending."""
 
     applied: int = 0
     failed: int = 0
     planned: int = 0
+    unapproved: int = 0
     latest: str = ""
     pending: tuple[str, ...] = ()
 
@@ -134,6 +153,11 @@ class Tree:
             branch.planned = branch.applied + branch.failed + len(plan.operations)
             self.roots.update({operation.key: plan.root for operation in plan.operations})
         self.draw(now=True)
+
+    def unapproved(self, excess: Sequence[Excess]) -> None:
+        """Count, for each root, the operations that are not done."""
+        for each in excess:
+            self.branches.setdefault(each.root, Branch()).unapproved += 1
 
     def applied(self, result: Result) -> None:
         """Count the operation."""
@@ -170,7 +194,8 @@ class Tree:
         )
         for root, branch in unfinished_first[:MAX_ROOTS]:
             failed = f", {branch.failed} failed" if branch.failed else ""
-            node = tree.add(Text(f"{printable(str(root))}  {branch.applied} of {branch.planned} applied{failed}"))
+            unapproved = f", {branch.unapproved} not as approved" if branch.unapproved else ""
+            node = tree.add(Text(f"{printable(str(root))}  {branch.applied} of {branch.planned} applied{failed}{unapproved}"))
             for line in (branch.latest, *(f"· pending: {text}" for text in branch.pending)):
                 if line:
                     node.add(Text(line, "dim", overflow="ellipsis", no_wrap=True))

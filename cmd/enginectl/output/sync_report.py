@@ -2,18 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from engine.ids import ResourceId
 from engine.report.json import VERSION, document, identity
 from engine.report.line import Line
 from engine.report.model import Report
 from engine.report.printable import clipped, printable
+from engine.report.shapes import ResultEntry, SyncDocument
 from engine.report.text import others_lines, text
+from engine.report.word import DONE, counted, totals
 from engine.result import Outcome, Result
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
-from enginectl.output.progress import counted, pending_texts, wait_texts
+from enginectl.output.approval import MAX_DEVIATIONS, deviation_entry, deviation_lines
+from enginectl.output.progress import pending_texts, wait_texts
 from enginectl.output.status import MAX_ADVICE
 
 MAX_FAILURES = 20
@@ -25,7 +27,7 @@ CONTINUE = "of the last plan left; run the command again to continue."
 def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterator[Line]:
     """What was applied, what failed, and what the last plan still has."""
     settled = sync.ending is Ending.DONE and all(root.silent for root in remaining.roots)
-    yield Line(f"Applied: {applied_text(sync) or ('nothing, everything is in sync' if settled else 'nothing')}.", "head")
+    yield Line(f"Applied: {applied_text(sync, verbose=verbose) or ('nothing, everything is in sync' if settled else 'nothing')}.", "head")
     for result in sync.failures[:MAX_FAILURES]:
         operation = result.operation
         yield Line(f"failed: {operation.verb} {printable(str(operation.id))}: {clipped(str(result.error), MAX_ERROR)}", "bad")
@@ -33,6 +35,7 @@ def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterato
         yield Line(f"… and {len(sync.failures) - MAX_FAILURES} more failures", "bad")
     if sync.error:
         yield Line(f"stopped: {clipped(str(sync.error), MAX_ERROR)}", "bad")
+    yield from deviation_lines([each.deviation for each in sync.unapproved])
     if is_cut_short(sync):
         unstarted = counted(len(sync.not_started), "operation") if sync.not_started else "no operation"
         yield Line(f"{'Interrupted' if sync.interrupted else 'Timed out'}: {unstarted} {CONTINUE}", "bad")
@@ -58,12 +61,12 @@ def changes(sync: SyncReport) -> Iterator[Result]:
 
 
 def change_lines(sync: SyncReport) -> Iterator[Line]:
-    """A line for each change that was applied, with its workload, its reason and its cause."""
+    """A line for each change that was applied, with its workload, its sentence and its reason."""
     for result in changes(sync):
         operation = result.operation
         object, root = printable(str(operation.id)), sync.roots.get(operation.key)
         workload = f" of {printable(str(root))}" if root is not None and root != operation.id else ""
-        yield Line(f"{operation.verb} {object}{workload}: {clipped(operation.why, MAX_ERROR)} ({operation.cause})", operation.verb)
+        yield Line(f"{operation.verb} {object}{workload}: {clipped(operation.why, MAX_ERROR)} ({operation.reason})", operation.verb)
 
 
 def error_texts(sync: SyncReport) -> Iterator[str]:
@@ -75,6 +78,7 @@ def error_texts(sync: SyncReport) -> Iterator[str]:
         yield f"{len(sync.failures) - MAX_FAILURES} more operations failed"
     if sync.error:
         yield clipped(str(sync.error), MAX_ERROR)
+    yield from (f"not as approved: {clipped(str(each.deviation), MAX_ERROR)}" for each in sync.unapproved[:MAX_DEVIATIONS])
     for plan in sync.plans:
         yield from (f"{plan.root}: {clipped(problem, MAX_ERROR)}" for problem in (*plan.problems, *plan.faults))
         yield from (f"{plan.root}: {clipped(alarm.text, MAX_ERROR)}" for alarm in plan.alarms if alarm.blocking)
@@ -93,13 +97,18 @@ def error_texts(sync: SyncReport) -> Iterator[str]:
         yield f"{sync.lease_taken}: what is left to write is left to it"
 
 
-def applied_text(sync: SyncReport) -> str:
-    """How many operations of each verb were applied, e.g. `12 create, 3 status`; empty if none."""
-    counts = Counter(str(result.operation.verb) for result in sync.results if result.outcome is Outcome.DONE)
-    return ", ".join(f"{count} {verb}" for verb, count in sorted(counts.items()))
+def applied_text(sync: SyncReport, *, verbose: bool = False) -> str:
+    """How many operations of each verb were applied, e.g. `12 created, 3 patched`; empty if none.
+
+    Statuses are counted with `verbose`, or where nothing else was applied.
+    """
+    counts = Counter[Verb](result.operation.verb for result in sync.results if result.outcome is Outcome.DONE)
+    statuses, applied = counts[Verb.STATUS], totals(counts, DONE)
+    texts = [applied, counted(statuses, "status") if statuses and (verbose or not applied) else ""]
+    return ", ".join(filter(None, texts))
 
 
-def sync_document(sync: SyncReport, remaining: Report) -> dict[str, Any]:
+def sync_document(sync: SyncReport, remaining: Report) -> SyncDocument:
     """Every operation with its outcome, and what the last plan still has, as a JSON document."""
     return {
         "version": VERSION,
@@ -109,11 +118,12 @@ def sync_document(sync: SyncReport, remaining: Report) -> dict[str, Any]:
         "error": str(sync.error) if sync.error else None,
         "leaseTaken": sync.lease_taken or None,
         "results": [result_entry(result, sync.roots.get(result.operation.key)) for result in sync.results],
+        "unapproved": [deviation_entry(each.deviation) for each in sync.unapproved],
         "left": document(remaining),
     }
 
 
-def result_entry(result: Result, root: ResourceId | None) -> dict[str, Any]:
+def result_entry(result: Result, root: ResourceId | None) -> ResultEntry:
     """An operation and its outcome in the JSON document. `root`: the root whose plan it was in, if that is known."""
     operation = result.operation
     return {
@@ -121,6 +131,7 @@ def result_entry(result: Result, root: ResourceId | None) -> dict[str, Any]:
         "object": identity(operation.id),
         "root": identity(root) if root is not None else None,
         "why": operation.why,
+        "reason": str(operation.reason),
         "cause": str(operation.cause),
         "outcome": str(result.outcome),
         "error": str(result.error) if result.error else None,

@@ -7,10 +7,10 @@ from typing import Final
 import anyio
 from anyio import to_thread
 
-from engine.report.html_elements import Content, code, element, folded
-from engine.report.html_page import page
-from engine.report.html_plan import refusals, report_sections, root_section
-from engine.report.html_style import POLICY
+from engine.report.html.elements import Content, code, element, folded
+from engine.report.html.page import page
+from engine.report.html.plan import refusals, report_sections, root_section
+from engine.report.html.style import POLICY
 from engine.report.model import Report
 from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass

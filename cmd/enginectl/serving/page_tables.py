@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from engine.ids import ResourceId
 from engine.report.alike import spread, waits_alike
-from engine.report.html_elements import Content, Markup, code, element, items, table
-from engine.report.html_plan import verb_text
+from engine.report.html.elements import Content, Markup, code, element, items, table
+from engine.report.html.plan import verb_text
 from engine.report.printable import clipped
 from engine.report.text import group_name
 from enginectl.output.domains import describe, is_good

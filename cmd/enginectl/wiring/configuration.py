@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from engine.runtime.clock import Clock, SystemClock
-from engine.runtime.logs import Log, logger
+from engine.runtime.logs import Format, Log, logger
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.options import Options
@@ -44,13 +44,16 @@ class Wiring:
         return Source(str(self.options.kubeconfig or ""), self.options.context)
 
     @property
+    def log_format(self) -> Format | None:
+        """The format of log lines that is chosen; None: text."""
+        configured = self.settings.log_format if "log_format" in self.settings.model_fields_set else None
+        return self.options.log_format.value if self.options.log_format else configured
+
+    @property
     def log(self) -> Log:
         """The logger, writing to stderr. The option `--log-format` has precedence over the configuration file."""
-        options, settings = self.options, self.settings
-        configured = settings.log_format if "log_format" in settings.model_fields_set else None
-        chosen = options.log_format.value if options.log_format else configured
-        verbose = options.verbose or settings.log_level == "debug"
-        return logger(sys.stderr, format=chosen, verbose=verbose, colour=terminal.has_colour(sys.stderr))
+        verbose = self.options.verbose or self.settings.log_level == "debug"
+        return logger(sys.stderr, format=self.log_format, verbose=verbose, colour=terminal.has_colour(sys.stderr))
 
 
 def wire(options: Options, *, allow_replace: bool = False) -> Wiring:
@@ -66,7 +69,10 @@ def wire(options: Options, *, allow_replace: bool = False) -> Wiring:
     configuration = configuration_of(chosen)
     if allow_replace:
         configuration = replace(configuration, dynamo=replace(configuration.dynamo, allow_replace=True))
-    return Wiring(options, chosen, configuration, SystemClock())
+    wiring = Wiring(options, chosen, configuration, SystemClock())
+    if wiring.log_format == "json":
+        terminal.use_json_lines()
+    return wiring
 
 
 def read_settings(path: Path) -> settings.Settings:

@@ -5,6 +5,7 @@ from typing import Any
 from engine.ids import ResourceId
 from engine.operation import Cause, Change, Operation
 from engine.plan import Plan
+from engine.reason import Reason
 from engine.report.model import Report, compose
 from engine.verb import Verb
 
@@ -18,7 +19,8 @@ def pod(name: str) -> ResourceId:
 
 def operation(verb: Verb, id: ResourceId, why: str = "its template has changed", cause: Cause = Cause.INTENT, **rest: Any) -> Operation:
     """An operation with a reason."""
-    return Operation(verb, id, why, cause, **rest)
+    reason = Reason.DRIFTED if cause is Cause.DRIFT else Reason.TEMPLATE_CHANGED
+    return Operation(verb, id, why, cause, **{"reason": reason, **rest})
 
 
 def patch(id: ResourceId, *changes: Change, why: str = "the template changed") -> Operation:

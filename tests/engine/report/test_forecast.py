@@ -11,6 +11,7 @@ from engine.forecast.effects import Effects, Level
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.operation import Operation
 from engine.plan import Plan, Wait
+from engine.reason import Reason
 from engine.report.json import document
 from engine.report.model import Report
 from engine.report.text import text
@@ -32,6 +33,13 @@ def forecast_of(*passes: Sequence[Operation], plan: Plan | None = None, effects:
     )
 
 
+def with_another_root(forecast: Forecast) -> Forecast:
+    """The forecast with the same effects on another root, of which a pod is deleted in the first pass."""
+    other = ROOT._replace(name="other")
+    first = replace(forecast.passes[0], operations={**forecast.passes[0].operations, other: (FIRST,)})
+    return replace(forecast, passes=(first, *forecast.passes[1:]), effects={**forecast.effects, other: forecast.effects[ROOT]})
+
+
 def lines(forecast: Forecast, *, verbose: bool = False) -> list[str]:
     """The lines of the report of one operation with this forecast, without its own."""
     report: Report = replace(report_of(FIRST), forecast=forecast)
@@ -45,26 +53,26 @@ def rolled(count: int) -> list[list[Operation]]:
 
 
 def test_stages_that_repeat_are_one_line() -> None:
-    assert lines(forecast_of([FIRST], *rolled(8)))[0] == "  then 1    8 times: delete 1 Pod, then create 1 Pod"
+    assert lines(forecast_of([FIRST], *rolled(8)))[0] == "  stage 1  8 times: delete 1 Pod; then create 1 Pod"
 
 
 def test_the_repetition_that_covers_the_most_passes_is_found() -> None:
     text = lines(forecast_of([FIRST], [operation(Verb.DELETE, pod("x"))], *rolled(4), [operation(Verb.CREATE, pod("y"))]))
 
-    assert text[:3] == ["  then 1    delete Pod/x", "  then 2    4 times: delete 1 Pod, then create 1 Pod", "  then 3    create Pod/y"]
+    assert text[:3] == ["  stage 1  delete Pod/x", "  stage 2  4 times: delete 1 Pod; then create 1 Pod", "  stage 3  create Pod/y"]
 
 
 def test_a_single_object_is_named_and_several_are_counted() -> None:
     many = [operation(Verb.CREATE, pod(f"simple-0-x-{index}")) for index in range(3)]
 
     assert lines(forecast_of([FIRST], [operation(Verb.CREATE, pod("one"))], many))[:2] == [
-        "  then 1    create Pod/one",
-        "  then 2    create 3 Pod",
+        "  stage 1  create Pod/one",
+        "  stage 2  create 3 Pods",
     ]
 
 
 def test_what_the_report_lists_already_is_no_stage() -> None:
-    assert not any(line.startswith("  then") for line in lines(forecast_of([FIRST], effects=Effects({"pods removed": 1}))))
+    assert not any(line.startswith("  stage") for line in lines(forecast_of([FIRST], effects=Effects({"pods removed": 1}))))
 
 
 def test_nothing_is_said_if_nothing_follows() -> None:
@@ -75,57 +83,69 @@ def test_a_stage_after_a_long_time_says_when() -> None:
     forecast = forecast_of([FIRST], [operation(Verb.CREATE, pod("one"))])
     late = replace(forecast, passes=(forecast.passes[0], replace(forecast.passes[1], after=timedelta(hours=4))))
 
-    assert lines(late)[0] == "  then 1    after 4h0m0s: create Pod/one"
+    assert lines(late)[0] == "  stage 1  after 4h0m0s: create Pod/one"
 
 
 def test_the_fewest_ready_members_are_named_with_their_minimum() -> None:
     effects = Effects({"pods restarted": 2}, (Level(pod("simple-0-a"), 3, 1, 3, 2), Level(pod("simple-0-b"), 3, 2, 3, 2)))
 
     assert lines(forecast_of([FIRST], effects=effects))[:2] == [
-        "  lowest    Pod/simple-0-a: 1 of 3 pods ready (minimum 2), BELOW its minimum",
-        "  lowest    Pod/simple-0-b: 2 of 3 pods ready (minimum 2)",
+        "  lowest   Pod/simple-0-a: 1 of 3 pods ready (min 2) BELOW",
+        "  lowest   Pod/simple-0-b: 2 of 3 pods ready (min 2)",
     ]
 
 
 @pytest.mark.parametrize(
     ("plan", "finished", "end"),
     [
-        (Plan(ROOT), True, "then it is settled"),
-        (None, True, "then it is settled"),
-        (Plan(ROOT, pending=(Wait(pod("one"), "waits"),)), True, "then it is stuck: what is left needs somebody to act"),
-        (Plan(ROOT, operations=(FIRST,)), False, "at least: more follows than was computed"),
+        (Plan(ROOT), True, "settled, 3 passes"),
+        (None, True, "settled, 3 passes"),
+        (Plan(ROOT, pending=(Wait(pod("one"), "waits"),)), True, "STUCK: what is left needs somebody to act, 3 passes"),
+        (Plan(ROOT, operations=(FIRST,)), False, "at least: more follows than was computed, 3 passes"),
     ],
 )
 def test_the_totals_say_how_it_ends(plan: Plan | None, finished: bool, end: str) -> None:
     text = lines(forecast_of([FIRST], *rolled(1), plan=plan, effects=Effects({"pods restarted": 1}), finished=finished))
 
-    assert f"  total     1 pod restarted; 1 create, 2 delete; {end}" in text
+    assert f"  total    1 pod restarted; 1 to create, 2 to delete; {end}" in text
 
 
 def test_what_is_left_is_named() -> None:
-    waits = tuple(Wait(pod(f"p-{index}"), "its name is taken", blocked=True) for index in range(5))
+    waits = tuple(Wait(pod(f"p-{index}"), "it never starts") for index in range(5))
 
-    text = lines(forecast_of([FIRST], *rolled(1), plan=Plan(ROOT, deferred=waits)))
+    text = lines(forecast_of([FIRST], *rolled(1), plan=Plan(ROOT, pending=waits)))
 
-    assert "  left      Pod/p-0: its name is taken" in text and "  … 2 more objects are left" in text
+    assert "  left     Pod/p-0: it never starts" in text and "           … 2 more objects are left" in text
+
+
+def test_what_will_be_blocked_comes_first_with_its_remedy() -> None:
+    taken = Wait(pod("p"), "it is not ours", blocked=True, reason=Reason.NAME_CONFLICT)
+    report = replace(report_of(FIRST), forecast=forecast_of([FIRST], *rolled(1), plan=Plan(ROOT, deferred=(taken,))))
+
+    assert [line.text for line in text(report)][:2] == [
+        "default/simple: update, STUCK",
+        "  ! blocked  Pod/p  NameConflict: it is not ours; do: delete or rename it",
+    ]
 
 
 def test_the_end_of_the_report_has_all_roots_and_the_assumptions() -> None:
-    assert lines(forecast_of([FIRST], *rolled(2), effects=Effects({"pods restarted": 2})))[-2:] == [
-        "In all: 2 create, 3 delete; 2 pods restarted.",
+    assert lines(with_another_root(forecast_of([FIRST], *rolled(2), effects=Effects({"pods restarted": 2}))))[-2:] == [
+        "In all: 4 pods restarted; 2 to create, 4 to delete.",
         "This assumes that every new pod is scheduled and becomes ready.",
     ]
 
 
 def test_an_unfinished_forecast_has_lower_bounds() -> None:
-    assert "In all: at least 2 create, 3 delete." in lines(forecast_of([FIRST], *rolled(2), finished=False))
+    forecast = with_another_root(forecast_of([FIRST], *rolled(2), effects=Effects({"pods restarted": 2}), finished=False))
+
+    assert "In all: at least 4 pods restarted; 2 to create, 4 to delete." in lines(forecast)
 
 
 def test_many_stages_are_cut_unless_verbose() -> None:
     kinds = [[operation(Verb.CREATE, pod("x")._replace(kind=f"Kind{number}"))] for number in range(12)]
 
-    assert "  … 4 more stages; -v shows every pass" in lines(forecast_of([FIRST], *kinds))
-    assert sum(line.startswith("  then") for line in lines(forecast_of([FIRST], *kinds), verbose=True)) == 12
+    assert "           … 4 more stages; -v shows every pass" in lines(forecast_of([FIRST], *kinds))
+    assert sum(line.startswith("  stage") for line in lines(forecast_of([FIRST], *kinds), verbose=True)) == 12
 
 
 def test_hostile_names_are_harmless() -> None:
@@ -154,6 +174,7 @@ def test_json_has_stages_totals_availability_and_the_end() -> None:
     }
     (root,) = value["roots"]
     entry = root["forecast"]
+    assert entry is not None
     assert entry["end"] == "settled" and entry["effects"] == {"pods restarted": 2}
     assert entry["availability"][0]["lowest"] == 1 and entry["availability"][0]["below"] is True
     assert [(stage["times"], len(stage["passes"])) for stage in entry["stages"]][-1] == (2, 2)

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from engine.focus import Others
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.effects import Effects, Level
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.operation import Cause, Operation, operation_key
 from engine.plan import Objection, Plan, Wait
-from engine.report.html import html
-from engine.report.html_elements import ALLOWED, VOID
-from engine.report.html_plan import MAX_BYTES
+from engine.report.html.document import html
+from engine.report.html.elements import ALLOWED, VOID
+from engine.report.html.plan import MAX_BYTES
 from engine.report.model import Report, compose
 from engine.verb import Verb
 from tests.browser import Browser, needs_chromium, open_browser
@@ -165,6 +166,12 @@ def test_refusals_faults_and_kinds_that_could_not_be_listed_come_first() -> None
 
 def test_a_plan_without_anything_says_so() -> None:
     assert text_of(report_of()).endswith("No operations: nothing is to be done.")
+
+
+def test_workloads_out_of_scope_that_have_changes_are_counted() -> None:
+    report = compose([], replica_of, others=Others((ROOT, ROOT._replace(name="other")), "--target '*'"))
+
+    assert text_of(report).endswith("2 other workloads have changes; --target '*' shows them")
 
 
 def test_replicas_that_are_alike_are_one_row_and_one_box_with_their_number() -> None:
@@ -317,5 +324,5 @@ def test_what_follows_is_shown_with_the_fewest_ready_members_and_the_assumptions
 
     assert "What follows create Pod/simple-0-a-bbbbb" in text
     assert "Pod/simple-0-a 1 of 3 pods 2 below its minimum" in text
-    assert "1 pod restarted; 1 create, 1 delete; then it is stuck" in text
+    assert "1 pod restarted; 1 to create, 1 to delete; STUCK" in text
     assert "This assumes that every new pod is scheduled and becomes ready." in text

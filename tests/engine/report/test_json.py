@@ -39,9 +39,8 @@ def test_later_blocked_and_pending_objects_are_listed_and_counted_apart() -> Non
 
     assert {key: answer["summary"][key] for key in ("later", "blocked", "pending")} == {"later": 1, "blocked": 2, "pending": 1}
     (root,) = answer["roots"]
-    assert root["later"] == [
-        {"object": {"group": "grove.io", "kind": "PodCliqueSet", "namespace": "default", "name": "simple"}, "why": "paused", "until": None}
-    ]
+    simple = {"group": "grove.io", "kind": "PodCliqueSet", "namespace": "default", "name": "simple"}
+    assert root["later"] == [{"object": simple, "why": "paused", "reason": None, "until": None}]
     assert [[wait["object"]["name"] for wait in root[key]] for key in ("blocked", "pending")] == [["a", "b"], ["c"]]
 
 

@@ -7,6 +7,7 @@ import pytest
 from engine.ids import ResourceId
 from engine.operation import Cause, Operation
 from engine.plan import Objection, Plan, Wait
+from engine.reason import Reason
 from engine.report.model import NEW_ROOT, Report, compose
 from engine.report.text import ROWS, text
 from engine.resource import NOW
@@ -19,35 +20,84 @@ def text_of(report: Report, verbose: bool = False) -> str:
     return "\n".join(line.text for line in text(report, verbose=verbose))
 
 
-def test_every_verb_has_its_mark_and_its_word_and_every_operation_its_reason_and_cause() -> None:
+def every_verb() -> Report:
+    """A report with an operation of every verb."""
     service = ResourceId("", "Service", "default", "simple-0")
-    report = report_of(
-        operation(Verb.CREATE, pod("simple-0-a-x7k2q"), "pod 0 is missing"),
-        patch(service, change("spec.clusterIP", "10.0.0.1", "None", Cause.DRIFT), why="somebody edited it"),
-        operation(Verb.DELETE, pod("simple-1-a-b2b2b"), "replicas 2 → 1"),
+    return report_of(
+        operation(Verb.CREATE, pod("simple-0-a-x7k2q"), "pod 0 of simple-0-a", Cause.DRIFT, reason=Reason.MISSING),
+        patch(service, change("spec.clusterIP", "10.0.0.1", "None", Cause.DRIFT), why="headless Service"),
+        operation(Verb.DELETE, pod("simple-1-a-b2b2b"), "replicas 2 → 1", reason=Reason.SCALED_IN),
         operation(Verb.REPLACE, ResourceId("", "Secret", "default", "simple-token"), "its type cannot change"),
         operation(
-            Verb.RELEASE, ResourceId("grove.io", "PodClique", "default", "simple-1-a"), "its pods are gone", body={"finalizers": ["ours"]}
+            Verb.RELEASE,
+            ResourceId("grove.io", "PodClique", "default", "simple-1-a"),
+            "its pods are gone",
+            body={"finalizers": ["ours"]},
+            reason=Reason.SCALED_IN,
         ),
-        operation(Verb.STATUS, ROOT, "a replica became ready"),
+        operation(Verb.STATUS, ROOT, "1 of 2 replicas updated", Cause.STATUS, reason=Reason.STATUS_CHANGED),
     )
 
-    assert (
-        text_of(report)
-        == """\
-PodCliqueSet/default/simple
-  replica 1
-  - delete   Pod/simple-1-a-b2b2b  replicas 2 → 1 (intent)
-  ⊘ release  PodClique/simple-1-a  its pods are gone (intent)
-      finalizers: ours
-  ± replace  Secret/simple-token  its type cannot change (intent)
-  ~ status   PodCliqueSet/simple  a replica became ready (intent)
-  replica 0
-  ~ patch    Service/simple-0      somebody edited it (drift)
-      spec.clusterIP: "10.0.0.1" → "None"
-  + create   Pod/simple-0-a-x7k2q  pod 0 is missing (intent)
-Plan: 1 to create, 1 to patch, 1 to replace, 1 to release, 1 to delete, 1 to update in status."""
-    )
+
+def test_a_report_has_a_headline_a_line_for_each_change_with_its_reason_and_the_number_of_statuses() -> None:
+    assert text_of(every_verb()).splitlines() == [
+        "default/simple: scale in and update and repair",
+        "  now      - delete Pod/simple-1-a-b2b2b   ScaledIn",
+        "           ⊘ release PodClique/simple-1-a   ScaledIn",
+        "           + create Pod/simple-0-a-x7k2q   Missing",
+        '           ~ patch clusterIP: "10.0.0.1" → "None" in Service/simple-0   Drifted',
+        "           ± replace Secret/simple-token   TemplateChanged",
+        "Plan: 1 to create, 1 to patch, 1 to replace, 1 to release, 1 to delete.",
+        "Besides, 1 status is brought up to date; -v shows it.",
+    ]
+
+
+def test_on_demand_every_operation_has_its_reason_its_sentence_its_cause_and_its_fields() -> None:
+    lines = text_of(every_verb(), verbose=True).splitlines()
+
+    assert lines[6:-2] == [
+        "  replica 1",
+        "  - delete   Pod/simple-1-a-b2b2b  ScaledIn: replicas 2 → 1 (intent)",
+        "  ⊘ release  PodClique/simple-1-a  ScaledIn: its pods are gone (intent)",
+        "      finalizers: ours",
+        "  ± replace  Secret/simple-token  TemplateChanged: its type cannot change (intent)",
+        "  ~ status   PodCliqueSet/simple  StatusChanged: 1 of 2 replicas updated (status)",
+        "  replica 0",
+        "  ~ patch    Service/simple-0      Drifted: headless Service (drift)",
+        '      spec.clusterIP: "10.0.0.1" → "None"',
+        "  + create   Pod/simple-0-a-x7k2q  Missing: pod 0 of simple-0-a (drift)",
+    ]
+
+
+def test_a_change_that_many_objects_repeat_is_told_once_and_hashes_never() -> None:
+    clique = ResourceId("grove.io", "PodClique", "default", "simple-0-a")
+    root = patch(ROOT, change("spec.template.cliques.[a].spec.podSpec.containers.[main].image", "a:1", "a:2"))
+    copies = [
+        patch(
+            clique._replace(name=f"simple-{number}-a"),
+            change("spec.podSpec.containers.[main].image", "a:1", "a:2"),
+            change("metadata.labels.pod-template-hash", f"{number}", f"{number}{number}"),
+        )
+        for number in range(3)
+    ]
+
+    assert text_of(report_of(root, *copies)).splitlines()[1:-1] == [
+        '  now      ~ patch podSpec.containers[main].image: "a:1" → "a:2"',
+        "             in PodCliqueSet/simple, 3 PodCliques   TemplateChanged",
+    ]
+    assert "hash" not in text_of(report_of(root, *copies)) + text_of(report_of(root, *copies), verbose=True)
+
+
+def test_objects_of_which_only_a_hash_changes_are_named() -> None:
+    label = patch(pod("simple-0-a-b2b2b"), change("metadata.labels.pod-template-hash", "1", "2"))
+
+    assert "~ patch Pod/simple-0-a-b2b2b: template hash   TemplateChanged" in text_of(report_of(label))
+
+
+def test_where_only_statuses_are_out_of_date_there_is_nothing_to_tell() -> None:
+    status = operation(Verb.STATUS, ROOT, "1 of 2 replicas updated", Cause.STATUS, reason=Reason.STATUS_CHANGED)
+
+    assert text_of(report_of(status)).splitlines() == ["No changes.", "Besides, 1 status is brought up to date; -v shows it."]
 
 
 def test_later_blocked_and_pending_objects_have_a_mark_a_reason_and_a_time() -> None:
@@ -64,21 +114,20 @@ def test_later_blocked_and_pending_objects_have_a_mark_a_reason_and_a_time() -> 
     assert (
         text_of(report)
         == """\
-PodCliqueSet/default/simple
-  ? later    Pod/simple-0-b-b2b2b  replica 1 is updated first
-  ? later    Pod/simple-0-c-b2b2b  replica 1 is updated first
+default/simple: no changes, BLOCKED
   ! blocked  Pod/simple-0-a-b2b2b  Pod objects could not be listed completely
+  ? later    2 Pods: simple-0-b-b2b2b, simple-0-c-b2b2b  replica 1 is updated first
   · pending  Pod/simple-0-a-x7k2q  not ready (until 2026-01-02T03:04:05Z)
-No operations: 2 later, 1 blocked, 1 pending."""
+No changes: 2 later, 1 blocked, 1 pending."""
     )
 
 
 def test_a_plan_without_anything_is_one_line() -> None:
-    assert text_of(report_of()) == "No operations."
+    assert text_of(report_of()) == "No changes."
 
 
 def test_an_unintended_delete_says_so() -> None:
-    assert "(intent, unintended)" in text_of(report_of(operation(Verb.DELETE, pod("simple-0-a-b2b2b"), intended=False)))
+    assert "TemplateChanged, unintended" in text_of(report_of(operation(Verb.DELETE, pod("simple-0-a-b2b2b"), intended=False)))
 
 
 def test_refusals_errors_and_problems_come_before_the_operations() -> None:
@@ -94,7 +143,7 @@ def test_refusals_errors_and_problems_come_before_the_operations() -> None:
     assert [line.text for line in text(report)][:6] == [
         "denied by refuse-to-wipe: no root at all",
         "incomplete: Pod objects could not be listed completely (403); none of them is deleted",
-        "PodCliqueSet/default/simple",
+        "default/simple: update, DENIED, INVALID",
         "  denied by budget: too many",
         "  internal error: KeyError: 'x'; nothing is changed for this root; please report it",
         "  problem: no such clique",
@@ -106,36 +155,31 @@ def test_five_hundred_replicas_fit_on_a_screen() -> None:
         operation(Verb.CREATE, pod(f"simple-{i}-a-{suffix}"), f"pod of replica {i}") for i in range(500) for suffix in ("b2b2b", "x7k2q")
     ]
     services = [operation(Verb.CREATE, ResourceId("", "Service", "default", f"simple-{i}")) for i in range(500)]
-    deleted = operation(Verb.DELETE, pod("simple-7-a-zzzzz"), "it failed")
+    deleted = operation(Verb.DELETE, pod("simple-7-a-zzzzz"), "the pod has ended (Failed)", reason=Reason.POD_ENDED)
 
-    assert (
-        text_of(report_of(*pods, *services, deleted))
-        == """\
-PodCliqueSet/default/simple
-  - delete   Pod/simple-7-a-zzzzz           it failed (intent)
-  + create   Pod/simple-{0..499}-a-* ×1000  pod of replica {0..499} (intent)
-  + create   Service/simple-{0..499} ×500   its template has changed (intent)
-Plan: 1500 to create, 1 to delete."""
-    )
+    assert text_of(report_of(*pods, *services, deleted)).splitlines() == [
+        "default/simple: update and repair",
+        "  now      - delete Pod/simple-7-a-zzzzz   PodEnded: the pod has ended (Failed)",
+        "           + create 1500 objects: 1000 Pods, 500 Services   TemplateChanged",
+        "Plan: 1500 to create, 1 to delete.",
+    ]
 
 
-def test_operations_are_alike_only_when_their_changes_are() -> None:
+def test_changes_are_one_only_when_their_values_are() -> None:
     rolled = [patch(pod(f"simple-{i}-a-b2b2b"), change("spec.image", "app:1", "app:2")) for i in range(50)]
     odd = patch(pod("simple-50-a-b2b2b"), change("spec.image", "app:1", "evil"))
 
     assert text_of(report_of(*rolled, odd)).splitlines()[1:-1] == [
-        "  ~ patch    Pod/simple-{0..49}-a-* ×50  the template changed (intent)",
-        "      e.g. simple-0-a-b2b2b",
-        '      spec.image: "app:1" → "app:2"',
-        "  ~ patch    Pod/simple-50-a-b2b2b       the template changed (intent)",
-        '      spec.image: "app:1" → "evil"',
+        '  now      ~ patch image: "app:1" → "app:2" in 50 Pods   TemplateChanged',
+        '           ~ patch image: "app:1" → "evil" in Pod/simple-50-a-b2b2b   TemplateChanged',
     ]
 
 
 def test_long_values_are_shown_from_where_they_differ() -> None:
     long = "--flag=" + "x" * 300
 
-    (line,) = [line.text for line in text(report_of(patch(pod("p"), change("spec.args", f"{long}1", f"{long}2")))) if "→" in line.text]
+    report = report_of(patch(pod("p"), change("spec.args", f"{long}1", f"{long}2")))
+    line = text_of(report, verbose=True).splitlines()[-2]
 
     assert line == '      spec.args: "…{0}1" → "…{0}2"'.format("x" * 24).replace('"…', "…")
 
@@ -143,7 +187,7 @@ def test_long_values_are_shown_from_where_they_differ() -> None:
 def test_verbose_lists_everything() -> None:
     pods = [operation(Verb.CREATE, pod(f"simple-{i}-a-b2b2b")) for i in range(ROWS * 2)]
 
-    assert text_of(report_of(*pods), verbose=True).count("+ create") == ROWS * 2
+    assert text_of(report_of(*pods), verbose=True).count("\n  + create ") == ROWS * 2
 
 
 def test_a_thousand_roots_are_cut_and_the_rest_counted_with_the_deletes_first() -> None:
@@ -152,7 +196,7 @@ def test_a_thousand_roots_are_cut_and_the_rest_counted_with_the_deletes_first() 
     ]
     lines = [line.text for line in text(compose(plans, replica_of))]
 
-    assert lines[0] == "PodCliqueSet/default/set-900"
+    assert lines[0] == "default/set-900: update"
     assert len(lines) < ROWS + 5
     assert lines[-2].startswith("… and ") and lines[-1] == "Plan: 999 to create, 1 to delete."
 
@@ -185,16 +229,15 @@ def test_no_text_of_the_cluster_controls_the_terminal(poison: str) -> None:
     assert all(poison not in line.text for line in text(report, verbose=True))
 
 
-def test_the_time_of_writing_is_shown_as_a_mark_also_in_groups() -> None:
+def test_the_time_of_writing_is_shown_as_a_mark() -> None:
     def status(number: int) -> Operation:
         changes = (change("status.conditions", None, [{"type": "Ready", "lastTransitionTime": NOW}]),)
         return operation(Verb.STATUS, pod(f"simple-{number}-a"), "its status is out of date", changes=changes)
 
-    lines = text_of(report_of(*map(status, range(50)))).splitlines()
+    lines = text_of(report_of(*map(status, range(50))), verbose=True).splitlines()
 
-    assert lines[1:4] == [
-        "  ~ status   Pod/simple-{0..49}-a ×50  its status is out of date (intent)",
-        "      e.g. simple-0-a",
+    assert lines[2:4] == [
+        "  ~ status   Pod/simple-0-a  TemplateChanged: its status is out of date (intent)",
         '      status.conditions: (absent) → [{"type":"Ready","lastTransitionTime":"(time of writing)"}]',
     ]
 
@@ -219,4 +262,4 @@ def test_an_object_that_a_root_and_its_nested_root_wait_for_is_counted_once() ->
     waits = (Wait(pod("a"), "not ready"),)
     report = compose([Plan(ROOT, pending=waits), Plan(ROOT._replace(name="b"), pending=(*waits, Wait(pod("b"), "not ready")))], replica_of)
 
-    assert text_of(report).endswith("No operations: 2 pending.")
+    assert text_of(report).endswith("No changes: 2 pending.")

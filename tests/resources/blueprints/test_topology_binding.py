@@ -13,6 +13,7 @@ from engine.observed import World, live
 from engine.operation import Operation
 from engine.plan import Plan, Wait
 from engine.proposal import propose
+from engine.reason import Reason
 from engine.result import Outcome, Result
 from engine.runtime.failed_calls import failed_call
 from engine.tick import plan_all
@@ -305,7 +306,7 @@ def test_a_terminating_topology_is_created_again_once_it_is_gone() -> None:
     plan = toy.plan()
     toy.apply(plan.operations)
 
-    assert plan.deferred == (Wait(HALL, "is being deleted; it is created again once it is gone"),)
+    assert plan.deferred == (Wait(HALL, "is being deleted; it is created again once it is gone", reason=Reason.TERMINATING),)
     assert toy.status()["schedulerTopologyStatuses"] == [entry("Map hall is being deleted")]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from engine.ids import ResourceId
 from resources.plan_policies.data_types import BOOL, DATA_TYPES, INT, STRING, STRINGS, item_of
-from resources.plan_policies.plan_data import PlanData, SetData
+from resources.plan_policies.plan_data import PlanData, SetData, deletions
 
 EMPTY = {BOOL: False, INT: 0, STRING: "", STRINGS: {}}
 PYTHON = {BOOL: bool, INT: int, STRING: str}
@@ -31,6 +31,7 @@ def set_data(name: str = "demo", namespace: str = "prod", summary: dict[str, int
     """A set with one operation. `summary`: its totals that are not 0."""
     data = blank("Set", kind="PodCliqueSet", namespace=namespace, name=name, **{"end": "settled", "operations": [operation()], **fields})
     data["summary"] |= summary or {}
+    data["deletions"] = deletions(data["operations"])
     return SetData(ResourceId("grove.io", "PodCliqueSet", namespace, name), data)
 
 

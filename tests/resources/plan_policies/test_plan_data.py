@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.simulation import forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
@@ -137,13 +139,39 @@ def test_nothing_to_do_is_no_set() -> None:
 def test_an_operation_has_the_annotations_that_the_object_has_and_not_those_that_it_would_get() -> None:
     toy = settled(demo())
     (name, *_) = (id for id in toy.objects if id.kind == "Service")
-    toy.write(name, {"metadata": {"annotations": KEEP}})
+    toy.write(name, {"metadata": {"annotations": {**KEEP, "kubectl.kubernetes.io/last-applied-configuration": "a secret"}}})
     body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name.name, "annotations": {"new": "yes"}}}
     report = report_about(operation(Verb.REPLACE, name, body=body), operation(Verb.CREATE, name._replace(name="x"), body=body))
 
     (found,) = plan_data(report, toy.world(), START).sets
 
     assert [each["annotations"] for each in found.data["operations"]] == [KEEP, {"new": "yes"}]
+
+
+def test_an_annotation_of_a_domain_is_seen_too() -> None:
+    body = demo()
+    body["metadata"]["annotations"] = {"grove.io/auto-mnnvl": "enabled"}
+    toy = Toy()
+    toy.put(body)
+    for _ in range(3):
+        toy.apply(operation for plan in toy.plans() for operation in plan.operations)
+    domain = next(id for id in toy.objects if id.kind == "ComputeDomain")
+    toy.write(domain, {"metadata": {"annotations": KEEP}})
+    toy.delete(DEMO)
+
+    (found,) = seen(toy.world(), toy).sets
+
+    assert [each["name"] for each in found.data["deletions"] if each["annotations"] == KEEP] == [domain.name]
+
+
+def test_what_happens_after_a_time_is_not_of_the_next_pass() -> None:
+    toy = settled(demo())
+    later = (ForecastPass(timedelta(hours=4), {DEMO: (operation(Verb.DELETE, DEMO),)}),)
+    report = replace(report_about(), forecast=Forecast(START, later, True, {}, {}, frozenset()))
+
+    (found,) = plan_data(report, toy.world(), START).sets
+
+    assert [each["stage"] for each in found.data["operations"]] == [1]
 
 
 def report_about(*operations: Any, **rest: Any) -> Report:

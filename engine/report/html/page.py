@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from engine.report.html_elements import Content, Markup, element
-from engine.report.html_style import POLICY, STYLE
+from engine.report.html.elements import Content, Markup, element
+from engine.report.html.style import POLICY, STYLE
 
 HEAD_STYLE: Final = Markup(f"<style>{STYLE}</style>")
 

@@ -9,14 +9,14 @@ from engine.paths import spell
 from engine.plan import Objection, Wait
 from engine.report.alike import spread, steps_alike, waits_alike
 from engine.report.fields import sides
-from engine.report.html_drawing import drawing
-from engine.report.html_elements import Content, Markup, code, element, folded, items, table, text_block
-from engine.report.html_forecast import forecast_conclusion, forecast_section
+from engine.report.html.drawing import drawing
+from engine.report.html.elements import Content, Markup, code, element, folded, items, table, text_block
+from engine.report.html.forecast import forecast_conclusion, forecast_section
 from engine.report.model import SEVERITY, Report, RootReport, Step
 from engine.report.printable import clipped
 from engine.report.published import manifest_lines, published_changes, published_manifest
 from engine.report.refusals import judgement_lines
-from engine.report.text import MARKS, group_name
+from engine.report.text import MARKS, group_name, others_lines
 from engine.verb import Verb
 
 MAX_ROOTS: Final = 300
@@ -45,23 +45,27 @@ REASON: Final = 400
 """Maximum number of characters shown of a reason."""
 
 
-def report_sections(report: Report) -> Iterator[Markup]:
-    """The refusals, the totals, a table of roots and a section for each root. Roots with nothing to report are left out."""
+def report_sections(report: Report, *, values: bool = False) -> Iterator[Markup]:
+    """The refusals, the totals, a table of roots and a section for each root. Roots with nothing to report are left out.
+
+    `values`: with those of environment variables.
+    """
     yield from refusals(report)
     yield totals(report)
     yield from forecast_conclusion(report.forecast)
+    yield from (element("p", line.text) for line in others_lines(report.others))
     reported = [root for root in report.roots if not root.silent]
     if len(reported) > 1:
         rows = [root_row(number, root) for number, root in enumerate(reported[:MAX_ROOTS], 1)]
         yield table(f"{len(reported)} workloads with something to report", ("Workload", "Operations", "Not now", "Remarks"), rows)
-    yield from _bounded_sections(reported, report.forecast)
+    yield from _bounded_sections(reported, report.forecast, values=values)
 
 
-def _bounded_sections(roots: Sequence[RootReport], forecast: Forecast | None) -> Iterator[Markup]:
+def _bounded_sections(roots: Sequence[RootReport], forecast: Forecast | None, *, values: bool) -> Iterator[Markup]:
     """A section for each root as long as there is room; of the others the number is given."""
     room, left_out, attempts = MAX_BYTES, max(0, len(roots) - MAX_ROOTS), MAX_ATTEMPTS
     for number, root in enumerate(roots[:MAX_ROOTS], 1):
-        section = root_section(number, root, forecast=forecast) if attempts else None
+        section = root_section(number, root, forecast=forecast, values=values) if attempts else None
         if section is None or len(section) > room:
             attempts, left_out = max(0, attempts - 1), left_out + 1
             section = element(
@@ -75,7 +79,7 @@ def _bounded_sections(roots: Sequence[RootReport], forecast: Forecast | None) ->
 
 
 def refusals(report: Report) -> Iterator[Markup]:
-    """The objections against the whole pass, and the kinds that could not be listed."""
+    """The objections against the whole pass, what policies say, and the kinds that could not be listed."""
     yield from map(objection_alert, report.objections)
     for line in judgement_lines(report.judgement):
         yield element("p", line.text, class_="alert" if line.tone == "bad" else "")
@@ -122,7 +126,7 @@ def root_row(number: int, root: RootReport) -> tuple[Content, ...]:
     )
 
 
-def root_section(number: int, root: RootReport, *, title: bool = True, forecast: Forecast | None = None) -> Markup:
+def root_section(number: int, root: RootReport, *, title: bool = True, forecast: Forecast | None = None, values: bool = False) -> Markup:
     """One root: objections, problems, notes, a drawing of its operations in their order, operations by verb, what waits and follows."""
     problems = [element("p", element("strong", "problem: "), problem, class_="alert") for problem in root.problems[:MAX_PROBLEMS]]
     return element(
@@ -134,7 +138,7 @@ def root_section(number: int, root: RootReport, *, title: bool = True, forecast:
         problems,
         [element("p", note, class_="note") for note in root.notes[:MAX_PROBLEMS]],
         _drawing(number, root),
-        list(_operations(root)),
+        list(_operations(root, values)),
         [
             _waits(root, word, waits)
             for word, waits in (("later", root.later), ("blocked", root.blocked), ("pending", root.pending))
@@ -161,14 +165,14 @@ def _by_verb(steps: Iterable[Step]) -> dict[Verb, list[Step]]:
     return {verb: groups[verb] for verb in sorted(groups, key=SEVERITY.__getitem__)}
 
 
-def _operations(root: RootReport) -> Iterator[Markup]:
+def _operations(root: RootReport, values: bool) -> Iterator[Markup]:
     """The operations of each verb, alike ones in one row. Statuses are folded, for they only report."""
     rows_left, manifests_left = MAX_ROWS, MAX_MANIFESTS
     for verb, steps in _by_verb(root.steps).items():
         groups = steps_alike(steps)
         rows = []
         for group in groups[:rows_left]:
-            rows.append(_operation_row(root, group, with_manifest=manifests_left > 0))
+            rows.append(_operation_row(root, group, with_manifest=manifests_left > 0, values=values))
             manifests_left -= verb in (Verb.CREATE, Verb.REPLACE)
         rows_left -= len(rows)
         left_out = sum(map(len, groups[len(rows) :]))
@@ -184,7 +188,7 @@ VERB_CAPTIONS: Final[Mapping[Verb, str]] = {Verb.STATUS: "write the status of", 
 """What is done to the objects of a table, where the verb alone does not say it."""
 
 
-def _operation_row(root: RootReport, group: Sequence[Step], *, with_manifest: bool) -> tuple[Content, ...]:
+def _operation_row(root: RootReport, group: Sequence[Step], *, with_manifest: bool, values: bool) -> tuple[Content, ...]:
     """A group of operations that are alike: their names; why, and what the first one changes or creates."""
     first, parts = group[0].operation, dict.fromkeys(step.part for step in group)
     part = next(iter(parts)) if len(parts) == 1 else f"{len(parts)} parts"
@@ -200,8 +204,8 @@ def _operation_row(root: RootReport, group: Sequence[Step], *, with_manifest: bo
             element("span", " (drift: changed by somebody else)", class_="faint") if first.cause is Cause.DRIFT else None,
             element("strong", " unintended", class_="bad") if not first.intended else None,
             element("p", "finalizers: ", ", ".join(map(str, first.body.get("finalizers", ())))) if first.verb is Verb.RELEASE else None,
-            _fields(first, example=len(group) > 1),
-            _manifest(first) if with_manifest else None,
+            _fields(first, example=len(group) > 1, values=values),
+            _manifest(first, values) if with_manifest else None,
         ],
     )
 
@@ -213,9 +217,9 @@ def _names(names: Sequence[str]) -> Markup:
     return folded(f"{len(names)} names", listed, element("p", f"{more} more like these", class_="faint") if more > 0 else None)
 
 
-def _fields(operation: Operation, *, example: bool) -> Content:
+def _fields(operation: Operation, *, example: bool, values: bool) -> Content:
     """The changed fields of an operation. `example`: it stands for others that are alike."""
-    changes = published_changes(operation)
+    changes = published_changes(operation, values=values)
     if not changes:
         return None
     more = len(changes) - MAX_FIELDS
@@ -229,8 +233,8 @@ def _fields(operation: Operation, *, example: bool) -> Content:
     return folded(title, items(entries), is_open=operation.verb is not Verb.STATUS)
 
 
-def _manifest(operation: Operation) -> Markup | None:
-    manifest = published_manifest(operation)
+def _manifest(operation: Operation, values: bool) -> Markup | None:
+    manifest = published_manifest(operation, values=values)
     if manifest is None:
         return None
     lines = manifest_lines(manifest)

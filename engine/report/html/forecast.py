@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from engine.forecast.forecast import End, Forecast
 from engine.report.forecast_text import LEFT, LEVELS, STAGES, conclusion, stage_text, totals_text
-from engine.report.html_elements import Markup, code, element, table
+from engine.report.html.elements import Markup, code, element, table
 from engine.report.model import RootReport
 from engine.report.stages import stages_of
 

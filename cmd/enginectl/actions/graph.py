@@ -1,0 +1,39 @@
+"""`engine graph`: the desired objects of manifests and what they depend on, as a drawing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from engine.report.diagram.dot import dot
+from engine.report.diagram.mermaid import mermaid
+from engine.report.diagram.model import Diagram
+from engine.report.diagram.sources import of_graph
+from engine.report.html.drawing import svg
+from enginectl.actions.render import desired_by_root
+from enginectl.base import terminal
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import GraphFormat
+from enginectl.input.admission import admit_roots
+from enginectl.input.roots import load_roots
+from enginectl.wiring.cluster import EMPTY
+from enginectl.wiring.configuration import Wiring
+
+WRITERS: Mapping[GraphFormat, Callable[[Sequence[Diagram]], str]] = {
+    GraphFormat.DOT: dot,
+    GraphFormat.MERMAID: mermaid,
+    GraphFormat.SVG: svg,
+}
+
+
+def draw(wiring: Wiring, files: list[Path], format: GraphFormat) -> Exit:
+    """Write the drawing, then the faults of manifests that are rejected, and return the exit code."""
+    admitted = admit_roots(wiring, load_roots(wiring, files, against=EMPTY))
+    faults = [fault for faults in admitted.rejected.values() for fault in faults]
+    diagrams: list[Diagram] = []
+    for root, desired in desired_by_root(wiring, admitted.roots):
+        diagrams.append(of_graph(root, desired.graph))
+        faults += [f"{root}: {problem}" for problem in desired.problems]
+    terminal.print_text(WRITERS[format](diagrams))
+    terminal.flush()
+    for fault in faults:
+        terminal.error(fault)
+    return Exit.FAILED if faults else Exit.DONE

@@ -1,0 +1,62 @@
+"""Operation order: the operations of a plan in an order that respects every edge, each with the keys of those it comes after."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from engine.blueprint import Desired
+from engine.graph import edges_of
+from engine.ids import ResourceId
+from engine.operation import Operation
+from engine.verb import Verb
+
+REMOVES = (Verb.DELETE, Verb.RELEASE)
+"""The verbs of operations that come before all others, dependents first."""
+
+WRITES = (Verb.CREATE, Verb.REPLACE, Verb.PATCH, Verb.SCALE)
+"""The verbs of operations that operations on dependents come after."""
+
+
+def ordered(operations: Sequence[Operation], desired: Desired) -> tuple[Operation, ...]:
+    """The operations with their edges: first what is removed, in the reverse of the graph's order, then the rest in the graph's order."""
+    if not operations:
+        return ()
+    keys: dict[ResourceId, dict[Verb, str]] = {}
+    for operation in operations:
+        keys.setdefault(operation.id, {})[operation.verb] = operation.key
+    dependents = _removed_dependents(operations, desired)
+    with_edges = [_with_edges(operation, desired, keys, dependents) for operation in operations]
+    position = {id: number for number, id in enumerate(desired.graph.resources)}
+    written = [operation for operation in with_edges if operation.verb not in REMOVES]
+    removed = [operation for operation in with_edges if operation.verb in REMOVES]
+    written.sort(key=lambda operation: (position[operation.id], operation.id))
+    removed.sort(key=lambda operation: (-position.get(operation.id, -1), operation.id, operation.verb is Verb.RELEASE))
+    return (*removed, *written)
+
+
+def _removed_dependents(operations: Sequence[Operation], desired: Desired) -> dict[ResourceId, list[ResourceId]]:
+    """Resource -> the resources that depend on it and are removed, which must be gone first."""
+    dependents: dict[ResourceId, list[ResourceId]] = {}
+    for operation in operations:
+        resource = desired.graph.resources.get(operation.id) if operation.verb in REMOVES else None
+        for need in edges_of(resource) if resource else ():
+            dependents.setdefault(need, []).append(operation.id)
+    return dependents
+
+
+def _with_edges(
+    operation: Operation,
+    desired: Desired,
+    keys: Mapping[ResourceId, Mapping[Verb, str]],
+    dependents: Mapping[ResourceId, Sequence[ResourceId]],
+) -> Operation:
+    """The operation with the keys of those it comes after."""
+    if operation.verb in REMOVES:
+        after = {key for id in dependents.get(operation.id, ()) for verb, key in keys[id].items() if verb in REMOVES}
+        if operation.verb is Verb.RELEASE:
+            after.update(key for verb, key in keys[operation.id].items() if verb is Verb.DELETE)
+        return replace(operation, after=frozenset(after))
+    if operation.verb is Verb.STATUS:
+        return operation
+    needs = edges_of(desired.graph.resources[operation.id])
+    after = {key for need in needs if need in keys for verb, key in keys[need].items() if verb in WRITES}
+    return replace(operation, after=frozenset(after)) if after else operation

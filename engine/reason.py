@@ -1,0 +1,76 @@
+"""Reason: why an operation is planned, or what blocks an object, as one word that policies and scripts can rely on."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+
+class Reason(StrEnum):
+    """One word in CamelCase. Reasons are part of the JSON document: they are added, and never renamed or given another meaning."""
+
+    UNSPECIFIED = "Unspecified"
+    """No operation of a plan has it."""
+
+    MANIFEST_CHANGED = "ManifestChanged"
+    """What a user specified is new or has changed: the root, and everything of a root that is carried out for the first time."""
+    TEMPLATE_CHANGED = "TemplateChanged"
+    """The root has changed, and so does what is derived from its template: objects are patched, pods and cliques replaced."""
+    SCALED_OUT = "ScaledOut"
+    """More replicas are specified."""
+    SCALED_IN = "ScaledIn"
+    """Fewer replicas are specified."""
+    CLIQUE_CREATED = "CliqueCreated"
+    """The clique of the pod has been created, and has not had all its pods before."""
+    POD_ENDED = "PodEnded"
+    """A pod has ended, failed or been evicted: it is removed, and another one takes its place."""
+    PODS_CHANGED = "PodsChanged"
+    """The object lists pods, and these have changed."""
+    GANG_SCHEDULED = "GangScheduled"
+    """The gang that has to be scheduled first is scheduled: pods lose their scheduling gate."""
+    GANG_TERMINATED = "GangTerminated"
+    """A gang was below minAvailable for longer than its termination delay, and is created again as a whole."""
+    DOMAIN_REPLACED = "DomainReplaced"
+    """A fabric domain is being deleted although it is needed: its pods leave it, and it is created again."""
+    DOMAIN_RELEASED = "DomainReleased"
+    """All pods of a fabric domain have completed."""
+    MISSING = "Missing"
+    """It existed and is gone: somebody deleted it."""
+    DRIFTED = "Drifted"
+    """Somebody changed fields that are ours."""
+    USER_DELETED = "UserDeleted"
+    """A user deleted the clique or scaling group that it belongs to, which is created again."""
+    ORPHANED = "Orphaned"
+    """No set owns it, or its set no longer has it."""
+    SET_DELETED = "SetDeleted"
+    """Its set or graph is being deleted."""
+    PRUNED = "Pruned"
+    """It has no manifest any more."""
+    STATUS_CHANGED = "StatusChanged"
+    """The status that we write is out of date."""
+
+    NAME_CONFLICT = "NameConflict"
+    """An object that is not ours has the name."""
+    NOT_LISTED = "NotListed"
+    """Objects that matter could not be listed completely."""
+    OWNER_MISSING = "OwnerMissing"
+    """Its owner does not exist yet."""
+    TERMINATING = "Terminating"
+    """It is being deleted, and created again afterwards."""
+
+
+BLOCKERS: Final = frozenset({Reason.NAME_CONFLICT, Reason.NOT_LISTED, Reason.OWNER_MISSING, Reason.TERMINATING})
+"""Reasons why an object has to wait; all others are reasons of operations."""
+
+
+REMEDIES: Final[Mapping[Reason, str]] = {
+    Reason.NAME_CONFLICT: "delete or rename it",
+    Reason.NOT_LISTED: "grant the right to list them, or wait until the API server can",
+}
+"""What somebody has to do about a reason."""
+
+
+class Because(NamedTuple):
+    """Why something is done: the reason, and the sentence that people read."""
+
+    reason: Reason
+    text: str

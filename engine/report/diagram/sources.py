@@ -1,0 +1,48 @@
+"""Sources of diagrams: the operations of a workload in a report, and the graph of its desired objects."""
+
+from collections.abc import Hashable
+
+from engine.graph import Graph
+from engine.ids import ResourceId
+from engine.report.diagram.model import EACH, Before, Diagram, Node, Relation, diagram
+from engine.report.model import Report, RootReport
+from engine.resource import Resource, Stance
+from engine.verb import Verb
+
+
+def of_root(root: RootReport, *, each: int = EACH) -> Diagram:
+    """The operations of a root in the order in which they are done, without statuses, which only report; then what waits."""
+    steps = {step.operation.key: step.operation for step in root.steps if step.operation.verb is not Verb.STATUS}
+    nodes: dict[Hashable, Node] = {key: Node(operation.id, str(operation.verb)) for key, operation in steps.items()}
+    before: dict[Hashable, dict[Hashable, Relation]] = {
+        key: {first: Relation.AFTER for first in sorted(operation.after) if first in steps} for key, operation in steps.items()
+    }
+    for word, waits in (("later", root.later), ("blocked", root.blocked)):
+        for wait in waits:
+            nodes[(word, wait.id)] = Node(wait.id, word)
+            before[(word, wait.id)] = {}
+    return diagram(str(root.root), nodes, before, each=each)
+
+
+def of_report(report: Report) -> list[Diagram]:
+    """A diagram for each root with operations or with something that waits."""
+    drawn = (of_root(root) for root in report.roots)
+    return [diagram for diagram in drawn if diagram.boxes]
+
+
+def of_graph(root: ResourceId, graph: Graph) -> Diagram:
+    """The desired objects of a root: arrows lead from owners, and from what is created first."""
+    wanted = {id: resource for id, resource in graph.resources.items() if resource.stance is not Stance.DROP}
+    nodes: dict[Hashable, Node] = {id: Node(id, _word(resource)) for id, resource in wanted.items()}
+    before: Before = {id: _before(resource) for id, resource in wanted.items()}
+    return diagram(str(root), nodes, {id: {first: why for first, why in firsts.items() if first in nodes} for id, firsts in before.items()})
+
+
+def _word(resource: Resource) -> str:
+    """`later` or `blocked` for an object that is held back."""
+    return "" if resource.stance is Stance.WANT else "blocked" if resource.blocked else "later"
+
+
+def _before(resource: Resource) -> dict[Hashable, Relation]:
+    after: dict[Hashable, Relation] = dict.fromkeys(sorted(resource.after), Relation.AFTER)
+    return after | {owner.id: Relation.OWNER for owner in resource.owners}

@@ -1,0 +1,1 @@
+"""HTML: a report as one self-contained document, and what every page is made of."""

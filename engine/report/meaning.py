@@ -1,0 +1,190 @@
+"""Meaning: what the operations of one root amount to, with the same change of many objects told once."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from engine.ids import ResourceId
+from engine.operation import Cause, Change, Operation, parent_of
+from engine.paths import spell
+from engine.reason import Reason
+from engine.report.alike import blurred, spread, steps_alike
+from engine.report.fields import changed_fields, is_telling, json_text, sides
+from engine.report.model import Step
+from engine.report.printable import clipped, printable
+from engine.report.word import counted
+from engine.verb import Verb
+
+CHANGING: Final = frozenset({Verb.PATCH, Verb.SCALE, Verb.REPLACE})
+"""The verbs of operations that are told by the fields that they change."""
+NAMES: Final = 3
+"""The most names that are shown of the objects of one kind."""
+KINDS: Final = 5
+"""The most kinds that are named of objects that are created or wait."""
+OUTER: Final = frozenset({"spec", "metadata"})
+"""Keys at the top that a reader can do without."""
+WIDTH: Final = 160
+"""The most characters of a list of objects, and of a reason."""
+TELLING: Final = frozenset({Reason.GANG_TERMINATED, Reason.DOMAIN_REPLACED, Reason.ORPHANED, Reason.POD_ENDED, Reason.USER_DELETED})
+"""Reasons whose sentence says more than the word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One line: what is done, to which objects, and why."""
+
+    verb: Verb
+    text: str
+    reason: str
+    places: str = ""
+    """The objects that a changed field is in."""
+
+
+def meanings(steps: Iterable[Step], following: Sequence[Operation] = ()) -> list[Meaning]:
+    """The meanings of a plan, the most severe first; `following` are all operations that are forecast."""
+    listed = [step for step in steps if step.operation.verb is not Verb.STATUS]
+    changing = [step for step in listed if step.operation.verb in CHANGING]
+    others = [step.operation for step in listed if step.operation.verb not in CHANGING]
+    return [*_of_others(others), *_of_changes(changing, following)]
+
+
+def _of_others(operations: Iterable[Operation]) -> Iterator[Meaning]:
+    """Creates by reason; deletes and releases by kind and reason, with names."""
+    groups: dict[tuple[object, ...], list[Operation]] = {}
+    for operation in operations:
+        kind = "" if operation.verb is Verb.CREATE else operation.id.kind
+        groups.setdefault((operation.verb, kind, operation.reason, operation.intended), []).append(operation)
+    for group in groups.values():
+        first = group[0]
+        yield Meaning(first.verb, f"{first.verb} {listed([operation.id for operation in group])}", _reason(group))
+
+
+def listed(ids: Sequence[ResourceId]) -> str:
+    """`Pod/x`, `3 Pods: x-{0..2}`, or `12 objects: 6 Pods, 4 PodCliques, Service/x`: bounded, safe for a terminal."""
+    kinds = Counter(id.kind for id in ids)
+    if len(kinds) == 1:
+        return _of_one_kind(ids)
+    if len(ids) <= NAMES:
+        return clipped(", ".join(f"{id.kind}/{id.name}" for id in ids), WIDTH)
+    texts = [counted(count, kind) for kind, count in kinds.most_common(KINDS)]
+    rest = len(ids) - sum(count for _, count in kinds.most_common(KINDS))
+    return clipped(f"{len(ids)} objects: {', '.join(texts)}{f' and {rest} others' if rest else ''}", WIDTH)
+
+
+def _of_one_kind(ids: Sequence[ResourceId]) -> str:
+    patterns: dict[str, list[str]] = {}
+    for id in ids:
+        patterns.setdefault(blurred(id.name), []).append(id.name)
+    names, kind = [spread(group) for group in patterns.values()], ids[0].kind
+    if len(ids) == 1:
+        return clipped(f"{kind}/{names[0]}", WIDTH)
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return clipped(f"{counted(len(ids), kind)}: {', '.join(names[:NAMES])}{more}", WIDTH)
+
+
+def _reason(operations: Sequence[Operation]) -> str:
+    """The reason of operations that share one; with the sentence where that says more, and is the same for all."""
+    first = operations[0]
+    word = f"{first.reason}{'' if first.intended else ', unintended'}"
+    is_telling_alone = len(operations) == 1 and first.reason in (Reason.SET_DELETED, Reason.PRUNED)
+    if not (first.reason in TELLING or is_telling_alone) or len({blurred(operation.why) for operation in operations}) > 1:
+        return word
+    return f"{word}: {clipped(spread(operation.why for operation in operations), WIDTH)}"
+
+
+@dataclass(slots=True)
+class _FieldChange:
+    """A change of one field, in all the objects that get it."""
+
+    change: Change
+    verb: Verb
+    reason: Reason
+    tail: tuple[str, ...]
+    """What the paths of all places have in common at their end."""
+    objects: dict[str, list[str]] = field(default_factory=dict)
+    """Kind -> the names of the objects."""
+    count: int = 0
+
+
+def _of_changes(steps: Sequence[Step], following: Sequence[Operation]) -> Iterator[Meaning]:
+    """One meaning for each changed field, whichever objects repeat it, and one for objects of which only hashes change."""
+    fields: dict[tuple[object, ...], _FieldChange] = {}
+    unseen: dict[tuple[Verb, Reason, bool], list[Operation]] = {}
+    for group in steps_alike(steps):
+        first = group[0].operation
+        shown = [change for change in changed_fields(first) if is_telling(change)]
+        if not shown:
+            unseen.setdefault((first.verb, first.reason, bool(first.changes)), []).extend(step.operation for step in group)
+        for change in shown:
+            key = (first.verb, change.cause, change.path[-2:], json_text(change.old), json_text(change.new))
+            known = fields.setdefault(key, _FieldChange(change, first.verb, first.reason, change.path))
+            known.tail = _common_end(known.tail, change.path)
+            names = known.objects.setdefault(first.id.kind, [])
+            names.extend(step.operation.id.name for step in group if step.operation.id.name not in names[-1:])
+    successors = _Successors(following)
+    for each in fields.values():
+        yield Meaning(each.verb, f"{each.verb} {_change_text(each)}", _word(each.change, each.reason), _places(each, successors))
+    for (verb, reason, has_hash), operations in unseen.items():
+        yield Meaning(
+            verb, f"{verb} {listed([operation.id for operation in operations])}{': template hash' if has_hash else ''}", str(reason)
+        )
+
+
+def _common_end(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys that two paths have in common at their end."""
+    length = next((at for at, pair in enumerate(zip(reversed(first), reversed(second), strict=False)) if pair[0] != pair[1]), None)
+    return first[len(first) - length :] if length is not None else min(first, second, key=len)
+
+
+def _change_text(each: _FieldChange) -> str:
+    old, new = sides(each.change)
+    tail = each.tail[1:] if each.tail[0] in OUTER and len(each.tail) > 1 else each.tail
+    return f"{printable(spell(tail))}: {old} → {new}"
+
+
+def _places(each: _FieldChange, successors: "_Successors") -> str:
+    """`in PodCliqueSet/x, 3 PodCliques, 9 new Pods`."""
+    texts = [f"{kind}/{names[0]}" if len(set(names)) == 1 else counted(len(set(names)), kind) for kind, names in each.objects.items()]
+    return clipped(f"in {', '.join((*texts, *successors.with_value(each.change)))}", WIDTH)
+
+
+def _word(change: Change, reason: Reason) -> str:
+    return str(Reason.DRIFTED if change.cause is Cause.DRIFT else reason)
+
+
+class _Successors:
+    """The objects that a forecast creates because of a new template, and which of them have a changed value."""
+
+    def __init__(self, following: Sequence[Operation]) -> None:
+        self._by_parent: dict[tuple[str, str], list[Operation]] = {}
+        for operation in following:
+            parent = parent_of(operation)
+            if operation.verb is Verb.CREATE and operation.reason is Reason.TEMPLATE_CHANGED and parent is not None:
+                self._by_parent.setdefault((operation.id.kind, parent[1]), []).append(operation)
+
+    def with_value(self, change: Change) -> Iterator[str]:
+        """`9 new Pods` for the kind of which the most objects have the value."""
+        if change.new is None or isinstance(change.new, Mapping | list | tuple):
+            return
+        counts = Counter[str]()
+        for (kind, _), operations in self._by_parent.items():
+            if _has(operations[0].body, change.path[-2:], change.new):
+                counts[kind] += len(operations)
+        yield from (counted(count, f"new {kind}") for kind, count in counts.most_common(1))
+
+
+def _has(value: Any, tail: tuple[str, ...], wanted: Any) -> bool:
+    """Whether a value has `wanted` at the end of some path that ends with `tail`; entries of named lists are found by name."""
+    if isinstance(value, Mapping):
+        return _at(value, tail) == wanted or any(_has(child, tail, wanted) for child in value.values())
+    if isinstance(value, list | tuple):
+        named = {f"[{item['name']}]": item for item in value if isinstance(item, Mapping) and isinstance(item.get("name"), str)}
+        return _at(named, tail) == wanted or any(_has(child, tail, wanted) for child in value)
+    return False
+
+
+def _at(value: Any, tail: tuple[str, ...]) -> Any:
+    for key in tail:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value

@@ -1,0 +1,144 @@
+"""The published schemas: they are current, every document is valid, and within a version they only grow."""
+
+import json
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from engine.forecast.effects import Effects, Level
+from engine.plan import Objection, Plan, Wait
+from engine.report.json import VERSION, document, printed
+from enginectl.base.options import DocumentName
+from enginectl.output.schemas import SHAPES, schema
+from tests.engine.report.plans import ROOT as ROOT_ID
+from tests.engine.report.plans import pod, report_of
+from tests.engine.report.test_forecast import FIRST, forecast_of, rolled
+from tests.engine.report.test_html import hostile_report
+from tests.enginectl.box import Box
+from tests.enginectl.calling import ROOT, Engine
+from tests.schemas import checked
+
+RECORDED = ROOT / "tests" / "enginectl" / "recorded_schemas"
+"""The schemas as they were first published in this version. They change only with the version."""
+VERSIONS = {DocumentName.POLICY: "v1alpha1"}
+"""The versions of documents that have one of their own."""
+
+
+@pytest.mark.parametrize("name", DocumentName)
+def test_the_schema_in_the_documentation_is_current(engine: Engine, name: DocumentName) -> None:
+    assert engine("schema", name).out == (ROOT / "docs" / "schema" / f"{name}.json").read_text()
+
+
+@pytest.mark.parametrize("name", DocumentName)
+def test_a_schema_is_one(name: DocumentName) -> None:
+    jsonschema_rs.meta.validate(schema(name))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_within_a_version_a_schema_only_grows(name: DocumentName) -> None:
+    recorded = json.loads((RECORDED / f"{name}-{VERSIONS.get(name, str(VERSION))}.json").read_text())
+
+    assert list(broken(recorded, schema(name))) == []
+
+
+def test_the_schema_of_policies_accepts_the_examples_and_nothing_else() -> None:
+    validator = jsonschema_rs.validator_for(schema(DocumentName.POLICY))
+    examples = [yaml.safe_load(path.read_text()) for path in (ROOT / "examples" / "policies").glob("*.yaml")]
+
+    assert len(examples) >= 4 and all(validator.is_valid(example) for example in examples)
+    assert not any(validator.is_valid({**example, "spec": {**example["spec"], "rules": []}}) for example in examples)
+
+
+def broken(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """What somebody who relies on the old schema would miss in documents of the new one."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in old.keys() - {"description", "title", "required"}:
+            if key not in new:
+                yield f"{path}/{key} is gone"
+            else:
+                yield from broken(old[key], new[key], f"{path}/{key}")
+        yield from (f"{path}/{key} may be absent" for key in set(old.get("required", ())) - set(new.get("required", ())))
+    elif path.endswith("/enum"):
+        yield from (f"{path} lacks {value}" for value in old if value not in new)
+    elif old != new:
+        yield f"{path} was {old} and is {new}"
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda new: new["$defs"]["WaitEntry"]["properties"].pop("why"), "/$defs/WaitEntry/properties/why is gone"),
+        (lambda new: new["$defs"]["WaitEntry"]["required"].remove("why"), "/$defs/WaitEntry/why may be absent"),
+        (
+            lambda new: new["$defs"]["Identity"]["properties"]["name"].update(type="integer"),
+            "/$defs/Identity/properties/name/type was string and is integer",
+        ),
+        (
+            lambda new: new["$defs"]["OperationEntry"]["properties"]["verb"]["enum"].remove("delete"),
+            "/$defs/OperationEntry/properties/verb/enum lacks delete",
+        ),
+    ],
+)
+def test_a_change_that_breaks_readers_is_found(change: Any, fault: str) -> None:
+    old = schema(DocumentName.DIFF)
+    new = deepcopy(old)
+    change(new)
+
+    assert list(broken(old, new)) == [fault]
+
+
+def test_an_addition_breaks_nobody() -> None:
+    old = schema(DocumentName.DIFF)
+    new = deepcopy(old)
+    new["$defs"]["Identity"]["properties"]["cluster"] = {"type": "string"}
+    new["$defs"]["OperationEntry"]["properties"]["verb"]["enum"].append("move")
+
+    assert list(broken(old, new)) == []
+
+
+def test_the_policies_of_the_documentation_are_valid_and_a_spelling_error_is_not() -> None:
+    validator = jsonschema_rs.validator_for(schema(DocumentName.POLICY))
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "policy.md").read_text(), re.MULTILINE | re.DOTALL)
+    policies = [policy for block in blocks for policy in yaml.safe_load_all(block) if policy.get("kind") == "PlanPolicy"]
+
+    assert policies and all(validator.is_valid(policy) for policy in policies)
+    assert not validator.is_valid({**policies[0], "spec": {**policies[0]["spec"], "validation": []}})
+
+
+def test_documents_of_hostile_reports_and_of_forecasts_are_valid() -> None:
+    effects = Effects({"pods restarted": 2}, (Level(pod("simple-0-a"), 3, 1, 3, 2),))
+    left = Plan(ROOT_ID, pending=(Wait(pod("p"), "not ready"),))
+    forecast = forecast_of([FIRST], *rolled(3), plan=left, effects=effects)
+
+    for report in (hostile_report(), report_of(), replace(report_of(FIRST), forecast=forecast)):
+        checked(json.loads(printed(document(report))))
+
+
+@pytest.mark.parametrize("change", [{"extra": 1}, {"version": "2"}, {"roots": None}, {"kind": "Diff", "summary": {}}])
+def test_a_document_that_differs_from_its_schema_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema_rs.ValidationError):
+        checked({**json.loads(printed(document(report_of()))), **change})
+
+
+def test_a_preview_and_a_sync_of_a_cluster_write_valid_documents(box: Box, engine: Engine) -> None:
+    words = ("-f", ROOT / "examples" / "03-scaling-group", "-o", "json")
+
+    assert engine("diff", *words).document["applicable"] is True
+    assert engine("sync", *words).document["ending"] == "done"
+    assert engine("diff", "-o", "json").document["complete"] is True
+
+
+def test_of_what_is_denied_or_not_seen_the_document_says_so() -> None:
+    denied, unseen = report_of(objections=(Objection("r", "m"),)), replace(report_of(), incomplete={"Pod": "forbidden"})
+
+    assert [(value["complete"], value["applicable"]) for value in map(document, (denied, unseen, report_of()))] == [
+        (True, False),
+        (False, True),
+        (True, True),
+    ]
