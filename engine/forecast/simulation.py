@@ -8,6 +8,7 @@ from typing import Any, Final
 from engine.blueprint import Blueprint, root_of
 from engine.choice import executable
 from engine.composition import compose
+from engine.failure import FailedCall
 from engine.focus import concerned
 from engine.forecast.cluster_model import Assumption, ClusterModel
 from engine.forecast.forecast import Forecast, ForecastPass, is_left
@@ -29,11 +30,13 @@ QUIET_PASSES: Final = 2
 """After this many passes in which nothing changes, the time moves on to when a plan changes by itself."""
 LONGEST: Final = timedelta(hours=24)
 """The longest simulated time."""
-MAX_WORK: Final = 100_000
-"""A forecast that is not finished ends when the passes so far, times the objects that each looked at, are more than this.
+MAX_WORK: Final = 250_000
+"""A forecast that is not finished ends when its passes have looked at more objects than this in all, changed ones counted `CHANGE` times.
 
 A count and not a time: the same input gives the same forecast everywhere.
 """
+CHANGE: Final = 40
+"""An object that has changed costs as much as so many that have not: what depends on it is planned anew."""
 MAX_PASSES: Final = 5_000
 """A forecast that is not finished ends after so many passes, however few objects there are."""
 
@@ -89,6 +92,8 @@ class _Simulation:
         """Root -> the ids of the objects that were looked up for it."""
         self.foreign = {observed.root.id: tuple(observed.foreign) for observed in world.roots if observed.foreign}
         """Root -> the ids of its foreign objects."""
+        self.tried: dict[ResourceId, tuple[FailedCall, ...]] = {}
+        """The roots with something deferred for which a pass has been made: none of their calls fails."""
         self.began = now
         self.roles: dict[ResourceId, _Roles] = {}
         self.store = ForecastStore(existing(world), now, model.graceful)
@@ -105,14 +110,16 @@ class _Simulation:
             if chosen:
                 passes.append(ForecastPass(self.store.now - self.began, {plan.root: plan.operations for plan in chosen}))
             self._execute(chosen)
+            self.tried.update((plan.root, ()) for plan in planned.plans if plan.deferred and not (plan.objections or plan.error))
             answers = self.model.answer(self.store)
             assumptions |= answers
             quiet = 0 if chosen or answers else quiet + 1
             self.store.now += BETWEEN_PASSES
             if quiet >= QUIET_PASSES:
                 is_finished, quiet = not self._move_on(planned), 0
-            work, count = work + len(self.store.lives), count + 1
-            is_finished |= repetition.is_found(self.store.take_differences(), (plan.root for plan in chosen if changed(plan)))
+            differences = self.store.take_differences()
+            work, count = work + len(self.store.lives) + CHANGE * len(differences), count + 1
+            is_finished |= repetition.is_found(differences, (plan.root for plan in chosen if changed(plan)))
         plans = {plan.root: plan for plan in planned.plans}
         concerned_roots = concerned(self.first, self.intent.focus).union(*(each.operations for each in passes))
         effects = {root: effects for root, effects in self.model.effects().items() if root in concerned_roots}
@@ -161,6 +168,7 @@ class _Simulation:
             self.previous,
             references=[live for live, role in roles if role.is_reference],
             unserved=self.first.unserved,
+            failed_calls=self.tried,
         )
         proposed = propose(self.previous, self.intent.manifests)
         if self.looked_up:

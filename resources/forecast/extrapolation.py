@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
+from engine.canonical import digest
 from engine.forecast.effects import Effects, Level, worst_first
 from engine.forecast.forecast import End, Forecast, ForecastPass
 from engine.ids import ResourceId
@@ -110,7 +111,8 @@ def _divided(root: ResourceId, operations: Iterable[Operation]) -> Mapping[int |
 def _rhythm(root: ResourceId, histories: Sequence[tuple[int, Sequence[_Event]]]) -> _Rhythm | None:
     """The rhythm of replicas that follow one another; None if they do not do the same, in turn or all at the same time."""
     signatures = [[_signature(Renaming(root, {replica: 0}), event.operations) for event in events] for replica, events in histories]
-    if any(signature != signatures[0] for signature in signatures):
+    created = [_created(Renaming(root, {replica: 0}), events) for replica, events in histories]
+    if any(each != signatures[0] for each in signatures) or any(each != created[0] for each in created):
         return None
     times = [[event.at for event in events] for _, events in histories]
     steps = {tuple(later - earlier for earlier, later in zip(*pair, strict=True)) for pair in zip(times, times[1:], strict=False)}
@@ -130,6 +132,18 @@ def _signature(renaming: Renaming, operations: Iterable[Operation]) -> Counter[t
         (each.verb, each.cause, each.id._replace(name=_stable_name(renaming, each)), tuple(sorted(change.path for change in each.changes)))
         for each in operations
     )
+
+
+def _created(renaming: Renaming, events: Iterable[_Event]) -> Counter[str]:
+    """What is created in all events together: the order of the pods of a clique depends on uids."""
+    return Counter(_stable_body(renaming, operation) for event in events for operation in event.operations)
+
+
+def _stable_body(renaming: Renaming, operation: Operation) -> str:
+    """A digest of what is created, without its name; that of a gang has names of pods, which depend on uids, and is left out."""
+    if operation.verb not in (Verb.CREATE, Verb.REPLACE) or operation.id.kind == kinds.PODGANG.name:
+        return ""
+    return digest(renaming.value({**operation.body, "metadata": {**operation.body["metadata"], "name": ""}}))
 
 
 def _stable_name(renaming: Renaming, operation: Operation) -> str:

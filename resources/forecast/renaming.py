@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from engine.canonical import canonical
 from engine.ids import OwnerRef, ResourceId
 from engine.observed import Live, live
 from engine.operation import BoundOwner, Change, Operation, Unknown
@@ -38,6 +39,10 @@ class Renaming:
         if text in self.texts:
             return self.texts[text]
         return self._pattern.sub(self._renamed, text) if self.root.name in text else text
+
+    def is_found_in(self, value: Any) -> bool:
+        """Whether a JSON value has a text that looks like the name of an object of a replica, whichever."""
+        return self._pattern.search(canonical(value).decode()) is not None
 
     def _renamed(self, match: re.Match[str]) -> str:
         return f"{self.root.name}-{self.indices.get(int(match[1]), match[1])}"

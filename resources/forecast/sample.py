@@ -82,6 +82,10 @@ class Sample:
     intent: Intent
     sets: Mapping[ResourceId, SampledSet]
 
+    def count(self) -> int:
+        """The number of objects of its roots."""
+        return sum(observed.count() for observed in self.world.roots)
+
 
 def sample_of(world: World, intent: Intent, plans: Sequence[Plan]) -> Sample | None:
     """The sample of a world with this intent, whose first plans these are; None if no set has many replicas that are alike."""
@@ -103,13 +107,19 @@ def sample_of(world: World, intent: Intent, plans: Sequence[Plan]) -> Sample | N
 
 
 def is_independent(observed: Observed, world: World, plan: Plan) -> bool:
-    """Whether a set neither shares objects with others, nor is a part of another root, nor has objects of unclear ownership."""
+    """Whether a set neither shares objects with others, nor is a part of another root, nor has objects of unclear ownership.
+
+    Nor a text of its user's that looks like the name of one of its objects.
+    """
     root = observed.root
+    given = [root.body, *([observed.proposal] if observed.proposal is not None else [])]
     if root.id.kind != kinds.PODCLIQUESET.name or plan.objections or plan.problems or plan.error or plan.wake_at:
         return False
     if observed.proposer is not None or root.controller is not None or observed.foreign or observed.mislabelled:
         return False
     if any(is_shared(operation) for operation in plan.operations):
+        return False
+    if any(Renaming(root.id, {}).is_found_in([body.get("spec"), body["metadata"].get("annotations")]) for body in given):
         return False
     if root.uid and any(
         each.controller is None and root.uid in {owner.uid for owner in each.owners} for each in world.references.objects.values()

@@ -8,6 +8,7 @@ from itertools import islice
 from math import inf
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as some
 
@@ -25,7 +26,7 @@ from engine.runtime.passes import Pass
 from engine.tick import plan_all
 from engine.verb import Verb
 from engine.world import assemble
-from enginectl.actions.forecasting import Conditions, from_sample, simulated
+from enginectl.actions.forecasting import Conditions, forecast_of, from_sample, simulated
 from providers.fabrics.nvidia.names import AUTO
 from resources.base import kinds
 from resources.forecast.cluster import ModelledCluster
@@ -34,6 +35,7 @@ from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import CONFIGURATION, REFERENCES, START
 from tests.mnnvl.sets import gpu
 from tests.stories.forecasts import stable_name
+from tests.stories.pods import running
 
 Body = dict[str, Any]
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
@@ -155,6 +157,21 @@ def test_new_pods_have_the_names_that_they_will_have() -> None:
 
     assert from_few is not None
     assert created(from_few) == created(from_all)
+
+
+@pytest.mark.parametrize("version", ["example/demo-9:2", "example/demo-12:2", "example/demo:2"])
+def test_an_image_whose_name_looks_like_that_of_a_replica_stays_as_it_is(version: str) -> None:
+    first = podcliqueset("demo", clique("c0", pod_spec=running(1)), replicas=20)
+    second = podcliqueset("demo", clique("c0", pod_spec={"containers": [{"name": "main", "image": version}]}), replicas=20)
+    intent = Intent((second,))
+    result = first_pass(world_of(after(World(()), Intent((first,)))), intent)
+
+    end = forecast_of(result, intent, CONFIGURATION, Limits())
+
+    assert end is not None
+    pods = created(end)
+    assert len(pods) == 20
+    assert {container["image"] for _, body in pods for container in body["spec"]["containers"]} == {version}
 
 
 def created(forecast: Forecast) -> list[tuple[ResourceId, Body]]:

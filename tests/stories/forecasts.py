@@ -43,6 +43,7 @@ class Comparison:
         """Exactly what was forecast was done."""
         assert self.forecast_operations == self.operations
         assert self.forecast_fields == self.fields
+        assert self.forecast is None or not self.forecast.repeating
 
 
 async def forecast_then_sync(

@@ -5,10 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import inf
+from typing import Final
 
 from engine.choice import executable
 from engine.forecast.forecast import Forecast, ForecastPass
-from engine.forecast.simulation import forecast
+from engine.forecast.simulation import MAX_WORK, forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import Intent
@@ -23,6 +24,9 @@ from resources.forecast.extrapolation import extended
 from resources.forecast.sample import sample_of
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
+
+WORK: Final = 180
+"""The work, as `MAX_WORK` counts it, that an update of a sample needs for each object. If that is too much, there is no use in a sample."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +72,7 @@ def simulated(world: World, intent: Intent, conditions: Conditions, model: Model
 def from_sample(result: Pass, world: World, intent: Intent, conditions: Conditions) -> Forecast | None:
     """The forecast that is extended from a sample of large sets; None if no set is large, or if the sample does not stand for all."""
     sample = sample_of(world, intent, result.planned.plans)
-    if sample is None:
+    if sample is None or (conditions.passes is None and sample.count() * WORK > MAX_WORK):
         return None
     model = ModelledCluster(conditions.configuration.fabrics)
     whole = extended(simulated(sample.world, sample.intent, conditions, model), sample, model.effects_of_replica)
