@@ -91,3 +91,17 @@ def test_configurations_that_are_shown_are_understood() -> None:
     assert len(found) >= 2
     assert all(unknown == () for _, unknown in found)
     assert sum(settings.network.auto_mnnvl_enabled for settings, _ in found) >= 2
+
+
+def explained() -> list[str]:
+    """The messages that the user guide explains."""
+    table = (ROOT / "docs" / "user-guide.md").read_text().partition("\n## Troubleshooting\n")[2]
+    return [message for row in re.findall(r"^\| (`.*?) \| ", table, re.MULTILINE) for message in re.findall(r"`([^`]+)`", row)]
+
+
+def test_the_messages_that_the_user_guide_explains_are_ours() -> None:
+    code = "\n".join(source.text for source in SOURCES if not source.path.startswith("tests/"))
+    parts = {part.strip(" :") for message in explained() for part in re.split(r"…|: |denied by ", message)}
+
+    assert len(explained()) >= 20
+    assert sorted(part for part in parts if part not in code) == []

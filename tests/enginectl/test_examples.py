@@ -175,6 +175,15 @@ def test_the_output_in_the_readme_is_real(example: Path, box: Box, engine: Engin
         assert [line for line in without_ages("\n".join(lines)) if line not in real] == [], real
 
 
+def test_the_preview_that_the_first_page_shows_is_real(engine: Engine, tmp_path: Path) -> None:
+    old = ROOT / "examples" / "03-scaling-group"
+    shown = (ROOT / "README.md").read_text().partition("$ engine diff --base old -f new\n")[2].partition("```")[0]
+    (tmp_path / "group.yaml").write_text((old / "group.yaml").read_text().replace("nginx:1.29-alpine", "nginx:1.30-alpine"))
+
+    assert shown.count("\n") >= 10
+    assert engine("diff", "--base", old, "-f", tmp_path).out.startswith(shown)
+
+
 def test_the_quick_start_of_graphs_is_real(box: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     page = ROOT / "docs" / "dynamo.md"
     monkeypatch.chdir(ROOT)
