@@ -42,7 +42,7 @@ commands = typer.Typer(
     name="engine",
     help="Declarative desired state for AI inference workloads on Kubernetes: what `diff` shows is what `sync` and `run` do.",
     epilog="Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), 3 denied, 4 not as approved, 5 incomplete, 6 lease taken, "
-    "7 preflight failed, 8 not settled, 64 usage error.",
+    "7 preflight failed, 8 not settled, 9 would not settle, 64 usage error.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
