@@ -79,6 +79,8 @@ class Operation:
     """The controller of the live object."""
     event_group: EventGroup | None = None
     """The unit that the object is deleted with."""
+    target: Body | None = None
+    """Patch: the manifest that the object is made to match. None for other verbs."""
     urgent: bool = False
     """Whether a status must be written without delay: it reports the beginning of something, and its time is that of the write."""
     reason: Reason = Reason.UNSPECIFIED

@@ -338,6 +338,7 @@ def _patch(resource: Resource, live: Live, difference: Difference, why: str, fol
         changes=difference.changes,
         expect=Expect(live.uid, live.revision),
         controller=live.controller,
+        target=resource.body,
         reason=follows if cause is Cause.INTENT else Reason.DRIFTED,
     )
 

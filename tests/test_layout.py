@@ -38,7 +38,8 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
     "engine": {
         "forecast": (TOP,),
         "report": (TOP, "forecast"),
-        "runtime": (TOP, "report"),
+        "approval": (TOP, "forecast", "report"),
+        "runtime": (TOP, "report", "approval"),
     },
     "engine/report": {
         "diagram": (TOP,),
@@ -60,6 +61,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "blueprints": ("base", "schema", "ports", "model", "dynamo", "admission", "policies", "domains", "removal", "status", "children"),
         "reports": ("base", "schema", "ports", "model", "dynamo", "policies", "domains", "status"),
         "forecast": ("base", "ports", "model", "status"),
+        "approval": ("base",),
         "admission_policies": ("base", "ports", "model", "admission"),
         "install": ("base", "ports", "admission", "children"),
         "plan_policies": ("base", "schema"),

@@ -29,6 +29,7 @@ from enginectl.commands.review import review
 from enginectl.commands.run import run
 from enginectl.commands.sandbox import sandbox
 from enginectl.commands.schema import schema
+from enginectl.commands.show import show
 from enginectl.commands.snapshot import snapshot
 from enginectl.commands.status import status
 from enginectl.commands.sync import sync
@@ -40,8 +41,8 @@ DOCUMENTING = frozenset({"diff", "sync", "status", "why", "preflight"})
 commands = typer.Typer(
     name="engine",
     help="Declarative desired state for AI inference workloads on Kubernetes: what `diff` shows is what `sync` and `run` do.",
-    epilog="Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, "
-    "8 not settled, 64 usage error.",
+    epilog="Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), 3 denied, 4 not as approved, 5 incomplete, 6 lease taken, "
+    "7 preflight failed, 8 not settled, 64 usage error.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -49,7 +50,7 @@ commands = typer.Typer(
     callback=declare,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (diff, sync, delete, run, render, graph, review, status, why, preflight, snapshot, schema, demo, completion):
+for command in (diff, show, sync, delete, run, render, graph, review, status, why, preflight, snapshot, schema, demo, completion):
     commands.command()(command)
 for group in (sandbox, manifests, config):
     commands.add_typer(group)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.effects import Effects
 from engine.ids import ResourceId
-from engine.observed import Live
+from engine.observed import Live, World
 from engine.operation import Operation
 from engine.plan import Plan
 from engine.verb import Verb
@@ -66,6 +66,9 @@ class Forecast:
         if self.objects is None:
             raise ValueError("the objects at the end of a forecast are not known: only a sample was simulated")
         return self.objects.values()
+
+    end: World = World(())
+    """What the last pass observed, with what the intent proposes."""
 
     def operations(self) -> Iterator[Operation]:
         """Every operation, in order."""

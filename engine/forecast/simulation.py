@@ -80,7 +80,7 @@ class _Simulation:
     ) -> None:
         self.blueprints, self.intent, self.configuration = blueprints, intent, configuration
         self.model, self.limits, self.first = model, limits, world
-        self.memo, self.previous = Memo(), World(())
+        self.memo, self.previous, self.last = Memo(), World(()), world
         self.root_keys = _keys(blueprint.kind for blueprint in blueprints)
         self.reference_keys = _keys(kind for blueprint in blueprints for kind in blueprint.references(configuration))
         self.children = frozenset(live.id for live in _children(world))
@@ -118,11 +118,11 @@ class _Simulation:
         effects = {root: effects for root, effects in self.model.effects().items() if root in concerned_roots}
         is_finished &= self.model.is_known(self.store) or not any(map(is_left, plans.values()))
         assumed, ended = frozenset(assumptions), self.store.lives
-        return Forecast(self.began, tuple(passes), is_finished, plans, effects, assumed, ended, repetition.roots)
+        return Forecast(self.began, tuple(passes), is_finished, plans, effects, assumed, ended, repetition.roots, self.last)
 
     def _plan(self) -> tuple[Plans, list[Plan]]:
         """A pass: all plans, and those with operations to execute now."""
-        world = self._world()
+        world = self.last = self._world()
         intent = self.intent
         planned = plan_all(
             self.blueprints,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from engine.approval.ledger import Excess
 from engine.ids import ResourceId
 from engine.operation import parent_of
 from engine.plan import Plan
@@ -22,6 +23,10 @@ class Progress(Protocol):
         """A pass has computed these plans; `operations` of their operations are executed now."""
         ...
 
+    def unapproved(self, excess: Sequence[Excess]) -> None:
+        """The pass would do more than was approved; called before `planned`, whenever that is something else than in the pass before."""
+        ...
+
     def applied(self, result: Result) -> None:
         """An operation has ended, with whatever outcome."""
         ...
@@ -38,6 +43,9 @@ class NoProgress:
         """Show nothing."""
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
+        """Show nothing."""
+
+    def unapproved(self, excess: Sequence[Excess]) -> None:
         """Show nothing."""
 
     def applied(self, result: Result) -> None:
@@ -63,6 +71,12 @@ class LoggedProgress:
         """Log how much there is to do."""
         self._roots = {operation.key: plan.root for plan in plans for operation in plan.operations}
         self._log.debug("planned", roots=len(plans), operations=operations)
+
+    def unapproved(self, excess: Sequence[Excess]) -> None:
+        """Log each operation that is not done, as a warning."""
+        for each in excess:
+            operation = each.operation
+            self._log.warning("not as approved", operation=operation.verb, object=operation.id, root=each.root, why=operation.why)
 
     def applied(self, result: Result) -> None:
         """Log the outcome of an operation: `applied`, `failed`, `conflict` or `skipped`."""

@@ -7,10 +7,12 @@ between.
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from engine.approval.ledger import Ledger
 from engine.errors import ClusterError, EngineError, LeaseTaken, TimedOut
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
@@ -81,6 +83,7 @@ async def sync(
     stop: anyio.CancelScope | None = None,
     progress: Progress | None = None,
     log: Log | None = None,
+    ledger: Ledger | None = None,
 ) -> SyncReport:
     """Make passes until every root is settled; those that write hold the lease (None: no lease is used).
 
@@ -88,12 +91,13 @@ async def sync(
     is left to do now. `patience`: seconds after which it ends in any case. `lock_timeout`: seconds to wait for another holder of the lease
     (None: a little longer than the lease of a dead one lasts). `books` are kept while the lease is held. When `stop` is cancelled, calls in
     progress end and the report says what was done. Internal errors are written to `log`.
+    With a `ledger`, only what it approves is done: everything else is left, and in the report.
 
     Raises, before the first pass, `LeaseTaken` when somebody else keeps the lease, `TimedOut`, and errors of the cluster; later ones are in
     the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
     """
     tune_gc()
-    session = _Session(engine, lease, intent, wait, patience, lock_timeout, books, progress or NoProgress(), log)
+    session = _Session(engine, lease, intent, wait, patience, lock_timeout, books, progress or NoProgress(), log, ledger)
     with stop or anyio.CancelScope() as scope:
         try:
             async with cancelled_at(engine.clock, session.give_up_at) as limit:
@@ -122,6 +126,7 @@ class _Session:
         books: Books | None,
         progress: Progress,
         log: Log | None,
+        ledger: Ledger | None,
     ) -> None:
         self.engine = engine
         self.lease = lease
@@ -132,6 +137,7 @@ class _Session:
         self.lock_timeout = _default_lock_timeout(lease) if lock_timeout is None else lock_timeout
         self.books = books
         self.progress = progress
+        self.ledger = ledger
         self.memory = Memory()
         self.backoff = Backoff(LONGEST_PAUSE)
         self.internal_errors = InternalErrors(log) if log else None
@@ -270,6 +276,8 @@ class _Session:
     def _record(self, result: Result) -> None:
         """Keep the result and report it."""
         self.results.append(result)
+        if self.ledger is not None:
+            self.ledger.note(result)
         self.progress.applied(result)
 
     async def _pause(self, current: Pass, *, changed: bool) -> None:
@@ -294,9 +302,19 @@ class _Session:
                 self.transient_error = None
                 if self.internal_errors:
                     self.internal_errors.note(current.planned.plans)
-                return current
+                return self._limited(current)
             await self.engine.clock.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
+
+    def _limited(self, current: Pass) -> Pass:
+        """The pass with what was approved; everything else in it is deferred."""
+        if self.ledger is None:
+            return current
+        known = {each.deviation for each in self.ledger.excess}
+        limited = replace(current, planned=self.ledger.limited(current.world, current.planned))
+        if new := [each for each in self.ledger.excess if each.deviation not in known]:
+            self.progress.unapproved(new)
+        return limited
 
     def _nothing_to_wait_for(self, current: Pass) -> bool:
         """Whether nothing is worth waiting for, given that nothing is left to do now."""
@@ -340,6 +358,7 @@ class _Session:
             mid_pass=self.is_executing,
             lease_taken=str(self.lease_taken) if self.timed_out and self.lease_taken else "",
             roots=self.roots,
+            unapproved=self.ledger.excess if self.ledger is not None else (),
         )
 
 

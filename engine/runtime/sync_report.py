@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from engine.approval.ledger import Excess
 from engine.errors import EngineError
 from engine.ids import ResourceId
 from engine.operation import Operation
@@ -21,6 +22,8 @@ class Ending(StrEnum):
     """An operation failed, or a root is invalid or blocked."""
     DENIED = "denied"
     """A guard objects to a plan."""
+    UNAPPROVED = "not as approved"
+    """Something is left that was not approved; everything else is done."""
     INCOMPLETE = "incomplete"
     """Something could not be listed completely; everything else is done."""
     TIMED_OUT = "timed out"
@@ -45,6 +48,8 @@ class SyncReport:
     """Who holds the lease that the session needed at its end to do what was left; empty if nobody kept it from writing."""
     roots: Mapping[str, ResourceId] = field(default_factory=dict)
     """Key of each operation -> the root whose plan it was in."""
+    unapproved: tuple[Excess, ...] = ()
+    """What the last pass would have done as well and was not approved."""
 
     @property
     def ending(self) -> Ending:
@@ -57,6 +62,8 @@ class SyncReport:
             return Ending.FAILED
         if self.objections:
             return Ending.DENIED
+        if self.unapproved:
+            return Ending.UNAPPROVED
         if self.incomplete:
             return Ending.INCOMPLETE
         return Ending.TIMED_OUT if self.timed_out else Ending.DONE

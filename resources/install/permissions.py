@@ -50,6 +50,8 @@ class LeasePlace:
         return (self.name, *(f"{self.name}-shard-{shard}" for shard in range(1, self.shards)))
 
 
+CLUSTER_IDENTITY: Final = Permission(kinds.NAMESPACE, ("get",), names=("kube-system",))
+"""A saved plan says by the uid of this namespace which cluster it is for."""
 LISTS: Final[Mapping[Use, tuple[str, ...]]] = {Use.RUN: ("list", "watch"), Use.SYNC: ("list",), Use.READ: ("list",)}
 """How each use observes all objects of a kind."""
 WRITE: Final = ("create", "patch", "delete")
@@ -76,9 +78,10 @@ def permissions(
     place = LeasePlace(lease) if isinstance(lease, str) else lease
     if use is Use.READ:
         # `engine status` names the holders.
-        return (*_merged(needs), *((Permission(kinds.LEASE, ("get",), names=place.names),) if place is not None else ()))
+        return (*_merged(needs), CLUSTER_IDENTITY, *((Permission(kinds.LEASE, ("get",), names=place.names),) if place is not None else ()))
     events = Permission(kinds.EVENT, ("create", "patch"))
-    return (*_merged(needs), events, *(_lease(place) if place is not None else ()))
+    identity = (CLUSTER_IDENTITY,) if use is Use.SYNC else ()
+    return (*_merged(needs), events, *identity, *(_lease(place) if place is not None else ()))
 
 
 def without_implied(needed: Iterable[Permission]) -> Iterator[Permission]:

@@ -8,7 +8,7 @@ from resources.base import labels
 from resources.base.fields import mapping, mappings
 from resources.model.pod_facts import PodFacts
 from resources.policies.startup import WAITER
-from resources.reports.obstacle import Obstacle, command, explaining, pod_obstacle_of
+from resources.reports.obstacle import RunObstacle, command, explaining, pod_obstacle_of
 from resources.reports.set_pods import SetPods
 
 IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable")
@@ -20,7 +20,7 @@ Container = Mapping[str, Any]
 """The status of a container."""
 
 
-def container_obstacles(pods: SetPods, pod: PodFacts) -> Iterator[Obstacle]:
+def container_obstacles(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
     """Why a pod with a node is not ready, the reason that comes first in its life first: at least one."""
     containers = statuses_of(pod)
     yield from (blocked for container in containers for blocked in _blocked(pod, container))
@@ -54,7 +54,7 @@ def logs(pod: PodFacts, container: str = "") -> str:
     return command(*words, *(["-c", container] if container else []), *(["--previous"] if restarted else []))
 
 
-def _blocked(pod: PodFacts, container: Container) -> Iterator[Obstacle]:
+def _blocked(pod: PodFacts, container: Container) -> Iterator[RunObstacle]:
     """A container that cannot start."""
     waiting = mapping(mapping(container.get("state")).get("waiting"))
     reason, name = str(waiting.get("reason") or ""), str(container.get("name"))
@@ -68,7 +68,7 @@ def _blocked(pod: PodFacts, container: Container) -> Iterator[Obstacle]:
         yield pod_obstacle_of(pod, "ContainerBlocked", f"container {name}: {reason}{message}", _describe(pod))
 
 
-def _initializing(pods: SetPods, pod: PodFacts) -> Iterator[Obstacle]:
+def _initializing(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
     """A pod with an init container that runs. Sidecars, which run as long as the pod, do not count."""
     specified = mappings(mapping(pod.live.body.get("spec")).get("initContainers"))
     sidecars = {container.get("name") for container in specified if container.get("restartPolicy")}
@@ -82,7 +82,7 @@ def _initializing(pods: SetPods, pod: PodFacts) -> Iterator[Obstacle]:
             yield pod_obstacle_of(pod, "Initializing", f"init container {name} runs", logs(pod, name))
 
 
-def _start_order(pods: SetPods, pod: PodFacts) -> Obstacle:
+def _start_order(pods: SetPods, pod: PodFacts) -> RunObstacle:
     awaited = dict(_awaited(pods, pod))
     if not awaited:
         return pod_obstacle_of(pod, "StartOrder", "the pods that it starts after are ready, and its init container is about to end")
@@ -102,7 +102,7 @@ def _awaited(pods: SetPods, pod: PodFacts) -> Iterator[tuple[str, str]]:
             yield name, f"{name} has {ready} of {minimum} pods ready"
 
 
-def _creating(pod: PodFacts) -> Iterator[Obstacle]:
+def _creating(pod: PodFacts) -> Iterator[RunObstacle]:
     """A pod whose containers are being created."""
     containers = mappings(mapping(pod.live.body.get("status")).get("containerStatuses"))
     if not containers or any(mapping(entry.get("state")).get("waiting") is not None for entry in containers):
@@ -111,7 +111,7 @@ def _creating(pod: PodFacts) -> Iterator[Obstacle]:
         yield pod_obstacle_of(pod, "Creating", text, f"if that lasts: {_describe(pod)}")
 
 
-def _failed(pod: PodFacts, container: Container) -> Iterator[Obstacle]:
+def _failed(pod: PodFacts, container: Container) -> Iterator[RunObstacle]:
     """A container that has failed, or runs again after a failure."""
     text = end_text(container, "state") or (end_text(container, "lastState") if pod.failing else "")
     if text and not container.get("ready"):
@@ -119,7 +119,7 @@ def _failed(pod: PodFacts, container: Container) -> Iterator[Obstacle]:
         yield pod_obstacle_of(pod, "Crashing", f"container {name} {text}{_restarts(container)}", logs(pod, name))
 
 
-def _unready(pod: PodFacts) -> Iterator[Obstacle]:
+def _unready(pod: PodFacts) -> Iterator[RunObstacle]:
     """A pod whose containers run and are not ready, or that is not ready for another reason."""
     status = mapping(pod.live.body.get("status"))
     for container in (entry for entry in mappings(status.get("containerStatuses")) if not entry.get("ready")):

@@ -1,4 +1,4 @@
-"""Obstacle: one reason for which one object does not run."""
+"""RunObstacle: one reason for which one object does not run."""
 
 import shlex
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from resources.reports.summary import unchanged_since
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
+class RunObstacle:
     """Why one object does not run. The texts may contain what the cluster says, so they are not safe to be shown as they are."""
 
     about: ResourceId
@@ -34,6 +34,6 @@ def explaining(word: str, id_name: str, namespace: str) -> str:
     return command("engine", "why", f"{word}/{id_name}", "-n", namespace)
 
 
-def pod_obstacle_of(pod: PodFacts, reason: str, text: str, advice: str = "") -> Obstacle:
+def pod_obstacle_of(pod: PodFacts, reason: str, text: str, advice: str = "") -> RunObstacle:
     """The obstacle of a pod, since the pod is in its present state."""
-    return Obstacle(pod.live.id, reason, text, unchanged_since(pod.live), advice)
+    return RunObstacle(pod.live.id, reason, text, unchanged_since(pod.live), advice)

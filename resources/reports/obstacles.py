@@ -12,7 +12,7 @@ from resources.base import kinds, labels
 from resources.base.fields import mapping
 from resources.model.pod_facts import PodFacts
 from resources.policies.rollout import CANNOT_SPARE
-from resources.reports.obstacle import Obstacle, explaining
+from resources.reports.obstacle import RunObstacle, explaining
 from resources.reports.pod_obstacles import pod_obstacle
 from resources.reports.set_pods import SetPods
 from resources.reports.summary import WaitSince, unchanged_since, waits_of
@@ -33,7 +33,7 @@ SPARE_ADVICE: Final = "have more replicas than minAvailable, so that the update 
 class Standstill:
     """What keeps one object from running."""
 
-    obstacles: tuple[Obstacle, ...] = ()
+    obstacles: tuple[RunObstacle, ...] = ()
     waits: tuple[WaitSince, ...] = ()
     """What is deferred or pending for the objects that it consists of, as the summary of its set has it."""
 
@@ -58,7 +58,7 @@ def standstill(observed: Observed, plan: Plan, id: ResourceId, now: datetime, un
     return Standstill(obstacles, tuple(wait for wait in waits if wait.id != id))
 
 
-def _present(pods: SetPods, members: Iterable[PodFacts], now: datetime) -> Iterator[Obstacle]:
+def _present(pods: SetPods, members: Iterable[PodFacts], now: datetime) -> Iterator[RunObstacle]:
     return (obstacle for pod in members if (obstacle := pod_obstacle(pods, pod, now)))
 
 
@@ -90,19 +90,19 @@ def _belongs(observed: Observed, wait: WaitSince, id: ResourceId) -> bool:
     return podclique is not None and (podclique.id == id or podclique.labels.get(label) == id.name)
 
 
-def _gang_obstacles(pods: SetPods, observed: Observed, id: ResourceId) -> Iterator[Obstacle]:
+def _gang_obstacles(pods: SetPods, observed: Observed, id: ResourceId) -> Iterator[RunObstacle]:
     """If the object is a PodGang: its pod groups with fewer scheduled pods than their minimum."""
     live = observed.find(id) if id.kind == kinds.PODGANG.name else None
     for name, (scheduled, minimum) in pods.lacking(live).items():
         text = f"pod group {name}: {scheduled} of at least {minimum} pods scheduled, {len(pods.by_clique.get(name, ()))} exist"
-        yield Obstacle(id, "BelowMinimum", text, unchanged_since(live) if live else None, explaining("pclq", name, id.namespace))
+        yield RunObstacle(id, "BelowMinimum", text, unchanged_since(live) if live else None, explaining("pclq", name, id.namespace))
 
 
 def _update_obstacles(
     pods: SetPods, observed: Observed, waits: Iterable[WaitSince], members: Iterable[PodFacts], now: datetime
-) -> Iterator[Obstacle]:
+) -> Iterator[RunObstacle]:
     """What an update waits for: units that minAvailable does not allow to delete, or pods of the replica that is being updated first."""
-    yield from (Obstacle(wait.id, "MinAvailable", SPARED, wait.since, SPARE_ADVICE) for wait in waits if wait.why.endswith(CANNOT_SPARE))
+    yield from (RunObstacle(wait.id, "MinAvailable", SPARED, wait.since, SPARE_ADVICE) for wait in waits if wait.why.endswith(CANNOT_SPARE))
     progress = mapping(mapping(observed.root.body.get("status")).get("updateProgress"))
     current = last_updated_replica(observed.root)
     if not is_in_progress(progress) or current is None or not any(wait.id.kind == kinds.PODCLIQUE.name for wait in waits):
@@ -111,4 +111,4 @@ def _update_obstacles(
     for pod in pods.facts:
         if pod.live.labels.get(labels.REPLICA_INDEX) == str(current) and pod.name not in shown and (why := pod_obstacle(pods, pod, now)):
             text = f"the update is in replica {current} first, where this pod is not ready: {why.text}"
-            yield Obstacle(pod.live.id, "UpdateHeld", text, why.since, why.advice)
+            yield RunObstacle(pod.live.id, "UpdateHeld", text, why.since, why.advice)

@@ -10,7 +10,7 @@ from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.model.pod_facts import PodFacts
 from resources.reports.container_obstacles import container_obstacles, end_text, logs, statuses_of
-from resources.reports.obstacle import Obstacle, explaining, pod_obstacle_of
+from resources.reports.obstacle import RunObstacle, explaining, pod_obstacle_of
 from resources.reports.set_pods import SetPods
 
 OVERDUE: Final = timedelta(minutes=2)
@@ -19,7 +19,7 @@ NODE_ADVICE: Final = "look after the node; if it is lost for good, delete its No
 SCHEDULE_ADVICE: Final = "free or add nodes with what the message names, or ask for less"
 
 
-def pod_obstacle(pods: SetPods, pod: PodFacts, now: datetime) -> Obstacle | None:
+def pod_obstacle(pods: SetPods, pod: PodFacts, now: datetime) -> RunObstacle | None:
     """Why a pod does not run; None if it is ready or has completed. Of several reasons the one that comes first in its life."""
     if pod.terminating:
         return _terminating(pod, now)
@@ -30,7 +30,7 @@ def pod_obstacle(pods: SetPods, pod: PodFacts, now: datetime) -> Obstacle | None
     return next(chain(_gated(pods, pod), _unscheduled(pods, pod), container_obstacles(pods, pod)))
 
 
-def _terminating(pod: PodFacts, now: datetime) -> Obstacle:
+def _terminating(pod: PodFacts, now: datetime) -> RunObstacle:
     """A pod that is being deleted, and why it is still there if its grace period ended a while ago."""
     since = pod.live.deleting_since
     if since is None or now - since <= OVERDUE:
@@ -42,7 +42,7 @@ def _terminating(pod: PodFacts, now: datetime) -> Obstacle:
     return pod_obstacle_of(pod, "Terminating", text, NODE_ADVICE)
 
 
-def _ended(pod: PodFacts) -> Obstacle:
+def _ended(pod: PodFacts) -> RunObstacle:
     """A pod that has failed or completed and has to be replaced."""
     status = mapping(pod.live.body.get("status"))
     message = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
@@ -51,7 +51,7 @@ def _ended(pod: PodFacts) -> Obstacle:
     return pod_obstacle_of(pod, "Ended", text, logs(pod) if pod.phase == "Failed" else "")
 
 
-def _gated(pods: SetPods, pod: PodFacts) -> Iterator[Obstacle]:
+def _gated(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
     """A pod with scheduling gates. Ours is removed once the base gang of the replica is scheduled."""
     gates = [str(gate.get("name")) for gate in mappings(mapping(pod.live.body.get("spec")).get("schedulingGates"))]
     if labels.GATE in gates:
@@ -73,7 +73,7 @@ def _gang_state(pods: SetPods, name: str) -> str:
     return f"has not its minimum: {counts}" if counts else "is scheduled: the next pass removes the gate"
 
 
-def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[Obstacle]:
+def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
     """A pod without a node: claims that it lacks, and what the scheduler says."""
     if pod.node or pod.scheduled:
         return

@@ -37,19 +37,20 @@ class Conditions:
 
 
 def forecast_of(
-    result: Pass, intent: Intent, configuration: Configuration, limits: Limits, *, passes: int | None = None
+    result: Pass, intent: Intent, configuration: Configuration, limits: Limits, *, passes: int | None = None, whole: bool = False
 ) -> Forecast | None:
     """The forecast that begins with this pass; None if nothing is left to do or to wait for. `passes`: see `Conditions`.
 
     None also if the pass as a whole is refused, or if something could not be listed completely: then most of what follows is not known.
-    Secrets that the user may not list are assumed to be there.
+    Secrets that the user may not list are assumed to be there. `whole`: every object is simulated, not only a sample of large sets.
     """
     result = with_assumed_secrets(result, intent, limits)
     if not can_be_forecast(result):
         return None
     world = concerned(result)
     conditions = Conditions(result.now, configuration, limits, passes)
-    return from_sample(result, world, intent, conditions) or simulated(world, intent, conditions)
+    extended_sample = None if whole else from_sample(result, world, intent, conditions)
+    return extended_sample or simulated(world, intent, conditions)
 
 
 def can_be_forecast(result: Pass) -> bool:

@@ -13,6 +13,7 @@ from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
 from enginectl.actions.base import notes_about_missing, settled_base, together
+from enginectl.actions.circumstances import cluster_identity
 from enginectl.actions.domain_sharing import with_sharing_notes
 from enginectl.actions.forecasting import forecast_of
 from enginectl.actions.judging import judged
@@ -60,6 +61,8 @@ class Subject:
     """What finds the roots that are removed; None: none are."""
     forecast_passes: int | None = None
     """How many passes a forecast simulates; None: see `engine.forecast.simulation`."""
+    for_approval: bool = False
+    """Whether what is seen is to be approved: then it must be known which cluster it is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +75,10 @@ class Look:
     result: Pass
     """The pass, with the faults of the manifests that admission rejects, and with notes."""
     report: Report
+    selection: Selection
+    """What was read."""
+    cluster: str = ""
+    """The identity of the cluster, if it was asked for and can be read."""
 
 
 async def look(wiring: Wiring, subject: Subject) -> Look:
@@ -129,7 +136,8 @@ async def look_at(
     if subject.server_dry_run:
         result, forecast = with_trial(await try_out(provider, report_of(result)), result, forecast)
     report = replace(report_of(result), forecast=forecast)
-    return Look(subject, intent, result, await judged(report, observed, subject.policies))
+    cluster = await cluster_identity(provider) if subject.for_approval else ""
+    return Look(subject, intent, result, await judged(report, observed, subject.policies), selection, cluster)
 
 
 def with_objections(result: Pass, objections: tuple[Objection, ...]) -> Pass:

@@ -1,24 +1,30 @@
 """`engine diff`: the report of what a sync would do."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from engine.report.model import Report
 from enginectl.actions.look import Subject, look
 from enginectl.actions.planning import report_errors
 from enginectl.actions.reporting import TO_TERMINAL, Outputs, places_of, write_outputs
+from enginectl.actions.saving import Saving, save
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import ReportFormat
 from enginectl.output.documents import Material
 from enginectl.wiring.configuration import Wiring
 
 
-async def preview(wiring: Wiring, subject: Subject, outputs: Outputs = TO_TERMINAL, *, detailed: bool = False) -> Exit:
-    """Look, write the report, and return the exit code. Nothing is written to the cluster."""
-    seen, verbose = await look(wiring, subject), wiring.options.verbose
+async def preview(
+    wiring: Wiring, subject: Subject, outputs: Outputs = TO_TERMINAL, *, detailed: bool = False, saving: Saving | None = None
+) -> Exit:
+    """Look, write the report, save it as a plan if asked, and return the exit code. Nothing is written to the cluster."""
+    seen, verbose = await look(wiring, replace(subject, for_approval=saving is not None)), wiring.options.verbose
     write_outputs(Material(seen.report, seen.result.now, places_of(subject.roots)), outputs, verbose=verbose)
     if verbose:
         report_errors(seen.result.planned.plans, verbose=True)
-    return exit_code(seen.report, detailed=detailed)
+    refused = save(wiring, seen, saving) if saving is not None else None
+    code = exit_code(seen.report, detailed=detailed)
+    return code if refused is None else worst((code, refused))
 
 
 def write_report(wiring: Wiring, report: Report, now: datetime, format: ReportFormat) -> None:

@@ -1,6 +1,5 @@
 """`engine snapshot`: writes the observed objects to a file."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,8 +10,8 @@ from engine.report.printable import printable
 from engine.runtime.provider import TRANSIENT, Provider
 from enginectl.actions.unread_secrets import NOTE, may_not_list_secrets, other_kinds
 from enginectl.base import terminal
-from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
+from enginectl.base.files import private_file
 from enginectl.wiring.cluster import LIVE, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import scope_of, select
@@ -65,13 +64,5 @@ async def named_objects(provider: Provider, roots: Iterable[Live], configuration
 
 def write(out: Path, documents: Iterable[str]) -> None:
     """Write the file atomically, readable by its owner only. Raises `UsageError` if it cannot be written."""
-    draft = out.parent / f".{out.name}.{os.getpid()}"
-    try:
-        try:
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-                file.writelines(documents)
-            draft.replace(out)
-        finally:
-            draft.unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out {printable(str(out))}: {(error.strerror or 'cannot be written').lower()}") from None
+    with private_file(out, "--out") as file:
+        file.writelines(document.encode("ascii") for document in documents)

@@ -18,6 +18,8 @@ from engine.runtime.lease import DISABLED
 from engine.runtime.provider import Provider
 from engine.runtime.sync_report import Ending, SyncReport
 from enginectl.actions import requirements
+from enginectl.actions.approved import foreign_circumstances, refuse
+from enginectl.actions.consent import Consent, arrange
 from enginectl.actions.gates import Gate, refused
 from enginectl.actions.look import Subject, look_at
 from enginectl.actions.planning import report_errors, report_of
@@ -31,6 +33,7 @@ from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.plan_policies import NO_POLICIES, Policies
 from enginectl.input.removals import Removing, found_by
 from enginectl.input.roots import Roots, select_for
+from enginectl.input.saved_plans import selection_of
 from enginectl.input.targets import require_matches
 from enginectl.output.progress import show_progress
 from enginectl.output.sync_report import change_lines, changes, error_texts, sync_document, sync_lines
@@ -44,6 +47,7 @@ CODES = {
     Ending.INTERRUPTED: Exit.INTERRUPTED,
     Ending.FAILED: Exit.FAILED,
     Ending.DENIED: Exit.DENIED,
+    Ending.UNAPPROVED: Exit.STALE,
     Ending.INCOMPLETE: Exit.INCOMPLETE,
     Ending.TIMED_OUT: Exit.UNSETTLED,
     Ending.DONE: Exit.DONE,
@@ -72,6 +76,7 @@ async def sync(
     patience: Patience = Patience(),
     policies: Policies = NO_POLICIES,
     gates: Sequence[Gate] = (),
+    consent: Consent = Consent(),  # noqa: B008
     removing: Removing | None = None,
     command: str = "sync",
     files: Sequence[Path] = (),
@@ -83,15 +88,20 @@ async def sync(
     Writes the result, and returns the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
-    was changed and what is wrong. `policies` and `gates` judge, before anything is written, what the sync would do. Cancelling `stop`
-    lets calls under way finish. Raises `InputError` if a manifest is rejected, before anything is written, and `LeaseTaken` and
-    `TimedOut` if that is how it ends before its first pass.
+    was changed and what is wrong. `policies` and `gates` judge, before anything is written, what the sync would do; then people consent to
+    it, and only what they have seen is done. Cancelling `stop` lets calls under way finish. Raises `InputError` if a manifest is
+    rejected, before anything is written, and `LeaseTaken` and `TimedOut` if that is how it ends before its first pass.
     """
     clock = wiring.clock
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
-    selection = select_for(wiring, roots, (default_namespace(wiring),), focus)
-    judgement, all_gates = NO_JUDGEMENT, (*policy_gates(policies, format, quiet=quiet), *gates)
+    plan = consent.plan
+    selection = selection_of(plan) if plan is not None else select_for(wiring, roots, (default_namespace(wiring),), focus)
+    arrangement = arrange(wiring, consent, format, lambda: stop.cancel_called, quiet=quiet)
+    all_gates = (*policy_gates(policies, format, quiet=quiet), *gates, *arrangement.gates)
+    judgement, ledger = NO_JUDGEMENT, None
     async with connect(wiring) as (client, provider):
+        if plan is not None and (deviations := await foreign_circumstances(wiring, plan, provider)):
+            return refuse(deviations, clock.now(), format, quiet=quiet)
         read = selection
         scope = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), "the cluster could be checked")
         selection, removals = scope.selection, scope.removals
@@ -113,8 +123,11 @@ async def sync(
                 "the plan was made",
             )
             judgement = seen.report.judgement
+            seen_at = clock.monotonic()
             if (code := await refused(all_gates, seen)) is not None:
                 return code
+            ledger = arrangement.ledger(seen)
+            give_up_at += clock.monotonic() - seen_at  # The time in which people make up their minds is theirs.
         lease = lease_of(wiring, client, purpose_of(command, files, selection, focus))
         if lease is None:
             terminal.warning(DISABLED)
@@ -130,6 +143,7 @@ async def sync(
                 stop=stop,
                 progress=progress,
                 log=wiring.log if wiring.options.log_format else None,
+                ledger=ledger,
             )
     code = Exit.NOT_LEADER if isinstance(result.error, LeaseLost | LeaseTaken) else CODES[result.ending]
     if quiet:

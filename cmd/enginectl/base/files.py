@@ -1,4 +1,4 @@
-"""Reading files that users name on the command line."""
+"""Reading and writing files that users name on the command line."""
 
 import os
 import stat
@@ -14,14 +14,16 @@ from enginectl.base.errors import UsageError
 STDIN = Path("-")
 
 
-def read_bytes(file: Path) -> bytes:
-    """The content of a file, or of standard input for `-`. Raises `UsageError` if it cannot be read."""
-    if file == STDIN:
-        return standard_input().read()
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise unreadable(file, error) from None
+def read_bytes(file: Path, limit: int = -1) -> bytes:
+    """The content of a file, or of standard input for `-`: at most `limit` bytes, if that is not negative.
+
+    Raises `UsageError` if it cannot be read.
+    """
+    with open_stream(file) as stream:
+        try:
+            return stream.read(limit)
+        except OSError as error:
+            raise unreadable(file, error) from None
 
 
 @contextmanager
@@ -36,6 +38,24 @@ def open_stream(file: Path) -> Iterator[BinaryIO]:
         raise unreadable(file, error) from None
     with stream:
         yield stream
+
+
+@contextmanager
+def private_file(out: Path, option: str) -> Iterator[BinaryIO]:
+    """A file to write, which replaces `out` when the block has ended well. Only its owner may read it.
+
+    Raises `UsageError`, which names the option, if it cannot be written.
+    """
+    draft = out.parent / f".{out.name}.{os.getpid()}"
+    try:
+        try:
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                yield file
+            draft.replace(out)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{option} {printable(str(out))}: {(error.strerror or 'cannot be written').lower()}") from None
 
 
 def standard_input() -> BinaryIO:

@@ -121,6 +121,7 @@ AllowReplace = Annotated[
     bool,
     typer.Option("--allow-replace", help="Delete and create anew a PodCliqueSet of a graph that cannot be changed in place."),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
 PolicyFiles = Annotated[
     list[Path] | None,
     typer.Option("--policy", metavar="FILE|DIR", help="PlanPolicies that the plan and its forecast must fulfil. Repeatable."),

@@ -67,6 +67,8 @@ def diff(
     link: Link = "",
     max_bytes: MaxBytes = 65_000,
     show_values: ShowValues = False,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save what is shown as a plan for `sync --plan`.")] = None,
+    valid_for: Annotated[str, typer.Option("--valid-for", metavar="DURATION", help="How long the saved plan may be applied.")] = "24h",
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
@@ -77,16 +79,23 @@ def diff(
     as well. The pods of a workload that does not exist yet get names computed from its namespace and name instead of its uid.
     With --prune: as if workloads that have left the manifests were removed then.
     With --policy: what is shown is denied (exit 3) if it violates a rule.
+    With --out: what is shown is saved as a plan, with the manifests as they are. What is denied, faulty or incomplete is not saved.
     """
+    from datetime import timedelta
+
     from enginectl.actions.look import Subject
     from enginectl.actions.preview import preview
     from enginectl.actions.reporting import faults_reported, outputs_of
+    from enginectl.actions.saving import Saving
+    from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
+    from enginectl.base.files import STDIN
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
     from enginectl.input.targets import Words, focus_on_change
+    from enginectl.wiring.cluster import EMPTY, LIVE
     from enginectl.wiring.configuration import wire
 
     outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
@@ -96,9 +105,15 @@ def diff(
     check_options(pruned, [*(files or ()), *(kustomizations or ())], against=against, has_base=bool(base))
     policies = load_all(policy or (), waive or ())
     wiring = wire(options(ctx), allow_replace=allow_replace)
-    if server_dry_run and (base or against not in ("", "live")):
+    if server_dry_run and (base or against not in ("", LIVE)):
         raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
-    against = against or ("empty" if base else "live")
+    against = against or (EMPTY if base else LIVE)
+    if out is not None and (against != LIVE or base or only_next or prune):
+        other = "--next" if only_next else "--prune" if prune else "--base" if base else "--against"
+        raise UsageError(f"--out saves what a sync of the cluster would do: it excludes {other}")
+    if out == STDIN:
+        raise UsageError("--out -: a plan is written to a file, standard output has the report")
+    saving = Saving(out, timedelta(seconds=parse_seconds(valid_for, "--valid-for"))) if out is not None else None
     words = Words(targets or (), selectors or (), excluded or ())
     check_restrictions(pruned, words)
     may_be_empty = prune or bool(base)
@@ -121,4 +136,4 @@ def diff(
         removing=removing,
         forecast_passes=forecast_passes,
     )
-    return conclude(run_cancellable(lambda: preview(wiring, subject, outputs, detailed=detailed_exitcode)), format)
+    return conclude(run_cancellable(lambda: preview(wiring, subject, outputs, detailed=detailed_exitcode, saving=saving)), format)

@@ -1,6 +1,7 @@
 """`engine sync`: applies the plan until every workload is settled."""
 
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,7 @@ from enginectl.base.options import (
     Targets,
     Title,
     Waivers,
+    Yes,
     options,
 )
 
@@ -66,6 +68,10 @@ def sync(
     prune: Prune = False,
     applyset: ApplySetParent = "",
     allow_empty: AllowEmpty = False,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", metavar="FILE", help="Apply the plan that `diff --out` saved, and nothing else.")
+    ] = None,
+    yes: Yes = False,
     format: PlanFormat = ReportFormat.TEXT,
     reports: Reports = None,
     summary: Summary = None,
@@ -82,15 +88,20 @@ def sync(
 
     With --policy: the plan and its forecast are judged once, before the first write; if a rule denies them, nothing is written (exit 3).
 
+    On a terminal it shows what it would do and asks, if anything is deleted, replaced or restarted; --yes does it without a question.
+    With --plan: apply what was approved. If something has changed since, nothing is written (exit 4); what turns out later not to be
+    in the plan is left, and the rest is done (exit 4).
+
     It holds the lease of all writers only while it writes; while it waits for pods, others may write.
 
-    Exit codes: 0 done, 1 failed, 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, 64 usage error.
+    Exit codes: 0 done, 1 failed, 3 denied, 4 not as approved, 5 incomplete, 6 lease taken, 7 preflight failed, 64 usage error.
     With --quiet, 8 instead of 1 if nothing has failed and the time is over.
     """
     import anyio
 
     from engine.errors import TimedOut
     from engine.guard import Limits
+    from enginectl.actions.consent import Consent
     from enginectl.actions.look import Subject
     from enginectl.actions.reporting import faults_reported, outputs_of
     from enginectl.actions.sync import Patience
@@ -103,6 +114,7 @@ def sync(
     from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
+    from enginectl.input.saved_plans import load_plan, roots_of
     from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
@@ -111,13 +123,21 @@ def sync(
         raise UsageError(f"{outputs.beside} shows a plan: it needs --dry-run")
     if quiet and (dry_run or options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
+    shared = options(ctx)
+    excluding: dict[str, object] = {"--filename": files, "--kustomize": kustomizations, "--target": targets}
+    excluding |= {"--selector": selectors, "--exclude": excluded}
+    excluding |= {"--prune": prune, "--dry-run": dry_run, "--allow-replace": allow_replace}
+    excluding |= {"--namespace": shared.namespace, "--all-namespaces": shared.all_namespaces}
+    if plan is not None and (option := next((option for option, value in excluding.items() if value), "")):
+        raise UsageError(f"--plan applies what was approved: it excludes {option}")
     pruned = PruneOptions(prune, applyset, allow_empty)
     check_options(pruned, [*(files or ()), *(kustomizations or ())])
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
     policies = load_all(policy or (), waive or ())
     with terminal.without_notes() if quiet else nullcontext():
-        wiring = wire(options(ctx), allow_replace=allow_replace)
+        saved = load_plan(plan) if plan is not None else None
+        wiring = wire(shared, allow_replace=allow_replace or (saved is not None and saved.scope.allow_replace))
         began = wiring.clock.monotonic()
         words = Words(targets or (), selectors or (), excluded or ())
         check_restrictions(pruned, words)
@@ -125,6 +145,8 @@ def sync(
             given = load_roots(wiring, files or (), recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune)
         chosen, focus = focus_on(given, words)
         roots, removing = pruning(wiring, pruned, chosen)
+        if saved is not None and plan is not None:
+            roots, focus = roots_of(saved, plan), saved.scope.focus
         paths = (*(files or ()), *(kustomizations or ()))
 
         async def work(stop: anyio.CancelScope) -> Exit:
@@ -137,6 +159,7 @@ def sync(
                     focus=focus,
                     limits=limits,
                     patience=patience,
+                    consent=Consent(saved, yes),
                     policies=policies,
                     removing=removing,
                     files=paths,

@@ -11,7 +11,7 @@ from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from enginectl.output.status import MAX_ADVICE, MAX_NAMES, wait_lines
 from enginectl.output.tables import age
-from resources.reports.obstacle import Obstacle
+from resources.reports.obstacle import RunObstacle
 from resources.reports.obstacles import Standstill
 
 MAX_LISTED = 12
@@ -32,7 +32,7 @@ def standstill_lines(standstill: Standstill, id: ResourceId, now: datetime, *, v
         yield Line(f"  … {len(groups) - MAX_LISTED} more; -v shows all", "faint")
 
 
-def _obstacle_lines(group: Sequence[Obstacle], id: ResourceId, now: datetime) -> Iterator[Line]:
+def _obstacle_lines(group: Sequence[RunObstacle], id: ResourceId, now: datetime) -> Iterator[Line]:
     """One reason, the objects that have it, since when the first of them has it, and what to do."""
     first, onset = group[0], min((obstacle.since for obstacle in group if obstacle.since), default=None)
     since = f", since {age(now, onset)}" if onset else ""
@@ -43,7 +43,7 @@ def _obstacle_lines(group: Sequence[Obstacle], id: ResourceId, now: datetime) ->
         yield Line(f"    do: {clipped(first.advice, MAX_ADVICE)}", "faint")
 
 
-def _names(group: Sequence[Obstacle]) -> str:
+def _names(group: Sequence[RunObstacle]) -> str:
     """The first objects by name, and how many others there are."""
     first, *others = (obstacle.about for obstacle in group[:MAX_NAMES])
     listed = ", ".join((printable(str(first)), *(printable(other.name) for other in others)))
@@ -51,7 +51,7 @@ def _names(group: Sequence[Obstacle]) -> str:
     return f"{listed} and {rest} more" if rest > 0 else listed
 
 
-def obstacle_entry(obstacle: Obstacle) -> dict[str, Any]:
+def obstacle_entry(obstacle: RunObstacle) -> dict[str, Any]:
     """An obstacle in the JSON document."""
     return {
         "object": identity(obstacle.about),

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.approval.ledger import Excess
 from engine.ids import ResourceId
 from engine.plan import Plan, Wait
 from engine.report.alike import spread, waits_alike
@@ -19,6 +20,7 @@ from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.progress import LoggedProgress, NoProgress, Progress
 from engine.verb import Verb
 from enginectl.base import terminal
+from enginectl.output.approval import deviation_lines
 from enginectl.wiring.configuration import Wiring
 
 FRAME = 0.1
@@ -67,6 +69,11 @@ class Lines:
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
         """Nothing: every operation gets a line of its own."""
 
+    def unapproved(self, excess: Sequence[Excess]) -> None:
+        """Each operation that is not done."""
+        for line in deviation_lines([each.deviation for each in excess]):
+            terminal.notice(line)
+
     def applied(self, result: Result) -> None:
         """The operation, and its error if it failed: once for each distinct error. Statuses only if they fail, or with `verbose`."""
         operation = result.operation
@@ -111,11 +118,12 @@ def wait_texts(waits: Sequence[Wait]) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Branch:
-    """One root in the tree: how many operations are applied, failed and planned, the latest one, and what is pending."""
+    """One root in the tree: how many operations are applied, failed, planned and not approved, the latest one, and what is pending."""
 
     applied: int = 0
     failed: int = 0
     planned: int = 0
+    unapproved: int = 0
     latest: str = ""
     pending: tuple[str, ...] = ()
 
@@ -145,6 +153,11 @@ class Tree:
             branch.planned = branch.applied + branch.failed + len(plan.operations)
             self.roots.update({operation.key: plan.root for operation in plan.operations})
         self.draw(now=True)
+
+    def unapproved(self, excess: Sequence[Excess]) -> None:
+        """Count, for each root, the operations that are not done."""
+        for each in excess:
+            self.branches.setdefault(each.root, Branch()).unapproved += 1
 
     def applied(self, result: Result) -> None:
         """Count the operation."""
@@ -181,7 +194,8 @@ class Tree:
         )
         for root, branch in unfinished_first[:MAX_ROOTS]:
             failed = f", {branch.failed} failed" if branch.failed else ""
-            node = tree.add(Text(f"{printable(str(root))}  {branch.applied} of {branch.planned} applied{failed}"))
+            unapproved = f", {branch.unapproved} not as approved" if branch.unapproved else ""
+            node = tree.add(Text(f"{printable(str(root))}  {branch.applied} of {branch.planned} applied{failed}{unapproved}"))
             for line in (branch.latest, *(f"· pending: {text}" for text in branch.pending)):
                 if line:
                     node.add(Text(line, "dim", overflow="ellipsis", no_wrap=True))

@@ -14,6 +14,7 @@ from engine.report.word import DONE, counted, totals
 from engine.result import Outcome, Result
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
+from enginectl.output.approval import MAX_DEVIATIONS, deviation_entry, deviation_lines
 from enginectl.output.progress import pending_texts, wait_texts
 from enginectl.output.status import MAX_ADVICE
 
@@ -34,6 +35,7 @@ def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterato
         yield Line(f"… and {len(sync.failures) - MAX_FAILURES} more failures", "bad")
     if sync.error:
         yield Line(f"stopped: {clipped(str(sync.error), MAX_ERROR)}", "bad")
+    yield from deviation_lines([each.deviation for each in sync.unapproved])
     if is_cut_short(sync):
         unstarted = counted(len(sync.not_started), "operation") if sync.not_started else "no operation"
         yield Line(f"{'Interrupted' if sync.interrupted else 'Timed out'}: {unstarted} {CONTINUE}", "bad")
@@ -76,6 +78,7 @@ def error_texts(sync: SyncReport) -> Iterator[str]:
         yield f"{len(sync.failures) - MAX_FAILURES} more operations failed"
     if sync.error:
         yield clipped(str(sync.error), MAX_ERROR)
+    yield from (f"not as approved: {clipped(str(each.deviation), MAX_ERROR)}" for each in sync.unapproved[:MAX_DEVIATIONS])
     for plan in sync.plans:
         yield from (f"{plan.root}: {clipped(problem, MAX_ERROR)}" for problem in (*plan.problems, *plan.faults))
         yield from (f"{plan.root}: {clipped(alarm.text, MAX_ERROR)}" for alarm in plan.alarms if alarm.blocking)
@@ -115,6 +118,7 @@ def sync_document(sync: SyncReport, remaining: Report) -> SyncDocument:
         "error": str(sync.error) if sync.error else None,
         "leaseTaken": sync.lease_taken or None,
         "results": [result_entry(result, sync.roots.get(result.operation.key)) for result in sync.results],
+        "unapproved": [deviation_entry(each.deviation) for each in sync.unapproved],
         "left": document(remaining),
     }
 

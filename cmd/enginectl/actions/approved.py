@@ -1,0 +1,73 @@
+"""Approved: whether a saved plan may be applied here and now, and what keeps a sync within an approval."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from engine.approval.approval import Approval
+from engine.approval.deviation import Deviation
+from engine.approval.ledger import Ledger
+from engine.approval.saved_plan import SavedPlan, changed_circumstances
+from engine.approval.staleness import changed_roots
+from engine.report.model import Report
+from engine.runtime.passes import Pass
+from engine.runtime.provider import Provider
+from engine.runtime.sync_report import Ending, SyncReport
+from engine.tick import Plans
+from engine.world import empty
+from enginectl.actions.circumstances import circumstances, cluster_identity
+from enginectl.actions.gates import Gate
+from enginectl.actions.look import Look
+from enginectl.base import terminal
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import OutputFormat
+from enginectl.output.approval import deviation_entry, deviation_lines
+from enginectl.output.sync_report import sync_document
+from enginectl.wiring.configuration import Wiring
+from resources.approval.recognition import RECOGNITION
+
+REMEDY = "nothing was written: look at what has changed, and make and approve a new plan"
+
+
+def ledger_of(approval: Approval) -> Ledger:
+    """What keeps one sync within the approval."""
+    return Ledger(approval, RECOGNITION)
+
+
+async def foreign_circumstances(wiring: Wiring, plan: SavedPlan, provider: Provider) -> list[Deviation]:
+    """Why the plan is not valid in this cluster, with this configuration or at this time; empty if it is."""
+    cluster = await cluster_identity(provider) if plan.circumstances.cluster else ""
+    return list(changed_circumstances(plan, circumstances(wiring, cluster), wiring.clock.now()))
+
+
+def staleness_gate(plan: SavedPlan, format: OutputFormat, *, quiet: bool = False) -> Gate:
+    """Refuses a plan whose roots have changed, or of which the first pass would do something that was not approved."""
+
+    async def gate(seen: Look) -> Exit | None:
+        deviations = list(stale(plan.approval, seen))
+        return refuse(deviations, seen.result.now, format, quiet=quiet) if deviations else None
+
+    return gate
+
+
+def stale(approval: Approval, seen: Look) -> Iterator[Deviation]:
+    """The roots that have changed, and of the others what would be done now and was not approved."""
+    changed = dict(changed_roots(approval, seen.result.world))
+    yield from changed.values()
+    ledger = ledger_of(approval)
+    ledger.limited(seen.result.world, seen.result.planned)
+    yield from (each.deviation for each in ledger.excess if each.root not in changed)
+
+
+def refuse(deviations: Sequence[Deviation], at: datetime, format: OutputFormat, *, quiet: bool = False) -> Exit:
+    """Tell every deviation that was found at this time, and return the exit code of a plan that is not applied."""
+    if format is OutputFormat.JSON:
+        entries = [deviation_entry(each) for each in deviations]
+        nothing_done = SyncReport(Pass(at, 0.0, empty(), Plans(()), frozenset()), ())
+        terminal.print_json({**sync_document(nothing_done, Report(())), "ending": str(Ending.UNAPPROVED), "unapproved": entries})
+    elif quiet:
+        for deviation in deviations:
+            terminal.error(str(deviation))
+    else:
+        terminal.print_lines(deviation_lines(deviations))
+    terminal.error(f"not as approved; {REMEDY}")
+    return Exit.STALE

@@ -1,0 +1,97 @@
+"""Consent: how people agree, before a command writes anything, to what it does: by a saved plan, at a question, or with --yes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.approval.ledger import Ledger
+from engine.approval.saved_plan import SavedPlan
+from engine.report.text import text
+from engine.verb import Verb
+from enginectl.actions.approved import ledger_of, staleness_gate
+from enginectl.actions.gates import Gate
+from enginectl.actions.look import Look
+from enginectl.actions.saving import approval_of_look, with_whole_forecast
+from enginectl.base import terminal
+from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import OutputFormat
+from enginectl.wiring.configuration import Wiring
+
+QUESTION = "Apply this?"
+UNBOUND = "the forecast has no end: what is done after its last pass was not shown"
+ASKED_ABOUT = (Verb.DELETE, Verb.REPLACE)
+"""The verbs that need a yes. A restart of a pod is a delete, too."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Consent:
+    """How people agree."""
+
+    plan: SavedPlan | None = None
+    """The plan that they have approved."""
+    yes: bool = False
+    """Whether they have agreed already, whatever is done."""
+    required: bool = False
+    """Whether a yes is needed although nobody can be asked, as there is no terminal."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrangement:
+    """What a consent means for one command."""
+
+    gates: tuple[Gate, ...] = ()
+    ledger: Callable[[Look], Ledger | None] = lambda seen: None
+    """What keeps the command within what people have agreed to, once the gates are passed."""
+
+
+def arrange(
+    wiring: Wiring, consent: Consent, format: OutputFormat, is_cancelled: Callable[[], bool], *, quiet: bool = False
+) -> Arrangement:
+    """The gates and the ledger of a command. Without a terminal, and where the output is for programs, nobody is asked.
+
+    Raises `UsageError` if a yes is required and nobody can be asked.
+    """
+    if (plan := consent.plan) is not None:
+        return Arrangement((staleness_gate(plan, format, quiet=quiet),), lambda seen: ledger_of(plan.approval))
+    if consent.yes:
+        return Arrangement()
+    if quiet or format is not OutputFormat.TEXT or not terminal.is_interactive():
+        if consent.required:
+            raise UsageError("nobody can be asked here: --yes does it without a question")
+        return Arrangement()
+    return Arrangement((question_gate(wiring, is_cancelled),), lambda seen: _ledger_of_answer(wiring, seen))
+
+
+def question_gate(wiring: Wiring, is_cancelled: Callable[[], bool]) -> Gate:
+    """Shows what follows and asks whether to apply it, if anything is deleted, replaced or restarted."""
+
+    async def gate(seen: Look) -> Exit | None:
+        if not removes(seen):
+            return None
+        for line in text(seen.report, verbose=wiring.options.verbose):
+            terminal.notice(line)
+        if await terminal.ask(QUESTION, is_cancelled):
+            return None
+        if is_cancelled():
+            return Exit.INTERRUPTED
+        terminal.error("not applied; nothing was written")
+        return Exit.FAILED
+
+    return gate
+
+
+def removes(seen: Look) -> bool:
+    """Whether what follows deletes, replaces or restarts anything."""
+    forecast = seen.report.forecast
+    first = [step.operation for root in seen.report.roots for step in root.steps]
+    return any(operation.verb in ASKED_ABOUT for operation in (*first, *(forecast.operations() if forecast else ())))
+
+
+def _ledger_of_answer(wiring: Wiring, seen: Look) -> Ledger | None:
+    """What keeps a sync within what was shown; None if nothing had to be asked, or if more follows than could be shown."""
+    if not removes(seen):
+        return None
+    if seen.report.forecast is None or not seen.report.forecast.is_finished:
+        terminal.warning(UNBOUND)
+        return None
+    return ledger_of(approval_of_look(wiring, with_whole_forecast(wiring, seen)))

@@ -1,0 +1,40 @@
+"""Saved plans: files of `engine diff --out`, read with suspicion, and what they say about roots and scope."""
+
+from pathlib import Path
+
+from engine.approval.document import read
+from engine.approval.saved_plan import SavedPlan
+from engine.errors import InputError
+from engine.report.printable import printable
+from enginectl.base.files import read_bytes
+from enginectl.input.manifest_files import flatten
+from enginectl.input.roots import Roots, select_roots
+from enginectl.wiring.configuration import DEFAULT_NAMESPACE
+from enginectl.wiring.scope import ROOTS, Selection
+from providers.documents import Document
+from resources.schema.parse import faults
+
+MAX_BYTES = 512 << 20
+"""The largest saved plan that is read: one for ten thousand pods is smaller."""
+
+
+def load_plan(file: Path) -> SavedPlan:
+    """The plan in a file; `-` is standard input. Raises `InputError` if it is none, and `UsageError` if it cannot be read."""
+    data = read_bytes(file, MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{printable(str(file))}: more than {MAX_BYTES} bytes, the limit of a saved plan")
+    try:
+        return read(data)
+    except InputError as error:
+        raise InputError(f"{printable(str(file))}: {error}") from None
+
+
+def roots_of(plan: SavedPlan, file: Path) -> Roots:
+    """The manifests of a plan, checked like those of `-f`. Raises `InputError` with every fault."""
+    manifests = [manifest for body in plan.approval.manifests for manifest in flatten(Document(body, f"{file} (saved plan)", {}), body, ())]
+    return select_roots(manifests, ROOTS, faults, namespace=DEFAULT_NAMESPACE)
+
+
+def selection_of(plan: SavedPlan) -> Selection:
+    """What was read for the plan, and is read when it is applied."""
+    return Selection(plan.scope.namespaces, tuple(kind for kind in ROOTS if kind.name in plan.scope.kinds))

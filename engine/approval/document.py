@@ -1,0 +1,218 @@
+"""The file of a saved plan: written, and read back strictly."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import orjson
+
+from engine.approval.approval import Allowance, Approval, RootState
+from engine.approval.draft import allowances
+from engine.approval.ledger import REMOVING
+from engine.approval.recognition import ObjectKey
+from engine.approval.saved_plan import Circumstances, PlanScope, SavedPlan
+from engine.approval.wire import (
+    KIND,
+    VERSION,
+    WireAllowance,
+    WireForecast,
+    WireObject,
+    WirePass,
+    WirePlan,
+    WireReport,
+    WireRoot,
+    WireScope,
+)
+from engine.canonical import digest
+from engine.errors import InputError
+from engine.forecast.cluster_model import Assumption
+from engine.forecast.forecast import Forecast, ForecastPass
+from engine.ids import ResourceId
+from engine.operation import Operation
+from engine.plan import Plan
+from engine.report.fields import json_default
+from engine.report.model import Report, error_text
+from engine.report.printable import clipped
+
+ALTERED = "its content is not what was saved: it was altered or cut off; make the plan again with `engine diff --out`"
+NO_PLAN = "not a saved plan: it must be a file of `engine diff --out`"
+
+
+def written(plan: SavedPlan) -> bytes:
+    """The file of a plan: one JSON document. Its digest is computed here."""
+    document: dict[str, Any] = msgspec.to_builtins(_wire(plan), enc_hook=json_default, order="deterministic")
+    document["digest"] = digest_of(document)
+    return orjson.dumps(document) + b"\n"
+
+
+def digest_of(document: Mapping[str, Any]) -> str:
+    """The digest of everything in the file but the digest itself."""
+    return digest({key: value for key, value in document.items() if key != "digest"})
+
+
+def read(data: bytes) -> SavedPlan:
+    """The plan in a file. Raises `InputError` that says in what way it is none."""
+    document = _decoded(data)
+    if document.get("kind") != KIND:
+        raise InputError(NO_PLAN)
+    if document.get("version") != VERSION:
+        version = clipped(str(document.get("version")), 40)
+        raise InputError(f"a saved plan of version {version}, but this engine reads version {VERSION}: make the plan again with it")
+    try:
+        if document.get("digest") != digest_of(document):
+            raise InputError(ALTERED)
+        wire = msgspec.convert(document, WirePlan, dec_hook=_refuse_custom)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"not a saved plan: {clipped(str(error), 300)}") from None
+    plan = _plan(wire)
+    if not _is_consistent(plan):
+        raise InputError(ALTERED)
+    return plan
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
+    try:
+        document = msgspec.json.decode(data)
+    except (ValueError, RecursionError):
+        raise InputError(NO_PLAN) from None
+    if not isinstance(document, dict):
+        raise InputError(NO_PLAN)
+    return document
+
+
+def _refuse_custom(type_: type, value: Any) -> Any:
+    """No value of the file has a type of its own."""
+    raise ValueError(f"{type_.__name__} cannot be read from a file")
+
+
+def _wire(plan: SavedPlan) -> WirePlan:
+    approval, circumstances, scope = plan.approval, plan.circumstances, plan.scope
+    forecast = plan.report.forecast
+    return WirePlan(
+        version=VERSION,
+        kind=KIND,
+        digest="",
+        engine=circumstances.engine,
+        created_at=plan.created_at,
+        expires_at=plan.expires_at,
+        cluster=circumstances.cluster,
+        settings=dict(circumstances.settings),
+        policies=dict(plan.policies),
+        waivers=dict(plan.waivers),
+        scope=WireScope(scope.namespaces, scope.kinds, scope.focus, scope.allow_replace),
+        manifests=tuple(dict(manifest) for manifest in approval.manifests),
+        roots=tuple(_wire_root(root) for root in approval.roots),
+        allow=tuple(WireAllowance(each.verb, _wire_subject(each.subject), each.uid, each.revision, each.times) for each in approval.allow),
+        desired={key: tuple(sorted(digests)) for key, digests in approval.desired.items()},
+        pods=tuple((id, _wire_subject(approval.pods[id])) for id in sorted(approval.pods)),
+        report=_wire_report(plan.report),
+        forecast=_wire_forecast(forecast) if forecast else None,
+    )
+
+
+def _wire_root(root: RootState) -> WireRoot:
+    object = WireObject(root.id.kind, root.id.name, root.id.group, root.id.namespace)
+    return WireRoot(object, root.uid, root.generation, root.revision, root.spec_digest, root.is_deleting)
+
+
+def _wire_subject(subject: ObjectKey) -> WireObject:
+    return WireObject(subject.kind, subject.name, subject.group, subject.namespace, subject.index)
+
+
+def _first(report: Report) -> list[Operation]:
+    return [step.operation for root in report.roots for step in root.steps]
+
+
+def _wire_report(report: Report) -> WireReport:
+    roots = tuple(
+        replace(root, steps=tuple(replace(step, operation=replace(step.operation, target=None)) for step in root.steps))
+        for root in report.roots
+    )
+    return WireReport(roots, report.objections, dict(report.incomplete), report.judgement, report.others)
+
+
+def _wire_forecast(forecast: Forecast) -> WireForecast:
+    passes = tuple(
+        WirePass(each.after, tuple((root, _slim(operation)) for root, operations in each.operations.items() for operation in operations))
+        for each in forecast.passes
+    )
+    plans = tuple(_slim_plan(plan) for plan in forecast.plans.values())
+    assumptions = tuple(sorted(assumption.name for assumption in forecast.assumptions))
+    effects, repeating = tuple(forecast.effects.items()), tuple(sorted(forecast.repeating))
+    return WireForecast(forecast.began, passes, forecast.is_finished, plans, effects, assumptions, repeating)
+
+
+def _slim(operation: Operation) -> Operation:
+    """The operation without what is written: a forecast shows only which operations there are."""
+    return replace(operation, body={}, owners=(), changes=(), after=frozenset(), target=None)
+
+
+def _slim_plan(plan: Plan) -> Plan:
+    problems = (*plan.problems, error_text(plan.error)) if plan.error else plan.problems
+    return replace(plan, operations=tuple(map(_slim, plan.operations)), problems=problems, error=None)
+
+
+def _plan(wire: WirePlan) -> SavedPlan:
+    approval = Approval(
+        roots=tuple(_root(root) for root in wire.roots),
+        allow=tuple(Allowance(each.verb, _subject(each.object), each.uid, each.resource_version, each.times) for each in wire.allow),
+        desired={key: frozenset(digests) for key, digests in wire.desired.items()},
+        manifests=wire.manifests,
+        pods={id: _subject(each) for id, each in wire.pods},
+    )
+    shown = wire.report
+    report = Report(shown.roots, shown.objections, shown.incomplete, judgement=shown.judgement, others=shown.others)
+    return SavedPlan(
+        circumstances=Circumstances(wire.engine, wire.cluster, wire.settings),
+        created_at=wire.created_at,
+        expires_at=wire.expires_at,
+        scope=PlanScope(wire.scope.namespaces, wire.scope.kinds, wire.scope.focus, wire.scope.allow_replace),
+        approval=approval,
+        report=replace(report, forecast=_forecast(wire.forecast)) if wire.forecast else report,
+        policies=wire.policies,
+        waivers=wire.waivers,
+        digest=wire.digest,
+    )
+
+
+def _root(wire: WireRoot) -> RootState:
+    return RootState(_id(wire.object), wire.uid, wire.generation, wire.resource_version, wire.spec_digest, wire.deleting)
+
+
+def _id(wire: WireObject) -> ResourceId:
+    return ResourceId(wire.group, wire.kind, wire.namespace, wire.name)
+
+
+def _subject(wire: WireObject) -> ObjectKey:
+    return ObjectKey(wire.group, wire.kind, wire.namespace, wire.name, wire.index)
+
+
+def _forecast(wire: WireForecast) -> Forecast:
+    try:
+        assumptions = frozenset(Assumption[name] for name in wire.assumptions)
+    except KeyError as error:
+        raise InputError(f"not a saved plan: it assumes {clipped(str(error), 80)}, which this engine does not know") from None
+    return Forecast(
+        wire.began,
+        tuple(ForecastPass(each.after, _by_root(each.operations)) for each in wire.passes),
+        wire.finished,
+        {plan.root: plan for plan in wire.plans},
+        dict(wire.effects),
+        assumptions,
+        repeating=frozenset(wire.repeating),
+    )
+
+
+def _by_root(operations: Iterable[tuple[ResourceId, Operation]]) -> Mapping[ResourceId, tuple[Operation, ...]]:
+    by_root: dict[ResourceId, list[Operation]] = {}
+    for root, operation in operations:
+        by_root.setdefault(root, []).append(operation)
+    return {root: tuple(listed) for root, listed in by_root.items()}
+
+
+def _is_consistent(plan: SavedPlan) -> bool:
+    """Whether what is shown of the plan removes exactly what it allows to be removed."""
+    forecast = plan.report.forecast
+    shown = allowances(_first(plan.report), list(forecast.operations()) if forecast else [], plan.approval.subject)
+    return {each for each in shown if each.verb in REMOVING} == {each for each in plan.approval.allow if each.verb in REMOVING}

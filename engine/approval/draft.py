@@ -1,0 +1,154 @@
+"""Draft: the approval that says yes to a plan and everything in its forecast."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from engine.approval.approval import Allowance, Approval, RootState, root_state
+from engine.approval.recognition import ObjectKey, Recognition, content_digest
+from engine.blueprint import Blueprint
+from engine.focus import Focus, concerned
+from engine.forecast.forecast import Forecast
+from engine.ids import ResourceId
+from engine.intent import Intent
+from engine.memo import Memo
+from engine.observed import Observed, World, slice_of
+from engine.operation import Operation
+from engine.plan import Plan
+from engine.resource import Body, Resource, Stance
+from engine.tick import Plans
+from engine.verb import Verb
+
+Use = tuple[Verb, ObjectKey]
+
+CREATING = (Verb.CREATE, Verb.REPLACE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanInputs:
+    """What plans are computed with, besides the world."""
+
+    blueprints: Sequence[Blueprint]
+    configuration: Any
+    recognition: Recognition
+
+
+def approval_of(world: World, planned: Plans, forecast: Forecast | None, intent: Intent, now: datetime, rules: PlanInputs) -> Approval:
+    """The approval of these plans, of everything that the forecast has, and of creating again whatever is lost meanwhile.
+
+    `world` and `planned` are those of the first pass; without a forecast nothing follows it.
+    """
+    names = Names(rules.recognition, world)
+    first = [operation for plan in planned.plans for operation in plan.operations]
+    following = list(forecast.operations()) if forecast else []
+    for operation in (*first, *following):
+        names.learn(operation)
+    return Approval(
+        roots=tuple(_root_states(world, planned.plans)),
+        allow=tuple(allowances(first, following, names.subject)),
+        desired=_desired((world, forecast.end) if forecast else (world,), intent.focus, (*first, *following), names, now, rules),
+        manifests=intent.manifests,
+        pods={each.id: subject for each in (*first, *following) if (subject := names.subject(each.id)).index},
+    )
+
+
+class Names:
+    """The subject of every object of a world, and of those that operations create."""
+
+    def __init__(self, recognition: Recognition, world: World) -> None:
+        self.recognition = recognition
+        self._labels: dict[ResourceId, Mapping[str, Any]] = {}
+        for observed in world.roots:
+            self._labels.update((live.id, live.labels) for live in observed.lives())
+        self._labels.update((live.id, live.labels) for live in world.orphans)
+
+    def learn(self, operation: Operation) -> None:
+        """Take note of the labels of an object that the operation creates."""
+        if operation.verb in CREATING:
+            self._labels.setdefault(operation.id, operation.body["metadata"].get("labels") or {})
+
+    def subject(self, id: ResourceId) -> ObjectKey:
+        """The subject that the object is."""
+        return self.recognition.subject(id, self._labels.get(id, {}))
+
+
+def allowances(
+    first: Sequence[Operation], following: Iterable[Operation], subject_of: Callable[[ResourceId], ObjectKey]
+) -> Iterator[Allowance]:
+    """Each operation of the first pass and of the forecast once, with its number, in a fixed order.
+
+    The forecast begins with the operations of the first pass that are executed at once. Where it has fewer, those of the first pass count.
+    """
+    planned, forecast = _uses(first, subject_of), _uses(following, subject_of)
+    known = {(operation.verb, subject_of(operation.id)): operation.expect for operation in reversed(first)}
+    for use in sorted(planned.keys() | forecast.keys()):
+        verb, subject = use
+        expect = None if subject.index else known.get(use)
+        uid, revision = (expect.uid, expect.revision) if expect else ("", "")
+        yield Allowance(verb, subject, uid, revision, max(planned[use], forecast[use]))
+
+
+def _uses(operations: Iterable[Operation], subject_of: Callable[[ResourceId], ObjectKey]) -> Counter[Use]:
+    return Counter((each.verb, subject_of(each.id)) for each in operations if each.verb is not Verb.STATUS)
+
+
+def _root_states(world: World, plans: Iterable[Plan]) -> Iterator[RootState]:
+    """The state of each root that has a plan of its own. What another root consists of follows from that one."""
+    roots = {observed.root.id: observed.root for observed in world.roots}
+    for plan in plans:
+        if plan.parent is None:
+            yield root_state(roots[plan.root]) if plan.root in roots else RootState(plan.root)
+
+
+def content_of(operation: Operation) -> Body:
+    """The manifest that the operation makes its object match; of a scaling its patch."""
+    return (operation.target or {}) if operation.verb is Verb.PATCH else operation.body
+
+
+def has_content(operation: Operation) -> bool:
+    """Whether the operation writes the object itself."""
+    return operation.verb in (*CREATING, Verb.PATCH, Verb.SCALE)
+
+
+def _desired(
+    worlds: Iterable[World], focus: Focus, operations: Iterable[Operation], names: Names, now: datetime, rules: PlanInputs
+) -> dict[str, frozenset[str]]:
+    """How objects may look: as operations make them, and as they are desired before the first pass and after the last one.
+
+    Where pods are replaceable, that is also how they would be created if there were none.
+    """
+    recognition = rules.recognition
+    digests: dict[str, set[str]] = {}
+    for operation in operations:
+        if has_content(operation):
+            digests.setdefault(names.subject(operation.id).text, set()).add(content_digest(recognition, content_of(operation)))
+    for world in (each for observed in worlds for each in (observed, _without_replaceable(observed, recognition))):
+        for resource in _resources(world, focus, now, rules):
+            body: Body = resource.body if resource.scale is None else {"spec": {"replicas": resource.scale}}
+            subject = recognition.subject(resource.id, (resource.body.get("metadata") or {}).get("labels") or {})
+            digests.setdefault(subject.text, set()).add(content_digest(recognition, body))
+    return {key: frozenset(values) for key, values in sorted(digests.items())}
+
+
+def _resources(world: World, focus: Focus, now: datetime, rules: PlanInputs) -> Iterator[Resource]:
+    """The resources of the roots in focus that are wanted, or would be if nothing kept them from being created."""
+    included = concerned(world, focus)
+    by_kind = {blueprint.kind.name: blueprint for blueprint in rules.blueprints}
+    for observed in (each for each in world.roots if each.root.id in included):
+        desired = by_kind[observed.root.id.kind].desire(observed, now, rules.configuration, Memo())
+        if not desired.problems:
+            yield from (resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP)
+
+
+def _without_replaceable(world: World, recognition: Recognition) -> World:
+    return replace(world, roots=tuple(_without(observed, recognition) for observed in world.roots))
+
+
+def _without(observed: Observed, recognition: Recognition) -> Observed:
+    slices = {
+        key: slice_of(live for live in part.objects.values() if not recognition.is_replaceable(live))
+        for key, part in observed.slices.items()
+    }
+    return replace(observed, slices=slices)

@@ -1,0 +1,55 @@
+"""Staleness: whether the roots are still those for which a plan was approved."""
+
+from collections.abc import Iterator
+
+from engine.approval.approval import Approval, RootState, root_state
+from engine.approval.deviation import Deviation
+from engine.approval.recognition import ObjectKey
+from engine.diff import covers
+from engine.ids import ResourceId
+from engine.observed import Live, World
+from engine.proposal import proposed_root
+from engine.resource import Body
+from engine.verb import Verb
+
+ABSENT = "absent"
+REMOVING = (Verb.DELETE, Verb.REPLACE, Verb.RELEASE)
+
+
+def changed_roots(approval: Approval, world: World) -> Iterator[tuple[ResourceId, Deviation]]:
+    """Each root that is not as it was when the plan was approved, and in what it differs.
+
+    A root that already is as the plan makes it does not differ: the plan may have been carried out in part or in full.
+    """
+    existing = {observed.root.id: observed.root for observed in world.roots if observed.root.uid}
+    manifests = {proposed_root(manifest).id: manifest for manifest in approval.manifests}
+    removed = {each.subject for each in approval.allow if each.verb in REMOVING}
+    for then in approval.roots:
+        now = existing.get(then.id)
+        if ObjectKey(*then.id) in removed and (now is None or (now.uid == then.uid and now.deleting_since is not None)):
+            continue
+        if deviation := _deviation(then, now, manifests.get(then.id)):
+            yield then.id, deviation
+
+
+def _deviation(then: RootState, live: Live | None, manifest: Body | None) -> Deviation | None:
+    """How a root differs; None if it does not."""
+    about = str(then.id)
+    if live is None:
+        return Deviation(about, _spelled(then), ABSENT) if then.uid else None
+    now = root_state(live)
+    is_applied = manifest is not None and covers(manifest.get("spec"), live.body.get("spec"))
+    if then.uid != now.uid:
+        is_created = not then.uid and is_applied and not now.is_deleting
+        return None if is_created else Deviation(about, _spelled(then), _spelled(now))
+    if then.is_deleting != now.is_deleting:
+        return Deviation(about, _spelled(then), _spelled(now))
+    if then.spec_digest == now.spec_digest or is_applied:
+        return None
+    return Deviation(about, _spelled(then), f"{_spelled(now)} with another spec")
+
+
+def _spelled(state: RootState) -> str:
+    if not state.uid:
+        return ABSENT
+    return f"generation {state.generation} (uid {state.uid}){', being deleted' if state.is_deleting else ''}"

@@ -1,0 +1,118 @@
+"""The file of a saved plan, typed: what is in it and of what type. Unknown fields are refused."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import msgspec
+
+from engine.focus import Focus, Others
+from engine.forecast.effects import Effects
+from engine.ids import ResourceId
+from engine.judgement import Judgement
+from engine.operation import Operation
+from engine.plan import Objection, Plan
+from engine.report.model import RootReport
+from engine.verb import Verb
+
+VERSION = 1
+KIND = "SavedPlan"
+
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A map of the file."""
+
+
+class WireObject(_Strict, frozen=True, omit_defaults=True):
+    """An object, or an index of a PodClique that stands for a pod."""
+
+    kind: str
+    name: str
+    group: str = ""
+    namespace: str = ""
+    index: str = ""
+
+
+class WireRoot(_Strict, frozen=True):
+    """`RootState`."""
+
+    object: WireObject
+    uid: str
+    generation: int
+    resource_version: str
+    spec_digest: str
+    deleting: bool
+
+
+class WireAllowance(_Strict, frozen=True):
+    """`Allowance`."""
+
+    verb: Verb
+    object: WireObject
+    uid: str
+    resource_version: str
+    times: Count
+
+
+class WireScope(_Strict, frozen=True):
+    """`PlanScope`."""
+
+    namespaces: tuple[str, ...]
+    kinds: tuple[str, ...]
+    focus: Focus
+    allow_replace: bool
+
+
+class WireReport(_Strict, frozen=True):
+    """`Report`, without the forecast."""
+
+    roots: tuple[RootReport, ...]
+    objections: tuple[Objection, ...]
+    incomplete: dict[str, str]
+    judgement: Judgement
+    others: Others
+
+
+class WirePass(_Strict, frozen=True):
+    """`ForecastPass`: of each operation the root and the operation, without manifests."""
+
+    after: timedelta
+    operations: tuple[tuple[ResourceId, Operation], ...]
+
+
+class WireForecast(_Strict, frozen=True):
+    """`Forecast`."""
+
+    began: Moment
+    passes: tuple[WirePass, ...]
+    finished: bool
+    plans: tuple[Plan, ...]
+    effects: tuple[tuple[ResourceId, Effects], ...]
+    assumptions: tuple[str, ...]
+    repeating: tuple[ResourceId, ...]
+
+
+class WirePlan(_Strict, frozen=True):
+    """The whole file."""
+
+    version: int
+    kind: str
+    digest: str
+    engine: str
+    created_at: Moment
+    expires_at: Moment
+    cluster: str
+    settings: dict[str, str]
+    policies: dict[str, str]
+    waivers: dict[str, str]
+    scope: WireScope
+    manifests: tuple[dict[str, Any], ...]
+    roots: tuple[WireRoot, ...]
+    allow: tuple[WireAllowance, ...]
+    desired: dict[str, tuple[str, ...]]
+    pods: tuple[tuple[ResourceId, WireObject], ...]
+    """Each pod among the operations, with the index of the PodClique that it is."""
+    report: WireReport
+    forecast: WireForecast | None

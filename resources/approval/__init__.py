@@ -1,0 +1,1 @@
+"""How approvals recognise the objects of workloads."""

@@ -1,0 +1,139 @@
+"""Questions on a terminal, asked of a process that has one: before anything is deleted, replaced or restarted."""
+
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from enginectl.base.exit_codes import Exit
+from resources.base.kinds import POD, PODCLIQUESET
+from tests.enginectl.box import Box
+from tests.enginectl.calling import Engine, command, environment
+from tests.enginectl.test_approval import NEW, OLD, images, manifest
+
+QUESTION = "Apply this? [y/N]"
+
+
+@dataclass
+class Terminal:
+    """A terminal, and the command that runs in it."""
+
+    process: subprocess.Popen[bytes]
+    master: int
+    text: str = ""
+
+    def read_until(self, text: str) -> None:
+        """Read until the text is there. Fails if the command ends before."""
+        while text not in self.text:
+            assert self._read(), self.text
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self.master, 65536)
+        except OSError:
+            return False  # The other side is closed.
+        self.text += data.decode()
+        return bool(data)
+
+    def answer(self, text: str) -> None:
+        """Type a line."""
+        os.write(self.master, f"{text}\n".encode())
+
+    def end(self) -> int:
+        """Read to the end. Returns the exit code."""
+        while self._read():
+            pass
+        return self.process.wait(timeout=60)
+
+
+@contextmanager
+def terminal(box: Box, *words: str | Path) -> Iterator[Terminal]:
+    """`engine WORDS` in a terminal."""
+    master, slave = pty.openpty()
+    variables = environment(KUBECONFIG=str(box.kubeconfig), NO_COLOR="1", TERM="dumb")
+    process = subprocess.Popen(command(*words), stdin=slave, stdout=slave, stderr=slave, env=variables, start_new_session=True)
+    os.close(slave)
+    try:
+        yield Terminal(process, master)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+
+
+@pytest.fixture
+def serving(box: Box, engine: Engine, tmp_path: Path) -> Box:
+    """A cluster with the set `web`, settled."""
+    assert engine("sync", "-f", manifest(tmp_path)).code == Exit.DONE
+    return box
+
+
+def test_a_restart_is_shown_and_asked_about(serving: Box, tmp_path: Path) -> None:
+    with terminal(serving, "sync", "-f", manifest(tmp_path, image=NEW)) as person:
+        person.read_until(QUESTION)
+        shown, before = person.text, images(serving)
+        person.answer("y")
+        code = person.end()
+
+    assert "2 pods restarted" in shown
+    assert (code, before, images(serving)) == (Exit.DONE, {OLD}, {NEW})
+
+
+@pytest.mark.parametrize("answer", ["", "\x04"])
+def test_anything_but_a_yes_is_a_no(serving: Box, tmp_path: Path, answer: str) -> None:
+    before = serving.revisions()
+    with terminal(serving, "sync", "-f", manifest(tmp_path, image=NEW)) as person:
+        person.read_until(QUESTION)
+        person.answer(answer)
+        code = person.end()
+
+    assert (code, serving.revisions()) == (Exit.FAILED, before)
+    assert "not applied; nothing was written" in person.text
+
+
+def test_a_signal_ends_the_question_at_once(serving: Box, tmp_path: Path) -> None:
+    before = serving.revisions()
+    with terminal(serving, "sync", "-f", manifest(tmp_path, image=NEW)) as person:
+        person.read_until(QUESTION)
+        person.process.send_signal(signal.SIGINT)
+        code = person.end()
+
+    assert (code, serving.revisions()) == (Exit.INTERRUPTED, before)
+
+
+def test_a_manifest_is_applied_as_shown_whatever_somebody_writes_meanwhile(serving: Box, tmp_path: Path) -> None:
+    with terminal(serving, "sync", "-f", manifest(tmp_path, image=NEW)) as person:
+        person.read_until(QUESTION)
+        serving.scale("web", 0)
+        person.answer("yes")
+        code = person.end()
+
+    assert (code, images(serving)) == (Exit.DONE, {NEW})
+
+
+def test_a_delete_that_was_not_shown_is_not_done(serving: Box, engine: Engine, tmp_path: Path) -> None:
+    engine("sync", "-f", manifest(tmp_path, "other"))
+    with terminal(serving, "sync", "-f", manifest(tmp_path, image=NEW)) as person:
+        person.read_until(QUESTION)
+        serving.delete(PODCLIQUESET, "other")
+        person.answer("y")
+        code = person.end()
+
+    assert (code, images(serving)) == (Exit.STALE, {OLD, NEW})
+    assert "not as approved: Pod 0 of default/other-0-a: then not planned, now delete" in person.text
+    assert any(name.startswith("other-0-a") for name in serving.names(POD))
+
+
+@pytest.mark.parametrize("image", [NEW, OLD])
+def test_nothing_is_asked_with_yes_or_if_nothing_is_deleted(serving: Box, tmp_path: Path, image: str) -> None:
+    words = ["--yes"] if image == NEW else []
+    with terminal(serving, "sync", "-f", manifest(tmp_path, image=image, pods=3 if image == OLD else 2), *words) as person:
+        code = person.end()
+
+    assert (code, QUESTION in person.text) == (Exit.DONE, False)
