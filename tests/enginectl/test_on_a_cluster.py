@@ -103,7 +103,7 @@ def test_status_shows_what_is_pending_and_since_when(full_box: Box, engine: Engi
 def test_without_waiting_what_is_left_is_listed_and_a_timeout_is_a_failure(full_box: Box, engine: Engine) -> None:
     hasty, patient = engine("sync", "-f", FIRST, "--no-wait"), engine("sync", "--timeout", "1s")
 
-    assert hasty.code == Exit.DONE and "PodClique/first-0-worker  0 of 2 pods ready" in hasty.out
+    assert hasty.code == Exit.DONE and "2 PodCliques: first-0-leader, first-0-worker  0 of {1..2} pods ready" in hasty.out
     assert patient.code == Exit.FAILED and "Not settled in time; this is left:" in patient.out
 
 
@@ -259,7 +259,7 @@ def test_run_keeps_the_cluster_as_desired_and_ends_in_order(box: Box, engine: En
         process.send_signal(signal.SIGTERM)
         _, rest = process.communicate(timeout=30)
 
-    assert (process.returncode, rest.splitlines()[-1]) == (Exit.TERMINATED, "exit 143: terminated")
+    assert (process.returncode, json.loads(rest.splitlines()[-1])["meaning"]) == (Exit.TERMINATED, "exit 143: terminated")
     assert len(box.names(POD)) == 6
     (lease,) = box.all(LEASE)
     assert lease["spec"]["holderIdentity"] == ""
@@ -287,7 +287,7 @@ def test_without_an_option_the_namespace_is_that_of_the_manifests_or_of_the_cont
 
     assert "first" in engine("status").out and "first" not in engine("status", "-n", "there").out
     preview = engine("diff", "-f", elsewhere)
-    assert "PodCliqueSet/there/other" in preview.out and "default/first" not in preview.out
+    assert "there/other: " in preview.out and "default/first" not in preview.out
     everywhere = engine("diff", "-f", elsewhere, "-A", "--target", "*", "-o", "json").document
     assert {root["root"]["name"] for root in everywhere["roots"]} == {"first", "other"}
 

@@ -40,7 +40,7 @@ def test_a_violation_is_the_first_line_and_denies(engine: Engine, written: Any) 
     answer = engine(*OFFLINE, "--policy", written(policy(FEW)))
 
     assert (answer.code, answer.last) == (Exit.DENIED, "exit 3: denied by policy or guard")
-    assert answer.out.splitlines()[:2] == ["denied by p/few: too many pods", "PodCliqueSet/default/first"]
+    assert answer.out.splitlines()[:2] == ["denied by p/few: too many pods", "default/first: create"]
 
 
 def test_what_is_allowed_is_shown_as_without_policies(engine: Engine, written: Any) -> None:

@@ -55,7 +55,7 @@ def test_a_set_that_has_left_the_folder_is_shown_and_then_removed_with_its_pods(
 
     preview = engine("diff", "-f", applied, *PRUNE, "--detailed-exitcode")
     assert preview.code == Exit.CHANGES
-    assert "delete   PodCliqueSet/two" in preview.out and "1 pod removed" in preview.out
+    assert "delete PodCliqueSet/two   Pruned: " in preview.out and "1 pod removed" in preview.out
     assert box.names(PODCLIQUESET) == ["one", "two"]
 
     assert engine("sync", "-f", applied, *PRUNE).code == Exit.DONE
@@ -295,7 +295,7 @@ def test_with_a_base_what_the_change_leaves_out_is_removed_and_what_is_protected
 
     noted, shown = engine(*words[:-1]), engine(*words)
     assert "delete" not in noted.out and "it stays" in noted.out
-    assert "delete   PodCliqueSet/two  the change has no manifest of it any more" in shown.out and "1 pod removed" in shown.out
+    assert "delete PodCliqueSet/two   Pruned: the change has no manifest of it any more" in shown.out and "1 pod removed" in shown.out
 
     write(old, "two", annotations={"engine.grove.io/protect": "true"})
     assert engine(*words).code == Exit.DENIED
