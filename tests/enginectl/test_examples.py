@@ -40,7 +40,7 @@ from tests.enginectl.calling import ROOT, CommandResult, Engine
 from tests.enginectl.conftest import FAST, cluster
 from tests.providers.installed import install
 
-EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/README.md"))
+EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("[0-9]*/README.md"))
 PACKAGES = [path for path in EXAMPLES if (path / "pyproject.toml").exists()]
 """Examples of plug-ins, whose kinds no cluster here serves."""
 WORKLOADS = [path for path in EXAMPLES if path not in PACKAGES]

@@ -49,7 +49,7 @@ def python(program: str, *words: str) -> subprocess.CompletedProcess[str]:
         (("--help",), "Commands:"),
         (("sandbox", "--help"), "Commands:"),
         (("render", "-f", EXAMPLE), "kind: PodGang"),
-        (("diff", "--against", "empty", "-f", EXAMPLE), "PodGang/first-0"),
+        (("diff", "--against", "empty", "-f", EXAMPLE), "2 PodCliques"),
     ],
 )
 def test_other_commands_need_no_extra(words: tuple[str, ...], line: str) -> None:

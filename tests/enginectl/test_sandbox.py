@@ -168,7 +168,7 @@ def test_a_port_that_is_in_use_is_an_error_in_one_line(engine: Engine, tmp_path:
         (("up", "--with", "lws,slurm"), "--with slurm: there is no such add-on; there are lws, volcano, kai"),
         (("actors", "--with", "plumber"), "--with plumber: there is no such actor"),
         (("actors", "--with", " , "), "--with names no actor"),
-        (("actors",), "Missing option '--with'"),
+        (("actors",), "engine sandbox actors needs --with"),
     ],
 )
 def test_an_actor_that_there_is_not_is_a_usage_error(engine: Engine, words: tuple[str, ...], message: str) -> None:

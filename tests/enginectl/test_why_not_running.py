@@ -173,4 +173,4 @@ def test_an_object_that_does_not_exist_yet_is_shown_with_what_is_due(idle: Box, 
     unborn = engine("why", "pclq/demo-1-front")
 
     assert "  pending: 0 of 2 pods ready" in answer.out
-    assert "  does not exist" in unborn.out.splitlines() and "  due: create, clique front of replica 1" in unborn.out
+    assert "  does not exist" in unborn.out.splitlines() and "  due: create, ScaledOut: clique front of replica 1" in unborn.out

@@ -115,7 +115,7 @@ def test_N28_the_creation_of_a_shared_domain_is_reported_with_the_first_set_and_
 def test_N28_diff_of_files_counts_it_once_and_notes_change_no_exit_code(tmp_path: Path, engine: Engine) -> None:
     file = tmp_path / "sets.yaml"
     file.write_text(yaml.safe_dump_all([named("rack", "a", replicas=2), named("rack", "b")]))
-    shown = engine("diff", "-f", file, "--against", "empty")
+    shown = engine("diff", "-v", "-f", file, "--against", "empty")
     document = engine("diff", "-f", file, "--against", "empty", "-o", "json").document
     domains = [each for entry in document["roots"] for each in entry["operations"] if each["object"]["kind"] == "ComputeDomain"]
 

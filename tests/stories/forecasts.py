@@ -94,8 +94,7 @@ def compared(sync: Sync) -> Sync:
 
 def recovers(forecast: Forecast) -> bool:
     """Whether a session that settles everything shows that a pod recovered that the forecast assumes to have failed for good."""
-    is_left = any(forecast.end_of(root) is End.STUCK for root in forecast.plans)
-    return is_left and Assumption.FAILURES_STAY in forecast.assumptions
+    return Assumption.FAILURES_STAY in forecast.assumptions
 
 
 def is_failing(cluster: Stage) -> bool:
