@@ -270,7 +270,7 @@ def test_the_note_about_names_is_shown_once_for_a_new_graph_and_its_set(engine: 
     )
 
     assert preview.out.count("it does not exist yet") == 1
-    assert f"PodCliqueSet/default/llm (part of {DGD}): create\n" in preview.out
+    assert f"PodCliqueSet/default/llm: create (part of {DGD})\n" in preview.out
     graph, nested = document.document["roots"]
     assert (graph["parent"], nested["parent"]) == (None, graph["root"])
     created = sum(operation["verb"] == "create" for root in document.document["roots"] for operation in root["operations"])
