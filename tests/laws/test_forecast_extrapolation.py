@@ -4,7 +4,6 @@ import copy
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
-from itertools import islice
 from math import inf
 from typing import Any
 
@@ -196,7 +195,7 @@ def assert_alike(world: World, intent: Intent) -> bool:
     from_all = simulated(result.world, intent, CONDITIONS)
 
     assert passes_of(from_few) == passes_of(from_all)
-    assert [dict(each.body) for each in islice(from_few.operations(), 1)] == [dict(each.body) for each in islice(from_all.operations(), 1)]
+    assert first_body(from_few) == first_body(from_all)
     assert [(stage.after, stage.times, stage.period) for stage in stages_of(from_few, ROOT)] == [
         (stage.after, stage.times, stage.period) for stage in stages_of(from_all, ROOT)
     ]
@@ -204,6 +203,11 @@ def assert_alike(world: World, intent: Intent) -> bool:
     assert from_few.end_of(ROOT) is from_all.end_of(ROOT)
     assert from_few.assumptions == from_all.assumptions
     return True
+
+
+def first_body(forecast: Forecast) -> Body | None:
+    """The body of the first operation that is no status: an extended forecast has no statuses of the objects of sampled sets."""
+    return next((dict(each.body) for each in forecast.operations() if each.verb is not Verb.STATUS), None)
 
 
 def passes_of(forecast: Forecast) -> dict[timedelta, Counter[tuple[str, str, str, str]]]:
