@@ -37,8 +37,8 @@ from engine.report.fields import json_default
 from engine.report.model import Report, error_text
 from engine.report.printable import clipped
 
-ALTERED = "its content is not what was saved: it was altered or cut off; make the plan again with `engine diff --out`"
-NO_PLAN = "not a saved plan: it must be a file of `engine diff --out`"
+ALTERED = "its content is not what was saved: it was altered or cut off; make the plan again"
+NO_PLAN = "not a saved plan: it must be a file of `engine diff --out` or `engine delete --out`"
 
 
 def written(plan: SavedPlan) -> bytes:

@@ -69,7 +69,8 @@ def sync(
     applyset: ApplySetParent = "",
     allow_empty: AllowEmpty = False,
     plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="FILE", help="Apply the plan that `diff --out` saved, and nothing else.")
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="Apply a plan that was saved with --out, and nothing else."),
     ] = None,
     yes: Yes = False,
     format: PlanFormat = ReportFormat.TEXT,

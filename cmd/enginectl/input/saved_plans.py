@@ -1,4 +1,4 @@
-"""Saved plans: files of `engine diff --out`, read with suspicion, and what they say about roots and scope."""
+"""Saved plans: files of `diff --out` and `delete --out`, read with suspicion, and what they say about roots and scope."""
 
 from pathlib import Path
 
