@@ -7,6 +7,7 @@ from engine.approval.recognition import ObjectKey
 from engine.canonical import digest
 from engine.ids import ResourceId
 from engine.observed import Live
+from engine.removal import Removal
 from engine.resource import Body
 from engine.verb import Verb
 
@@ -48,6 +49,8 @@ class Approval:
     """Text of an object key -> the digests of the manifests that it may be made to match."""
     manifests: tuple[Body, ...] = ()
     """The manifests that are applied first."""
+    removals: Mapping[ResourceId, Removal] = field(default_factory=dict)
+    """The roots that are removed, and why."""
     pods: Mapping[ResourceId, ObjectKey] = field(default_factory=dict)
     """Each object of the operations for which an index stands, with that index."""
 

@@ -20,6 +20,7 @@ from engine.approval.wire import (
     WireObject,
     WirePass,
     WirePlan,
+    WireRemoval,
     WireReport,
     WireRoot,
     WireScope,
@@ -31,12 +32,13 @@ from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Plan
+from engine.removal import Removal
 from engine.report.fields import json_default
 from engine.report.model import Report, error_text
 from engine.report.printable import clipped
 
-ALTERED = "its content is not what was saved: it was altered or cut off; make the plan again with `engine diff --out`"
-NO_PLAN = "not a saved plan: it must be a file of `engine diff --out`"
+ALTERED = "its content is not what was saved: it was altered or cut off; make the plan again"
+NO_PLAN = "not a saved plan: it must be a file of `engine diff --out` or `engine delete --out`"
 
 
 def written(plan: SavedPlan) -> bytes:
@@ -87,7 +89,7 @@ def _refuse_custom(type_: type, value: Any) -> Any:
 
 
 def _wire(plan: SavedPlan) -> WirePlan:
-    approval, circumstances, scope = plan.approval, plan.circumstances, plan.scope
+    approval, circumstances = plan.approval, plan.circumstances
     forecast = plan.report.forecast
     return WirePlan(
         version=VERSION,
@@ -100,8 +102,9 @@ def _wire(plan: SavedPlan) -> WirePlan:
         settings=dict(circumstances.settings),
         policies=dict(plan.policies),
         waivers=dict(plan.waivers),
-        scope=WireScope(scope.namespaces, scope.kinds, scope.focus, scope.allow_replace),
+        scope=_wire_scope(plan.scope),
         manifests=tuple(dict(manifest) for manifest in approval.manifests),
+        removals=tuple(_wire_removal(id, removal) for id, removal in sorted(approval.removals.items())),
         roots=tuple(_wire_root(root) for root in approval.roots),
         allow=tuple(WireAllowance(each.verb, _wire_subject(each.subject), each.uid, each.revision, each.times) for each in approval.allow),
         desired={key: tuple(sorted(digests)) for key, digests in approval.desired.items()},
@@ -111,9 +114,21 @@ def _wire(plan: SavedPlan) -> WirePlan:
     )
 
 
+def _wire_scope(scope: PlanScope) -> WireScope:
+    applyset = _wire_id(scope.applyset) if scope.applyset is not None else None
+    return WireScope(scope.namespaces, scope.kinds, scope.focus, scope.allow_replace, applyset, scope.allow_empty)
+
+
+def _wire_id(id: ResourceId) -> WireObject:
+    return WireObject(id.kind, id.name, id.group, id.namespace)
+
+
+def _wire_removal(id: ResourceId, removal: Removal) -> WireRemoval:
+    return WireRemoval(_wire_id(id), removal.uid, removal.why, removal.after_manifests)
+
+
 def _wire_root(root: RootState) -> WireRoot:
-    object = WireObject(root.id.kind, root.id.name, root.id.group, root.id.namespace)
-    return WireRoot(object, root.uid, root.generation, root.revision, root.spec_digest, root.is_deleting)
+    return WireRoot(_wire_id(root.id), root.uid, root.generation, root.revision, root.spec_digest, root.is_deleting)
 
 
 def _wire_subject(subject: ObjectKey) -> WireObject:
@@ -159,6 +174,7 @@ def _plan(wire: WirePlan) -> SavedPlan:
         allow=tuple(Allowance(each.verb, _subject(each.object), each.uid, each.resource_version, each.times) for each in wire.allow),
         desired={key: frozenset(digests) for key, digests in wire.desired.items()},
         manifests=wire.manifests,
+        removals={_id(each.object): Removal(each.uid, each.why, each.after_manifests) for each in wire.removals},
         pods={id: _subject(each) for id, each in wire.pods},
     )
     shown = wire.report
@@ -167,13 +183,18 @@ def _plan(wire: WirePlan) -> SavedPlan:
         circumstances=Circumstances(wire.engine, wire.cluster, wire.settings),
         created_at=wire.created_at,
         expires_at=wire.expires_at,
-        scope=PlanScope(wire.scope.namespaces, wire.scope.kinds, wire.scope.focus, wire.scope.allow_replace),
+        scope=_scope(wire.scope),
         approval=approval,
         report=replace(report, forecast=_forecast(wire.forecast)) if wire.forecast else report,
         policies=wire.policies,
         waivers=wire.waivers,
         digest=wire.digest,
     )
+
+
+def _scope(wire: WireScope) -> PlanScope:
+    applyset = _id(wire.applyset) if wire.applyset is not None else None
+    return PlanScope(wire.namespaces, wire.kinds, wire.focus, wire.allow_replace, applyset, wire.allow_empty)
 
 
 def _root(wire: WireRoot) -> RootState:

@@ -50,6 +50,7 @@ def approval_of(world: World, planned: Plans, forecast: Forecast | None, intent:
         allow=tuple(allowances(first, following, names.subject)),
         desired=_desired((world, forecast.end) if forecast else (world,), intent.focus, (*first, *following), names, now, rules),
         manifests=intent.manifests,
+        removals=intent.removals,
         pods={each.id: subject for each in (*first, *following) if (subject := names.subject(each.id)).index},
     )
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from engine.approval.approval import Approval
 from engine.approval.deviation import Deviation
 from engine.focus import EVERYTHING, Focus
+from engine.ids import ResourceId
 from engine.report.model import Report
 
 UNREADABLE = "unknown: the namespace kube-system cannot be read"
@@ -36,6 +37,10 @@ class PlanScope:
     """Which of the roots in them."""
     allow_replace: bool = False
     """Whether the set of a graph may be deleted and created anew."""
+    applyset: ResourceId | None = None
+    """The parent of the ApplySet that the manifests are applied as; None: they are not."""
+    allow_empty: bool = False
+    """Whether all members of the ApplySet may be removed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

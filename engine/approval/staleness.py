@@ -1,6 +1,6 @@
 """Staleness: whether the roots are still those for which a plan was approved."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from engine.approval.approval import Approval, RootState, root_state
 from engine.approval.deviation import Deviation
@@ -9,6 +9,7 @@ from engine.diff import covers
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.proposal import proposed_root
+from engine.removal import Removal
 from engine.resource import Body
 from engine.verb import Verb
 
@@ -30,6 +31,21 @@ def changed_roots(approval: Approval, world: World) -> Iterator[tuple[ResourceId
             continue
         if deviation := _deviation(then, now, manifests.get(then.id)):
             yield then.id, deviation
+
+
+def changed_removals(approval: Approval, removals: Mapping[ResourceId, Removal], world: World) -> Iterator[tuple[ResourceId, Deviation]]:
+    """Each existing root that would be removed now and was not to be when the plan was approved, or the other way round.
+
+    `removals`: what would be removed now.
+    """
+    for id in sorted(observed.root.id for observed in world.roots if observed.root.uid):
+        then, now = approval.removals.get(id), removals.get(id)
+        if (then is None) != (now is None):
+            yield id, Deviation(str(id), _planned(then), _planned(now))
+
+
+def _planned(removal: Removal | None) -> str:
+    return f"to be removed: {removal.why}" if removal is not None else "not to be removed"
 
 
 def _deviation(then: RootState, live: Live | None, manifest: Body | None) -> Deviation | None:

@@ -56,6 +56,15 @@ class WireAllowance(_Strict, frozen=True):
     times: Count
 
 
+class WireRemoval(_Strict, frozen=True):
+    """`Removal`, with the root."""
+
+    object: WireObject
+    uid: str
+    why: str
+    after_manifests: bool
+
+
 class WireScope(_Strict, frozen=True):
     """`PlanScope`."""
 
@@ -63,6 +72,8 @@ class WireScope(_Strict, frozen=True):
     kinds: tuple[str, ...]
     focus: Focus
     allow_replace: bool
+    applyset: WireObject | None
+    allow_empty: bool
 
 
 class WireReport(_Strict, frozen=True):
@@ -109,6 +120,7 @@ class WirePlan(_Strict, frozen=True):
     waivers: dict[str, str]
     scope: WireScope
     manifests: tuple[dict[str, Any], ...]
+    removals: tuple[WireRemoval, ...]
     roots: tuple[WireRoot, ...]
     allow: tuple[WireAllowance, ...]
     desired: dict[str, tuple[str, ...]]

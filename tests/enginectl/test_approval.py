@@ -9,10 +9,11 @@ import yaml
 
 from engine.approval.document import digest_of
 from enginectl.base.exit_codes import Exit
-from resources.base.kinds import POD, PODCLIQUESET, PODGANG, SERVICE
+from resources.base.kinds import DYNAMO_GRAPH, POD, PODCLIQUESET, PODGANG, SERVICE
 from tests.enginectl.box import Box
-from tests.enginectl.calling import CommandResult, Engine
+from tests.enginectl.calling import ROOT, CommandResult, Engine
 
+GRAPH = ROOT / "examples" / "06-dynamo" / "vllm.yaml"
 OLD, NEW = "registry.k8s.io/pause:3.9", "registry.k8s.io/pause:3.10"
 
 
@@ -266,3 +267,33 @@ def test_a_plan_with_nothing_to_do_allows_nothing(serving: Box, engine: Engine, 
 
     assert (document["allow"], document["forecast"]) == ([], None)
     assert refused(engine("sync", "--plan", plan))
+
+
+def test_a_graph_is_created_and_updated_by_plans_with_the_sets_it_consists_of(box: Box, engine: Engine, tmp_path: Path) -> None:
+    plan, newer = tmp_path / "plan.json", tmp_path / "newer.yaml"
+    newer.write_text(GRAPH.read_text().replace(":0.7.0", ":0.8.0"))
+    for file, release in ((GRAPH, "0.7.0"), (newer, "0.8.0")):
+        saved = engine("diff", "-f", file, "--out", plan)
+        applied, before = engine("sync", "--plan", plan), box.revisions()
+        again = engine("sync", "--plan", plan)
+
+        assert (saved.code, applied.code, len(box.names(POD))) == (Exit.DONE, Exit.DONE, 5), applied
+        assert {image.rpartition(":")[2] for image in images(box)} == {release}
+        assert (again.code, again.out.splitlines()[0], box.revisions()) == (
+            Exit.DONE,
+            "Applied: nothing, everything is in sync.",
+            before,
+        )
+
+
+def test_a_plan_for_a_graph_is_stale_once_the_graph_is_edited(box: Box, engine: Engine, tmp_path: Path) -> None:
+    plan, newer = tmp_path / "plan.json", tmp_path / "newer.yaml"
+    newer.write_text(GRAPH.read_text().replace(":0.7.0", ":0.8.0"))
+    assert engine("sync", "-f", GRAPH).code == Exit.DONE
+    assert engine("diff", "-f", newer, "--out", plan).code == Exit.DONE
+    box.change(DYNAMO_GRAPH, "chat", {"spec": {"services": {"Decode": {"replicas": 1}}}})
+    before = box.revisions()
+
+    (deviation,) = refused(engine("sync", "--plan", plan))
+    assert deviation.startswith("DynamoGraphDeployment/default/chat: then generation 1 ")
+    assert box.revisions() == before

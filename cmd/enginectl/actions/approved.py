@@ -7,7 +7,7 @@ from engine.approval.approval import Approval
 from engine.approval.deviation import Deviation
 from engine.approval.ledger import Ledger
 from engine.approval.saved_plan import SavedPlan, changed_circumstances
-from engine.approval.staleness import changed_roots
+from engine.approval.staleness import changed_removals, changed_roots
 from engine.report.model import Report
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
@@ -50,11 +50,12 @@ def staleness_gate(plan: SavedPlan, format: OutputFormat, *, quiet: bool = False
 
 
 def stale(approval: Approval, seen: Look) -> Iterator[Deviation]:
-    """The roots that have changed, and of the others what would be done now and was not approved."""
-    changed = dict(changed_roots(approval, seen.result.world))
+    """The roots that have changed, and of the others what would be removed or done now and was not approved."""
+    world = seen.result.world
+    changed = dict(changed_removals(approval, seen.intent.removals, world)) | dict(changed_roots(approval, world))
     yield from changed.values()
     ledger = ledger_of(approval)
-    ledger.limited(seen.result.world, seen.result.planned)
+    ledger.limited(world, seen.result.planned)
     yield from (each.deviation for each in ledger.excess if each.root not in changed)
 
 

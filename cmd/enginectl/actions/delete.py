@@ -7,6 +7,7 @@ from enginectl.actions.gates import Gate
 from enginectl.actions.look import Look, Subject
 from enginectl.actions.preview import write_report
 from enginectl.actions.reporting import Outputs
+from enginectl.actions.saving import Saving
 from enginectl.actions.sync import Patience, dry_run, sync
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
@@ -55,10 +56,18 @@ async def delete(
     )
 
 
-async def preview_deletion(wiring: Wiring, deletion: Deletion, format: ReportFormat, policies: Policies, *, give_up_at: float) -> Exit:
-    """Show what would be deleted, and delete nothing."""
+async def preview_deletion(
+    wiring: Wiring,
+    deletion: Deletion,
+    format: ReportFormat,
+    policies: Policies,
+    *,
+    give_up_at: float,
+    saving: Saving | None = None,
+) -> Exit:
+    """Show what would be deleted, save it as a plan if asked, and delete nothing."""
     subject = Subject(removing=deletion, focus=NOTHING_ELSE, policies=policies)
-    return await dry_run(wiring, subject, Outputs(format), give_up_at=give_up_at)
+    return await dry_run(wiring, subject, Outputs(format), give_up_at=give_up_at, saving=saving)
 
 
 def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:

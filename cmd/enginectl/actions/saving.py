@@ -16,6 +16,7 @@ from enginectl.actions.look import Look
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.files import private_file
+from enginectl.input.applysets import Prune
 from enginectl.wiring.configuration import Wiring
 from resources.approval.recognition import RECOGNITION
 from resources.registry import BLUEPRINTS
@@ -91,19 +92,26 @@ def save(wiring: Wiring, seen: Look, saving: Saving) -> Exit | None:
 
 def saved_plan(wiring: Wiring, seen: Look, valid_for: timedelta) -> SavedPlan:
     """What was seen as a plan that is valid for a time from now on."""
-    selection = seen.selection
     return SavedPlan(
         circumstances=circumstances(wiring, seen.cluster),
         created_at=seen.result.now,
         expires_at=wiring.clock.now() + valid_for,
-        scope=PlanScope(
-            selection.namespaces,
-            tuple(kind.name for kind in selection.roots),
-            seen.intent.focus,
-            wiring.configuration.dynamo.allow_replace,
-        ),
+        scope=plan_scope(wiring, seen),
         approval=approval_of_look(wiring, seen),
         report=seen.report,
         policies={policy.metadata.name: digest(policy.model_dump(mode="json")) for policy in seen.subject.policies.rules},
         waivers={violation.rule: violation.waived for violation in seen.report.judgement.waived},
+    )
+
+
+def plan_scope(wiring: Wiring, seen: Look) -> PlanScope:
+    """What was seen is about."""
+    prune = seen.subject.removing if isinstance(seen.subject.removing, Prune) else None
+    return PlanScope(
+        seen.selection.namespaces,
+        tuple(kind.name for kind in seen.selection.roots),
+        seen.intent.focus,
+        wiring.configuration.dynamo.allow_replace,
+        prune.parent if prune is not None else None,
+        prune is not None and prune.allow_empty,
     )

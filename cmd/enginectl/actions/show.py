@@ -23,6 +23,11 @@ def show_plan(wiring: Wiring, plan: SavedPlan, format: ReportFormat) -> Exit:
 def head(plan: SavedPlan) -> list[Line]:
     """When, by which engine and for what the plan was made, and how it is recognised."""
     namespaces = ", ".join(plan.scope.namespaces) or "all"
+    applyset = [Line(f"  applyset   {clipped(str(parent), WIDTH)}", "faint")] if (parent := plan.scope.applyset) is not None else []
+    removed = [
+        Line(f"  removes    {clipped(str(id), WIDTH)} (uid {clipped(removal.uid, 80)}): {clipped(removal.why, WIDTH)}")
+        for id, removal in plan.approval.removals.items()
+    ]
     judged = [Line(f"  policy     {clipped(name, WIDTH)} ({clipped(value, 12)})") for name, value in plan.policies.items()]
     waived = [Line(f"  waived     {clipped(rule, WIDTH)}: {clipped(why, WIDTH)}") for rule, why in plan.waivers.items()]
     return [
@@ -31,6 +36,8 @@ def head(plan: SavedPlan) -> list[Line]:
         Line(f"  valid      until {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", "faint"),
         Line(f"  cluster    {clipped(plan.circumstances.cluster, 80) or 'not recorded'}", "faint"),
         Line(f"  namespaces {clipped(namespaces, WIDTH)}", "faint"),
+        *applyset,
+        *removed,
         *judged,
         *waived,
     ]

@@ -26,6 +26,7 @@ from enginectl.actions.planning import report_errors, report_of
 from enginectl.actions.policy_gate import policy_gates
 from enginectl.actions.preview import preview
 from enginectl.actions.reporting import Outputs
+from enginectl.actions.saving import Saving
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
@@ -163,9 +164,9 @@ async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, 
     return admitted
 
 
-async def dry_run(wiring: Wiring, subject: Subject, outputs: Outputs, *, give_up_at: float) -> Exit:
-    """Write the plan and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
-    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, outputs), "the plan was made")
+async def dry_run(wiring: Wiring, subject: Subject, outputs: Outputs, *, give_up_at: float, saving: Saving | None = None) -> Exit:
+    """Write the plan, save it if asked, and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
+    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, outputs, saving=saving), "the plan was made")
 
 
 def report_objections(objections: Sequence[Objection]) -> None:

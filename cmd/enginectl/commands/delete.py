@@ -1,5 +1,6 @@
 """`engine delete`: removes workloads with everything they have."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,27 +26,41 @@ def delete(
     policy: PolicyFiles = None,
     waive: Waivers = None,
     format: PlanFormat = ReportFormat.TEXT,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Delete nothing: save what is shown as a plan for `sync --plan`.")
+    ] = None,
+    valid_for: Annotated[str, typer.Option("--valid-for", metavar="DURATION", help="How long the saved plan may be applied.")] = "24h",
 ) -> Exit:
     """Delete workloads with everything they have, and wait until all of it is gone.
 
     First it shows what goes, in which order, and asks. Workloads with the annotation engine.grove.io/protect, and those that are parts of
-    others, are refused; so is a deletion that a rule of --policy denies.
+    others, are refused; so is a deletion that a rule of --policy denies. With --out it only shows and saves: `sync --plan` deletes.
 
     Exit codes: 0 done, 1 failed, not found or not confirmed, 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, 64 usage error.
     """
+    from datetime import timedelta
+
     import anyio
 
     from enginectl.actions.delete import delete as delete_and_wait
     from enginectl.actions.delete import preview_deletion, require_consent
+    from enginectl.actions.saving import Saving
     from enginectl.actions.sync import Patience
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
+    from enginectl.base.files import STDIN
     from enginectl.base.runner import conclude, run, run_cancellable
     from enginectl.input.deletion import deletion_of
     from enginectl.input.plan_policies import load_all
     from enginectl.wiring.configuration import wire
 
     patience = Patience(wait, parse_seconds(timeout, "--timeout"))
+    if out is not None and yes:
+        raise UsageError("--out saves the deletion and deletes nothing: it excludes --yes")
+    if out == STDIN:
+        raise UsageError("--out -: a plan is written to a file, standard output has the report")
+    saving = Saving(out, timedelta(seconds=parse_seconds(valid_for, "--valid-for"))) if out is not None else None
+    dry_run = dry_run or saving is not None
     if format not in (ReportFormat.TEXT, ReportFormat.JSON) and not dry_run:
         raise UsageError(f"-o {format} shows a plan: it needs --dry-run")
     if not dry_run:
@@ -61,7 +76,8 @@ def delete(
         )
 
     if dry_run:
-        code = run_cancellable(lambda: preview_deletion(wiring, deletion, format, policies, give_up_at=began + patience.seconds))
+        give_up_at = began + patience.seconds
+        code = run_cancellable(lambda: preview_deletion(wiring, deletion, format, policies, give_up_at=give_up_at, saving=saving))
     else:
         code = run(work)
     return conclude(code if code is not Exit.UNSETTLED else Exit.FAILED, format)

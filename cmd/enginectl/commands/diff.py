@@ -108,8 +108,8 @@ def diff(
     if server_dry_run and (base or against not in ("", LIVE)):
         raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
     against = against or (EMPTY if base else LIVE)
-    if out is not None and (against != LIVE or base or only_next or prune):
-        other = "--next" if only_next else "--prune" if prune else "--base" if base else "--against"
+    if out is not None and (against != LIVE or base or only_next):
+        other = "--next" if only_next else "--base" if base else "--against"
         raise UsageError(f"--out saves what a sync of the cluster would do: it excludes {other}")
     if out == STDIN:
         raise UsageError("--out -: a plan is written to a file, standard output has the report")

@@ -11,7 +11,7 @@ from enginectl.base.options import PlanFormat, ReportFormat, options
 
 def show(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A plan of `diff --out`; - for standard input.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A plan of `diff --out` or `delete --out`; - for standard input.")],
     format: PlanFormat = ReportFormat.TEXT,
 ) -> Exit:
     """Show a saved plan as `diff` showed it when it was made.

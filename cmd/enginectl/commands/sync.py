@@ -69,7 +69,8 @@ def sync(
     applyset: ApplySetParent = "",
     allow_empty: AllowEmpty = False,
     plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="FILE", help="Apply the plan that `diff --out` saved, and nothing else.")
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="Apply a plan that was saved with --out, and nothing else."),
     ] = None,
     yes: Yes = False,
     format: PlanFormat = ReportFormat.TEXT,
@@ -114,7 +115,7 @@ def sync(
     from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.plan_policies import load_all
     from enginectl.input.roots import load_roots
-    from enginectl.input.saved_plans import load_plan, roots_of
+    from enginectl.input.saved_plans import load_plan, removing_of, roots_of
     from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import wire
 
@@ -147,6 +148,7 @@ def sync(
         roots, removing = pruning(wiring, pruned, chosen)
         if saved is not None and plan is not None:
             roots, focus = roots_of(saved, plan), saved.scope.focus
+            removing = removing_of(saved, roots)
         paths = (*(files or ()), *(kustomizations or ()))
 
         async def work(stop: anyio.CancelScope) -> Exit:

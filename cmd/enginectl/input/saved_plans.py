@@ -1,17 +1,20 @@
-"""Saved plans: files of `engine diff --out`, read with suspicion, and what they say about roots and scope."""
+"""Saved plans: files of `diff --out` and `delete --out`, read with suspicion, and what they say about roots and scope."""
 
 from pathlib import Path
 
 from engine.approval.document import read
 from engine.approval.saved_plan import SavedPlan
 from engine.errors import InputError
-from engine.report.printable import printable
+from engine.report.printable import clipped, printable
 from enginectl.base.files import read_bytes
+from enginectl.input.applysets import Prune
 from enginectl.input.manifest_files import flatten
+from enginectl.input.removals import ApprovedRemovals, Removing
 from enginectl.input.roots import Roots, select_roots
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE
 from enginectl.wiring.scope import ROOTS, Selection
 from providers.documents import Document
+from resources.base.applyset import PARENTS
 from resources.schema.parse import faults
 
 MAX_BYTES = 512 << 20
@@ -33,6 +36,18 @@ def roots_of(plan: SavedPlan, file: Path) -> Roots:
     """The manifests of a plan, checked like those of `-f`. Raises `InputError` with every fault."""
     manifests = [manifest for body in plan.approval.manifests for manifest in flatten(Document(body, f"{file} (saved plan)", {}), body, ())]
     return select_roots(manifests, ROOTS, faults, namespace=DEFAULT_NAMESPACE)
+
+
+def removing_of(plan: SavedPlan, roots: Roots) -> Removing | None:
+    """What finds the roots that a plan removes; None if it is not about removals. `roots`: those of its manifests.
+
+    The members of an ApplySet are found anew: where they are recorded may have changed. Raises `InputError` if its parent cannot be one.
+    """
+    if (parent := plan.scope.applyset) is not None:
+        if (parent.group, parent.kind) not in {(kind.group, kind.name) for kind in PARENTS}:
+            raise InputError(f"not a saved plan: {clipped(str(parent), 200)} cannot be the parent of an ApplySet")
+        return Prune(parent, roots, plan.scope.allow_empty)
+    return ApprovedRemovals(plan.approval.removals) if plan.approval.removals else None
 
 
 def selection_of(plan: SavedPlan) -> Selection:
