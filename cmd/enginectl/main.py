@@ -35,7 +35,7 @@ from enginectl.commands.status import status
 from enginectl.commands.sync import sync
 from enginectl.commands.why import why
 
-DOCUMENTING = frozenset({"diff", "sync", "status", "why", "preflight"})
+DOCUMENTING = frozenset({"diff", "sync", "delete", "show", "status", "why", "preflight"})
 """The commands that write one JSON document to stdout with `-o json`, whatever happens."""
 
 commands = typer.Typer(

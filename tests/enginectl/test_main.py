@@ -117,6 +117,8 @@ def test_a_usage_error_exits_with_64_and_says_why(engine: Engine, words: list[st
         (["status", "-ojson", "--nope"], Exit.USAGE, "engine status has no option --nope"),
         (["why", "-o", "json"], Exit.USAGE, "engine why needs KIND/NAME"),
         (["preflight", "-n", "x/y", "-o", "json"], Exit.USAGE, "--namespace x/y: not a valid name"),
+        (["delete", "x", "--yes", "-n", "x/y", "-o", "json"], Exit.USAGE, "--namespace x/y: not a valid name"),
+        (["show", "there-is-none.json", "-o", "json"], Exit.USAGE, "there-is-none.json"),
     ],
 )
 def test_a_command_that_writes_json_does_so_when_it_fails_too(engine: Engine, words: list[str], code: Exit, message: str) -> None:

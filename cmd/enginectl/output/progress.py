@@ -93,10 +93,11 @@ class Lines:
         return is_quiet
 
     def idle(self, plans: Sequence[Plan], seconds: float) -> None:
-        """What is pending, if that has changed."""
+        """What is pending, as far as that has changed."""
         pending = tuple(pending_texts(plans))
-        for text in pending if pending != self._pending else ():
-            terminal.notice(Line(f"· pending  {text}", "faint"))
+        for text in pending:
+            if text not in self._pending:
+                terminal.notice(Line(f"· pending  {text}", "faint"))
         self._pending = pending
 
 
