@@ -45,7 +45,7 @@ def headline(root: RootReport, forecast: Forecast | None) -> str:
 
 def _words(root: RootReport, operations: list[Operation]) -> str:
     if not operations:
-        return "blocked" if root.blocked else "no changes"
+        return "no changes"
     signs = {sign for operation in operations for sign in _signs_of(root, operation)}
     for alone in ("prune", DELETE, CREATE):
         if alone in signs:
