@@ -144,7 +144,10 @@ def test_on_a_terminal_it_shows_what_goes_and_asks(synced: Box, reply: str, code
         stderr=theirs,
         env=environment(KUBECONFIG=str(synced.kubeconfig), TERM="dumb"),
     ) as process:
-        out, _ = process.communicate(timeout=60)
+        try:
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
     os.close(theirs)
     asked = os.read(ours, 100_000).decode()
     os.close(ours)

@@ -3,6 +3,7 @@
 import anyio
 
 from engine.focus import Focus
+from enginectl.actions.consent import Consent
 from enginectl.actions.gates import Gate
 from enginectl.actions.look import Look, Subject
 from enginectl.actions.preview import write_report
@@ -19,6 +20,8 @@ from enginectl.input.plan_policies import Policies
 from enginectl.input.roots import NO_ROOTS
 from enginectl.wiring.configuration import Wiring
 
+ASKED = Consent(yes=True)
+"""What `sync` need not ask: the command does it itself."""
 NOTHING_ELSE = Focus(frozenset())
 """The focus on what is deleted."""
 
@@ -50,6 +53,7 @@ async def delete(
         patience=patience,
         policies=policies,
         gates=gates,
+        consent=ASKED,
         removing=deletion,
         command="delete",
         began=began,
