@@ -12,7 +12,7 @@ from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import images, is_leaving, is_ready, running
 
-PATIENCE = 90.0
+PATIENCE = 180.0
 """Seconds within which everything is as users have asked."""
 
 
