@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check e2e bench soak pod-spec chart clean
+.PHONY: help demo test check e2e laws bench bench-cluster soak pod-spec chart clean
 
 bin := .venv/bin
 runtime := .venv/runtime.stamp
@@ -12,8 +12,11 @@ dev := .venv/dev.stamp
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$python; break; }; done)
 
-# Processes that run tests: one more than processors, since some tests wait for servers and commands.
-WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+# Processes that run tests: two for each processor, since many tests wait for servers and commands.
+WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) * 2)))
+
+# Every process of tests would compile all of them again, and every command that they start the engine.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Processes that run tests on real API servers. Each starts its own, which take about 3 GB of memory.
 E2E_WORKERS ?= 2
@@ -22,7 +25,7 @@ E2E_WORKERS ?= 2
 ARGS ?=
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z.0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z.0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .venv: $(dev) ## create the virtual environment for development
 
@@ -57,8 +60,14 @@ e2e: $(dev) ## run the contract, the stories and the chart on a real API server 
 	promtool=$$(tests/prometheus/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need promtool"; }; \
 	KUBEBUILDER_ASSETS="$$assets" SCHEDULERS_ASSETS="$$schedulers" HELM_ASSETS="$$helm" PROMTOOL="$$promtool" $(bin)/python -m pytest -n $(E2E_WORKERS) --dist loadfile -rs -m e2e $(ARGS)
 
+laws: $(dev) ## test the laws with cases that are generated anew
+	@CASES=new $(bin)/python -m pytest -n $(WORKERS) --dist worksteal tests/laws
+
 bench: $(runtime) ## run every benchmark; prints one JSON line per figure
 	@for file in $(filter-out benchmarks/soak.py, $(wildcard benchmarks/[a-z]*.py)); do $(bin)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+bench-cluster: $(dev) ## measure workloads on real control planes beside a client that only writes, as in `make bench-cluster ARGS='b1 b3 --profile'`
+	@assets=$$(tests/controlplane/build) && KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m benchmarks.cluster $(ARGS)
 
 soak: $(dev) ## churn on a real API server for ten minutes, and an hour of it in memory: what `engine run` leaves behind
 	@assets=$$(tests/controlplane/build) && KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m benchmarks.soak $(ARGS)

@@ -20,12 +20,14 @@ from typing import Any
 import anyio
 import orjson
 
+from engine.compression import Compressor
 from engine.runtime.clock import SystemClock
-from engine.runtime.passes import tune_gc
+from engine.runtime.collector import tune_gc
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.connection_pool import RequestLimits
 from providers.kubernetes.kubeconfig import Source
+from providers.listing import keeper
 from resources.base.kinds import POD
 
 IN_FLIGHT = 24
@@ -68,7 +70,7 @@ async def measure(requests: int, pods: int, events: int) -> None:
             await rate("creates, 24 in flight", requests, many(create, requests))
             await rate("creates for metadata alone, 24 in flight", requests, many(create_briefly, requests))
             await rate("gets, one after the other", requests, in_turn(get, requests))
-            await rate(f"list of {pods} pods, as bytes", 1, client.lives(POD, "", ""))
+            await rate(f"list of {pods} pods, as bytes", 1, client.lives(POD, "", "", keeper(Compressor())))
             await rate(f"list of {pods} pods, parsed", 1, client.list(POD))
             await rate("events of a watch", events, watch(client, events))
     report("peak memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MiB")

@@ -11,7 +11,8 @@ from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, World, live
 from engine.proposal import propose
-from engine.runtime.passes import Pass, tune_gc
+from engine.runtime.collector import tune_gc
+from engine.runtime.passes import Pass
 from engine.tick import plan_all
 from engine.world import assemble
 from enginectl.actions.forecasting import Conditions, forecast_of, simulated

@@ -17,12 +17,11 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, World, live
-from engine.operation import Operation
+from engine.operation import Operation, owner_reference
 from engine.ownership import MANAGER
 from engine.paths import merge_patch, stamp
-from engine.planner import owner_reference
 from engine.resource import Body
-from engine.runtime.passes import tune_gc
+from engine.runtime.collector import tune_gc
 from engine.tick import Plans, plan_all
 from engine.verb import Verb
 from providers.schedulers.kube import KubeScheduler
@@ -147,6 +146,14 @@ def _with_statuses(existing: World) -> World:
 def _written(body: Body, operation: Operation) -> Body:
     revision = {"metadata": {"resourceVersion": "2"}}
     return merge_patch(merge_patch(body, stamp(operation.body, MOMENT)), revision)
+
+
+def settled(sets: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """These sets and everything that they consist of, as the API server has them once nothing is left to do."""
+    roots = [observed(body) for body in sets]
+    objects = list(created(_plans(world.assemble(BLUEPRINTS, roots, (), {}), Memo()), roots))
+    for each in _lives(_with_statuses(world.assemble(BLUEPRINTS, roots, objects, {}))):
+        yield dict(each.body)
 
 
 def _with_one_pod_changed(existing: World) -> World:

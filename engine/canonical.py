@@ -1,14 +1,21 @@
 """Canonical bytes and digests: equal content gives equal bytes, whatever the order of its keys."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 
 def canonical(value: Any) -> bytes:
-    """JSON with sorted keys and no white space."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    """JSON with sorted keys and no white space. The value may consist of any mapping types."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def digest(value: Any) -> str:

@@ -25,7 +25,8 @@ def executable(world: World, planned: Plans, excluded: Callable[[Operation], boo
     if planned.objections:
         roots = {observed.root.id for observed in world.roots}
         plans = tuple(plan for plan in plans if plan.root not in roots)
-    return tuple(_creating_once(without(_creation_first(plan), excluded) for plan in plans if not plan.objections))
+    allowed = (plan for plan in plans if not plan.objections)
+    return tuple(_creating_once(without(_creation_first(plan), excluded) if plan.operations else plan for plan in allowed))
 
 
 def without(plan: Plan, excluded: Callable[[Operation], bool]) -> Plan:
@@ -55,4 +56,4 @@ def _creating_once(plans: Iterable[Plan]) -> list[Plan]:
     def is_created_before(plan: Plan, operation: Operation) -> bool:
         return operation.verb is Verb.CREATE and is_shared(operation) and creators.setdefault(operation.id, plan.root) != plan.root
 
-    return [without(plan, partial(is_created_before, plan)) for plan in plans]
+    return [without(plan, partial(is_created_before, plan)) if plan.operations else plan for plan in plans]

@@ -255,10 +255,10 @@ def touches(change: Change, paths: tuple[Path, ...]) -> bool:
 
 def explain(operation: Operation) -> tuple[Change, ...]:
     """The changes of an operation broken down to their leaves, for people to read; entries of named lists are matched by name."""
-    return tuple(leaf for change in operation.changes for leaf in _leaves(change))
+    return tuple(leaf for change in operation.changes for leaf in leaves(change))
 
 
-def _leaves(change: Change) -> Iterator[Change]:
+def leaves(change: Change) -> Iterator[Change]:
     """The smallest changes that a change of a map or list consists of; an added or removed value is one change."""
     if change.old is None or change.new is None or not isinstance(change.new, Mapping | list | tuple):
         yield change

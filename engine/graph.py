@@ -1,12 +1,47 @@
 """Graph: the resources of one root, unique, without cycles, in order."""
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from engine.errors import GraphError
 from engine.ids import ResourceId
 from engine.resource import Resource
+
+
+class Recomputable(Mapping[ResourceId, Resource]):
+    """The resources of a part, in creation order, which a function of observed facts returns: once planned, only their ids are kept.
+
+    Bodies take most of the memory of what is remembered, and while the facts are the same they are not compared again.
+    """
+
+    __slots__ = ("_compute", "_ids", "_resources")
+
+    def __init__(self, resources: Mapping[ResourceId, Resource], compute: Callable[[], Mapping[ResourceId, Resource]]) -> None:
+        """`compute` returns the same resources again."""
+        self._ids = dict.fromkeys(resources)
+        self._resources: Mapping[ResourceId, Resource] | None = resources
+        self._compute = compute
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._ids
+
+    def __iter__(self) -> Iterator[ResourceId]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, id: ResourceId) -> Resource:
+        if id not in self._ids:
+            raise KeyError(id)
+        if self._resources is None:
+            self._resources = self._compute()
+        return self._resources[id]
+
+    def release(self) -> None:
+        """Keep only the ids; the resources are computed again when they are asked for."""
+        self._resources = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,6 +57,11 @@ class Part:
     """Resources of other parts that must be created before resources of this part."""
     found_elsewhere: tuple[ResourceId, ...] = ()
     """Resources whose live object is not in the slice: shared ones, those without our labels, and those of nested roots."""
+
+    def release(self) -> None:
+        """Release the memory of resources that can be computed again."""
+        if isinstance(self.resources, Recomputable):
+            self.resources.release()
 
 
 def part(key: str, resources: Iterable[Resource]) -> Part:
@@ -74,6 +114,28 @@ def _sorted(needs: Mapping[ResourceId, list[ResourceId]]) -> list[ResourceId]:
     return order
 
 
+class _Union(Mapping[ResourceId, Resource]):
+    """The resources of several parts, without asking for any of them."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Mapping[ResourceId, Part]) -> None:
+        """`parts`: resource -> its part."""
+        self._parts = parts
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._parts
+
+    def __iter__(self) -> Iterator[ResourceId]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, id: ResourceId) -> Resource:
+        return self._parts[id].resources[id]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
     """The parts of a root, each needing only those before it."""
@@ -86,15 +148,15 @@ class Graph:
 def graph(parts: Iterable[Part]) -> Graph:
     """The union of the parts. Raises `GraphError` for a name in two parts, and for a part that needs a resource of a later one."""
     ordered = tuple(parts)
-    resources: dict[ResourceId, Resource] = {}
+    part_of: dict[ResourceId, Part] = {}
     unmet: dict[ResourceId, str] = {}
     for part in ordered:
-        unmet.update((need, part.key) for need in part.needs if need not in resources)
-        if not resources.keys().isdisjoint(part.resources):
-            id = min(resources.keys() & part.resources.keys())
-            raise GraphError(f"{id} is defined twice: {resources[id].why}; {part.resources[id].why}")
-        resources.update(part.resources)
+        unmet.update((need, part.key) for need in part.needs if need not in part_of)
+        if not part_of.keys().isdisjoint(part.resources):
+            id = min(part_of.keys() & part.resources.keys())
+            raise GraphError(f"{id} is defined twice: {part_of[id].resources[id].why}; {part.resources[id].why}")
+        part_of.update(dict.fromkeys(part.resources, part))
     for need, key in sorted(unmet.items()):
-        if need in resources:
+        if need in part_of:
             raise GraphError(f"part {key!r} comes before {need}, which it needs")
-    return Graph(ordered, resources)
+    return Graph(ordered, _Union(part_of))

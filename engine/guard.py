@@ -30,6 +30,8 @@ def is_unintended(operation: Operation) -> bool:
 def within_budget(plans: Sequence[Plan], roots: Iterable[Observed], limits: Limits) -> tuple[Plan, ...]:
     """The plans; if together they exceed the budget of these roots, each plan with an unintended delete gets an objection."""
     unintended = sum(is_unintended(operation) for plan in plans for operation in plan.operations)
+    if not unintended:
+        return tuple(plans)
     allowed = limits.budget(sum(observed.count() for observed in roots))
     if unintended <= allowed:
         return tuple(plans)

@@ -47,6 +47,20 @@ class Memo:
             del self._results[key]
         return self.recall(key, facts, make)
 
+    def last(self, key: Hashable) -> Any:
+        """What was last stored under the key with `remember`; None if nothing was."""
+        stored = self._results.get(key)
+        return stored[1] if stored is not None else None
+
+    def remember(self, key: Hashable, value: Any) -> None:
+        """Store a value under a key of its own. Whoever reads it finds out whether it still applies."""
+        self._used.add(key)
+        self._results[key] = ((), value)
+
+    def keep_unused(self) -> None:
+        """In place of `forget_unused`: drop nothing, because what was not used has not changed."""
+        self._used = set()
+
     def forget_unused(self) -> None:
         """Drop the results and scopes that were not used since the last call."""
         for stored in (self._results, self._scopes):

@@ -4,22 +4,33 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from sys import intern
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import orjson
 
+from engine.compression import Compressed
 from engine.failure import FailedCall
 from engine.ids import OwnerRef, ResourceId
 from engine.resource import Body
 
 T = TypeVar("T")
 
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+Source = bytes | Compressed
+"""A whole object as JSON."""
+
+PARSED = 128
+"""How many parsed objects are kept. A parsed object takes ten times the memory of its bytes."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Live:
     """One live object. Compared by identity: a changed object is another `Live`.
 
-    `source` is the object as the bytes received, or parsed; bytes need a tenth of the memory of dictionaries.
+    `source` is the whole object, as bytes, compressed bytes, or parsed. Compressed it takes a hundredth of the memory of a parsed body.
     """
 
     id: ResourceId
@@ -30,28 +41,33 @@ class Live:
     deleting_since: datetime | None
     owners: tuple[OwnerRef, ...]
     labels: Mapping[str, str]
-    source: bytes | Body
+    source: Source | Body
 
     @property
     def body(self) -> Body:
         """The whole object; bytes are parsed on access, and the results of the last accesses are cached."""
-        return _parsed(self) if isinstance(self.source, bytes) else self.source
+        return _parsed(self) if isinstance(self.source, Source) else self.source
 
     @property
     def controller(self) -> OwnerRef | None:
         """The owner that controls it."""
-        return next((owner for owner in self.owners if owner.controller), None)
+        for owner in self.owners:
+            if owner.controller:
+                return owner
+        return None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=PARSED)
 def _parsed(live: Live) -> Body:
     """Cached because planning one root reads the same body several times in a row."""
-    body: Body = orjson.loads(cast(bytes, live.source))
+    source = cast(Source, live.source)
+    body: Body = orjson.loads(source.decompress() if isinstance(source, Compressed) else source)
     return body
 
 
+@lru_cache(maxsize=1024)
 def moment(text: str) -> datetime:
-    """A Kubernetes timestamp as a datetime in UTC."""
+    """A Kubernetes timestamp as a datetime in UTC; many objects have the same."""
     return datetime.fromisoformat(text)
 
 
@@ -60,27 +76,43 @@ def timestamp(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def live(body: Body, *, source: bytes | None = None) -> Live:
+def live(body: Body, *, source: Source | None = None) -> Live:
     """An object of the API as a `Live`. It keeps `source`, if given, instead of the parsed body."""
     meta = body["metadata"]
     group, _, _ = body["apiVersion"].rpartition("/")
     deleting = meta.get("deletionTimestamp")
     return Live(
-        id=ResourceId(group, body["kind"], meta.get("namespace", ""), meta["name"]),
-        uid=meta.get("uid", ""),
+        id=ResourceId(intern(group), body["kind"], shared(meta.get("namespace", "")), shared(meta["name"])),
+        uid=shared(meta.get("uid", "")),
         revision=meta.get("resourceVersion", ""),
         generation=meta.get("generation", 0),
         created_at=moment(meta.get("creationTimestamp") or "1970-01-01T00:00:00Z"),
         deleting_since=moment(deleting) if deleting else None,
         owners=tuple(owner_ref(reference) for reference in meta.get("ownerReferences") or ()),
-        labels=meta.get("labels") or {},
+        labels=shared_labels(meta.get("labels")),
         source=source if source is not None else body,
     )
 
 
 def owner_ref(reference: Mapping[str, Any]) -> OwnerRef:
     """One entry of `metadata.ownerReferences`, typed."""
-    return OwnerRef(reference["kind"], reference["name"], reference["uid"], bool(reference.get("controller")))
+    return shared_owner(reference["kind"], reference["name"], reference["uid"], bool(reference.get("controller")))
+
+
+@lru_cache(maxsize=1024)
+def shared_owner(kind: str, name: str, uid: str, controller: bool) -> OwnerRef:
+    """An owner reference; objects with the same owner share it."""
+    return OwnerRef(shared(kind), shared(name), shared(uid), controller)
+
+
+def shared_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Labels whose keys and values are shared with those of other objects. Empty for None."""
+    return {shared(key): shared(value) for key, value in labels.items()} if labels else NO_LABELS
+
+
+def shared(text: str) -> str:
+    """The same text, as the one object that all objects with this text share. What a user wrote instead of a text is returned as it is."""
+    return intern(text) if type(text) is str else text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,4 +224,5 @@ class World:
         """The objects with our labels that no root owns: the orphans, and those that are foreign to the root that their labels name."""
         yield from self.orphans
         for observed in self.roots:
-            yield from observed.foreign.values()
+            if observed.foreign:
+                yield from observed.foreign.values()

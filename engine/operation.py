@@ -1,5 +1,6 @@
 """Operation: one API call with its reason and preconditions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -46,6 +47,18 @@ class BoundOwner:
     uid: str | Unknown
 
 
+def owner_reference(owner: BoundOwner, uids: Mapping[ResourceId, str] | None = None) -> dict[str, object]:
+    """An entry of `metadata.ownerReferences`. Raises `KeyError` if the uid is neither known nor in `uids`."""
+    uid = owner.uid if isinstance(owner.uid, str) else (uids or {})[owner.uid.id]
+    entry: dict[str, object] = {
+        "apiVersion": owner.owner.api_version,
+        "kind": owner.owner.id.kind,
+        "name": owner.owner.id.name,
+        "uid": uid,
+    }
+    return entry | {"controller": True, "blockOwnerDeletion": True} if owner.owner.controller else entry
+
+
 @dataclass(frozen=True, slots=True)
 class Expect:
     """Preconditions: the uid (and, if not empty, the revision) of the object that the operation was planned for."""
@@ -83,6 +96,8 @@ class Operation:
     """Patch: the manifest that the object is made to match. None for other verbs."""
     urgent: bool = False
     """Whether a status must be written without delay: it reports the beginning of something, and its time is that of the write."""
+    provisional: bool = False
+    """Whether a status is that of an object which is still coming up, and will soon change by itself."""
     reason: Reason = Reason.UNSPECIFIED
     """Why, as one word; `why` is the sentence about it."""
 

@@ -25,6 +25,8 @@ def with_orphans(plans: Sequence[Plan], blueprints: Sequence[Blueprint], world: 
     """
     complete = [blueprint for blueprint in blueprints if not incomplete_kinds(blueprint, world.incomplete, configuration)]
     cleanups = _cleanups(complete, world, configuration)
+    if not cleanups:
+        return tuple(plans)
     released_last = {kind for blueprint in blueprints for kind, policy in blueprint.policies(configuration).items() if policy.release_last}
     extended = [_extended(plan, cleanups.pop(plan.root), released_last) if plan.root in cleanups else plan for plan in plans]
     return (*extended, *(Plan(root, operations) for root, operations in sorted(cleanups.items())))

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from engine.ids import ResourceId
 from engine.operation import Operation
-from engine.reason import Reason
+from engine.reason import REMEDIES, Reason
 from engine.verb import Verb
 
 
@@ -21,6 +21,11 @@ class Wait:
     """For a deferred operation: whether somebody else has to act first; otherwise a later pass does it."""
     reason: Reason | None = None
     """What it waits for, as one word; None if there is no word for it."""
+
+    @property
+    def remedy(self) -> str:
+        """What somebody has to do; empty if nobody has to act, or if `why` says all."""
+        return REMEDIES.get(self.reason, "") if self.blocked and self.reason else ""
 
 
 @dataclass(frozen=True, slots=True)

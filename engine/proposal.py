@@ -14,6 +14,9 @@ def propose(world: World, manifests: Iterable[Body], referred: Iterable[Kind] = 
 
     Roots of the kinds in `referred` replace the references of the same name, because other roots may refer to them.
     """
+    manifests = tuple(manifests)
+    if not manifests:
+        return world
     proposals = {root.id: (root, manifest) for manifest in manifests for root in (proposed_root(manifest),)}
     world = _with_references(world, proposals.values(), {kind.name for kind in referred})
     existing = tuple(

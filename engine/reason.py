@@ -52,18 +52,21 @@ class Reason(StrEnum):
     """An object that is not ours has the name."""
     NOT_LISTED = "NotListed"
     """Objects that matter could not be listed completely."""
+    NOT_SERVED = "NotServed"
+    """The cluster does not serve its kind."""
     OWNER_MISSING = "OwnerMissing"
     """Its owner does not exist yet."""
     TERMINATING = "Terminating"
     """It is being deleted, and created again afterwards."""
 
 
-BLOCKERS: Final = frozenset({Reason.NAME_CONFLICT, Reason.NOT_LISTED, Reason.OWNER_MISSING, Reason.TERMINATING})
+BLOCKERS: Final = frozenset({Reason.NAME_CONFLICT, Reason.NOT_LISTED, Reason.NOT_SERVED, Reason.OWNER_MISSING, Reason.TERMINATING})
 """Reasons why an object has to wait; all others are reasons of operations."""
 
 
 REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.NAME_CONFLICT: "delete or rename it",
+    Reason.NOT_SERVED: "install its CustomResourceDefinition; engine preflight names what is missing",
     Reason.NOT_LISTED: "grant the right to list them, or wait until the API server can",
 }
 """What somebody has to do about a reason."""

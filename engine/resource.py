@@ -97,6 +97,8 @@ class Resource:
     status: Body | None = None
     urgent: bool = False
     """Whether the status reports the beginning of something and must be written without delay, because its time is that of the write."""
+    provisional: bool = False
+    """Whether the status will soon change by itself, because the object is still coming up: where many are, it is written later."""
     intended: bool = True
     """For DROP: whether a user asked for it (fewer replicas, a deleted parent); unintended deletes count against the budget."""
     event_group: EventGroup | None = None

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from engine.observed import Live
 from engine.operation import Operation
-from engine.resource import Body
 
 
 class Outcome(StrEnum):
@@ -20,9 +20,12 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """The outcome of an operation, with the object that the server returned or the error."""
+    """The outcome of an operation."""
 
     operation: Operation
     outcome: Outcome
-    live: Body | None = None
+    existing: Live | None = None
+    """For a create in conflict: the object that has the name."""
     error: Exception | None = None
+    uid: str = ""
+    """The uid of the object that the server returned; empty if it returned none."""

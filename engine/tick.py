@@ -1,6 +1,6 @@
 """Tick: from what a user asked for and what exists, what to do now. Preview, one-shot and loop call nothing else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from engine.plan import Objection, Plan
 from engine.planner import plan
 from engine.removal import Removal, to_delete, with_removals
 
+ORDINARY = "ordinary plans"
 NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
 
 
@@ -60,19 +61,71 @@ def plan_all(
     The budget of deletes is that of the roots in focus, and only their deletes count against it. A root that is to be removed is deleted
     in place of its ordinary plan, and what is nested in it is left as it is until then.
     """
-    by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
-    left_out = to_delete(world, removals)
-    ordinary = (
-        Plan(observed.root.id, parent=observed.proposer.id if observed.proposer is not None else None)
-        if observed.root.id in left_out
-        else _plan_or_error(by_kind[observed.root.id.kind], observed, now, configuration, memo.scope(observed.root.id))
-        for observed in world.roots
-    )
-    plans = with_orphans(with_removals(tuple(ordinary), world, removals), blueprints, world, configuration)
-    memo.forget_unused()
+    ordinary = _ordinary_plans(blueprints, world, now, configuration, memo, to_delete(world, removals))
+    plans = with_orphans(with_removals(ordinary, world, removals), blueprints, world, configuration)
     focused = within(plans, world, focus)
     budgeted = guard.within_budget(focused.plans, focused.roots, limits)
     return Plans(budgeted, guard.refuse_unowned_cluster(world, blueprints), focused.others)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LastPlans:
+    """The roots of a world with their plans."""
+
+    roots: tuple[Observed, ...]
+    plans: tuple[Plan, ...]
+    configuration: Any
+    expiring: frozenset[int]
+    """The positions of the plans that do not hold until something changes: they expire, or could not be computed."""
+
+
+def _ordinary_plans(
+    blueprints: Sequence[Blueprint], world: World, now: datetime, configuration: Any, memo: Memo, left_out: Set[ResourceId]
+) -> tuple[Plan, ...]:
+    """The plan of each root; of those in `left_out` an empty one. The plans of the last call are kept where nothing has changed."""
+    by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
+
+    def plan_of(observed: Observed) -> Plan:
+        root = observed.root.id
+        if root in left_out:
+            return Plan(root, parent=observed.proposer.id if observed.proposer is not None else None)
+        return _plan_or_error(by_kind[root.kind], observed, now, configuration, memo.scope(root))
+
+    last: _LastPlans | None = memo.last(ORDINARY)
+    due = _due(last, world.roots, now, configuration) if last is not None and not left_out else None
+    if last is None or due is None:
+        plans = tuple(map(plan_of, world.roots))
+        memo.forget_unused()
+    else:
+        listed = list(last.plans)
+        for index in due:
+            listed[index] = plan_of(world.roots[index])
+        plans = tuple(listed)
+        memo.keep_unused()
+    if not left_out:
+        memo.remember(ORDINARY, _LastPlans(world.roots, plans, configuration, _expiring(plans, last, due)))
+    return plans
+
+
+def _due(last: _LastPlans, roots: tuple[Observed, ...], now: datetime, configuration: Any) -> list[int] | None:
+    """The positions of the roots whose plans must be computed anew; None: of all, because these are other roots.
+
+    A plan that could not be computed is always tried again.
+    """
+    if len(last.roots) != len(roots) or (last.configuration is not configuration and last.configuration != configuration):
+        return None
+    changed = [index for index, (old, new) in enumerate(zip(last.roots, roots, strict=True)) if old is not new]
+    if any(last.roots[index].root.id != roots[index].root.id for index in changed):
+        return None
+    expired = [index for index in last.expiring if (plan := last.plans[index]).error or (plan.wake_at and plan.wake_at <= now)]
+    return sorted({*changed, *expired})
+
+
+def _expiring(plans: Sequence[Plan], last: _LastPlans | None, computed: Sequence[int] | None) -> frozenset[int]:
+    """The positions of the plans that expire, where only those at `computed` are new (None: all)."""
+    positions = range(len(plans)) if computed is None else computed
+    new = frozenset(index for index in positions if plans[index].error is not None or plans[index].wake_at is not None)
+    return new if last is None or computed is None else last.expiring.difference(computed) | new
 
 
 def _with_relevant_incomplete(blueprint: Blueprint, observed: Observed, configuration: Any) -> Observed:

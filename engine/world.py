@@ -39,16 +39,35 @@ def assemble(
     Objects and slices of `previous` that have not changed are kept, so that what was computed from them stays valid.
     `failed_calls` are the failed calls by root; a root that is absent from it has not been written by this process.
     """
-    previous_by_root = {observed.root.id: observed for observed in previous.roots} if previous else {}
-    known = {live.id: live for observed in previous_by_root.values() for live in observed.lives()}
+    known = _Known(previous)
     shared = _Shared(_references(references, previous), unserved, frozenset(incomplete), failed_calls)
-    roots = sorted((_known_or_new(root, known) for root in roots), key=lambda root: root.id)
-    root_uids = {root.uid for root in roots}
-    listed = (_known_or_new(child, known) for child in children if not _is_shared(child, root_uids))
-    groups, orphans = _grouped(blueprints, roots, listed)
+    roots = sorted((_known_or_new(root, known.lives) for root in roots), key=lambda root: root.id)
+    groups, orphans = _grouped(blueprints, roots, children, known)
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
-    observed = tuple(_observed(by_kind[group.root.id.kind], group, shared, previous_by_root.get(group.root.id)) for group in groups)
+    observed = tuple(_observed(by_kind[group.root.id.kind], group, shared, known.observed.get(group.root.id)) for group in groups)
     return World(observed, tuple(sorted(orphans, key=lambda live: live.id)), incomplete, shared.references, unserved)
+
+
+class _Known:
+    """The objects of the previous world."""
+
+    def __init__(self, previous: World | None) -> None:
+        self.observed = {root.root.id: root for root in previous.roots} if previous else {}
+        self.lives: dict[ResourceId, Live] = {}
+        self._roots: dict[ResourceId, ResourceId] = {}
+        """The objects whose labels name the root that owns them -> that root."""
+        for id, observed in self.observed.items():
+            self.lives[id] = observed.root
+            for slice in observed.slices.values():
+                self.lives.update(slice.objects)
+                self._roots.update(dict.fromkeys(slice.objects, id))
+            self.lives.update(observed.foreign)
+            for mislabelled in observed.mislabelled:
+                self._roots.pop(mislabelled, None)
+
+    def root_of(self, live: Live) -> ResourceId | None:
+        """The root that owned exactly this version and that its labels name; None if there was none."""
+        return self._roots.get(live.id) if self.lives.get(live.id) is live else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +93,7 @@ def _is_shared(child: Live, root_uids: Set[str]) -> bool:
 def _known_or_new(live: Live, known: Mapping[ResourceId, Live]) -> Live:
     """The known object if uid and revision agree, otherwise the new one."""
     old = known.get(live.id)
-    return old if old is not None and (old.uid, old.revision) == (live.uid, live.revision) else live
+    return old if old is not None and (old is live or (old.uid, old.revision) == (live.uid, live.revision)) else live
 
 
 def _known_or_new_slice(lives: Sequence[Live], old: Slice) -> Slice:
@@ -93,28 +112,60 @@ class _Group:
     foreign: list[Live]
     mislabelled: list[Live] = field(default_factory=list)
     """Those of `own` whose labels do not name the root."""
+    are_own_unchanged: bool = False
+    """Whether `own`, without the mislabelled ones, are the objects that the root owned in the previous world."""
 
 
-def _grouped(blueprints: Sequence[Blueprint], roots: Sequence[Live], children: Iterable[Live]) -> tuple[list[_Group], list[Live]]:
+@dataclass(slots=True, eq=False)
+class _Candidates:
+    """The children whose labels name one root."""
+
+    lives: list[Live] = field(default_factory=list)
+    were_owned: bool = True
+    """Whether the root owned all of them in the previous world, and none has changed."""
+
+
+def _grouped(
+    blueprints: Sequence[Blueprint], roots: Sequence[Live], children: Iterable[Live], known: _Known
+) -> tuple[list[_Group], list[Live]]:
     """The roots with their children, and the orphans."""
-    labelled, rootless = _by_label(blueprints, children)
-    groups = [_Group(root, *_by_descent(root, (), labelled.pop(root.id, ()))) for root in roots]
-    rootless.extend(live for lives in labelled.values() for live in lives)
+    labelled, rootless = _by_label(blueprints, children, {root.uid for root in roots}, known)
+    groups = [_group(root, labelled.pop(root.id, _Candidates()), known.observed.get(root.id)) for root in roots]
+    rootless.extend(live for candidates in labelled.values() for live in candidates.lives)
     moved = _move_to_owners(blueprints, groups, rootless)
     return groups, [live for live in rootless if live not in moved]
 
 
-def _by_label(blueprints: Sequence[Blueprint], children: Iterable[Live]) -> tuple[dict[ResourceId, list[Live]], list[Live]]:
-    """The children by the root that their labels name, and those whose labels name none."""
-    labelled: dict[ResourceId, list[Live]] = {}
+def _by_label(
+    blueprints: Sequence[Blueprint], children: Iterable[Live], root_uids: Set[str], known: _Known
+) -> tuple[dict[ResourceId, _Candidates], list[Live]]:
+    """The children by the root that their labels name, and those whose labels name none; without shared ones."""
+    labelled: dict[ResourceId, _Candidates] = {}
     unlabelled: list[Live] = []
     for child in children:
-        root = root_of(blueprints, child)
+        live = _known_or_new(child, known.lives)
+        root = known.root_of(live)
+        is_owned = root is not None
+        if not is_owned:
+            if _is_shared(live, root_uids):
+                continue
+            root = root_of(blueprints, live)
         if root is None:
-            unlabelled.append(child)
-        else:
-            labelled.setdefault(root, []).append(child)
+            unlabelled.append(live)
+            continue
+        if (candidates := labelled.get(root)) is None:
+            candidates = labelled[root] = _Candidates()
+        candidates.lives.append(live)
+        candidates.were_owned = candidates.were_owned and is_owned
     return labelled, unlabelled
+
+
+def _group(root: Live, candidates: _Candidates, previous: Observed | None) -> _Group:
+    """The root with those of the candidates that it owns. They are looked at one by one only if any of them has changed."""
+    if previous is not None and previous.root.uid == root.uid and candidates.were_owned:
+        if len(set(candidates.lives)) == previous.count():
+            return _Group(root, candidates.lives, [], are_own_unchanged=True)
+    return _Group(root, *_by_descent(root, (), candidates.lives))
 
 
 def _by_descent(root: Live, own: Iterable[Live], candidates: Iterable[Live]) -> tuple[list[Live], list[Live]]:
@@ -156,10 +207,9 @@ def _move_to_owners(blueprints: Sequence[Blueprint], groups: Sequence[_Group], r
 def _observed(blueprint: Blueprint, group: _Group, shared: _Shared, previous: Observed | None) -> Observed:
     """The observation of one root: `previous` itself if nothing has changed, otherwise a new one with the unchanged slices of it."""
     root = group.root
-    parts = _by_part(blueprint, root.id, group.own)
     current = Observed(
         root,
-        {key: _known_or_new_slice(parts[key], previous.slice(key) if previous else EMPTY) for key in sorted(parts)},
+        _slices(blueprint, group, previous),
         foreign=_known_or_new_slice(group.foreign, Slice(previous.foreign) if previous else EMPTY).objects,
         mislabelled=frozenset(live.id for live in group.mislabelled),
         incomplete=shared.incomplete,
@@ -168,6 +218,14 @@ def _observed(blueprint: Blueprint, group: _Group, shared: _Shared, previous: Ob
         failed_calls=shared.failed_calls.get(root.id),
     )
     return previous if previous is not None and _is_unchanged(previous, current) else current
+
+
+def _slices(blueprint: Blueprint, group: _Group, previous: Observed | None) -> Mapping[str, Slice]:
+    """The objects of a root by the key of their part, in the order of the keys."""
+    if previous is not None and group.are_own_unchanged and not group.mislabelled:
+        return previous.slices
+    parts = _by_part(blueprint, group.root.id, group.own)
+    return {key: _known_or_new_slice(parts[key], previous.slice(key) if previous else EMPTY) for key in sorted(parts)}
 
 
 def _by_part(blueprint: Blueprint, root: ResourceId, lives: Iterable[Live]) -> dict[str, list[Live]]:
@@ -188,8 +246,11 @@ def _is_unchanged(previous: Observed, current: Observed) -> bool:
         and previous.failed_calls is current.failed_calls
         and previous.proposal is None
         and previous.incomplete == current.incomplete
-        and previous.slices.keys() == current.slices.keys()
-        and all(previous.slices[key] is slice for key, slice in current.slices.items())
+        and (
+            previous.slices is current.slices
+            or previous.slices.keys() == current.slices.keys()
+            and all(previous.slices[key] is slice for key, slice in current.slices.items())
+        )
     )
 
 

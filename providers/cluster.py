@@ -10,8 +10,7 @@ from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
 from engine.observed import Live, live
-from engine.operation import Operation
-from engine.planner import owner_reference
+from engine.operation import Operation, owner_reference
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Observation, Scope, TakenNames

@@ -1,28 +1,40 @@
 """Listing: all objects of one list, typed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from functools import cache
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
+import orjson
+
+from engine.compression import Compressor
 from engine.errors import ClusterError, Forbidden, NotFound, ServerFault
 from engine.ids import Kind
 from engine.mask import masked
-from engine.observed import Live, live
+from engine.observed import Live, Source, live
 from engine.resource import Body
 from engine.runtime.client import Client
 from engine.runtime.provider import Scope
 from providers.queries import DiscoveryClient
 from providers.scoping import Target
-from resources.base import kinds
+from resources.base import kinds, labels
+
+Keep = Callable[[Mapping[str, str], bytes], Source]
+"""What is kept of the bytes of an object with these labels: all of it, perhaps compressed."""
+
+
+def keeper(compressor: Compressor) -> Keep:
+    """Compresses objects; those of one template together."""
+    return lambda own_labels, content: compressor.compress(own_labels.get(labels.TEMPLATE_HASH), content)
 
 
 @runtime_checkable
 class RawListingClient(Protocol):
     """A client that can leave objects unparsed."""
 
-    async def lives(self, kind: Kind, namespace: str, labels: str) -> tuple[Sequence[Live], str]:
-        """All objects of a kind, as bytes with typed metadata, and the revision from which a watch misses nothing."""
+    async def lives(self, kind: Kind, namespace: str, labels: str, keep: Keep) -> tuple[Sequence[Live], str]:
+        """All objects of a kind, unparsed with typed metadata, and the revision from which a watch misses nothing."""
         ...
 
 
@@ -36,37 +48,51 @@ class ListedLives(NamedTuple):
     """The kind in the version that the server has: an older one if it does not serve ours."""
 
 
-async def list_lives(client: Client, target: Target) -> ListedLives:
-    """The objects; the contents of Secrets are masked, their keys stay.
+async def list_lives(client: Client, target: Target, compressor: Compressor | None = None) -> ListedLives:
+    """The objects, compressed by the compressor of their kind; the contents of Secrets are masked, their keys stay.
 
     Raises `NotFound` if the server does not serve the kind, also if it answers `Forbidden` (authorization is checked first).
     """
     try:
-        return await _list_any_version(client, target)
+        return await _list_any_version(client, target, keeper(compressor or Compressor()))
     except Forbidden as error:
         if await _is_known_unserved(client, target.kind):
             raise NotFound(f"{target.kind.plural} are not served") from error
         raise
 
 
-async def _list_any_version(client: Client, target: Target) -> ListedLives:
+async def _list_any_version(client: Client, target: Target, keep: Keep) -> ListedLives:
     """The objects in the first version that the server serves: ours, else an older one. Raises `NotFound` if it serves none."""
     versions = (target.kind.version, *kinds.OLDER.get(target.kind, ()))
     *newer, oldest = (replace(target.kind, version=version) for version in versions)
     for kind in newer:
         with suppress(NotFound):
-            return await _list(client, target._replace(kind=kind))
-    return await _list(client, target._replace(kind=oldest))
+            return await _list(client, target._replace(kind=kind), keep)
+    return await _list(client, target._replace(kind=oldest), keep)
 
 
-async def _list(client: Client, target: Target) -> ListedLives:
+async def _list(client: Client, target: Target, keep: Keep) -> ListedLives:
     """The objects in exactly the target's version."""
-    if isinstance(client, RawListingClient):
-        lives, revision = await client.lives(*target)
-        is_secret = target.kind == kinds.SECRET
-        return ListedLives([replace(live, source=masked(live.body)) for live in lives] if is_secret else lives, revision, target.kind)
+    if _lists_raw(client):
+        lives, revision = await client.lives(*target, keep if target.kind != kinds.SECRET else _masking(keep))
+        return ListedLives(lives, revision, target.kind)
     listing = await client.list(target.kind, target.namespace, labels=target.labels)
     return ListedLives([typed(target.kind, item) for item in listing.items], listing.revision, target.kind)
+
+
+def _lists_raw(client: Client) -> TypeGuard[RawListingClient]:
+    return _is_raw_listing(type(client))
+
+
+@cache
+def _is_raw_listing(client: type) -> bool:
+    """Remembered: the structural check takes longer than answering for a list of a few objects."""
+    return issubclass(client, RawListingClient)
+
+
+def _masking(keep: Keep) -> Keep:
+    """The same with the contents of Secrets masked."""
+    return lambda own_labels, content: keep(own_labels, orjson.dumps(masked(orjson.loads(content))))
 
 
 def is_older(kind: Kind, scope: Scope) -> bool:

@@ -1,23 +1,28 @@
 """LiveStore: the typed objects of one list, filled by an informer and by the answers to our own writes."""
 
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import orjson
 
+from engine.compression import Compressor
 from engine.ids import ResourceId
 from engine.observed import Live, live
 from engine.operation import Operation
 from engine.resource import Body
 from engine.runtime.client import Client
 from engine.verb import Verb
-from providers.listing import ListedLives, list_lives, typed
+from engine.world_update import LiveChange
+from providers.listing import ListedLives, keeper, list_lives, typed
 from providers.scoping import Target, is_labelled
 
 NEVER_BACK = ""
 """The revision of a deletion that an answer to us reported: that uid never comes back."""
+
+KEPT_CHANGES = 250
+"""How many changes are kept for those who ask what has changed since they looked: with more, everything is looked at anyway."""
 
 REMEMBERED = 10_000
 """How many deleted uids are remembered, so that a late answer does not restore them."""
@@ -40,7 +45,12 @@ class LiveStore:
         """In the version that the server has: an older one if it does not serve ours."""
         self.namespace, self.labels = target.namespace, target.labels
         self.lives: dict[ResourceId, Live] = {}
+        self.version = 0
+        """The number of changes so far."""
+        self._changes: deque[LiveChange] = deque(maxlen=KEPT_CHANGES)
+        """The last changes; none from before a list."""
         self._on_change = on_change
+        self._compressor = Compressor()
         self._deleted: OrderedDict[str, str] = OrderedDict()
         """Uid -> the revision of its deletion."""
         self._listed_at = ""
@@ -60,10 +70,24 @@ class LiveStore:
         listed: ListedLives | None = None
         self.begin_list()
         try:
-            listed = await list_lives(client, self.target)
+            listed = await list_lives(client, self.target, self._compressor)
         finally:
             self.end_list(listed)
         return listed.revision
+
+    def changes_since(self, version: int) -> Sequence[LiveChange] | None:
+        """The changes since that version; None if they are not known, because there was a list since or there are too many."""
+        count = self.version - version
+        return None if count > len(self._changes) else list(self._changes)[len(self._changes) - count :]
+
+    def _note(self, old: Live | None, new: Live | None) -> None:
+        self.version += 1
+        self._changes.append(LiveChange(old, new))
+        self._on_change()
+
+    def _forget_changes(self) -> None:
+        self.version += 1
+        self._changes.clear()
 
     def begin_list(self) -> None:
         """Keep the results of our own calls from now on: a list that is under way may be older."""
@@ -76,6 +100,7 @@ class LiveStore:
             return
         self.kind, self.lives = listed.kind, {object.id: object for object in listed.lives}
         self._listed_at = listed.revision
+        self._forget_changes()
         for uid in {object.uid for object in listed.lives}:
             self._deleted.pop(uid, None)
         for report in reported:
@@ -84,6 +109,7 @@ class LiveStore:
     def clear(self) -> None:
         """Remove everything."""
         self.lives = {}
+        self._forget_changes()
 
     def apply(self, event: str, body: dict[str, Any]) -> None:
         """Apply an event of the watch."""
@@ -91,19 +117,19 @@ class LiveStore:
         if event == "DELETED":
             self._delete(live.id, live.uid, live.revision)
         else:
-            self._put(_as_bytes(live))
+            self._put(self._compressed(live))
 
     def assume(self, operation: Operation, answer: Body | None) -> None:
         """Apply the answer to a write of ours, before the watch reports it."""
         if answer is not None:
-            self._report(_as_bytes(live(answer)))
+            self._report(self._compressed(live(answer)))
         elif operation.verb in (Verb.DELETE, Verb.RELEASE):
             self._report(Deleted(operation.id, operation.expect.uid, NEVER_BACK))
 
     def correct(self, known: Live | None, current: Live | None) -> None:
         """Apply what a GET returned; `known` is what the store held when it was sent."""
         if current is not None and is_labelled(current, self.labels):
-            self._report(_as_bytes(current))
+            self._report(self._compressed(current))
         elif known is not None:
             is_same = current is not None and current.uid == known.uid
             self._report(Deleted(known.id, known.uid, current.revision if current is not None and is_same else NEVER_BACK))
@@ -119,6 +145,10 @@ class LiveStore:
             self._delete(*report)
         else:
             self._put(report)
+
+    def _compressed(self, live: Live) -> Live:
+        """The object in the form in which it is kept."""
+        return replace(live, source=keeper(self._compressor)(live.labels, orjson.dumps(live.body)))
 
     def _put(self, new: Live) -> None:
         """Store the object, unless a newer version of it or its later deletion is known.
@@ -136,7 +166,7 @@ class LiveStore:
             return
         self._deleted.pop(new.uid, None)
         self.lives[new.id] = new
-        self._on_change()
+        self._note(old, new)
 
     def _delete(self, id: ResourceId, uid: str, revision: str) -> None:
         """Remove the object, unless what is stored is newer: it may have lost our labels and got them back at a later revision."""
@@ -150,7 +180,7 @@ class LiveStore:
             self._deleted.popitem(last=False)
         if old is not None and old.uid == uid:
             del self.lives[id]
-            self._on_change()
+            self._note(old, None)
 
 
 def is_newer(live: Live, other: Live) -> bool:
@@ -162,8 +192,3 @@ def is_newer(live: Live, other: Live) -> bool:
 
 def _is_later(revision: str, than: str) -> bool:
     return revision.isdecimal() and than.isdecimal() and int(revision) > int(than)
-
-
-def _as_bytes(live: Live) -> Live:
-    """Bytes take a tenth of the memory of the parsed body."""
-    return replace(live, source=orjson.dumps(live.body))

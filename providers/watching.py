@@ -20,6 +20,7 @@ from providers.cluster import Cluster, raise_if_nothing_observed
 from providers.informer import Informer
 from providers.listing import is_older
 from providers.live_store import LiveStore
+from providers.observed_changes import ObservedChanges
 from providers.scoping import observation, targets
 
 DOUBTFUL = (Unreachable, ServerFault, Conflict, AlreadyExists, NotFound)
@@ -76,6 +77,7 @@ class WatchingCluster:
         self._changed = anyio.Event()
         self._last: Observation | None = None
         """The last observation; None once something has changed since."""
+        self._history = ObservedChanges()
         self._doubtful: set[ResourceId] = set()
         """Objects to read before the next observation, because a write of ours ended with a `DOUBTFUL` error."""
 
@@ -85,6 +87,7 @@ class WatchingCluster:
         self._cluster.register(scope)
         async with self._feeding(scope) as feeds:
             self._scope, self._feeds, self._last, self._doubtful = scope, feeds, None, set()
+            self._history = ObservedChanges()
             try:
                 yield
             finally:
@@ -166,10 +169,15 @@ class WatchingCluster:
         return self._last
 
     def _observation(self, scope: Scope, incomplete: Mapping[str, str]) -> Observation:
+        """What the stores hold. If it is known what has changed since the last observation, it says so."""
         stores = [feed.store for feed in self._feeds]
         unserved = {feed.store.target.kind.key for feed in self._feeds if not feed.served}
-        older = {store.target.kind.key for store in stores if is_older(store.kind, scope)}
-        return observation(scope, ((store.target.kind, store.lives.values()) for store in stores), incomplete, unserved | older)
+        unserved |= {store.target.kind.key for store in stores if is_older(store.kind, scope)}
+        if (later := self._history.later(scope, stores, incomplete, unserved)) is not None:
+            return later
+        whole = observation(scope, ((store.target.kind, store.lives.values()) for store in stores), incomplete, unserved)
+        self._history.begin(whole, stores)
+        return whole
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Make the operation's API call, and put its answer into the stores before the watch reports it."""

@@ -41,7 +41,10 @@ def _no_negative_duration(text: str) -> str:
 
 
 class Section(Wire):
-    """A section of the file. Unknown fields are ignored; `read` reports them."""
+    """A section of the file. Unknown fields are ignored; `read` reports them.
+
+    Sections with all defaults are constructed without validation, which would build their models at every start.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
@@ -144,9 +147,9 @@ class Metrics(Section):
 class Server(Section):
     """The endpoints of the operator."""
 
-    webhooks: Webhooks = Webhooks()
-    health_probes: HealthProbes = HealthProbes()
-    metrics: Metrics = Metrics()
+    webhooks: Webhooks = Webhooks.model_construct()
+    health_probes: HealthProbes = HealthProbes.model_construct()
+    metrics: Metrics = Metrics.model_construct()
 
 
 class Debugging(Section):
@@ -172,10 +175,10 @@ class FiveWorkers(Section):
 class Controllers(Section):
     """The concurrency for each kind."""
 
-    pod_clique_set: TenWorkers = TenWorkers()
-    pod_clique: TenWorkers = TenWorkers()
-    pod_clique_scaling_group: FiveWorkers = FiveWorkers()
-    pod_gang: FiveWorkers = FiveWorkers()
+    pod_clique_set: TenWorkers = TenWorkers.model_construct()
+    pod_clique: TenWorkers = TenWorkers.model_construct()
+    pod_clique_scaling_group: FiveWorkers = FiveWorkers.model_construct()
+    pod_gang: FiveWorkers = FiveWorkers.model_construct()
 
 
 class Authorizer(Section):
@@ -225,7 +228,7 @@ class InitContainer(Section):
     """Empty: the image of this release. An image without tag or digest gets the tag of this release."""
 
 
-DEFAULT_PROFILE: Final = Profile(name="default-scheduler")
+DEFAULT_PROFILE: Final = Profile.model_construct(name="default-scheduler")
 
 
 def _with_default(profiles: tuple[Profile, ...]) -> tuple[Profile, ...]:
@@ -273,10 +276,10 @@ class GraphIngress(Section):
 class Dynamo(Section):
     """DynamoGraphDeployments."""
 
-    mpi_run: MpiRun = MpiRun()
+    mpi_run: MpiRun = MpiRun.model_construct()
     termination_delay: Duration = "15m"
     """`terminationDelay` of the PodCliqueSet of a graph; 0s: that of Grove."""
-    ingress: GraphIngress = GraphIngress()
+    ingress: GraphIngress = GraphIngress.model_construct()
     nats_address: str = ""
     etcd_address: str = ""
     model_express_url: str = Field(default="", alias="modelExpressURL")
@@ -288,19 +291,19 @@ class Settings(Section):
 
     api_version: Literal["operator.config.grove.io/v1alpha1"] = API_VERSION
     kind: Literal["OperatorConfiguration"] = KIND
-    runtime_client_connection: Connection = Connection()
-    leader_election: LeaderElection = LeaderElection()
-    server: Server = Server()
-    debugging: Debugging = Debugging()
-    controllers: Controllers = Controllers()
+    runtime_client_connection: Connection = Connection.model_construct()
+    leader_election: LeaderElection = LeaderElection.model_construct()
+    server: Server = Server.model_construct()
+    debugging: Debugging = Debugging.model_construct()
+    controllers: Controllers = Controllers.model_construct()
     log_level: Literal["debug", "info", "error"] = "info"
     log_format: Literal["json", "text"] = "json"
-    authorizer: Authorizer = Authorizer()
-    topology_aware_scheduling: Switch = Switch()
-    network: Network = Network()
-    scheduler: Schedulers = Schedulers()
-    init_container: InitContainer = InitContainer()
-    dynamo: Dynamo = Dynamo()
+    authorizer: Authorizer = Authorizer.model_construct()
+    topology_aware_scheduling: Switch = Switch.model_construct()
+    network: Network = Network.model_construct()
+    scheduler: Schedulers = Schedulers.model_construct()
+    init_container: InitContainer = InitContainer.model_construct()
+    dynamo: Dynamo = Dynamo.model_construct()
 
 
 def read(config: Any) -> tuple[Settings, tuple[UnknownField, ...]]:

@@ -1,6 +1,7 @@
 """What every test may ask for, and what none may touch."""
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,8 +13,22 @@ MANY_COLLECTIONS = 200
 pytest_plugins = ["tests.controlplane.fixtures"]
 
 # How long an example may take says more about the references on the machine than about the code.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+# The same cases are generated every time, so that a change is judged by what it changes; `make laws` looks for new ones.
+settings.register_profile("same", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("new", deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("CASES", "same"))
+
+
+def pytest_sessionstart() -> None:
+    """Stop the cyclic collector while tests are collected: rewriting asserts makes millions of objects, and hardly any garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Start the cyclic collector, without the objects that exist now: modules and tests, which stay until the process ends."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +49,11 @@ def no_cluster_but_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 @pytest.fixture(autouse=True)
 def little_garbage() -> Iterator[None]:
-    """Collects what tests leave behind: commands let the collector look at all objects hardly ever, which is for processes that end."""
+    """Collects what tests leave behind: commands let the collector look at all objects hardly ever, which is for processes that end.
+
+    What exists then, between two tests, stays until the process ends, e.g. modules that a test has imported: no later run looks at it.
+    """
     yield
     if gc.get_count()[2] > MANY_COLLECTIONS:
         gc.collect()
+        gc.freeze()

@@ -8,7 +8,7 @@ import jsonschema_rs
 from enginectl.base.options import DocumentName
 from enginectl.output.schemas import schema
 
-KINDS = {"Diff": DocumentName.DIFF, "Sync": DocumentName.SYNC}
+KINDS = {"Diff": DocumentName.DIFF, "Sync": DocumentName.SYNC, "SavedPlan": DocumentName.PLAN}
 
 
 def checked(document: Any) -> Any:

@@ -80,6 +80,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "certificates": (TOP, "serving"),
         "metrics": (TOP, "kubernetes"),
         "policies": (),
+        "profiling": ("kubernetes",),
         "sandbox": (TOP, "kubernetes"),
     },
     "providers/sandbox": {
@@ -107,7 +108,16 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
 
 # The inputs of the pure function import none of its outputs.
 INPUTS = ("engine/ids.py", "engine/resource.py", "engine/observed.py", "engine/failure.py", "engine/graph.py", "engine/memo.py")
-OUTPUTS = ("engine.operation", "engine.plan", "engine.planner", "engine.result", "engine.event", "engine.diff", "engine.tick")
+OUTPUTS = (
+    "engine.operation",
+    "engine.plan",
+    "engine.planner",
+    "engine.actions",
+    "engine.result",
+    "engine.event",
+    "engine.diff",
+    "engine.tick",
+)
 
 # Layers whose functions depend on their arguments alone: no clock, no randomness, no await, no I/O.
 PURE = ("engine", "resources", "providers/fabrics", "providers/schedulers")

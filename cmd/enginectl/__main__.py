@@ -2,6 +2,6 @@
 
 import sys
 
-from enginectl.main import app
+from enginectl.main import main
 
-sys.exit(app())
+sys.exit(main())

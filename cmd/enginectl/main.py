@@ -14,6 +14,7 @@ from typing import NoReturn
 import typer
 from typer.main import get_group
 
+from engine.runtime.collector import leave_to_exit, tune_gc
 from enginectl.base.exit_codes import Exit, SignalReceived, meaning
 from enginectl.base.options import declare, share_options
 from enginectl.commands.completion import COMPLETE, answer_shell, completion
@@ -54,6 +55,15 @@ for command in (diff, show, sync, delete, run, render, graph, review, status, wh
     commands.command()(command)
 for group in (sandbox, manifests, config):
     commands.add_typer(group)
+
+
+def main() -> int:
+    """The command line of this process, to its end. Returns the exit code."""
+    tune_gc()
+    try:
+        return app()
+    finally:
+        leave_to_exit()
 
 
 def app(arguments: Sequence[str] | None = None) -> int:

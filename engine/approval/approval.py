@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.approval.recognition import ObjectKey
-from engine.canonical import digest
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.removal import Removal
@@ -21,7 +20,8 @@ class RootState:
     """Empty: it did not exist."""
     generation: int = 0
     revision: str = ""
-    spec_digest: str = ""
+    spec: Body | None = None
+    """None: it did not exist, or has none."""
     is_deleting: bool = False
 
 
@@ -64,4 +64,4 @@ def root_state(root: Live) -> RootState:
     if not root.uid:
         return RootState(root.id)
     is_deleting = root.deleting_since is not None
-    return RootState(root.id, root.uid, root.generation, root.revision, digest(root.body.get("spec")), is_deleting)
+    return RootState(root.id, root.uid, root.generation, root.revision, root.body.get("spec"), is_deleting)

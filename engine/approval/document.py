@@ -128,7 +128,8 @@ def _wire_removal(id: ResourceId, removal: Removal) -> WireRemoval:
 
 
 def _wire_root(root: RootState) -> WireRoot:
-    return WireRoot(_wire_id(root.id), root.uid, root.generation, root.revision, root.spec_digest, root.is_deleting)
+    spec = dict(root.spec) if root.spec is not None else None
+    return WireRoot(_wire_id(root.id), root.uid, root.generation, root.revision, digest(root.spec), spec, root.is_deleting)
 
 
 def _wire_subject(subject: ObjectKey) -> WireObject:
@@ -198,7 +199,7 @@ def _scope(wire: WireScope) -> PlanScope:
 
 
 def _root(wire: WireRoot) -> RootState:
-    return RootState(_id(wire.object), wire.uid, wire.generation, wire.resource_version, wire.spec_digest, wire.deleting)
+    return RootState(_id(wire.object), wire.uid, wire.generation, wire.resource_version, wire.spec, wire.deleting)
 
 
 def _id(wire: WireObject) -> ResourceId:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.approval.approval import Allowance, Approval, RootState, root_state
 from engine.approval.recognition import ObjectKey, Recognition, content_digest
@@ -14,7 +14,7 @@ from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.memo import Memo
-from engine.observed import Observed, World, slice_of
+from engine.observed import Live, Observed, World, slice_of
 from engine.operation import Operation
 from engine.plan import Plan
 from engine.resource import Body, Resource, Stance
@@ -24,6 +24,11 @@ from engine.verb import Verb
 Use = tuple[Verb, ObjectKey]
 
 CREATING = (Verb.CREATE, Verb.REPLACE)
+
+FINEST = 8
+"""In a group of at most so many objects the loss of each single one is reckoned with; in a larger one the loss of each eighth of it."""
+MOST_LOOKED_AT = 1_600
+"""Replaceable objects that are looked at for such losses, each of them once for each loss: of large sets only halves are lost."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,14 +123,15 @@ def _desired(
 ) -> dict[str, frozenset[str]]:
     """How objects may look: as operations make them, and as they are desired before the first pass and after the last one.
 
-    Where pods are replaceable, that is also how they would be created if there were none.
+    Of replaceable objects that is also how they would be created if some of them were lost: with which template a pod is created anew
+    may depend on how many others there are.
     """
     recognition = rules.recognition
     digests: dict[str, set[str]] = {}
     for operation in operations:
         if has_content(operation):
             digests.setdefault(names.subject(operation.id).text, set()).add(content_digest(recognition, content_of(operation)))
-    for world in (each for observed in worlds for each in (observed, _without_replaceable(observed, recognition))):
+    for world in (each for observed in worlds for each in (observed, *_with_losses(observed, recognition))):
         for resource in _resources(world, focus, now, rules):
             body: Body = resource.body if resource.scale is None else {"spec": {"replicas": resource.scale}}
             subject = recognition.subject(resource.id, (resource.body.get("metadata") or {}).get("labels") or {})
@@ -143,13 +149,42 @@ def _resources(world: World, focus: Focus, now: datetime, rules: PlanInputs) -> 
             yield from (resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP)
 
 
-def _without_replaceable(world: World, recognition: Recognition) -> World:
-    return replace(world, roots=tuple(_without(observed, recognition) for observed in world.roots))
+class Loss(NamedTuple):
+    """The loss of some objects of each group: those whose position, divided by `divisor`, leaves this remainder."""
+
+    divisor: int
+    remainder: int
 
 
-def _without(observed: Observed, recognition: Recognition) -> Observed:
-    slices = {
-        key: slice_of(live for live in part.objects.values() if not recognition.is_replaceable(live))
-        for key, part in observed.slices.items()
-    }
+def _with_losses(world: World, recognition: Recognition) -> Iterator[World]:
+    """The world after each loss that is reckoned with: of all objects of each group, of one half, of the other, and of each single one."""
+    sizes = Counter(
+        recognition.subject(live.id, live.labels).name
+        for observed in world.roots
+        for live in observed.lives()
+        if recognition.is_replaceable(live)
+    )
+    if not sizes:
+        return
+    finest = min(max(sizes.values()), FINEST, max(2, MOST_LOOKED_AT // sizes.total()))
+    for divisor in sorted({1, 2, finest}):
+        for remainder in range(divisor):
+            loss = Loss(divisor, remainder)
+            yield replace(world, roots=tuple(_root_after(observed, loss, recognition) for observed in world.roots))
+
+
+def _root_after(observed: Observed, loss: Loss, recognition: Recognition) -> Observed:
+    slices = {key: slice_of(_remaining(part.objects.values(), loss, recognition)) for key, part in observed.slices.items()}
     return replace(observed, slices=slices)
+
+
+def _remaining(lives: Iterable[Live], loss: Loss, recognition: Recognition) -> Iterator[Live]:
+    """Everything that is not replaceable, and of what is, every object that is not lost."""
+    positions = Counter[str]()
+    for live in lives:
+        if recognition.is_replaceable(live):
+            group = recognition.subject(live.id, live.labels).name
+            positions[group] += 1
+            if positions[group] % loss.divisor == loss.remainder:
+                continue
+        yield live

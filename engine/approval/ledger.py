@@ -110,7 +110,7 @@ class Ledger:
         if approved is None:
             return "not planned"
         if content_digest(self._recognition, content_of(operation)) not in approved:
-            return "planned with other content"
+            return "to have other content"
         return ""
 
 

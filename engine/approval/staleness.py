@@ -5,15 +5,20 @@ from collections.abc import Iterator, Mapping
 from engine.approval.approval import Approval, RootState, root_state
 from engine.approval.deviation import Deviation
 from engine.approval.recognition import ObjectKey
-from engine.diff import covers
+from engine.diff import covers, leaves, same
 from engine.ids import ResourceId
 from engine.observed import Live, World
+from engine.operation import Cause, Change
+from engine.paths import spell
 from engine.proposal import proposed_root
 from engine.removal import Removal
+from engine.report.fields import as_shown, sides
 from engine.resource import Body
 from engine.verb import Verb
 
 ABSENT = "absent"
+NAMED = 3
+"""How many edited fields of a spec are named."""
 REMOVING = (Verb.DELETE, Verb.REPLACE, Verb.RELEASE)
 
 
@@ -60,9 +65,17 @@ def _deviation(then: RootState, live: Live | None, manifest: Body | None) -> Dev
         return None if is_created else Deviation(about, _spelled(then), _spelled(now))
     if then.is_deleting != now.is_deleting:
         return Deviation(about, _spelled(then), _spelled(now))
-    if then.spec_digest == now.spec_digest or is_applied:
+    if same(then.spec, now.spec) or is_applied:
         return None
-    return Deviation(about, _spelled(then), f"{_spelled(now)} with another spec")
+    return Deviation(about, _spelled(then), f"{_spelled(now)} with another spec: {_edits(then, now)}")
+
+
+def _edits(then: RootState, now: RootState) -> str:
+    """The fields of the spec that have other values, each with both, the first of them only."""
+    edited = [as_shown(then.id.kind, leaf) for leaf in leaves(Change(("spec",), then.spec, now.spec, Cause.INTENT))]
+    texts = [f"{spell(edit.path)} {' → '.join(sides(edit))}" for edit in edited[:NAMED]]
+    more = [f"{len(edited) - NAMED} more"] if len(edited) > NAMED else []
+    return ", ".join((*texts, *more))
 
 
 def _spelled(state: RootState) -> str:

@@ -43,6 +43,8 @@ class WireRoot(_Strict, frozen=True):
     generation: int
     resource_version: str
     spec_digest: str
+    spec: dict[str, Any] | None
+    """What sync names the edited fields with."""
     deleting: bool
 
 

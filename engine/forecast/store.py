@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from engine.ids import ResourceId
 from engine.observed import Live, live, timestamp
-from engine.operation import Operation
+from engine.operation import Operation, owner_reference
 from engine.paths import merge_patch, stamp
-from engine.planner import owner_reference
 from engine.resource import Body
 from engine.verb import Verb
 

@@ -25,7 +25,7 @@ def changed_fields(operation: Operation) -> tuple[Change, ...]:
     """The changes of an operation down to their leaves, with secret values masked."""
     if operation.verb not in EXPLAINED:
         return ()
-    return tuple(_masked(operation.id.kind, change) for change in explain(operation))
+    return tuple(as_shown(operation.id.kind, change) for change in explain(operation))
 
 
 def is_telling(change: Change) -> bool:
@@ -33,8 +33,8 @@ def is_telling(change: Change) -> bool:
     return not is_hash(change.path[-1]) and bool(change.old or change.new or change.old is change.new is False)
 
 
-def _masked(kind: str, change: Change) -> Change:
-    """The change with secret values masked."""
+def as_shown(kind: str, change: Change) -> Change:
+    """The change as it may be shown: with secret values masked."""
     old, new = masked_change(kind, change.path, change.old, change.new)
     return Change(change.path, old, new, change.cause)
 

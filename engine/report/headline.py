@@ -35,17 +35,23 @@ REPLICAS: Final = ("spec", "replicas")
 
 
 def headline(root: RootReport, forecast: Forecast | None) -> str:
-    """What happens to the root until everything is settled or, without a forecast, in the next pass."""
+    """What happens to the root until everything is settled or, without a forecast, in the next pass; and what is wrong."""
+    signs = tuple(_signs(root, forecast))
+    words = change_of(root, forecast) or ("" if (root.blocked or root.later) and signs else "no changes")
+    return ", ".join(filter(None, (words, *signs)))
+
+
+def change_of(root: RootReport, forecast: Forecast | None) -> str:
+    """What happens to the root, in words; empty if nothing but statuses is written."""
     operations = [step.operation for step in root.steps]
     if forecast is not None:  # In which nobody else changes anything: whatever a later pass finds different, it made itself.
         operations += [operation for operation in forecast.operations_of(root.root) if operation.reason is not Reason.DRIFTED]
-    words = _words(root, [operation for operation in operations if operation.verb is not Verb.STATUS])
-    return ", ".join((words, *_signs(root, forecast)))
+    return _words(root, [operation for operation in operations if operation.verb is not Verb.STATUS])
 
 
 def _words(root: RootReport, operations: list[Operation]) -> str:
     if not operations:
-        return "no changes"
+        return ""
     signs = {sign for operation in operations for sign in _signs_of(root, operation)}
     for alone in ("prune", DELETE, CREATE):
         if alone in signs:

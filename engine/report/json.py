@@ -11,10 +11,9 @@ import orjson
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.mask import masked
-from engine.operation import BoundOwner
+from engine.operation import BoundOwner, owner_reference
 from engine.paths import spell
 from engine.plan import Objection, Wait
-from engine.planner import owner_reference
 from engine.report.fields import changed_fields, json_default, uid_placeholder
 from engine.report.forecast_json import forecast_document, root_forecast
 from engine.report.model import Report, RootReport, Step

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from engine.ids import ResourceId
 from engine.report.alike import blurred
+from engine.report.file_line import FileLine
 from engine.report.model import Report
 from engine.report.printable import clipped
 from engine.report.severity import Impediment, ImpedimentKind, impediments_of, root_name
@@ -33,15 +34,6 @@ DESCRIPTIONS: Final[Mapping[ImpedimentKind, str]] = {
     ImpedimentKind.STUCK: "The workload would wait for something that never happens.",
     ImpedimentKind.BELOW_MINIMUM: "For a time, fewer members would be ready than are needed.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class FileLine:
-    """A line of a file."""
-
-    file: str
-    """Relative to the root of the repository, if it is in one."""
-    line: int = 1
 
 
 @dataclass(frozen=True, slots=True)

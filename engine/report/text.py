@@ -10,7 +10,6 @@ from engine.ids import ResourceId
 from engine.operation import Cause
 from engine.paths import spell
 from engine.plan import Wait
-from engine.reason import REMEDIES
 from engine.report.alike import spread, waits_with_one_reason
 from engine.report.fields import changed_fields, is_telling, sides
 from engine.report.forecast_text import conclusion, forecast_lines, has_effect
@@ -206,8 +205,7 @@ def wait_lines(root: ResourceId, waits: Sequence[Wait], verbose: bool, word: str
         until = min((wait.until for wait in group if wait.until), default=None)
         end = f" (until {until:%Y-%m-%dT%H:%M:%SZ})" if until else ""
         code = f"{group[0].reason}: " if group[0].reason else ""
-        reason = group[0].reason
-        remedy = f"; do: {REMEDIES[reason]}" if reason in REMEDIES and reason is not None and word == "blocked" else ""
+        remedy = f"; do: {group[0].remedy}" if group[0].remedy else ""
         yield Line(f"  {MARKS[word]} {word:<8} {name:<{width}}  {code}{why}{remedy}{end}", tone)
 
 

@@ -1,11 +1,12 @@
 """Apply: sends the operations of plans to a provider, in the order of their edges. Decides nothing."""
 
-import math
 import random
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import anyio
+from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from engine.errors import (
@@ -42,6 +43,12 @@ LONGEST_WAIT = 30.0
 MAX_UNANSWERED = 8
 """After this many calls in a row without an answer the rest of the plans is skipped."""
 
+REPORTS = 8
+"""How many statuses are written at a time: nothing waits for them but people, and whoever starts pods uses the same server."""
+
+REPORTING_TIME = 1.0
+"""Seconds for which statuses are written after everything else is done. Others are left for the next pass, which sees what has changed."""
+
 CREATING = frozenset({Verb.CREATE, Verb.REPLACE})
 """Verbs that give the object a new uid."""
 
@@ -72,8 +79,11 @@ async def apply(
     on_result: Callable[[Result], None] = ignore_result,
     may_write: Callable[[], bool] = always,
 ) -> list[Result]:
-    """Send all operations, each after those named in its `after`, at most `concurrency` at a time. Returns one result for each.
+    """Send all operations, each after those named in its `after`, at most `concurrency` at a time. Returns a result for each but
+    the statuses that are left.
 
+    What follows an operation is sent before other operations: the pods of a replica before the next replica. Statuses are sent when
+    nothing else can be, at most `REPORTS` at a time; those that are not sent within `REPORTING_TIME` are left.
     Operations after one that was not done are skipped with the reason; the others continue. `may_write` is called before each call.
     On cancellation no operation is started, calls in progress have `grace` seconds to end, and `on_result` receives the result of every
     operation that was started.
@@ -92,6 +102,11 @@ class _Step:
     missing: int = 0
     dependents: list["_Step"] = field(default_factory=list)
     skipped: bool = False
+
+    @property
+    def is_report(self) -> bool:
+        """Whether it writes a status."""
+        return self.operation.verb is Verb.STATUS
 
 
 def _steps(plan: Plan) -> list[_Step]:
@@ -134,24 +149,56 @@ class _Execution:
         self.unanswered = 0
         """How many calls in a row had no answer."""
         self.finished = anyio.Event()
-        self.ready, self.queue = anyio.create_memory_object_stream[_Step](math.inf)
+        self.ready: deque[_Step] = deque()
+        self.reports: deque[_Step] = deque()
+        """The steps that write statuses."""
+        self.reporting = 0
+        """How many statuses are being written."""
+        self.report_until = 0.0
+        """The monotonic time after which no status is begun."""
+        self.left = 0
+        """How many statuses are left."""
+        self.free = 0
+        """How many workers may still be started."""
 
     async def run(self, concurrency: int, grace: float) -> None:
-        """Execute all steps with `concurrency` workers that share a queue."""
-        with self.ready, self.queue:
-            if not self.steps:
-                return
-            for step in self.steps:
-                if not step.missing:
-                    self.ready.send_nowait(step)
-            async with anyio.create_task_group() as workers:
-                for _ in range(min(concurrency, len(self.steps))):
-                    workers.start_soon(self._work)
-                try:
-                    await self.finished.wait()
-                except anyio.get_cancelled_exc_class():
-                    await self._end_calls(grace)
-                    raise
+        """Execute all steps with at most `concurrency` workers, which take the next step that is ready until there is none."""
+        if not self.steps:
+            return
+        self.free = concurrency
+        self.report_until = self.clock.monotonic() + REPORTING_TIME
+        for step in self.steps:
+            if not step.missing:
+                self._queue_of(step).append(step)
+        async with anyio.create_task_group() as workers:
+            self._start(workers)
+            try:
+                await self.finished.wait()
+            except anyio.get_cancelled_exc_class():
+                await self._end_calls(grace)
+                raise
+
+    def _next(self) -> _Step | None:
+        """Take the step to execute next; None if none is ready, or only reports of which enough are being written."""
+        if self.ready:
+            return self.ready.popleft()
+        if self.reports and self.clock.monotonic() > self.report_until and self._has_done_all_else():
+            self.left = len(self.reports)
+            self.reports.clear()
+        if self.reports and self.reporting < REPORTS:
+            self.reporting += 1
+            return self.reports.popleft()
+        return None
+
+    def _has_done_all_else(self) -> bool:
+        """Whether nothing but statuses is left."""
+        return len(self.results) + self.reporting + len(self.reports) == len(self.steps)
+
+    def _start(self, workers: TaskGroup) -> None:
+        """Start a worker for each step that is ready, as long as there may be more."""
+        while self.free and (step := self._next()) is not None:
+            self.free -= 1
+            workers.start_soon(self._work, step, workers)
 
     async def _end_calls(self, grace: float) -> None:
         """Wait for the calls in progress, then cancel those that have not ended within `grace` seconds."""
@@ -161,24 +208,31 @@ class _Execution:
         for call in self.calls:
             call.scope.cancel()
 
-    async def _work(self) -> None:
-        """Perform steps from the queue until it is closed."""
-        async for step in self.queue:
+    async def _work(self, first: _Step, workers: TaskGroup) -> None:
+        """Perform this step and those that are ready after it; start other workers for what becomes ready meanwhile."""
+        step: _Step | None = first
+        while step is not None:
             await checkpoint_if_cancelled()
-            self._settle(step, await self._perform(step))
+            result = await self._perform(step)
+            self.reporting -= step.is_report
+            self._settle(step, result)
+            step = self._next()
+            self._start(workers)
+        self.free += 1
+        if len(self.results) + self.left == len(self.steps):
+            self.finished.set()
 
     def _settle(self, step: _Step, result: Result) -> None:
         """Record the result of a step; make its dependents ready, or skip them."""
         self._record(result)
+        if not step.is_report:
+            self.report_until = self.clock.monotonic() + REPORTING_TIME
         if result.outcome is Outcome.DONE:
-            if result.operation.verb in CREATING and result.live is not None:
-                step.uids[result.operation.id] = result.live["metadata"]["uid"]
+            if result.operation.verb in CREATING and result.uid:
+                step.uids[result.operation.id] = result.uid
             self._make_ready(step.dependents)
         else:
             self._skip_dependents(step, f"comes after {result.operation.verb} {result.operation.id}, which was not done: {result.error}")
-        if len(self.results) == len(self.steps):
-            self.ready.close()
-            self.finished.set()
 
     def _record(self, result: Result) -> None:
         """Keep the result and report it."""
@@ -186,11 +240,18 @@ class _Execution:
         self.on_result(result)
 
     def _make_ready(self, dependents: Iterable[_Step]) -> None:
-        """Count one more step before these as done, and queue those with none left."""
+        """Count one more step before these as done. Those with none left are next: what has been begun is completed first."""
+        ready = []
         for dependent in dependents:
             dependent.missing -= 1
             if not dependent.missing and not dependent.skipped:
-                self.ready.send_nowait(dependent)
+                ready.append(dependent)
+        for step in reversed(ready):
+            self._queue_of(step).appendleft(step)
+
+    def _queue_of(self, step: _Step) -> deque[_Step]:
+        """Where the step waits once it is ready."""
+        return self.reports if step.is_report else self.ready
 
     def _skip_dependents(self, failed: _Step, why: str) -> None:
         """Skip all direct and indirect dependents of a step that was not done."""
@@ -241,7 +302,9 @@ class _Execution:
     async def _execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Result:
         """The server's answer to one call as a result of the operation."""
         try:
-            return Result(operation, Outcome.DONE, await self.provider.execute(self._timed(operation), uids))
+            answer = await self.provider.execute(self._timed(operation), uids)
+            # Only its uid is kept: the answers to the operations of a large plan would take more memory than everything observed.
+            return Result(operation, Outcome.DONE, uid=answer["metadata"]["uid"] if answer is not None else "")
         except AlreadyExists as error:
             return await self._result_of_create(operation, uids, error, otherwise=Outcome.CONFLICT)
         except (ServerFault, Unreachable) as error:
@@ -278,10 +341,10 @@ class _Execution:
         if existing is None:
             return Result(operation, otherwise, error=error)
         if _is_the_intended_object(existing, operation, uids):
-            return Result(operation, Outcome.DONE, existing.body)
+            return Result(operation, Outcome.DONE, uid=existing.uid)
         conflict = AlreadyExists(f"{operation.id} {_status_of(existing)}")
         # An object that roots share is created by whichever root comes first; the others join it in their next pass.
-        return Result(operation, Outcome.CONFLICT, None if is_shared(operation) else existing.body, conflict)
+        return Result(operation, Outcome.CONFLICT, None if is_shared(operation) else existing, conflict)
 
 
 def _is_the_intended_object(existing: Live, operation: Operation, uids: Mapping[ResourceId, str]) -> bool:

@@ -8,6 +8,22 @@ from engine.runtime.passes import Engine, Pass
 SHORTEST_PAUSE = 0.2
 """Seconds between two passes while objects change."""
 
+REST = 3.0
+"""How many times as long as the planning of a pass took nothing is planned after it; meanwhile its operations are executed."""
+
+LONGEST_REST = 2.0
+"""Seconds after which the next pass may begin in any case."""
+
+
+def shortest_pause(current: Pass, executing: float = 0.0) -> float:
+    """Seconds between this pass and the next one, whatever changes. `executing`: how long its operations and events took.
+
+    While everything changes, planning leaves three quarters of its processor to requests and to the rest of the machine, and a pass finds
+    more changes made together.
+    """
+    rest = min(REST * (current.took - current.observing), LONGEST_REST)
+    return max(SHORTEST_PAUSE, rest - executing)
+
 
 class Backoff:
     """Pauses that double from `SHORTEST_PAUSE` up to `longest` seconds while nothing changes.
@@ -20,10 +36,12 @@ class Backoff:
         self._watching = watching
         self._pause = SHORTEST_PAUSE
 
-    def pause(self, engine: Engine, memory: Memory, current: Pass, *, changed: bool, idle: bool = False) -> float:
+    def pause(
+        self, engine: Engine, memory: Memory, current: Pass, *, changed: bool, idle: bool = False, shortest: float = SHORTEST_PAUSE
+    ) -> float:
         """Seconds until the next pass: less when a status is due or time changes a plan before, and never less than this pass took.
 
-        `changed`: whether the pass observed or made a change; `idle`: whether it had nothing to do.
+        `changed`: whether the pass observed or made a change; `idle`: whether it had nothing to do; `shortest`: the shortest pause.
         """
         self._pause = SHORTEST_PAUSE if changed else min(self._longest, self._pause * 2)
         pauses = [self._longest if self._watching and idle else self._pause]
@@ -31,4 +49,4 @@ class Backoff:
             pauses.append((current.wake_at - engine.clock.now()) / timedelta(seconds=1))
         if (due := memory.debounce.next_due) is not None:
             pauses.append(due - engine.clock.monotonic())
-        return max(min(pauses), min(SHORTEST_PAUSE, self._longest), current.took)
+        return max(min(pauses), min(shortest, self._longest), current.took)

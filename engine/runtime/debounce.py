@@ -3,6 +3,9 @@
 While a replica starts, the statuses of its parents change with every pod. Writing each change would notify every watcher. A status is
 therefore written when it has been the same for `STEADY` seconds, at the latest `LATEST` seconds after it first differed. An urgent status
 (one that records when something began) is written `STEADY` seconds after it became urgent, for it contains the time of the write.
+
+A provisional status (that of an object which is still coming up) waits longer where there are many: `SPACING` seconds for each of them.
+Writing a thousand of them would delay the very pods that they report.
 """
 
 from collections.abc import Iterable
@@ -17,6 +20,9 @@ STEADY = 1.0
 LATEST = 10.0
 """Seconds after which a status is written although it keeps changing."""
 
+SPACING = 0.02
+"""Seconds for which each provisional status delays all of them: as if fifty of them could be written in a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
@@ -26,12 +32,13 @@ class _Pending:
     same_since: float
     differs_since: float
     urgent_since: float | None
+    is_provisional: bool
 
-    @property
-    def due_at(self) -> float:
-        """When to write it if it does not change again."""
-        steady_since = self.same_since if self.urgent_since is None else self.urgent_since
-        return min(steady_since + STEADY, self.differs_since + LATEST)
+    def due_at(self, patience: float) -> float:
+        """When to write it if it does not change again; a provisional one must have been the same for `patience` seconds."""
+        if self.urgent_since is not None:
+            return min(self.urgent_since + STEADY, self.differs_since + LATEST)
+        return min(self.same_since + (patience if self.is_provisional else STEADY), self.differs_since + LATEST)
 
 
 class Debounce:
@@ -47,17 +54,22 @@ class Debounce:
         operations that are not among `statuses`.
         """
         self._pending = {operation.key: self._updated(operation, at) for operation in statuses}
-        return frozenset(key for key, pending in self._pending.items() if pending.due_at <= at)
+        patience = self._patience()
+        return frozenset(key for key, pending in self._pending.items() if pending.due_at(patience) <= at)
+
+    def _patience(self) -> float:
+        """Seconds for which a provisional status must have been the same: the more of them there are, the longer."""
+        return max(STEADY, SPACING * sum(pending.is_provisional for pending in self._pending.values()))
 
     def _updated(self, operation: Operation, at: float) -> _Pending:
         known = self._pending.get(operation.key)
-        if known is not None and known.body == operation.body:
+        if known is not None and known.body == operation.body and known.is_provisional == operation.provisional:
             return known
         before = known.urgent_since if known is not None else None
         urgent_since = (at if before is None else before) if operation.urgent else None
         if known is None:
-            return _Pending(operation.body, at, at, urgent_since)
-        return replace(known, body=operation.body, same_since=at, urgent_since=urgent_since)
+            return _Pending(operation.body, at, at, urgent_since, operation.provisional)
+        return replace(known, body=operation.body, same_since=at, urgent_since=urgent_since, is_provisional=operation.provisional)
 
     def written(self, keys: Iterable[str]) -> None:
         """Forget these operations; if their statuses differ again, they are delayed again."""
@@ -71,4 +83,5 @@ class Debounce:
     @property
     def next_due(self) -> float | None:
         """The monotonic time at which the first pending status is due if nothing changes; None if none is pending."""
-        return min((pending.due_at for pending in self._pending.values()), default=None)
+        patience = self._patience()
+        return min((pending.due_at(patience) for pending in self._pending.values()), default=None)

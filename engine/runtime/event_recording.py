@@ -23,9 +23,12 @@ def no_events(warnings: Sequence[RootWarning], results: Sequence[Result]) -> tup
 
 
 def warnings_of(world: World, plans: Sequence[Plan]) -> dict[ResourceId, frozenset[RootWarning]]:
-    """Root -> its warnings in a pass. A root that does not exist yet has none: an event is about an object with a uid."""
+    """Root -> its warnings in a pass; roots without any may be absent. A root that does not exist yet has none: an event needs a uid."""
+    suspects = [plan for plan in plans if plan.problems or plan.alarms or plan.error is not None]
+    if not suspects:
+        return {}
     roots = {observed.root.id: observed for observed in world.roots if observed.root.uid}
-    return {plan.root: frozenset(_warnings(roots[plan.root], plan)) for plan in plans if plan.root in roots}
+    return {plan.root: frozenset(_warnings(roots[plan.root], plan)) for plan in suspects if plan.root in roots}
 
 
 def new_warnings(world: World, plans: Sequence[Plan], memory: Memory) -> dict[ResourceId, list[RootWarning]]:
@@ -63,6 +66,8 @@ def events_by_root(
     build: EventBuilder,
 ) -> list[RootEvents]:
     """The events of a pass. `plans` are those that were executed; a result belongs to the plan with its operation."""
+    if not warnings and not results:
+        return []
     roots = {operation.key: plan.root for plan in plans for operation in plan.operations}
     by_root: dict[ResourceId, list[Result]] = {root: [] for root in warnings}
     for result in results:

@@ -32,8 +32,9 @@ class FailedCalls:
         out (problems, objections, an internal error) changes nothing.
         """
         answers = {id(result.operation): result for result in results}
-        for plan in plans:
-            before = self._known.get(plan.root)
+        known = self._known
+        for plan in [plan for plan in plans if plan.operations or known.get(plan.root) != ()]:  # Of others nothing has failed or was due.
+            before = known.get(plan.root)
             if plan.problems or plan.objections or plan.error or (before is None and plan.root.kind in incomplete):
                 continue
             after = tuple(sorted(_after(plan, before, answers, at), key=key_of))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from engine.errors import ClusterError, Unauthorized
 from engine.ids import ResourceId
-from engine.observed import Live, World, live
+from engine.observed import Live, World
 from engine.plan import Plan
 from engine.result import Result
 from engine.runtime.provider import TRANSIENT, Provider
@@ -30,8 +30,8 @@ class ForeignObjects:
         """Remember the objects of those results that are name conflicts."""
         roots = {id(operation): plan.root for plan in plans for operation in plan.operations}
         for result in results:
-            if is_name_conflict(result) and result.live is not None:
-                self._known.setdefault(roots[id(result.operation)], {})[result.operation.id] = live(result.live)
+            if is_name_conflict(result) and result.existing is not None:
+                self._known.setdefault(roots[id(result.operation)], {})[result.operation.id] = result.existing
 
     async def look_up(self, provider: Provider, plans: Iterable[Plan]) -> Mapping[str, ClusterError]:
         """Find out which of the objects that the plans would create exist. Returns the kinds whose names are not known, with the reasons.
@@ -62,6 +62,8 @@ class ForeignObjects:
 
         A root that is missing because its kind could not be listed completely counts as existing.
         """
+        if not self._known:
+            return
         by_root = {observed.root.id: observed for observed in world.roots}
         remaining: dict[ResourceId, dict[ResourceId, Live]] = {}
         for root, objects in self._known.items():

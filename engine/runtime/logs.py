@@ -1,6 +1,7 @@
 """Logs: structured events on a stream, as text for people or as JSON for machines."""
 
 from collections.abc import Mapping, MutableMapping
+from functools import cached_property
 from threading import Lock
 from typing import Any, Literal, Protocol, TextIO, cast
 
@@ -123,20 +124,47 @@ def logger(stream: TextIO, *, format: Format | None = None, verbose: bool = Fals
     Control characters in values are escaped, for names and messages come from others. Bodies of objects, and thus secrets, are never
     logged.
     """
-    import structlog  # Slow to import, and most commands do not log.
+    return _LineLog(stream, format or ("text" if stream.isatty() else "json"), verbose, colour)
 
-    chosen = format or ("text" if stream.isatty() else "json")
-    processors: list[Any] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-        _escape_values,
-        structlog.processors.JSONRenderer(sort_keys=True)
-        if chosen == "json"
-        else structlog.dev.ConsoleRenderer(colors=colour, pad_event_to=0, sort_keys=False),
-    ]
-    wrapper = structlog.make_filtering_bound_logger("debug" if verbose else "info")
-    return cast(Log, structlog.wrap_logger(LineWriter(stream), processors=processors, wrapper_class=wrapper))
+
+class _LineLog:
+    """A `Log` that writes to a stream. The library is imported when the first line is written: most commands write none."""
+
+    def __init__(self, stream: TextIO, format: Format, verbose: bool, colour: bool) -> None:
+        self._stream, self._format, self._verbose, self._colour = stream, format, verbose, colour
+
+    def debug(self, event: str, **values: Any) -> None:
+        """Write a line if verbose."""
+        if self._verbose:
+            self._written.debug(event, **values)
+
+    def info(self, event: str, **values: Any) -> None:
+        """Write a line."""
+        self._written.info(event, **values)
+
+    def warning(self, event: str, **values: Any) -> None:
+        """Write a line."""
+        self._written.warning(event, **values)
+
+    def error(self, event: str, **values: Any) -> None:
+        """Write a line."""
+        self._written.error(event, **values)
+
+    @cached_property
+    def _written(self) -> Log:
+        import structlog
+
+        processors: list[Any] = [
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            _escape_values,
+            structlog.processors.JSONRenderer(sort_keys=True)
+            if self._format == "json"
+            else structlog.dev.ConsoleRenderer(colors=self._colour, pad_event_to=0, sort_keys=False),
+        ]
+        wrapper = structlog.make_filtering_bound_logger("debug")  # what is less is filtered above
+        return cast(Log, structlog.wrap_logger(LineWriter(self._stream), processors=processors, wrapper_class=wrapper))
 
 
 def _escape_values(_: object, method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:

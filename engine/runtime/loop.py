@@ -13,14 +13,15 @@ import anyio
 from engine.errors import EngineError
 from engine.result import Outcome
 from engine.runtime.apply import always
-from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
+from engine.runtime.backoff import Backoff, shortest_pause
+from engine.runtime.collector import tune_gc
 from engine.runtime.internal_errors import InternalErrors
 from engine.runtime.joined_passes import JoinedPasses
 from engine.runtime.lease import DISABLED, Lease
 from engine.runtime.logs import Log, tagged
 from engine.runtime.memory import Memory
 from engine.runtime.observers import LeaseObserver, LoopObserver, Observers
-from engine.runtime.passes import Engine, Pass, choose, execute, observe_and_plan, tune_gc
+from engine.runtime.passes import Engine, Pass, choose, execute, observe_and_plan
 from engine.runtime.progress import LoggedProgress, Progress
 from engine.runtime.provider import DividingProvider, Provider, WatchingProvider
 from engine.runtime.rejections import Rejections
@@ -196,6 +197,8 @@ class _Loop:
         self.reconfigured: Engine | None = None
         """The engine with the configuration to use from the next pass on; None if it has not changed."""
         self.is_reconfigured = anyio.Event()
+        self.rest = 0.0
+        """Seconds after the last pass before which the next one does not begin, whatever changes."""
         self.leaving = leaving or anyio.Event()
         """Set when the passes are to end after the current one."""
 
@@ -248,8 +251,8 @@ class _Loop:
 
     async def _until_changed(self, provider: WatchingProvider, seconds: float) -> None:
         """Wait for a change, at most `seconds`, and at least for the shortest pause so that one pass sees changes made together."""
-        shortest = min(SHORTEST_PAUSE, seconds)
-        await self.engine.clock.sleep(shortest)
+        shortest = min(self.rest, seconds)
+        await self._pause(shortest)
         await self._pause(seconds - shortest, provider.changed)
 
     async def _pause(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> None:
@@ -274,12 +277,14 @@ class _Loop:
         current = await observe_and_plan(self.engine, self.memory)
         self.internal_errors.note(current.planned.plans)
         self._log_blocked(current)
-        chosen = choose(current, self.memory, self.engine.clock.monotonic())
+        planned_at = self.engine.clock.monotonic()
+        chosen = choose(current, self.memory, planned_at)
         self.progress.planned(current.planned.plans, sum(len(plan.operations) for plan in chosen))
         self.observer.planned(current, chosen)
         results = await execute(self.engine, self.memory, current, chosen, on_result=self.progress.applied, may_write=may_write)
+        self.rest = shortest_pause(current, self.engine.clock.monotonic() - planned_at)
         changed = not current.quiet or any(result.outcome is Outcome.DONE for result in results)
-        seconds = backoff.pause(self.engine, self.memory, current, changed=changed, idle=not chosen)
+        seconds = backoff.pause(self.engine, self.memory, current, changed=changed, idle=not chosen, shortest=self.rest)
         self.progress.idle(current.planned.plans, seconds)
         self.observer.passed(current, results)
         return seconds

@@ -1,6 +1,5 @@
 """Passes: observe, plan, choose, execute. `sync` and `run` differ only in when the next pass begins and which one is the last."""
 
-import gc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -32,6 +31,7 @@ from engine.tick import Plans, plan_all
 from engine.verb import Verb
 from engine.verdict import earliest
 from engine.world import assemble, with_foreign
+from engine.world_update import updated
 
 MANY_OBJECTS = 2000
 """Above this number of objects plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
@@ -86,15 +86,6 @@ class Pass:
         return earliest(plan.wake_at for plan in self.planned.plans if plan.wake_at and plan.wake_at > self.now)
 
 
-def tune_gc() -> None:
-    """Let the garbage collector look at new objects in small portions, and at all objects hardly ever.
-
-    A portion stops every thread, also the one that answers reviews: 100,000 objects take 50 ms, and 15,000 take 10. Large lists are
-    acyclic: with Python's own thresholds, collecting takes two thirds of the time of parsing them.
-    """
-    gc.set_threshold(5_000, 2, 50_000)
-
-
 async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTHING) -> Pass:
     """List what is in scope and plan for it with this intent.
 
@@ -119,18 +110,9 @@ async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTH
 
 def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Intent, now: datetime) -> Pass:
     """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent."""
-    previous = {observed.root.id: observed for observed in memory.world.roots} if memory.world else {}
-    memory.world = assemble(
-        engine.blueprints,
-        observation.roots,
-        observation.children,
-        _incomplete(engine, observation, intent.manifests),
-        memory.world,
-        references=observation.references,
-        unserved=observation.unserved,
-        failed_calls=memory.failed_calls.known,
-    )
-    unchanged = frozenset(observed.root.id for observed in memory.world.roots if _is_unchanged(observed, previous.get(observed.root.id)))
+    previous = memory.world
+    memory.world, memory.observed = _world(engine, memory, observation, intent), observation.token
+    unchanged = _unchanged(memory.world, previous)
     proposed = propose(memory.world, intent.manifests, engine.scope.references)
     composed = compose(memory.lookups.added_to(proposed, memory.memo), engine.blueprints, engine.configuration, memory.memo)
     memory.foreign.forget_listed(composed)
@@ -138,6 +120,38 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Inte
     limits, focus, removals = engine.limits, intent.focus, intent.removals
     planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, limits, focus=focus, removals=removals)
     return Pass(now, 0.0, world, planned, unchanged, engine.configuration)
+
+
+def _world(engine: Engine, memory: Memory, observation: Observation, intent: Intent) -> World:
+    """The observed world: that of the last pass with what has changed since, if it is known what has, else assembled from everything."""
+    incomplete, failed_calls, last = _incomplete(engine, observation, intent.manifests), memory.failed_calls.known, memory.world
+    if last is not None and (last.incomplete, last.unserved) == (incomplete, observation.unserved):
+        changes = () if observation.token is memory.observed else observation.changes if observation.after is memory.observed else None
+        if changes is not None and (world := updated(engine.blueprints, last, changes, failed_calls)) is not None:
+            return world
+    return assemble(
+        engine.blueprints,
+        observation.roots,
+        observation.children,
+        incomplete,
+        last,
+        references=observation.references,
+        unserved=observation.unserved,
+        failed_calls=failed_calls,
+    )
+
+
+def _unchanged(world: World, previous: World | None) -> frozenset[ResourceId]:
+    """The roots for which nothing has changed since the previous world."""
+    if previous is None:
+        return frozenset()
+    kept = frozenset(previous.roots)
+    same = {observed.root.id for observed in world.roots if observed in kept}
+    if len(same) < len(world.roots):
+        known = {observed.root.id: observed for observed in previous.roots if observed.root.id not in same}
+        changed = (observed for observed in world.roots if observed not in kept)
+        same |= {observed.root.id for observed in changed if _is_unchanged(observed, known.get(observed.root.id))}
+    return frozenset(same)
 
 
 def _incomplete(engine: Engine, observation: Observation, manifests: Sequence[Body]) -> dict[str, str]:
@@ -163,7 +177,8 @@ def choose(current: Pass, memory: Memory, at: float) -> tuple[Plan, ...]:
 
     Also left out are operations that are suspended (`Rejections`), and statuses that still change (`Debounce`).
     """
-    allowed = executable(current.world, current.planned, lambda operation: memory.rejections.suspends(operation, at))
+    planned = executable(current.world, current.planned, lambda operation: memory.rejections.suspends(operation, at))
+    allowed = [plan for plan in planned if plan.operations]
     due = memory.debounce.due(_statuses(allowed), at)
     steady = (
         plan if _is_final(plan, current) else without(plan, lambda operation: operation.verb is Verb.STATUS and operation.key not in due)
@@ -209,8 +224,8 @@ async def execute(
 
     A change that does not last has two results: DONE, and FAILED with the reason.
     """
-    memory.debounce.written(status.key for status in _statuses(chosen))
     results = await apply(chosen, engine.provider, engine.clock, concurrency=engine.concurrency, on_result=on_result, may_write=may_write)
+    memory.debounce.written(result.operation.key for result in results)
     for reverted in memory.rejections.note(results, engine.clock.monotonic()):
         results.append(reverted)
         on_result(reverted)

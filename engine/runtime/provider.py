@@ -11,6 +11,7 @@ from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.operation import Operation
 from engine.shards import Shard
+from engine.world_update import LiveChange
 
 TRANSIENT = (Unreachable, ServerFault, Throttled)
 """Errors after which the same request may succeed later."""
@@ -46,6 +47,12 @@ class Observation:
     references: Sequence[Live] = ()
     unserved: frozenset[str] = frozenset()
     """Names of the kinds that the server does not serve: there are no objects of them."""
+    token: object = field(default_factory=object, compare=False)
+    """Stands for this observation."""
+    after: object | None = field(default=None, compare=False)
+    """The token of an earlier observation from which this one differs by `changes` alone; None: it is not known what has changed."""
+    changes: tuple[LiveChange, ...] = field(default=(), compare=False)
+    """The changes of roots and children since then, in their order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from engine.canonical import digest
 from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound
-from engine.operation import Operation
+from engine.operation import Expect, Operation
+from engine.paths import stamp
 from engine.result import Outcome, Result
 from engine.verb import Verb
 
@@ -26,11 +28,17 @@ CHANGES = frozenset({Verb.PATCH, Verb.SCALE, Verb.STATUS})
 class _Answer:
     """The last answer to an operation. Times are of a monotonic clock."""
 
-    operation: Operation
+    body: str
+    """A digest of what was sent: bodies would take much memory while many objects are written."""
+    expect: Expect
     at: float
     times: int = 0
     """How often in a row the same change has been made; 0: the operation was rejected."""
     suspended_until: float = -math.inf
+
+    def is_to(self, operation: Operation) -> bool:
+        """Whether it is the answer to an operation that would send the same."""
+        return self.body == _digest(operation)
 
     def is_relevant(self, at: float) -> bool:
         """Whether it still suspends the operation or counts when the same change is made again."""
@@ -53,7 +61,7 @@ class Rejections:
         for result in results:
             operation = result.operation
             if is_rejection(result):
-                self._answers[operation.key] = _Answer(operation, at, suspended_until=at + self._patience)
+                self._answers[operation.key] = _Answer(_digest(operation), operation.expect, at, suspended_until=at + self._patience)
             elif result.outcome is Outcome.DONE and operation.verb in CHANGES and self._count(operation, at) >= MAX_REVERTED:
                 error = EngineError(f"made {MAX_REVERTED} times and reverted each time, by the server's defaults or by another writer")
                 reverted.append(replace(result, outcome=Outcome.FAILED, error=error))
@@ -63,9 +71,9 @@ class Rejections:
     def _count(self, operation: Operation, at: float) -> int:
         """Record that a change was made. Returns how often in a row it has been made; `MAX_REVERTED` times suspend it."""
         previous = self._answers.get(operation.key)
-        is_same = previous is not None and previous.operation.body == operation.body and at - previous.at < SOON
-        times = previous.times + 1 if previous is not None and is_same else 1
-        self._answers[operation.key] = _Answer(operation, at, times, at + self._patience if times >= MAX_REVERTED else -math.inf)
+        times = previous.times + 1 if previous is not None and at - previous.at < SOON and previous.is_to(operation) else 1
+        suspended_until = at + self._patience if times >= MAX_REVERTED else -math.inf
+        self._answers[operation.key] = _Answer(_digest(operation), operation.expect, at, times, suspended_until)
         return times
 
     def suspends(self, operation: Operation, at: float) -> bool:
@@ -76,8 +84,12 @@ class Rejections:
         answer = self._answers.get(operation.key)
         if answer is None or at >= answer.suspended_until:
             return False
-        same = answer.operation.body == operation.body
-        return same and (answer.times > 0 or answer.operation.expect == operation.expect)
+        return (answer.times > 0 or answer.expect == operation.expect) and answer.is_to(operation)
+
+
+def _digest(operation: Operation) -> str:
+    """A digest of the body, whatever the time of writing."""
+    return digest(stamp(operation.body, ""))
 
 
 def is_rejection(result: Result) -> bool:
@@ -89,8 +101,8 @@ def is_rejection(result: Result) -> bool:
 
 def is_name_conflict(result: Result) -> bool:
     """Whether the name is taken by an object that is not ours; the result carries that object."""
-    return result.outcome is Outcome.CONFLICT and isinstance(result.error, AlreadyExists) and result.live is not None
+    return result.outcome is Outcome.CONFLICT and isinstance(result.error, AlreadyExists) and result.existing is not None
 
 
 def _is_being_deleted(result: Result) -> bool:
-    return result.live is not None and "deletionTimestamp" in result.live["metadata"]
+    return result.existing is not None and result.existing.deleting_since is not None

@@ -23,6 +23,7 @@ from engine.result import Outcome, Result
 from engine.runtime.apply import always
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
 from engine.runtime.books import Books
+from engine.runtime.collector import tune_gc
 from engine.runtime.deadline import cancelled_at
 from engine.runtime.internal_errors import InternalErrors
 from engine.runtime.lease import Lease
@@ -36,7 +37,6 @@ from engine.runtime.passes import (
     has_unrecorded_warnings,
     note_unexecuted,
     observe_and_plan,
-    tune_gc,
 )
 from engine.runtime.progress import NoProgress, Progress
 from engine.runtime.provider import TRANSIENT
@@ -53,22 +53,6 @@ LONGEST_PAUSE = 2.0
 
 MAX_INCOMPLETE = 5
 """After this many incomplete observations in a row the session ends."""
-
-
-async def preview(engine: Engine, intent: Intent = NOTHING) -> Pass:
-    """What a `sync` would observe and plan first. Writes nothing.
-
-    The names of all objects that it would create are looked up: one that exists has lost its labels, which are restored, or is foreign.
-    `sync` learns this when its create is refused. Raises `Unauthorized`, and `Unreachable` when nothing can be listed.
-    """
-    tune_gc()
-    memory = Memory()
-    current = await observe_and_plan(engine, memory, intent)
-    unread = await memory.foreign.look_up(engine.provider, current.planned.plans)
-    if engine.log is not None:
-        for kind, error in sorted(unread.items()):
-            engine.log.warning("names not read", kind=kind, error=error)
-    return await observe_and_plan(engine, memory, intent) if memory.foreign.known else current
 
 
 async def sync(

@@ -104,12 +104,16 @@ class DirectApi(Api):
             async with gate:
                 session = await self._current_session()
                 began = self._clock.monotonic()
+                self._observer.sent(request.method, request.path)
                 try:
                     answer = await attempt(session)
                     self._note(request, session, answer.status, began)
                     return answer
                 except ClusterError as raised:
                     error, failed = raised, self._note(request, session, raised.code, began)
+                except BaseException:
+                    self._observer.abandoned(request.method, request.path)
+                    raise
             if isinstance(error, Unauthorized) and not refreshed and await self._has_other_credentials(session):
                 refreshed = True
                 continue
@@ -122,7 +126,7 @@ class DirectApi(Api):
 
     def _note(self, request: HttpRequest, session: ApiSession, code: int, began: float) -> RequestAttempt:
         """Tell the observer of an attempt that ends now. Returns it."""
-        attempt = RequestAttempt(request.method, session.host, code, self._clock.monotonic() - began)
+        attempt = RequestAttempt(request.method, request.path, session.host, code, self._clock.monotonic() - began)
         self._observer.answered(attempt)
         return attempt
 

@@ -1,14 +1,14 @@
 """KubernetesClient: the verbs of a Kubernetes API over HTTP."""
 
 import random
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from sys import intern
 from typing import Any
 
 from engine.ids import Kind, ResourceId
-from engine.observed import Live
+from engine.observed import Live, Source, moment, shared_labels
 from engine.runtime.client import Body, Listing, PatchType
 from providers.kubernetes.api import DirectApi
 from providers.kubernetes.discovery import Discovery, discover
@@ -19,6 +19,7 @@ from providers.kubernetes.wire import (
     METADATA_ONLY,
     METADATA_ONLY_LIST,
     HttpRequest,
+    ListPage,
     Metadata,
     collection,
     decoded,
@@ -30,7 +31,7 @@ from providers.kubernetes.wire import (
     raw_objects,
 )
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = "1970-01-01T00:00:00Z"
 WATCH_SECONDS = (270, 330)
 """Shortest and longest duration of a watch; random, so that not all watches end at the same time."""
 CONTENT_TYPES: dict[PatchType, str] = {
@@ -87,10 +88,20 @@ class KubernetesClient:
         items, _ = await list_all(self._api.send, raw_objects, kind, namespace, "", "", accept=METADATA_ONLY_LIST)
         return frozenset(metadata.name for metadata, _ in items)
 
-    async def lives(self, kind: Kind, namespace: str, labels: str) -> tuple[Sequence[Live], str]:
-        """All objects of the kind as `Live` objects that are not parsed; and the revision from which a watch misses nothing."""
-        listing = await self.list_raw(kind, namespace, labels=labels)
-        return [_live(kind, metadata, content) for metadata, content in listing.items], listing.revision
+    async def lives(
+        self, kind: Kind, namespace: str, labels: str, keep: Callable[[Mapping[str, str], bytes], Source]
+    ) -> tuple[Sequence[Live], str]:
+        """All objects of the kind as `Live` objects that are not parsed; and the revision from which a watch misses nothing.
+
+        `keep` returns what is kept of the bytes of an object with these labels.
+        """
+
+        def read(content: bytes, kind: Kind) -> ListPage[Live]:
+            page = raw_objects(content, kind)
+            lives = [_live(kind, metadata, keep(metadata.labels or {}, raw)) for metadata, raw in page.items]
+            return ListPage(lives, page.revision, page.continue_token)
+
+        return await list_all(self._api.send, read, kind, namespace, labels, "")
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = "", on_open: Callable[[], None] | None = None
@@ -202,15 +213,15 @@ class KubernetesClient:
         return decoded((await self._api.send(HttpRequest(method, path, body, content_type, accept))).content)
 
 
-def _live(kind: Kind, metadata: Metadata, content: bytes) -> Live:
+def _live(kind: Kind, metadata: Metadata, source: Source) -> Live:
     return Live(
-        id=ResourceId(kind.group, kind.name, metadata.namespace, metadata.name),
-        uid=metadata.uid,
+        id=ResourceId(kind.group, kind.name, intern(metadata.namespace), intern(metadata.name)),
+        uid=intern(metadata.uid),
         revision=metadata.resource_version,
         generation=metadata.generation,
-        created_at=metadata.creation_timestamp or EPOCH,
-        deleting_since=metadata.deletion_timestamp,
+        created_at=moment(metadata.creation_timestamp or EPOCH),
+        deleting_since=moment(metadata.deletion_timestamp) if metadata.deletion_timestamp else None,
         owners=tuple(reference.owner() for reference in metadata.owner_references),
-        labels=metadata.labels or {},
-        source=content,
+        labels=shared_labels(metadata.labels),
+        source=source,
     )

@@ -9,6 +9,8 @@ class RequestAttempt:
     """One attempt of a request, and how it ended."""
 
     method: str
+    path: str
+    """The path of the URL with its parameters."""
     host: str
     """Host and port of the server."""
     code: int
@@ -19,6 +21,14 @@ class RequestAttempt:
 
 class RequestObserver(Protocol):
     """Called where requests are sent; a call must return at once and raise nothing."""
+
+    def sent(self, method: str, path: str) -> None:
+        """An attempt begins; `path` is that of the URL with its parameters. `answered` or `abandoned` follows."""
+        ...
+
+    def abandoned(self, method: str, path: str) -> None:
+        """An attempt has been cancelled."""
+        ...
 
     def answered(self, attempt: RequestAttempt) -> None:
         """An attempt has ended."""
@@ -32,8 +42,41 @@ class RequestObserver(Protocol):
 class NoRequestObserver:
     """A `RequestObserver` that does nothing."""
 
+    def sent(self, method: str, path: str) -> None:
+        """Do nothing."""
+
+    def abandoned(self, method: str, path: str) -> None:
+        """Do nothing."""
+
     def answered(self, attempt: RequestAttempt) -> None:
         """Do nothing."""
 
     def repeated(self, attempt: RequestAttempt) -> None:
         """Do nothing."""
+
+
+class RequestObservers:
+    """A `RequestObserver` that tells several others."""
+
+    def __init__(self, *observers: RequestObserver) -> None:
+        self._observers = observers
+
+    def sent(self, method: str, path: str) -> None:
+        """Tell all."""
+        for observer in self._observers:
+            observer.sent(method, path)
+
+    def abandoned(self, method: str, path: str) -> None:
+        """Tell all."""
+        for observer in self._observers:
+            observer.abandoned(method, path)
+
+    def answered(self, attempt: RequestAttempt) -> None:
+        """Tell all."""
+        for observer in self._observers:
+            observer.answered(attempt)
+
+    def repeated(self, attempt: RequestAttempt) -> None:
+        """Tell all."""
+        for observer in self._observers:
+            observer.repeated(attempt)

@@ -4,7 +4,6 @@ import gc
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -13,6 +12,7 @@ import orjson
 
 from engine.errors import Invalid, ServerFault, Unreachable
 from engine.ids import Kind, OwnerRef
+from engine.observed import shared_owner
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ class Reference(msgspec.Struct, frozen=True, gc=False):
 
     def owner(self) -> OwnerRef:
         """The reference as the engine's type."""
-        return OwnerRef(self.kind, self.name, self.uid, self.controller)
+        return shared_owner(self.kind, self.name, self.uid, self.controller)
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -120,8 +120,8 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
     owner_references: tuple[Reference, ...] = ()
 

@@ -15,6 +15,12 @@ class RequestMetrics:
         self._seconds = histogram(families.REQUEST_SECONDS_FAMILY, registry)
         self._retries = counter(families.REQUEST_RETRIES, registry)
 
+    def sent(self, method: str, path: str) -> None:
+        """Do nothing: attempts are counted when they end."""
+
+    def abandoned(self, method: str, path: str) -> None:
+        """Do nothing: it had no answer."""
+
     def answered(self, attempt: RequestAttempt) -> None:
         """Count one attempt."""
         self._requests.labels(_code(attempt), attempt.method, attempt.host).inc()

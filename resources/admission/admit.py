@@ -12,7 +12,6 @@ from engine.resource import Body
 from resources.admission import (
     binding_rules,
     create_rules,
-    graph_decision,
     json_rules,
     managed_rules,
     placement_rules,
@@ -189,6 +188,8 @@ def _decide_graph(request: Request, configuration: Configuration, _: References)
         return Decision(body=request.body)
     if malformed := _shape_issues(DYNAMO_GRAPH, request.body):
         return Decision(malformed, body=request.body)
+    from resources.admission import graph_decision
+
     decision = graph_decision.decide(request, configuration, lambda planned: _decide_set(planned, configuration, NO_REFERENCES))
     return replace(decision, warnings=(*_unknown_fields(DYNAMO_GRAPH, request.body), *decision.warnings))
 

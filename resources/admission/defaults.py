@@ -13,8 +13,8 @@ from engine import duration
 from engine.paths import get
 from engine.resource import Body
 from resources.base.fields import CLIQUES
-from resources.schema.crds import schema
 from resources.schema.podcliqueset import TERMINATION_DELAY, PodCliqueSet
+from resources.schema.shape import shape
 
 GRACE_PERIOD: Final = 30
 """The default terminationGracePeriodSeconds of pods, in seconds."""
@@ -41,8 +41,8 @@ def defaulted(body: Body, before: Body | None = None) -> Body:
 
 @lru_cache(maxsize=1)
 def _fill_spec() -> Fill:
-    """Fills in the defaults of the CRD's schema for `spec`. Cached, because building the schema is slow."""
-    return _filling(schema(PodCliqueSet)["properties"]["spec"])
+    """Fills in the defaults of the CRD's schema for `spec`."""
+    return _filling(shape(PodCliqueSet)["properties"]["spec"])
 
 
 def _filling(schema: Schema) -> Fill:

@@ -9,7 +9,7 @@ from resources.admission import update_rules
 from resources.admission.computable_rules import parse_set
 from resources.admission.defaults import defaulted
 from resources.admission.graph_rules import MOST_NODES, service_path
-from resources.dynamo.model.graph import KAI_SCHEDULER, GraphService, InferenceGraph, Orchestrator
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
 from resources.dynamo.objects.component_names import instance_name, name_fault
 from resources.dynamo.objects.components import MOST_INSTANCES
 from resources.dynamo.objects.leader_worker_set import group_templates
@@ -19,7 +19,7 @@ from resources.dynamo.orchestrator import queue_of
 from resources.dynamo.pods.builder import PodFault, built_pod
 from resources.model.view import MAX_REPLICAS
 from resources.ports.configuration import Configuration
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.dynamo import KAI_SCHEDULER, DynamoSettings
 from resources.ports.references import NoReferences
 from resources.schema.formats import value_faults
 from resources.schema.issues import ErrorType, Issue, Path, Rejected

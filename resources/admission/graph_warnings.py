@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from engine.resource import Body
 from resources.admission.graph_rules import service_field
+from resources.base import gpus
 from resources.base.fields import mapping
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph
@@ -19,7 +20,6 @@ AUTOSCALING = (
     "is deprecated and ignored. Use DynamoGraphDeploymentScalingAdapter with HPA, KEDA, or Planner for autoscaling instead. "
     "See docs/kubernetes/autoscaling.md"
 )
-GPU_RESOURCE = "nvidia.com/gpu"
 
 
 def warnings(graph: InferenceGraph) -> Iterator[str]:
@@ -69,4 +69,4 @@ def _scaled_down(graph: InferenceGraph) -> Iterator[str]:
 
 
 def _has_gpus(container: Body) -> bool:
-    return bool(mapping(mapping(container.get("resources")).get("limits")).get(GPU_RESOURCE))
+    return bool(mapping(mapping(container.get("resources")).get("limits")).get(gpus.NVIDIA))

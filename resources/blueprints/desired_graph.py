@@ -13,7 +13,7 @@ from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds
 from resources.dynamo import orchestrator
-from resources.dynamo.model.graph import KAI_QUEUE, KAI_SCHEDULER, InferenceGraph, Orchestrator
+from resources.dynamo.model.graph import KAI_QUEUE, InferenceGraph, Orchestrator
 from resources.dynamo.model.names import clique_names
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects import pvc, ssh_secret
@@ -27,9 +27,8 @@ from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
 from resources.model.membership import effective_body
 from resources.ports.configuration import Configuration
+from resources.ports.dynamo import KAI_SCHEDULER, ONLY
 
-ONLY = "part"
-"""The key of the only part of a graph."""
 ALLOW_REPLACE = "engine.grove.io/allow-replace"
 """The annotation of a graph whose PodCliqueSet may be deleted and created anew."""
 

@@ -1,34 +1,19 @@
-"""DynamoGraphDeployment: the blueprint of graphs of inference services, carried out by Grove or by LeaderWorkerSets and Deployments."""
+"""DynamoGraphDeployment: the blueprint of graphs of inference services, carried out by Grove or by LeaderWorkerSets and Deployments.
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+What a graph means is imported for the first graph: it is a fifth of the engine, and most commands meet none.
+"""
+
+from collections.abc import Mapping
 from datetime import datetime
 
 from engine.blueprint import Desired, NestedRoot
-from engine.errors import GraphError
-from engine.graph import graph as graph_of
-from engine.graph import part
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.paths import overlay
-from engine.plan import Alarm, Wait
-from engine.reason import Reason
-from engine.resource import Body, Policy, Resource, Stance
-from resources.admission.admit import admit
-from resources.admission.request import Act, Decision, Request
+from engine.resource import Body, Policy
 from resources.base import kinds, labels
-from resources.blueprints.desired_graph import ONLY, GraphPlan, graph_plan, lookups
-from resources.dynamo.model.graph import KAI_SCHEDULER, InferenceGraph, read_graph
-from resources.dynamo.pods.builder import PodFault
-from resources.dynamo.status import FAILED, INVALID, Failure, status_of
 from resources.ports.configuration import Configuration
-from resources.removal.order import orphans_its_children
-
-KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.GRAPH_FINALIZER,))
-"""The policy of a stored graph: its labels and annotations are not removed."""
-PROPOSED = replace(KNOWN, exact=(("spec",),))
-"""The policy of a graph that a manifest proposes: its spec replaces the stored one."""
+from resources.ports.dynamo import KAI_SCHEDULER, ONLY
 
 CHILDREN = (
     kinds.SECRET,
@@ -40,10 +25,6 @@ CHILDREN = (
     kinds.LEADER_WORKER_SET,
 )
 """The kinds of objects that a graph can own, besides its PodCliqueSet."""
-RUNNERS = {kind.name: kind for kind in (kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.DEPLOYMENT, kinds.LEADER_WORKER_SET)}
-"""The kinds of objects that run a service."""
-
-UNCHANGED = "is left as it is until the graph is valid"
 
 
 class DynamoGraphBlueprint:
@@ -79,8 +60,9 @@ class DynamoGraphBlueprint:
 
     def lookups(self, id: ResourceId, body: Body, configuration: Configuration) -> tuple[ResourceId, ...]:
         """The Secrets, claims and the queue that the graph names; none if it is not valid."""
-        decision = admit(Request(Act.CREATE, id, body), configuration)
-        return () if decision.issues else lookups(read_graph(id, decision.body or {}), configuration)
+        from resources.blueprints.graph_meaning import lookups_of
+
+        return lookups_of(id, body, configuration)
 
     def lookup_kinds(self, configuration: Configuration) -> tuple[Kind, ...]:
         """Secrets, claims and, if KAI is enabled, its queues."""
@@ -88,136 +70,12 @@ class DynamoGraphBlueprint:
 
     def nested_roots(self, observed: Observed, configuration: Configuration, memo: Memo) -> tuple[NestedRoot, ...]:
         """The PodCliqueSet of the graph, if Grove runs it."""
-        if observed.root.deleting_since is not None:
-            return ()
-        decision, graph = _admitted(observed, configuration, memo)
-        if decision.issues:
-            return ()
-        try:
-            return _planned(observed, graph, configuration, memo).nested
-        except (PodFault, GraphError):
-            return ()  # `desire` reports the same error.
+        from resources.blueprints.graph_meaning import nested_roots
+
+        return nested_roots(observed, configuration, memo)
 
     def desire(self, observed: Observed, now: datetime, configuration: Configuration, memo: Memo) -> Desired:
         """The objects of the graph besides its PodCliqueSet, and its status."""
-        if observed.root.deleting_since is not None:
-            return _teardown(observed)
-        decision, graph = _admitted(observed, configuration, memo)
-        if decision.issues:
-            return _invalid(observed, decision.body or {}, tuple(map(str, decision.issues)))
-        try:
-            planned = _planned(observed, graph, configuration, memo)
-        except (PodFault, GraphError) as error:
-            return _invalid(observed, graph.body, (str(error),))
-        return _desired(observed, graph, planned)
+        from resources.blueprints.graph_meaning import desire
 
-
-def _admitted(observed: Observed, configuration: Configuration, memo: Memo) -> tuple[Decision, InferenceGraph]:
-    """The decision about the desired graph, and the graph. If there are issues, the graph is not meaningful."""
-
-    def make() -> tuple[Decision, InferenceGraph]:
-        root = observed.root
-        body = _body(observed)
-        decision = admit(Request(Act.CREATE, root.id, body), configuration)
-        return decision, read_graph(root.id, {} if decision.issues else decision.body or {})
-
-    return memo.recall("admitted graph", (observed.root, observed.proposal, configuration), make)
-
-
-def _body(observed: Observed) -> Body:
-    """The stored graph; if there is a proposal, the proposal with its metadata laid on that of the stored graph."""
-    if observed.proposal is None:
-        return observed.root.body
-    return {**observed.proposal, "metadata": overlay(observed.root.body["metadata"], observed.proposal.get("metadata") or {})}
-
-
-def _planned(observed: Observed, graph: InferenceGraph, configuration: Configuration, memo: Memo) -> GraphPlan:
-    looked_up = tuple(observed.looked_up.items())
-    facts = (graph, configuration, observed.unserved, looked_up, tuple(observed.nested.values()), observed.slice(ONLY), observed.foreign)
-    return memo.recall("graph plan", facts, lambda: graph_plan(observed, graph, configuration))
-
-
-def _desired(observed: Observed, graph: InferenceGraph, planned: GraphPlan) -> Desired:
-    failure = Failure(FAILED, planned.failure) if planned.failure else None
-    status = status_of(observed.root, planned.states, failure) if observed.root.uid else None
-    deferred = planned.deferred
-    if failure is not None and not deferred:
-        deferred = (Wait(graph.id, planned.failure, blocked=True),)
-    return Desired(
-        graph_of([part(ONLY, [_root(observed, graph.body, status), *planned.resources])]),
-        pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
-        deferred=deferred,
-        notes=planned.notes,
-        alarms=(Alarm(_camel(FAILED), planned.failure, blocking=True),) if failure else (),
-    )
-
-
-def _pending(graph: InferenceGraph, planned: GraphPlan) -> Iterator[Wait]:
-    """The services that are not ready."""
-    for state in planned.states:
-        if not state.is_ready:
-            yield Wait(RUNNERS[state.component_kind].id(graph.namespace, state.component_name), state.reason)
-
-
-def _invalid(observed: Observed, body: Body, problems: tuple[str, ...]) -> Desired:
-    """Nothing for a graph that is proposed; for a stored one its status says what is wrong, and everything else stays as it is."""
-    if observed.proposal is not None or not observed.root.uid:
-        return Desired(graph_of(()), problems=problems)
-    failure = Failure(INVALID, f"Validation failed: {'; '.join(problems)}")
-    return Desired(
-        graph_of([part(ONLY, [_root(observed, body, status_of(observed.root, (), failure)), *_held(observed, UNCHANGED)])]),
-        deferred=(Wait(observed.root.id, failure.message, blocked=True),),
-        alarms=(Alarm(INVALID, failure.message, blocking=True),),
-    )
-
-
-def _held(observed: Observed, why: str) -> Iterator[Resource]:
-    """The objects of the graph as they are."""
-    return (Resource(live.id, {}, why, stance=Stance.HOLD) for live in observed.slice(ONLY).objects.values())
-
-
-def _root(observed: Observed, body: Body, status: Body | None) -> Resource:
-    """The graph itself; its spec is written only if a manifest proposes it."""
-    root, proposal = observed.root, observed.proposal
-    metadata = {"name": root.id.name, "namespace": root.id.namespace}
-    frame = {"apiVersion": kinds.DYNAMO_GRAPH.api_version, "kind": kinds.DYNAMO_GRAPH.name, "metadata": metadata}
-    if proposal is None:
-        return Resource(root.id, frame, "managed", policy=KNOWN, status=status)
-    proposed = proposal.get("metadata") or {}
-    given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
-    finalizers = {} if root.uid else {"finalizers": list(KNOWN.finalizers)}
-    manifest = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": body["spec"]}
-    return Resource(root.id, manifest, "proposed by a manifest", policy=PROPOSED, status=status)
-
-
-def _teardown(observed: Observed) -> Desired:
-    """The removal of everything that the graph owns; its finalizer is released when all of it is gone.
-
-    With `--cascade=orphan` nothing is removed: the garbage collector releases what the graph owns.
-    """
-    root = observed.root
-    why = f"{root.id.name} is being deleted"
-    if orphans_its_children(root):
-        why = f"{why} with --cascade=orphan; waits for the garbage collector to release what it owns"
-        return Desired(graph_of([part(ONLY, [Resource(root.id, {}, why, stance=Stance.HOLD), *_held(observed, why)])]))
-    lives = list(observed.slice(ONLY).objects.values())
-    removed = [Resource(live.id, {}, why, after=_first(live, lives), stance=Stance.DROP, reason=Reason.SET_DELETED) for live in lives]
-    nested = [Resource(id, {}, why, stance=Stance.DROP, policy=Policy(nested=True), reason=Reason.SET_DELETED) for id in observed.nested]
-    remaining = len(removed) + len(nested)
-    if remaining:
-        last = Resource(root.id, {}, f"{why}; waits for {remaining} object{'s' if remaining > 1 else ''} to be gone", stance=Stance.HOLD)
-    else:
-        last = Resource(root.id, {}, why, stance=Stance.DROP, policy=KNOWN, reason=Reason.SET_DELETED)
-    terminating = tuple(Wait(live.id, "is being deleted") for live in lives if live.deleting_since is not None)
-    return Desired(graph_of([part(ONLY, [last, *removed, *nested])]), pending=terminating)
-
-
-def _first(live: Live, lives: list[Live]) -> frozenset[ResourceId]:
-    """What is removed after an object: the PodGroup of a LeaderWorkerSet."""
-    gang = kinds.VOLCANO_POD_GROUP.id(live.id.namespace, live.id.name)
-    is_gang = live.id.kind == kinds.LEADER_WORKER_SET.name and any(other.id == gang for other in lives)
-    return frozenset({gang}) if is_gang else frozenset()
-
-
-def _camel(reason: str) -> str:
-    return "".join(word.capitalize() for word in reason.split("_"))
+        return desire(observed, configuration, memo)

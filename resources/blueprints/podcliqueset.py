@@ -1,7 +1,9 @@
 """PodCliqueSet: the blueprint of the root kind: replicas that consist of cliques and scaling groups of cliques."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
+from typing import cast
 
 from engine.blueprint import Desired
 from engine.errors import GraphError
@@ -125,9 +127,14 @@ class PodCliqueSetBlueprint:
 
 def _scheduler_references(configuration: Configuration) -> tuple[Kind, ...]:
     """The kinds that the admission rules of the enabled back ends read, each once."""
-    schedulers: Iterator[object] = (scheduler for _, scheduler in sorted(configuration.schedulers.items()))
-    referring = (scheduler for scheduler in schedulers if isinstance(scheduler, ReferringScheduler))
-    return tuple(dict.fromkeys(kind for scheduler in referring for kind in scheduler.referenced_kinds))
+    schedulers = (cast(Hashable, scheduler) for _, scheduler in sorted(configuration.schedulers.items()))
+    return tuple(dict.fromkeys(kind for scheduler in schedulers for kind in _referenced_kinds(scheduler)))
+
+
+@lru_cache(maxsize=64)
+def _referenced_kinds(scheduler: Hashable) -> tuple[Kind, ...]:
+    """The kinds that the admission rules of a back end read. Remembered: the structural check is slow, and every pass asks."""
+    return tuple(scheduler.referenced_kinds) if isinstance(scheduler, ReferringScheduler) else ()
 
 
 def _template(observed: Observed, admitted: AdmittedSet, configuration: Configuration, memo: Memo) -> Template:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from engine.duration import spell
 from engine.failure import FailedCall
-from engine.graph import Part, part
+from engine.graph import Part, Recomputable, part
 from engine.ids import ResourceId
 from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
@@ -66,6 +66,10 @@ class ReplicaTurn:
     """Fabric domain that is being deleted -> why the pods of the set leave it now (`vacated_domains`)."""
 
 
+ReplicaFacts = tuple[ReplicaState, ReplicaTurn, bool, ReplicaDomains, GangBlockers, Mapping[str, str], tuple[FailedCall, ...] | None]
+"""Everything that the resources of a replica are computed from."""
+
+
 def observe_replica(
     template: Template, index: int, lives: Slice, taken: Collection[str], configuration: Configuration, now: datetime
 ) -> ReplicaState:
@@ -84,22 +88,43 @@ def desired_replica(
     failed_calls: tuple[FailedCall, ...] | None,
 ) -> Replica:
     """The desired objects of a replica. `has_token` says whether its pods can watch the pods that they start after."""
-    view = replace(state.view, has_token=has_token, domains=domains.by_key, gang_blockers=gang_blockers)
-    view = replace(view, holds=holds, failed_calls=failed_calls)
-    view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
-    desired = [_of_new_replica(view, resource) for kind in CHILD_KINDS for resource in kind.render(view)]
-    removed = [*obsolete_objects(view, {resource.id for resource in desired}), *domains.release.resources]
+    facts = (state, turn, has_token, domains, gang_blockers, holds, failed_calls)
+    view, desired, removed = _resources(*facts)
     complete = not removed and all(resource.id in view.lives.objects for resource in desired if resource.stance is not Stance.DROP)
     own_domains = (domain for domain in domains.requested if not domain.request.shared)
     leaving = pending_deletions(view.lives.objects[resource.id] for resource in removed if resource.id in view.lives.objects)
     pending = (*replica_domains.pending(own_domains), *_pending(view, state.terminations.until), *leaving)
+    own = part(str(view.index), [*desired, *removed])
     return Replica(
-        part(str(view.index), [*desired, *removed]),
+        replace(own, resources=Recomputable(own.resources, lambda: _resources_by_id(*facts))),
         summary(view, complete),
         pending,
         tuple(_unconfirmed_errors(view)),
         tuple(scheduler_gang.alarms(view)),
     )
+
+
+def _resources_by_id(*facts: *ReplicaFacts) -> Mapping[ResourceId, Resource]:
+    """The resources of the replica, as often as they are needed."""
+    view, desired, removed = _resources(*facts)
+    return part(str(view.index), [*desired, *removed]).resources
+
+
+def _resources(
+    state: ReplicaState,
+    turn: ReplicaTurn,
+    has_token: bool,
+    domains: ReplicaDomains,
+    gang_blockers: GangBlockers,
+    holds: Mapping[str, str],
+    failed_calls: tuple[FailedCall, ...] | None,
+) -> tuple[View, list[Resource], list[Resource]]:
+    """The replica with everything that is decided about it, the resources that it should have, and those that are removed."""
+    view = replace(state.view, has_token=has_token, domains=domains.by_key, gang_blockers=gang_blockers)
+    view = replace(view, holds=holds, failed_calls=failed_calls)
+    view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
+    desired = [_of_new_replica(view, resource) for kind in CHILD_KINDS for resource in kind.render(view)]
+    return view, desired, [*obsolete_objects(view, {resource.id for resource in desired}), *domains.release.resources]
 
 
 def _of_new_replica(view: View, resource: Resource) -> Resource:

@@ -54,6 +54,7 @@ def _podclique(view: View, clique: CliqueView) -> Resource:
         policy=OUTDATED if clique.outdated else POLICY,
         status=clique_status,
         urgent=begins(clique_status),
+        provisional=status.is_coming_up(clique, clique_status),
         reason=absence.of_clique(view, clique),
         status_why=status.summary_text(clique_status),
     )

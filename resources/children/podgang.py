@@ -33,7 +33,14 @@ def _podgang(view: View, gang: GangView) -> Resource:
         return Resource(gang.id, {}, why, (view.owner,), stance=Stance.HOLD, blocked=True)
     why = f"{'base' if gang.is_base else 'scaled'} gang of replica {view.index}"
     return Resource(
-        gang.id, body_of(view, gang), why, (view.owner,), policy=POLICY, status=status.of(view, gang), follows=absence.follows_pods(view)
+        gang.id,
+        body_of(view, gang),
+        why,
+        (view.owner,),
+        policy=POLICY,
+        status=status.of(view, gang),
+        provisional=status.is_coming_up(gang),
+        follows=absence.follows_pods(view),
     )
 
 

@@ -42,5 +42,6 @@ def _scaling_group(view: View, group: GroupView) -> Resource:
         policy=POLICY,
         status=group_status,
         urgent=begins(group_status),
+        provisional=status.is_coming_up(group, group_status),
         status_why=summary_text(group_status),
     )

@@ -4,7 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from resources.base import kinds
-from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, KAI_SCHEDULER, InferenceGraph, Orchestrator
+from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, InferenceGraph, Orchestrator
+from resources.ports.dynamo import KAI_SCHEDULER
 
 NOT_AVAILABLE = "no multinode orchestrator available"
 DEFAULT_QUEUE = "dynamo"

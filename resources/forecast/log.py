@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from engine.forecast.effects import Effects, Level, worst_first
 from engine.forecast.store import ForecastStore
@@ -12,12 +12,9 @@ from engine.observed import Live
 from engine.operation import Operation
 from engine.quantity import amount
 from engine.verb import Verb
-from resources.base import kinds, labels, names
+from resources.base import gpus, kinds, labels, names
 from resources.base.fields import mapping, mappings
 from resources.model.pod_facts import facts_of
-
-GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
-"""The extended resources that are counted as GPUs."""
 
 Slot = tuple[str, str, str]
 """Namespace and name of a PodClique, and the index of a pod in it: what a pod is replaced by has the same."""
@@ -218,5 +215,5 @@ def _gpus(body: Mapping[str, Any]) -> int:
     for container in mappings(mapping(body.get("spec")).get("containers")):
         resources = mapping(container.get("resources"))
         amounts = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
-        total += sum(int(amount(str(amounts[name])) or 0) for name in GPUS if name in amounts)
+        total += sum(int(amount(str(amounts[name])) or 0) for name in gpus.ALL if name in amounts)
     return total

@@ -61,8 +61,8 @@ def _with_gang_objects(scheduler: Hashable) -> GangScheduler | None:
 
 def gang_kinds(configuration: Configuration) -> tuple[Kind, ...]:
     """The kinds of the objects for gangs, for all enabled back ends, each once, in the order of the back ends' names."""
-    schedulers: Iterator[object] = (scheduler for _, scheduler in sorted(configuration.schedulers.items()))
-    return tuple(dict.fromkeys(scheduler.gang_kind for scheduler in schedulers if isinstance(scheduler, GangScheduler)))
+    schedulers = (_with_gang_objects(cast(Hashable, scheduler)) for _, scheduler in sorted(configuration.schedulers.items()))
+    return tuple(dict.fromkeys(scheduler.gang_kind for scheduler in schedulers if scheduler is not None))
 
 
 def is_gang_object(id: ResourceId, configuration: Configuration) -> bool:

@@ -1,7 +1,9 @@
 """BackendTopology: the topology object of a scheduler back end for a ClusterTopologyBinding, and how it differs from the binding."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import cast
 
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Observed
@@ -48,8 +50,14 @@ def unavailable_because(scheduler: str, configuration: Configuration) -> str:
 
 def topology_aware_schedulers(configuration: Configuration) -> Mapping[str, TopologyAwareScheduler]:
     """Scheduler name -> its back end, for the enabled back ends that have topology objects, sorted by name."""
-    by_name: Mapping[str, object] = dict(sorted(configuration.schedulers.items()))
-    return {name: scheduler for name, scheduler in by_name.items() if isinstance(scheduler, TopologyAwareScheduler)}
+    by_name = {name: _with_topologies(cast(Hashable, scheduler)) for name, scheduler in sorted(configuration.schedulers.items())}
+    return {name: scheduler for name, scheduler in by_name.items() if scheduler is not None}
+
+
+@lru_cache(maxsize=64)
+def _with_topologies(scheduler: Hashable) -> TopologyAwareScheduler | None:
+    """The back end if it has topology objects. Remembered: the structural check is slow, and every pass asks."""
+    return scheduler if isinstance(scheduler, TopologyAwareScheduler) else None
 
 
 def backend_topologies(observed: Observed, spec: ClusterTopologyBindingSpec, configuration: Configuration) -> Iterator[BackendTopology]:

@@ -229,7 +229,7 @@ def _deletes(operation: Operation, id: ResourceId) -> bool:
 
 def _reason(explained: Operation | Wait) -> str:
     """The reason as one word; empty if there is none."""
-    return str(getattr(explained, "reason", None) or "")
+    return str(explained.reason or "")
 
 
 def _summary(effects: Mapping[str, int], operations: Iterable[Operation]) -> Data:

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+ONLY = "part"
+"""The key of the only part of a graph."""
+KAI_SCHEDULER = "kai-scheduler"
+"""The name of KAI, as pods and the profiles of the configuration give it."""
 SSH_SECRET = "mpirun-ssh-key-{component}"
 """The default name of the Secret with the SSH key pair of a TensorRT-LLM service; `{component}` is `<graph>-<service>` in lower case."""
 

@@ -147,7 +147,7 @@ def _event_group(operation: Operation) -> EventGroup | None:
 
 def _uid(result: Result) -> str:
     """The uid of the object that an operation created or changed; that of the observed object if the call returned no object."""
-    return str(result.live["metadata"]["uid"]) if result.live else result.operation.expect.uid
+    return result.uid or result.operation.expect.uid
 
 
 def _of_result(result: Result, uids: Mapping[ResourceId, str], domains: frozenset[str]) -> Iterator[Event]:

@@ -56,6 +56,8 @@ class WaitSince:
     why: str
     since: datetime | None
     until: datetime | None
+    advice: str = ""
+    """What somebody has to do; empty if there is nothing to add to `why`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ def waits_of(observed: Observed, plan: Plan) -> tuple[WaitSince, ...]:
 def wait_since(observed: Observed, wait: Wait, unready: Mapping[str, datetime] = ALL_READY) -> WaitSince:
     """The wait with the time when it began; None if its object does not exist. `unready`: the result of `_unready_since`."""
     live = observed.find(wait.id)
-    return WaitSince(wait.id, wait.why, _onset(observed, live, unready) if live else None, wait.until)
+    return WaitSince(wait.id, wait.why, _onset(observed, live, unready) if live else None, wait.until, wait.remedy)
 
 
 def _onset(observed: Observed, live: Live, unready: Mapping[str, datetime]) -> datetime:

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from engine.ids import Kind
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema import pod_spec_rules
-from resources.schema.dynamo import DynamoGraphDeployment
 from resources.schema.issues import ErrorType, Issue, Rejected, shown
 from resources.schema.meta import ApiObject
 from resources.schema.podclique import PodClique
@@ -24,9 +23,17 @@ MODELS: Final[Mapping[Kind, type[ApiObject]]] = {
     SCALING_GROUP: PodCliqueScalingGroup,
     TOPOLOGY_BINDING: ClusterTopologyBinding,
     PODGANG: PodGang,
-    DYNAMO_GRAPH: DynamoGraphDeployment,
 }
-"""The model of each kind that we define."""
+"""The model of each kind that we define, except graphs: theirs are as large as all others together."""
+
+
+def model_of(kind: Kind) -> type[ApiObject]:
+    """The model of a kind that we define."""
+    if kind != DYNAMO_GRAPH:
+        return MODELS[kind]
+    from resources.schema.dynamo import DynamoGraphDeployment
+
+    return DynamoGraphDeployment
 
 
 def parse(kind: Kind, body: Any, *, strict: bool = True) -> ApiObject:
@@ -41,7 +48,7 @@ def parse(kind: Kind, body: Any, *, strict: bool = True) -> ApiObject:
     findings = pod_spec_rules.object_findings(kind, body) if strict else ()
     pod_issues = tuple(issue for issue in findings if issue.type is not ErrorType.UNKNOWN)
     try:
-        model = MODELS[kind].model_validate(body, extra="forbid" if strict else "ignore")
+        model = model_of(kind).model_validate(body, extra="forbid" if strict else "ignore")
     except ValidationError as error:
         raise Rejected((*without_repeats(rejection(error).issues, pod_issues), *pod_issues)) from None
     if pod_issues:

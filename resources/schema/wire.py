@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainValidator, WithJsonSchema, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
-from pydantic_core import PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from engine import duration
+from resources.schema.descriptions import descriptions
 
 T = TypeVar("T")
 
@@ -37,7 +39,18 @@ BY_NAME: Final[JsonDict] = {LIST_TYPE: "map", LIST_KEYS: ["name"]}
 class Wire(BaseModel):
     """A frozen model of a JSON object: camelCase keys, exact types, no unknown keys."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    # Most commands need few of the models: each one is built when it is used for the first time.
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True, defer_build=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The JSON schema, with the docstrings of fields as their descriptions."""
+        published = handler(schema)
+        properties = handler.resolve_ref_schema(published).get("properties", {})
+        models = [base for base in reversed(cls.__mro__) if issubclass(base, Wire)]
+        for name, text in descriptions(models).items():
+            properties[cls.model_fields[name].alias or name].setdefault("description", text)
+        return published
 
     @model_validator(mode="before")
     @classmethod

@@ -12,6 +12,7 @@ from resources.model.view import CliqueView, View
 from resources.policies.availability import BREACHED, SCHEDULED, breach_state, has_minimum_ready, ready_count, scheduled_count
 from resources.policies.rollout import is_outdated
 from resources.status import errors, update
+from resources.status.provisional import is_provisional
 
 
 def of(view: View, clique: CliqueView) -> Body | None:
@@ -41,6 +42,13 @@ def of(view: View, clique: CliqueView) -> Body | None:
     if is_settled(clique) or "observedGeneration" in old:
         body["conditions"] = _conditions(clique, old.get("conditions") or (), in_progress)
     return {**body, **errors.of(clique.id, view.failed_calls, old)}
+
+
+def is_coming_up(clique: CliqueView, body: Body | None) -> bool:
+    """Whether this is the status of a clique of which fewer pods are ready than it should have, and none has been lost."""
+    if clique.live is None or body is None:
+        return False
+    return is_provisional(clique.live.body.get("status") or {}, body, clique.replicas, ("replicas", "scheduledReplicas", "readyReplicas"))
 
 
 def summary_text(body: Body | None) -> str:

@@ -8,6 +8,9 @@ from engine.resource import Body
 from resources.model.view import CliqueView, GangView, View, is_scheduled
 from resources.policies.availability import INITIALIZED
 
+COMING_UP = ("Pending", "Starting")
+"""The phases before a gang runs."""
+
 
 def of(view: View, gang: GangView) -> Body | None:
     """The desired status of a gang; None until the gang exists."""
@@ -16,6 +19,12 @@ def of(view: View, gang: GangView) -> Body | None:
     old: Mapping[str, Any] = gang.live.body.get("status") or {}
     conditions = old.get("conditions") or ()
     return {"phase": phase(gang), "conditions": merge(conditions, [_initialized(gang, conditions)], owned=(INITIALIZED,))}
+
+
+def is_coming_up(gang: GangView) -> bool:
+    """Whether a gang that has not run yet does not run yet."""
+    known = ((gang.live.body.get("status") or {}).get("phase") if gang.live is not None else None) or "Pending"
+    return known in COMING_UP and phase(gang) in COMING_UP
 
 
 def phase(gang: GangView) -> str:

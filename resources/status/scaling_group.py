@@ -10,6 +10,7 @@ from resources.base import labels
 from resources.model.view import CliqueView, GroupView, View
 from resources.policies.availability import BREACHED, has_minimum_ready, has_minimum_scheduled, is_sound
 from resources.status import errors, podclique, update
+from resources.status.provisional import is_provisional
 
 TERMINATING = "GangTerminationInProgress"
 """A condition for users, as Grove has it: no decision of the engine reads it."""
@@ -39,6 +40,13 @@ def of(view: View, group: GroupView) -> Body | None:
     if all(map(_exists, replicas)) and not _has_excess(view, group):
         body["observedGeneration"] = group.live.generation
     return {**body, **errors.of(group.id, view.failed_calls, old)}
+
+
+def is_coming_up(group: GroupView, body: Body | None) -> bool:
+    """Whether this is the status of a group of which fewer replicas are available than it should have, and none has been lost."""
+    if group.live is None or body is None:
+        return False
+    return is_provisional(group.live.body.get("status") or {}, body, group.replicas, ("scheduledReplicas", "availableReplicas"))
 
 
 def _has_excess(view: View, group: GroupView) -> bool:

@@ -134,7 +134,7 @@ async def test_a_list_goes_on_over_its_pages_and_raw_lists_say_the_same(client: 
             tasks.start_soon(client.create, CONFIG_MAP, namespace, config_map(f"c{number:03}", n=str(number)))
 
     listing = await client.list(CONFIG_MAP, namespace, labels="of=the-test")
-    raw, _ = await client.lives(CONFIG_MAP, namespace, "of=the-test")
+    raw, _ = await client.lives(CONFIG_MAP, namespace, "of=the-test", lambda _, content: content)
     one = await client.list(CONFIG_MAP, namespace, fields="metadata.name=c007")
 
     assert [item["metadata"]["name"] for item in listing.items] == [f"c{number:03}" for number in range(510)]

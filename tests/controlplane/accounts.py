@@ -63,6 +63,24 @@ def grant(plane: ControlPlane, needed: Iterable[Permission], account: Account = 
     write_secret(plane.kubeconfig(user), json.dumps(kubeconfig(plane, user, token(plane, account)), indent=1))
 
 
+def grant_everything(plane: ControlPlane, user: str) -> None:
+    """Create an account that may do everything, for operators whose needs are not known, and leave its kubeconfig under its name."""
+    account = Account(SYSTEM, user)
+    create(plane, kinds.NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
+    metadata = {"name": user, "namespace": SYSTEM}
+    create(plane, kinds.SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    subject = {"kind": "ServiceAccount", **metadata}
+    binding = {
+        "apiVersion": CLUSTER_ROLE_BINDING.api_version,
+        "kind": CLUSTER_ROLE_BINDING.name,
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": CLUSTER_ROLE_BINDING.group, "kind": CLUSTER_ROLE.name, "name": "cluster-admin"},
+        "subjects": [subject],
+    }
+    create(plane, CLUSTER_ROLE_BINDING, binding)
+    write_secret(plane.kubeconfig(user), json.dumps(kubeconfig(plane, user, token(plane, account)), indent=1))
+
+
 def _renamed(body: dict[str, Any], account: Account) -> dict[str, Any]:
     """A role or a binding under a name of its own for each account."""
     if body["kind"] == kinds.SERVICE_ACCOUNT.name:

@@ -15,8 +15,8 @@ from engine.operation import Operation
 from engine.plan import Plan
 from engine.proposal import propose
 from engine.report.model import compose as report_of
+from engine.runtime.preview import preview
 from engine.runtime.provider import Observation, Scope
-from engine.runtime.session import preview
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from engine.world import assemble, empty

@@ -130,6 +130,15 @@ def test_kinds_that_cannot_be_listed_block() -> None:
     assert [wait.why for wait in unintended.blocked] == ["no set owns it; it is deleted once Pod, Service objects can be listed completely"]
 
 
+def test_a_kind_that_is_not_served_blocks_what_would_be_created_and_what_it_would_own() -> None:
+    blocked = planned_for(thing(), child=owned_by_thing(), unserved=frozenset({"Thing"}))
+    existing = planned_for(thing(), body(THING, ownerReferences=[OURS]), unserved=frozenset({"Thing"}))
+
+    why = "the cluster does not serve Thing of x.io/v1"
+    assert [(wait.id, wait.why, wait.reason) for wait in blocked.blocked] == [(id, why, Reason.NOT_SERVED) for id in (THING, CHILD)]
+    assert (blocked.operations, existing.blocked) == ((), ())
+
+
 def test_a_name_that_a_foreign_object_has_blocks_unless_that_object_is_being_deleted() -> None:
     foreign, terminating = live(body(THING)), live(body(THING, deletionTimestamp="2026-01-01T00:00:00Z"))
     blocked, later = planned_for(thing(), foreign={THING: foreign}), planned_for(thing(), foreign={THING: terminating})

@@ -1,16 +1,19 @@
 """A world assigns every object to the root that owns it, whatever its labels say."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
+from engine.actions import LABELS_RESTORED
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, World, live
 from engine.operation import Cause
 from engine.plan import Plan
-from engine.planner import LABELS_RESTORED
 from engine.tick import plan_all
 from engine.verb import Verb
 from engine.world import assemble, with_foreign
@@ -156,3 +159,98 @@ def test_an_object_that_was_listed_and_looked_up_is_taken_from_the_list() -> Non
     looked_up = live(toy.objects[SERVICE])
 
     assert root_of(with_foreign(listed, BLUEPRINTS, {DEMO: [looked_up]}), DEMO).find(SERVICE) is root_of(listed, DEMO).find(SERVICE)
+
+
+@some.composite
+def listings(draw: Any) -> dict[ResourceId, dict[str, Any]]:
+    """Objects as a list of the cluster has them: sets that may be gone or made anew, and what anybody has labelled and owns."""
+    names = ("demo", "other")
+    uids = {name: draw(some.sampled_from((f"{name}-1",) * 5 + (f"{name}-2", ""))) for name in names}
+    listed: list[tuple[Any, ...]] = [(kinds.PODCLIQUESET, name, uid, None, "", True) for name, uid in uids.items() if uid]
+    for name in names:
+        for kind, suffix in ((kinds.SERVICE, "0"), (kinds.PODCLIQUE, "0-a"), (kinds.POD, "0-a-x"), (kinds.POD, "1-a-y")):
+            label, owner, controls = name, f"{name}-1", True
+            match draw(some.integers(0, 9)):
+                case 0:
+                    continue
+                case 1 | 2:
+                    label = draw(some.sampled_from((*names, "gone", None)))
+                case 3 | 4:
+                    owner = draw(some.sampled_from(("PodClique-demo-0-a", "demo-1", "other-1", "stranger", "")))
+                case 5:
+                    controls = False
+            listed.append((kind, f"{name}-{suffix}", f"{kind.name}-{name}-{suffix}", label, owner, controls))
+    return {
+        kind.id("default", name): {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": uid,
+                "labels": {labels.PART_OF: label} if label else {},
+                "ownerReferences": [{"kind": "Any", "name": "any", "uid": owner, "controller": controls}] if owner else [],
+            },
+        }
+        for kind, name, uid, label, owner, controls in listed
+    }
+
+
+@some.composite
+def histories(draw: Any) -> list[dict[ResourceId, dict[str, Any]]]:
+    """Lists one after the other; from one to the next only a few objects differ."""
+    history = [draw(listings())]
+    for other in draw(some.lists(listings(), min_size=1, max_size=4)):
+        changed = draw(some.sets(some.sampled_from(sorted({*history[-1], *other})), max_size=2)) if {*history[-1], *other} else set()
+        both = {id: (other if id in changed else history[-1]).get(id) for id in {*history[-1], *other}}
+        history.append({id: body for id, body in sorted(both.items()) if body is not None})
+    return history
+
+
+def content(world: World) -> Any:
+    """What a world says, without regard to which objects it shares with an earlier one."""
+
+    def versions(lives: Any) -> dict[ResourceId, tuple[str, str]]:
+        return {live.id: (live.uid, live.revision) for live in lives}
+
+    return versions(world.orphans), [
+        (
+            versions([root.root]),
+            {key: versions(slice.objects.values()) for key, slice in root.slices.items()},
+            versions(root.foreign.values()),
+            root.mislabelled,
+        )
+        for root in world.roots
+    ]
+
+
+@given(histories())
+@settings(max_examples=300)
+def test_a_world_is_the_same_whether_or_not_an_earlier_one_is_known(history: list[dict[ResourceId, dict[str, Any]]]) -> None:
+    previous: World | None = None
+    known: dict[ResourceId, Live] = {}
+    for number, bodies in enumerate([*history, history[-1]]):
+        # A client returns the same object as long as nothing about it has changed.
+        for id, body in bodies.items():
+            if id not in known or {**known[id].body["metadata"], "resourceVersion": ""} != {**body["metadata"], "resourceVersion": ""}:
+                known[id] = live({**body, "metadata": {**body["metadata"], "resourceVersion": str(number + 1)}})
+        roots = [known[id] for id in bodies if id.kind == kinds.PODCLIQUESET.name]
+        children = [known[id] for id in bodies if id.kind != kinds.PODCLIQUESET.name]
+        current = assemble(BLUEPRINTS, roots, children, {}, previous)
+
+        assert content(current) == content(assemble(BLUEPRINTS, roots, children, {}))
+        if bodies is history[-1] and number == len(history):
+            assert previous is not None and all(new is old for new, old in zip(current.roots, previous.roots, strict=True))
+        previous = current
+
+
+def test_objects_of_a_set_that_was_made_anew_under_its_name_are_foreign_to_the_new_one() -> None:
+    toy = settled()
+    *children, root = sorted(
+        (live(body) for id, body in toy.objects.items() if id == DEMO or id.kind == "Service"), key=lambda each: each.id == DEMO
+    )
+    before = assemble(BLUEPRINTS, [root], children, {})
+    after = assemble(BLUEPRINTS, [replace(root, uid="another")], children, {}, before)
+
+    assert root_of(before, DEMO).foreign == {} and root_of(before, DEMO).find(SERVICE) is not None
+    assert SERVICE in root_of(after, DEMO).foreign and root_of(after, DEMO).find(SERVICE) is None

@@ -8,14 +8,22 @@ from typing import Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from engine.runtime.clock import SystemClock
+from enginectl.wiring import configuration
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.process import sandbox
 from providers.sandbox.registry import ACTORS
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
+from tests.enginectl.quick_clock import QUICK
 
 FAST = ActorOptions(nodes=3, termination=0.0)
+
+
+@pytest.fixture(autouse=True)
+def quick_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands in this process, and the clusters that they work on, have a clock that is quick."""
+    QUICK.restart()
+    monkeypatch.setattr(configuration, "SystemClock", lambda: QUICK)
 
 
 @pytest.fixture
@@ -55,5 +63,5 @@ def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) ->
 def cluster(folder: Path, actors: Collection[str], options: ActorOptions = FAST, **rest: Any) -> Iterator[Box]:
     """A sandbox cluster in a thread of its own."""
     with start_blocking_portal() as portal:
-        with portal.wrap_async_context_manager(sandbox(SystemClock(), folder, actors=actors, options=options, **rest)) as made:
+        with portal.wrap_async_context_manager(sandbox(QUICK, folder, actors=actors, options=options, **rest)) as made:
             yield Box(made, portal)

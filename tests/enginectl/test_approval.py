@@ -105,7 +105,8 @@ def test_a_plan_is_stale_once_its_set_is_edited(serving: Box, engine: Engine, pl
     document = engine("sync", "--plan", plan, "-o", "json").document
 
     (deviation,) = refused(answer)
-    assert deviation.startswith("PodCliqueSet/default/web: then generation 1 (uid ") and deviation.endswith("with another spec")
+    assert deviation.startswith("PodCliqueSet/default/web: then generation 1 (uid ")
+    assert deviation.endswith("with another spec: spec.replicas 1 → 2")
     assert [each["about"] for each in document["unapproved"]] == ["PodCliqueSet/default/web"]
     assert serving.revisions() == before
 

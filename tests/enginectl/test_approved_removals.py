@@ -103,7 +103,7 @@ def test_a_set_of_the_same_name_that_was_made_later_stays(members: Box, engine: 
 def test_a_set_that_was_edited_since_stays(members: Box, engine: Engine, deletion: Path) -> None:
     members.scale("two", 2)
 
-    assert deviations(engine("sync", "--plan", deletion))[0].endswith("with another spec")
+    assert deviations(engine("sync", "--plan", deletion))[0].endswith("with another spec: spec.replicas 1 → 2")
     assert members.names(PODCLIQUESET) == ["one", "two"]
 
 

@@ -54,7 +54,7 @@ def test_a_quiet_sync_that_runs_out_of_time_gives_the_command(box: Box, engine: 
     box.delete(COMPUTE_DOMAIN, "demo-0")
     box.wait_for(kinds.POD, crashing, name)
 
-    answer = engine("sync", "-q", "--config", config, "--timeout", "3s")
+    answer = engine("sync", "-q", "--config", config, "--timeout", "20s")
 
     assert (answer.code, answer.out) == (Exit.UNSETTLED, "")
     assert "engine: pending: " in answer.err

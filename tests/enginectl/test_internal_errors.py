@@ -27,7 +27,7 @@ def broken(box: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Box:
     return box
 
 
-@pytest.mark.parametrize("words", [("diff",), ("sync", "--timeout", "1s"), ("status",), ("why", "pclq/first-0-leader")])
+@pytest.mark.parametrize("words", [("diff",), ("sync", "--timeout", "10s"), ("status",), ("why", "pclq/first-0-leader")])
 def test_an_internal_error_is_named_and_its_traceback_shown_only_with_v(broken: Box, engine: Engine, words: tuple[str, ...]) -> None:
     before = broken.revisions()
     answer, verbose = engine(*words), engine(*words, "-v", traceback=True)

@@ -18,17 +18,52 @@ from enginectl.base.runner import run
 from tests.enginectl.calling import ROOT, CommandResult, Engine, finished, started
 
 EXAMPLE = ROOT / "examples" / "01-first-gang"
-HEAVY = {"kr8s", "deepdiff", "pydantic", "rich", "structlog", "aiohttp", "httpx", "yaml", "orjson", "uvicorn", "starlette", "cryptography"}
+CLIENT = {"kr8s", "aiohttp", "httpx", "h11", "cryptography"}
+OTHERS = {"deepdiff", "prometheus_client", "rich", "starlette", "structlog", "uvicorn"}
+HEAVY = {*CLIENT, *OTHERS, "pydantic", "yaml", "orjson"}
+"""Libraries that are slow to import."""
 
 
-def test_help_imports_nothing_slow() -> None:
-    script = "import sys; from enginectl.main import app; app(['--help']); print(*sys.modules, file=sys.stderr)"
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("diff", "--help")], ids=" ".join)
+def test_help_imports_nothing_slow(words: tuple[str, ...]) -> None:
+    modules = modules_of(*words)
+
+    assert {"engine", "typer"} <= modules
+    assert HEAVY & modules == set()
+
+
+def test_a_preview_without_a_cluster_imports_no_client_and_nothing_of_what_it_does_not_show() -> None:
+    modules = modules_of("diff", "--against", "empty", "-f", str(EXAMPLE))
+
+    assert {"pydantic", "resources.blueprints.replica"} <= modules
+    assert (CLIENT | OTHERS) & modules == set()
+    unneeded = ("engine.approval", "engine.report.html", "engine.report.markdown.document", "engine.runtime.session", "resources.dynamo")
+    assert [name for name in modules if name.startswith(unneeded)] == []
+
+
+def test_a_command_that_reads_a_cluster_imports_no_more_than_a_client() -> None:
+    modules = imported("import enginectl.actions.status, providers.kubernetes.connect")
+
+    assert {"aiohttp", "kr8s"} <= modules
+    assert OTHERS & modules == set()
+
+
+def modules_of(*words: str) -> set[str]:
+    """The modules that a command imports in a process of its own, and their packages. It must succeed."""
+    return imported(f"import sys; from enginectl.main import app; assert app({list(words)!r}) == 0")
+
+
+def imported(script: str) -> set[str]:
+    """The modules that a script imports in a process of its own."""
     process = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}"}
+        [sys.executable, "-c", f"{script}\nimport sys\nprint(*(name for name in sys.modules if sys.modules[name]), file=sys.stderr)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}"},
     )
-
-    assert "diff" in process.stdout
-    assert HEAVY & {name.partition(".")[0] for name in process.stderr.split()} == set()
+    names = process.stderr.split()
+    return {*names, *(name.partition(".")[0] for name in names)}
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_a_run_that_fails_half_way_removes_nothing_and_the_next_one_does(box: Bo
     write(applied, "three")
     box.deny(verb="create", resource="podcliquesets")
 
-    failed = engine("sync", "-f", applied, *PRUNE, "--timeout", "20s")
+    failed = engine("sync", "-f", applied, *PRUNE, "--timeout", "60s")
     assert (failed.code, box.names(PODCLIQUESET)) == (Exit.FAILED, ["one", "two"])
 
     box.cluster.access.denials.clear()
@@ -199,7 +199,7 @@ def test_without_the_right_to_write_the_parent_nothing_is_written(box: Box, engi
     write(folder, "one")
     box.deny(verb="create", resource="configmaps")
 
-    failed = engine("sync", "-f", folder, *PRUNE, "--timeout", "20s")
+    failed = engine("sync", "-f", folder, *PRUNE, "--timeout", "60s")
 
     assert (failed.code, box.names(PODCLIQUESET)) == (Exit.FAILED, [])
     assert "configmaps" in failed.out
@@ -208,12 +208,12 @@ def test_without_the_right_to_write_the_parent_nothing_is_written(box: Box, engi
 def test_a_kind_that_may_not_be_listed_matters_only_if_it_may_have_members(box: Box, engine: Engine, applied: Path) -> None:
     (applied / "two.yaml").unlink()
     box.deny(verb="list", resource="dynamographdeployments")
-    assert engine("sync", "-f", applied, *PRUNE, "--timeout", "20s").code == Exit.INCOMPLETE
+    assert engine("sync", "-f", applied, *PRUNE, "--timeout", "60s").code == Exit.INCOMPLETE
     assert box.names(PODCLIQUESET) == ["one"]
     assert engine("delete", "pcs/one", "--dry-run").code == Exit.INCOMPLETE
 
     box.deny(verb="list", resource="podcliquesets")
-    blind = engine("sync", "-f", applied, *PRUNE, "--timeout", "20s")
+    blind = engine("sync", "-f", applied, *PRUNE, "--timeout", "60s")
     assert (blind.code, "PodCliqueSet objects could not be listed completely" in blind.err) == (Exit.FAILED, True)
 
 

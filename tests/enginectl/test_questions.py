@@ -130,6 +130,17 @@ def test_a_delete_that_was_not_shown_is_not_done(serving: Box, engine: Engine, t
     assert any(name.startswith("other-0-a") for name in serving.names(POD))
 
 
+def test_a_yes_to_a_deletion_covers_what_the_workload_has_by_then(serving: Box, engine: Engine) -> None:
+    with terminal(serving, "delete", "web") as person:
+        person.read_until("Delete this workload?")
+        serving.scale("web", 2)
+        assert engine("sync").code == Exit.DONE
+        person.answer("y")
+        code = person.end()
+
+    assert (code, serving.names(POD), serving.names(PODCLIQUESET)) == (Exit.DONE, [], [])
+
+
 @pytest.mark.parametrize("image", [NEW, OLD])
 def test_nothing_is_asked_with_yes_or_if_nothing_is_deleted(serving: Box, tmp_path: Path, image: str) -> None:
     words = ["--yes"] if image == NEW else []

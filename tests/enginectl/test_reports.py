@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -141,6 +142,32 @@ def test_faults_of_manifests_are_findings_at_their_lines(
     assert (answer.code, place["artifactLocation"]["uri"]) == (Exit.FAILED, "sets/a.yaml")
     assert place["region"]["startLine"] == line and message in result["message"]["text"]
     assert (tmp_path / "out.sarif").read_text() == answer.out
+
+
+def test_faults_are_told_in_every_format_that_people_read(engine: Engine, tmp_path: Path) -> None:
+    (source,) = SET.glob("*.yaml")
+    text = source.read_text().replace("roleName: frontend", "roleName: []")
+    hostile = 'kind: PodCliqueSet\napiVersion: grove.io/v1alpha1\nmetadata: {name: "<img src=x>|[a](b)\\x1b[31m"}\n'
+    (tmp_path / "a.yaml").write_text(f"{text}\n---\n{hostile}---\n{text.replace('kind: PodCliqueSet', 'kind: PodCliqueSets')}")
+    words = ("--report", f"html={tmp_path / 'plan.html'}", "--summary", tmp_path / "summary.md", "--title", "prod")
+
+    answer = engine("diff", "-f", tmp_path / "a.yaml", "--against", "empty", "-o", "markdown", *words)
+
+    assert answer.code == Exit.FAILED
+    first, second, *lines = answer.out.splitlines()
+    assert (first, second) == ("<!-- engine:diff prod -->", "### engine: 3 faults, nothing was planned in `prod`")
+    page = (tmp_path / "plan.html").read_text()
+    for fault in ("must be a string, got a list", "must be a valid name", "there is no kind PodCliqueSets"):
+        assert any(fault.split()[0] in line for line in lines)
+        assert fault in page and fault in answer.err
+    assert (tmp_path / "summary.md").read_text() == answer.out
+    assert "\x1b" not in answer.out + page and "<img" not in page
+    assert all("<img" not in code_free(line) for line in lines)
+
+
+def code_free(line: str) -> str:
+    """The line without its code spans."""
+    return re.sub(r"(`+).*?\1", "", line)
 
 
 @pytest.mark.parametrize(("format", "first"), [("dot", "digraph engine {"), ("mermaid", "flowchart LR"), ("svg", "<svg xmlns=")])

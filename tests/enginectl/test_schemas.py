@@ -5,15 +5,18 @@ import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 import yaml
 
+from engine.approval.wire import VERSION as PLAN_VERSION
 from engine.forecast.effects import Effects, Level
 from engine.plan import Objection, Plan, Wait
 from engine.report.json import VERSION, document, printed
+from enginectl.base.exit_codes import Exit
 from enginectl.base.options import DocumentName
 from enginectl.output.schemas import SHAPES, schema
 from tests.engine.report.plans import ROOT as ROOT_ID
@@ -38,11 +41,11 @@ def test_a_schema_is_one(name: DocumentName) -> None:
     jsonschema_rs.meta.validate(schema(name))
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_within_a_version_a_schema_only_grows(name: DocumentName) -> None:
-    recorded = json.loads((RECORDED / f"{name}-{VERSION}.json").read_text())
+@pytest.mark.parametrize(("name", "version"), list(zip(SHAPES, (VERSION, PLAN_VERSION, VERSION), strict=True)))
+def test_within_a_version_a_schema_only_grows(name: DocumentName, version: int) -> None:
+    recorded = json.loads((RECORDED / f"{name}-{version}.json").read_text())
 
-    assert list(broken(recorded, schema(name))) == []
+    assert list(broken(recorded, json.loads(json.dumps(schema(name))))) == []
 
 
 def broken(old: Any, new: Any, path: str = "") -> Iterator[str]:
@@ -56,6 +59,9 @@ def broken(old: Any, new: Any, path: str = "") -> Iterator[str]:
         yield from (f"{path}/{key} may be absent" for key in set(old.get("required", ())) - set(new.get("required", ())))
     elif path.endswith("/enum"):
         yield from (f"{path} lacks {value}" for value in old if value not in new)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, pair in enumerate(zip(old, new, strict=True)):
+            yield from broken(*pair, f"{path}/{index}")
     elif old != new:
         yield f"{path} was {old} and is {new}"
 
@@ -122,6 +128,18 @@ def test_a_preview_and_a_sync_of_a_cluster_write_valid_documents(box: Box, engin
     assert engine("diff", *words).document["applicable"] is True
     assert engine("sync", *words).document["ending"] == "done"
     assert engine("diff", "-o", "json").document["complete"] is True
+
+
+def test_saved_plans_are_valid(box: Box, engine: Engine, tmp_path: Path) -> None:
+    for name in ("03-scaling-group/group.yaml", "06-dynamo/vllm.yaml"):
+        manifest, plan = ROOT / "examples" / name, tmp_path / "plan.json"
+        assert engine("diff", "-f", manifest, "--out", plan).code == Exit.DONE
+        document = checked(json.loads(plan.read_text()))
+        assert document["allow"] and document["forecast"]["finished"]
+        assert engine("sync", "--plan", plan).code == Exit.DONE
+    removal = tmp_path / "removal.json"
+    assert engine("delete", "-f", manifest, "--out", removal).code == Exit.DONE
+    assert checked(json.loads(removal.read_text()))["removals"]
 
 
 def test_of_what_is_denied_or_not_seen_the_document_says_so() -> None:

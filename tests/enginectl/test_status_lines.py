@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,12 @@ def test_objects_with_the_same_reason_share_a_line() -> None:
     assert lines(*(wait(f"a-{number}", full) for number in range(9)), wait("b", full)) == [
         "Pod/default/a-{0..8} ×9, b: no node is free, since 0s"
     ]
+
+
+def test_what_somebody_has_to_do_follows_once() -> None:
+    taken = [replace(wait(name, "taken"), advice="rename it") for name in "ab"]
+
+    assert lines(*taken, wait("c", "x")) == ["Pod/default/a, b: taken, since 0s", "do: rename it", "Pod/default/c: x, since 0s"]
 
 
 def test_other_kinds_and_namespaces_have_lines_of_their_own_and_verbose_has_one_for_each_object() -> None:

@@ -99,7 +99,7 @@ def test_a_kustomization_is_built_by_the_program_that_there_is(
 
 def test_a_build_that_fails_or_is_not_possible_says_why(engine: Engine, tmp_path: Path, kustomization: Path) -> None:
     missing = engine("render", "-k", kustomization)
-    program(tmp_path, "kustomize", r"printf 'Error: no such file\033[2J\n' >&2; exit 1")
+    program(tmp_path, "kustomize", r"printf '# Warning: old field\nError: no such file\033[2J\n' >&2; exit 1")
     failed = engine("render", "-k", kustomization)
     program(tmp_path, "kustomize", "echo 'kind: [x'")
     broken = engine("render", "-k", kustomization)

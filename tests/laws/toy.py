@@ -9,10 +9,9 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import World, live
-from engine.operation import Operation
+from engine.operation import Operation, owner_reference
 from engine.paths import merge_patch, stamp
 from engine.plan import Plan
-from engine.planner import owner_reference
 from engine.tick import plan_all
 from engine.verb import Verb
 from providers.fabrics.nvidia.fabric import Nvidia

@@ -61,3 +61,20 @@ def test_an_answer_that_is_newer_than_the_list_is_kept() -> None:
     store.end_list(ListedLives((), "9", SERVICE))
 
     assert [service.revision for service in store.lives.values()] == ["12"]
+
+
+def test_what_has_changed_is_known_until_there_is_another_list() -> None:
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    begin = store.version
+    store.apply("ADDED", service(5))
+    store.apply("MODIFIED", service(6))
+    middle = store.version
+    store.apply("DELETED", service(7))
+
+    revisions = [(old and old.revision, new and new.revision) for old, new in store.changes_since(begin) or ()]
+    assert revisions == [(None, "5"), ("5", "6"), ("6", None)]
+    assert len(store.changes_since(middle) or ()) == 1
+    store.begin_list()
+    store.end_list(ListedLives((), "9", SERVICE))
+    assert store.changes_since(middle) is None
+    assert store.changes_since(store.version) == []

@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -45,7 +45,7 @@ class Footprint:
     objects: int
     """How many Python objects the memory of its loop and its caches consist of, without those that `limited` counts."""
     limited: int
-    """How many entries the caches have that forget the oldest beyond a limit: of Events, and of deleted objects."""
+    """How many entries the caches have that forget the oldest beyond a limit: of Events, deleted objects, dictionaries, and changes."""
     tasks: int
     threads: int
 
@@ -57,7 +57,7 @@ def footprint() -> Footprint:
     pending, limited = list(seen.values()), 0
     while pending:
         thing = pending.pop()
-        if isinstance(thing, OrderedDict):
+        if isinstance(thing, OrderedDict | deque):
             limited += len(thing)
             continue
         for part in gc.get_referents(thing):

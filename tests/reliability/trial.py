@@ -11,7 +11,7 @@ import anyio
 
 from engine.runtime.clock import SystemClock
 from engine.runtime.passes import Engine
-from engine.runtime.session import preview
+from engine.runtime.preview import preview
 from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import KubernetesClient
 from providers.watching import WatchingCluster

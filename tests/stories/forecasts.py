@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -10,14 +10,23 @@ from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import End, Forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
+from engine.intent import NOTHING
 from engine.operation import Operation
 from engine.removal import Removal
 from engine.result import Outcome
+from engine.runtime.client import Client
+from engine.runtime.clock import SystemClock
+from engine.runtime.passes import Engine
+from engine.runtime.preview import preview
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.actions.forecasting import forecast_of
+from enginectl.wiring.scope import scope_of
+from providers.cluster import Cluster
 from providers.sandbox.actors.script import FAIL
 from resources.base import kinds
+from resources.ports.configuration import Configuration
+from resources.registry import BLUEPRINTS
 from tests.builders import applying
 from tests.stories.stage import Stage
 
@@ -83,13 +92,33 @@ def compared(sync: Sync) -> Sync:
         current = await cluster.look(manifests, removals)
         forecast = forecast_of(current, applying(manifests, removals), cluster.setup, options.get("limits") or Limits())
         report = await sync(cluster, **options)
-        is_done = report.ending is Ending.DONE and all(result.outcome is Outcome.DONE for result in report.results)
-        if forecast is not None and is_done and not recovers(forecast):
-            comparison(forecast, report).assert_equal()
-            assert all(forecast.end_of(root) is End.SETTLED for root in forecast.plans)
+        assert_as_forecast(forecast, report)
         return report
 
     return sync_as_forecast
+
+
+def assert_as_forecast(forecast: Forecast | None, report: SyncReport, *, rivalled: bool = False) -> None:
+    """What a session did is what was forecast, if it settled everything and every call succeeded: then the assumptions have held.
+
+    `rivalled`: some of it may have been done by somebody else.
+    """
+    is_done = report.ending is Ending.DONE and all(result.outcome is Outcome.DONE for result in report.results)
+    if forecast is not None and is_done and not recovers(forecast):
+        outcome = comparison(forecast, report)
+        if rivalled:
+            assert Counter(outcome.operations) <= Counter(outcome.forecast_operations)
+        else:
+            outcome.assert_equal()
+        assert all(forecast.end_of(root) is End.SETTLED for root in forecast.plans)
+
+
+async def forecast_on(client: Client, setup: Configuration, namespace: str) -> Forecast | None:
+    """What `engine diff` forecasts for a namespace of a cluster that cannot be looked at from inside."""
+    clock = SystemClock()
+    scope = replace(scope_of(setup), namespaces=(namespace,))
+    current = await preview(Engine(Cluster(client, clock), clock, scope, BLUEPRINTS, setup))
+    return forecast_of(current, NOTHING, setup, Limits())
 
 
 def recovers(forecast: Forecast) -> bool:

@@ -28,6 +28,7 @@ from tests.controlplane.accounts import LEASE, user_of
 from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.controlplane.schedulers.program import create, is_served, wait_until
 from tests.controlplane.schedulers.waiting import Objects, until
+from tests.stories.forecasts import assert_as_forecast, forecast_on
 from tests.stories.stage import DEFAULT
 from tests.stories.test_control_plane import Audit, connection
 
@@ -89,14 +90,17 @@ class GraphCluster:
         await self.client.delete(kind, self.namespace, name, propagation="Background")
 
     async def sync(self, **options: Any) -> SyncReport:
-        """`engine sync` in a process of its own."""
+        """`engine sync` in a process of its own. If it settles everything, it has done what `engine diff` forecast just before."""
         clock = SystemClock()
         async with connection(self.plane, user_of(self.plane, self.configuration, Use.SYNC)) as client:
+            forecast = await forecast_on(client, self.configuration, self.namespace) if options.get("wait", True) else None
             scope = replace(scope_of(self.configuration), namespaces=(self.namespace,))
             provider = WatchingCluster(client, clock)
             engine = Engine(provider, clock, scope, BLUEPRINTS, self.configuration, events_of=event_builder(self.configuration))
             lease = Lease(client, clock, SYSTEM, LEASE, identify())
-            return await sync(engine, lease, patience=PATIENCE, **options)
+            report = await sync(engine, lease, patience=PATIENCE, **options)
+        assert_as_forecast(forecast, report)
+        return report
 
     async def settle(self) -> Counter[str]:
         """`engine sync` until everything is ready, without a call that is refused. Returns how often it wrote what."""

@@ -18,8 +18,9 @@ from engine.runtime.lease import Lease
 from engine.runtime.logs import logger
 from engine.runtime.loop import Reload, run
 from engine.runtime.passes import Engine, Pass
+from engine.runtime.preview import preview
 from engine.runtime.provider import Observation, Scope
-from engine.runtime.session import preview, sync
+from engine.runtime.session import sync
 from engine.runtime.sync_report import SyncReport
 from enginectl.wiring.scope import EVERYTHING, scope_of
 from providers.cache_state import InformerObserver

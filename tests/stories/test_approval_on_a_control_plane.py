@@ -77,4 +77,4 @@ async def test_a_plan_is_applied_as_it_was_shown_and_a_stale_one_writes_nothing(
         assert (refused.code, await revisions(admin)) == (Exit.STALE, before)
         (deviation,) = json.loads(refused.out)["unapproved"]
         assert deviation["about"] == f"PodCliqueSet/{NAMESPACE}/web"
-        assert deviation["then"].startswith("generation 2 ") and deviation["now"].endswith("with another spec")
+        assert deviation["then"].startswith("generation 2 ") and deviation["now"].endswith("with another spec: spec.replicas 2 → 3")

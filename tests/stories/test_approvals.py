@@ -82,6 +82,24 @@ async def test_a_pod_that_fails_midway_is_made_again(workload: Callable[[int], d
         assert images(pods(cluster)) == {"example/worker:2"}
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+async def test_a_pod_that_is_lost_before_its_update_is_made_again_as_it_was_and_updated_then(lost: int) -> None:
+    def single(version: int) -> dict[str, Any]:
+        cliques = [clique("a", 2, minAvailable=1, pod_spec=running(version))]
+        return podcliqueset("web", *cliques, groups=(group("g", "a"),))
+
+    async with stage() as cluster:
+        await cluster.sync(manifests=[single(1)])
+        approval, _ = await approve(cluster, [single(2)])
+        await cluster.delete(kinds.POD, sorted(cluster.there(kinds.POD))[lost])
+        await cluster.clock.advance(3)
+
+        report, interference = await sync_with(cluster, approval, lambda: None)
+
+        assert (report.ending, [str(each.deviation) for each in interference.excess]) == (Ending.DONE, [])
+        assert images(pods(cluster)) == {"example/worker:2"}
+
+
 async def test_what_nobody_approved_is_left_and_what_was_approved_goes_on() -> None:
     async with stage() as cluster:
         await cluster.sync(manifests=[web(1), podcliqueset("other", clique("a", pod_spec=running(1)))])

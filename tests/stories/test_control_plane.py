@@ -30,6 +30,7 @@ from resources.schema.crds import crds
 from tests.builders import clique, podcliqueset
 from tests.controlplane.accounts import LEASE, user_of
 from tests.controlplane.cluster import SYSTEM, ControlPlane
+from tests.stories.forecasts import assert_as_forecast, forecast_on
 from tests.stories.stage import SETUP
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
@@ -78,13 +79,20 @@ async def connection(plane: ControlPlane, user: str) -> AsyncIterator[Kubernetes
         yield client
 
 
-async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Configuration = SETUP) -> SyncReport:
-    """`engine sync` with connections and a memory of its own, by an account that may do exactly what that needs."""
+async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Configuration = SETUP, *, rivalled: bool = False) -> SyncReport:
+    """`engine sync` with connections and a memory of its own, by an account that may do exactly what that needs.
+
+    If all of it succeeds, it has done what `engine diff` forecast just before. `rivalled`: somebody else does the same meanwhile, so that
+    less may be left to do.
+    """
     clock = SystemClock()
     async with connection(plane, user_of(plane, setup, Use.SYNC)) as client:
+        forecast = await forecast_on(client, setup, namespace)
         where = replace(scope_of(setup), namespaces=(namespace,))
         engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, setup, events_of=event_builder(setup))
-        return await sync(engine, Lease(client, clock, SYSTEM, LEASE, identify()), patience=120)
+        report = await sync(engine, Lease(client, clock, SYSTEM, LEASE, identify()), patience=120)
+    assert_as_forecast(forecast, report, rivalled=rivalled)
+    return report
 
 
 async def define(admin: KubernetesClient, namespace: str = NAMESPACE, *more: dict[str, Any]) -> None:

@@ -117,7 +117,7 @@ async def test_a_gang_that_is_without_its_minimum_for_too_long_is_recycled(contr
         assert (calls.writes["delete podcliques"], calls.writes["create podcliques"], calls.writes["delete pods"]) == (5, 5, 8)
 
         await admin.delete(kinds.PODCLIQUESET, namespace, "llm", propagation="Foreground")
-        assert (await synced(control_plane, namespace)).ending is Ending.DONE
+        assert (await synced(control_plane, namespace, rivalled=True)).ending is Ending.DONE
         assert await pods_of(admin, namespace) == {}
         # The garbage collector deletes as well: whoever comes second finds nothing, and that is all that may be refused.
         assert {code for _, code in audit.read().refused} <= {404}

@@ -1,28 +1,18 @@
 """The law of forecasts on a real control plane: what was forecast is what `engine sync` then does."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from engine.guard import Limits
-from engine.intent import NOTHING
 from engine.result import Outcome
-from engine.runtime.clock import SystemClock
-from engine.runtime.passes import Engine
-from engine.runtime.session import preview
 from engine.runtime.sync_report import Ending
-from enginectl.actions.forecasting import forecast_of
-from enginectl.wiring.scope import scope_of
-from providers.cluster import Cluster
 from resources.base import kinds
 from resources.install.use import Use
-from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane
-from tests.stories.forecasts import patched_fields, signature
+from tests.stories.forecasts import forecast_on, patched_fields, signature
 from tests.stories.pods import running
 from tests.stories.stage import SETUP
 from tests.stories.test_control_plane import connection, define, synced
@@ -42,11 +32,8 @@ def workload(version: int, replicas: int) -> dict[str, Any]:
 
 async def as_forecast(plane: ControlPlane) -> Mapping[tuple[str, str, str], int]:
     """Forecast, sync, and compare. Returns the operations that were forecast, which were done."""
-    clock = SystemClock()
     async with connection(plane, user_of(plane, SETUP, Use.SYNC)) as client:
-        scope = replace(scope_of(SETUP), namespaces=(NAMESPACE,))
-        current = await preview(Engine(Cluster(client, clock), clock, scope, BLUEPRINTS, SETUP))
-    expected = forecast_of(current, NOTHING, SETUP, Limits())
+        expected = await forecast_on(client, SETUP, NAMESPACE)
     assert expected is not None and expected.is_finished
     report = await synced(plane, NAMESPACE)
     done = [result.operation for result in report.results if result.outcome is Outcome.DONE]

@@ -10,7 +10,7 @@ import pytest
 from engine.ids import Kind
 from engine.runtime.clock import SystemClock
 from engine.runtime.passes import Engine
-from engine.runtime.session import preview
+from engine.runtime.preview import preview
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from enginectl.wiring.scope import scope_of

@@ -7,8 +7,8 @@ from engine.guard import Limits
 from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, Observed, World, live, slice_of
+from engine.operation import owner_reference
 from engine.plan import Plan
-from engine.planner import owner_reference
 from engine.runtime.passes import Pass
 from engine.tick import Plans, plan_all
 from engine.verb import Verb

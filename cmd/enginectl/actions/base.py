@@ -15,8 +15,8 @@ from engine.observed import Live
 from engine.proposal import proposed_root
 from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
+from engine.runtime.preview import preview as plan_once
 from engine.runtime.provider import Provider
-from engine.runtime.session import preview as plan_once
 from enginectl.actions.forecasting import Conditions, can_be_forecast, concerned, simulated
 from enginectl.input.admission import admit_against
 from enginectl.input.roots import Roots

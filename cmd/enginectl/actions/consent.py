@@ -10,11 +10,11 @@ from engine.verb import Verb
 from enginectl.actions.approved import ledger_of, staleness_gate
 from enginectl.actions.gates import Gate
 from enginectl.actions.look import Look
-from enginectl.actions.saving import approval_of_look, with_whole_forecast
+from enginectl.actions.saved_look import approval_of_look, with_whole_forecast
 from enginectl.base import terminal
-from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
+from enginectl.base.question import ask, can_ask
 from enginectl.wiring.configuration import Wiring
 
 QUESTION = "Apply this?"
@@ -31,8 +31,6 @@ class Consent:
     """The plan that they have approved."""
     yes: bool = False
     """Whether they have agreed already, whatever is done."""
-    required: bool = False
-    """Whether a yes is needed although nobody can be asked, as there is no terminal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,17 +45,12 @@ class Arrangement:
 def arrange(
     wiring: Wiring, consent: Consent, format: OutputFormat, is_cancelled: Callable[[], bool], *, quiet: bool = False
 ) -> Arrangement:
-    """The gates and the ledger of a command. Without a terminal, and where the output is for programs, nobody is asked.
-
-    Raises `UsageError` if a yes is required and nobody can be asked.
-    """
+    """The gates and the ledger of a command. Without a terminal, and where the output is for programs, nobody is asked."""
     if (plan := consent.plan) is not None:
         return Arrangement((staleness_gate(plan, format, quiet=quiet),), lambda seen: ledger_of(plan.approval))
     if consent.yes:
         return Arrangement()
-    if quiet or format is not OutputFormat.TEXT or not terminal.is_interactive():
-        if consent.required:
-            raise UsageError("nobody can be asked here: --yes does it without a question")
+    if quiet or format is not OutputFormat.TEXT or not can_ask():
         return Arrangement()
     return Arrangement((question_gate(wiring, is_cancelled),), lambda seen: _ledger_of_answer(wiring, seen))
 
@@ -70,7 +63,7 @@ def question_gate(wiring: Wiring, is_cancelled: Callable[[], bool]) -> Gate:
             return None
         for line in text(seen.report, verbose=wiring.options.verbose):
             terminal.notice(line)
-        if await terminal.ask(QUESTION, is_cancelled):
+        if await ask(QUESTION, is_cancelled):
             return None
         if is_cancelled():
             return Exit.INTERRUPTED

@@ -21,7 +21,7 @@ from enginectl.input.roots import NO_ROOTS
 from enginectl.wiring.configuration import Wiring
 
 ASKED = Consent(yes=True)
-"""What `sync` need not ask: the command does it itself."""
+"""What `sync` need not ask: the command asks. A yes is to the whole workload, whatever it has by then: half of one is of no use."""
 NOTHING_ELSE = Focus(frozenset())
 """The focus on what is deleted."""
 

@@ -7,8 +7,6 @@ from anyio import to_thread
 from engine.report.model import Report
 from engine.runtime.passes import Pass
 from enginectl.input.plan_policies import Policies
-from resources.plan_policies.judge import judge
-from resources.plan_policies.plan_data import plan_data
 
 
 async def judged(report: Report, observed: Pass, policies: Policies) -> Report:
@@ -20,6 +18,8 @@ async def judged(report: Report, observed: Pass, policies: Policies) -> Report:
 
 def _judged(report: Report, observed: Pass, policies: Policies) -> Report:
     from providers.policies.process import expressions_of_child  # Needs an extra, as everything of that folder does.
+    from resources.plan_policies.judge import judge
+    from resources.plan_policies.plan_data import plan_data
 
     with expressions_of_child() as expressions:
         data = plan_data(report, observed.world, observed.now)

@@ -12,8 +12,6 @@ from engine.report.model import Report
 from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
-from enginectl.actions.base import notes_about_missing, settled_base, together
-from enginectl.actions.circumstances import cluster_identity
 from enginectl.actions.domain_sharing import with_sharing_notes
 from enginectl.actions.forecasting import forecast_of
 from enginectl.actions.judging import judged
@@ -21,7 +19,6 @@ from enginectl.actions.node_capacity import with_capacity_notes
 from enginectl.actions.notes import with_notes
 from enginectl.actions.planning import plan_of_all, report_of
 from enginectl.actions.surroundings import blocked_by_namespaces, ending_with, with_plans, with_quotas, without_roots
-from enginectl.actions.trial import try_out, with_trial
 from enginectl.actions.unread_secrets import without_unread_secrets
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
@@ -97,6 +94,8 @@ async def look(wiring: Wiring, subject: Subject) -> Look:
 
 async def look_after_base(wiring: Wiring, subject: Subject, base: Roots, provider: Provider, namespaces: tuple[str, ...]) -> Look:
     """Look at what exists when the base has been applied and everything is settled; time stands still then."""
+    from enginectl.actions.base import notes_about_missing, settled_base, together
+
     selection = select_for(wiring, together(base, subject.roots), namespaces, subject.focus)
     baseline = await settled_base(wiring, base, provider, selection, against=subject.against, limits=subject.limits)
     later, after = replace(wiring, clock=StandingClock(baseline.at)), replace(subject, against=EMPTY, policies=NO_POLICIES)
@@ -134,9 +133,15 @@ async def look_at(
     result = with_sharing_notes(result, wiring.configuration)
     result = admitted.added_to(result)
     if subject.server_dry_run:
+        from enginectl.actions.trial import try_out, with_trial
+
         result, forecast = with_trial(await try_out(provider, report_of(result)), result, forecast)
     report = replace(report_of(result), forecast=forecast)
-    cluster = await cluster_identity(provider) if subject.for_approval else ""
+    cluster = ""
+    if subject.for_approval:
+        from enginectl.actions.circumstances import cluster_identity
+
+        cluster = await cluster_identity(provider)
     return Look(subject, intent, result, await judged(report, observed, subject.policies), selection, cluster)
 
 

@@ -6,7 +6,7 @@ from engine.intent import NOTHING, Intent
 from engine.plan import Plan
 from engine.report.model import Report, compose
 from engine.runtime.passes import Engine, Pass
-from engine.runtime.session import preview as plan_once
+from engine.runtime.preview import preview as plan_once
 from enginectl.actions import requirements
 from enginectl.actions.domain_sharing import with_sharing_notes
 from enginectl.actions.unread_secrets import NOTE, may_not_list_secrets, without_unread_secrets

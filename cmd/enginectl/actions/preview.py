@@ -7,7 +7,7 @@ from engine.report.model import Report
 from enginectl.actions.look import Subject, look
 from enginectl.actions.planning import report_errors
 from enginectl.actions.reporting import TO_TERMINAL, Outputs, places_of, write_outputs
-from enginectl.actions.saving import Saving, save
+from enginectl.actions.saving import Saving
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import ReportFormat
 from enginectl.output.documents import Material
@@ -22,8 +22,12 @@ async def preview(
     write_outputs(Material(seen.report, seen.result.now, places_of(subject.roots)), outputs, verbose=verbose)
     if verbose:
         report_errors(seen.result.planned.plans, verbose=True)
-    refused = save(wiring, seen, saving) if saving is not None else None
     code = exit_code(seen.report, detailed=detailed)
+    if saving is None:
+        return code
+    from enginectl.actions.saved_look import save
+
+    refused = save(wiring, seen, saving)
     return code if refused is None else worst((code, refused))
 
 

@@ -1,24 +1,24 @@
 """Reporting: where the plan of a preview is written, and how."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from engine.errors import InputError
 from engine.ids import ResourceId
 from engine.proposal import proposed_root
-from engine.report.markdown.document import COMMENT, LINK, SMALLEST, SUMMARY
-from engine.report.markdown.overview import TITLE
+from engine.report.file_line import FileLine
+from engine.report.markdown.limits import COMMENT, LINK, SMALLEST, SUMMARY, TITLE
 from engine.report.printable import clipped
-from engine.report.sarif import FileLine
 from engine.report.text import text
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.files import append_text, write_text
 from enginectl.base.options import ReportFormat
 from enginectl.input.roots import Roots
-from enginectl.output.documents import DOCUMENTS, Material, Style, sarif_of_faults
+from enginectl.output.documents import DOCUMENTS, FAULTS, Material, Style
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +85,7 @@ def write_outputs(material: Material, outputs: Outputs, *, verbose: bool = False
     for file, format in outputs.files.items():
         write_text(file, DOCUMENTS[format](material, style), "--report")
     if outputs.summary is not None:
-        append_summary(material, style, outputs.summary)
+        append_summary(partial(DOCUMENTS[ReportFormat.MARKDOWN], material), style, outputs.summary)
     if outputs.format is ReportFormat.TEXT:
         terminal.print_lines(text(material.report, verbose=verbose))
     else:
@@ -95,18 +95,25 @@ def write_outputs(material: Material, outputs: Outputs, *, verbose: bool = False
 
 @contextmanager
 def faults_reported(outputs: Outputs) -> Iterator[None]:
-    """Write the faults of manifests as SARIF, where that is asked for, if they keep a plan from being made. The `InputError` goes on."""
+    """Write the faults of manifests where the plan would have been written, if they keep it from being made. The `InputError` goes on."""
     try:
         yield
     except InputError as error:
         if not isinstance(error, UsageError):
-            document = sarif_of_faults(str(error), outputs.style)
-            for file in (file for file, format in outputs.files.items() if format is ReportFormat.SARIF):
-                write_text(file, document, "--report")
-            if outputs.format is ReportFormat.SARIF:
-                terminal.print_text(document)
-                terminal.flush()
+            write_faults(str(error), outputs)
         raise
+
+
+def write_faults(text: str, outputs: Outputs) -> None:
+    """Write the text of an error in every format that is asked for and that can say why there is no plan."""
+    for file, format in outputs.files.items():
+        if format in FAULTS:
+            write_text(file, FAULTS[format](text, outputs.style), "--report")
+    if outputs.summary is not None:
+        append_summary(lambda style: FAULTS[ReportFormat.MARKDOWN](text, style), outputs.style, outputs.summary)
+    if outputs.format in FAULTS:
+        terminal.print_text(FAULTS[outputs.format](text, outputs.style))
+        terminal.flush()
 
 
 def places_of(roots: Roots) -> dict[ResourceId, FileLine]:
@@ -115,8 +122,8 @@ def places_of(roots: Roots) -> dict[ResourceId, FileLine]:
     return {proposed_root(body).id: FileLine(manifest.document.source, manifest.line()) for body, manifest in pairs}
 
 
-def append_summary(material: Material, style: Style, file: Path) -> None:
+def append_summary(write: Callable[[Style], str], style: Style, file: Path) -> None:
     """Append Markdown to a file, as much as fits into a summary beside what the file has already."""
     taken = file.stat().st_size if file.is_file() else 0
     room = max(SMALLEST, SUMMARY - taken)
-    append_text(file, DOCUMENTS[ReportFormat.MARKDOWN](material, replace(style, max_bytes=room)), "--summary")
+    append_text(file, write(replace(style, max_bytes=room)), "--summary")

@@ -52,6 +52,7 @@ class DocumentName(StrEnum):
     """A document that has a published schema."""
 
     DIFF = "diff"
+    PLAN = "plan"
     POLICY = "policy"
     SYNC = "sync"
 

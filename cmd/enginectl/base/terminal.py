@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -29,10 +29,6 @@ TONES: Mapping[str, str] = {
 """Tone of a line -> ANSI colour code."""
 PLAIN = str.maketrans({"±": "*", "⊘": "x", "→": ">", "×": "x", "…": "~", "·": ".", "—": "-", "✓": "v", "✗": "x"})
 """Replacements for our own signs on a terminal that cannot show them."""
-
-ATTENTION = 0.1
-"""Seconds between two looks at whether a question has been cancelled by a signal."""
-LONGEST_ANSWER = 4096
 
 _leave_out_notes = ContextVar("_leave_out_notes", default=False)
 
@@ -158,29 +154,6 @@ def incomplete(kinds: Mapping[str, str]) -> None:
     """Write to stderr which kinds could not be listed completely, and why."""
     for kind, why in kinds.items():
         error(f"{kind} objects could not be listed completely: {clipped(why, 200)}")
-
-
-def is_interactive() -> bool:
-    """Whether a person can be asked: standard input and stderr are terminals."""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
-
-
-async def ask(question: str, is_cancelled: Callable[[], bool]) -> bool:
-    """Whether a person answers the question with `y` or `yes`; anything else, and the end of the input, is a no.
-
-    Returns False within a moment after `is_cancelled` has become true.
-    """
-    import anyio
-
-    with suppress(OSError):
-        sys.stderr.write(f"{question} [y/N] ")
-        sys.stderr.flush()
-    while not is_cancelled():
-        with anyio.move_on_after(ATTENTION):
-            await anyio.wait_readable(sys.stdin.fileno())
-            return os.read(sys.stdin.fileno(), LONGEST_ANSWER).decode(errors="replace").strip().lower() in ("y", "yes")
-    notice("")
-    return False
 
 
 def has_colour(stream: TextIO) -> bool:

@@ -1,5 +1,6 @@
 """`engine run`: reconciles continuously."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,6 +25,12 @@ def run(
             show_default=False,
         ),
     ] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Append to FILE how long what was done (planning, waiting, …), one JSON line a tenth of a second."
+        ),
+    ] = None,
     ui: Annotated[bool, typer.Option("--ui", help="Serve read-only pages about the workloads beside /debug/plan.")] = False,
 ) -> Exit:
     """Reconcile continuously, as the holder of the lease.
@@ -45,4 +52,4 @@ def run(
 
     seconds = parse_seconds(interval, "--interval")
     wiring = wire(options(ctx))
-    return runner.run(lambda stop: run_loop(wiring, seconds, stop, shards=shards, with_pages=ui))
+    return runner.run(lambda stop: run_loop(wiring, seconds, stop, shards=shards, with_pages=ui, profile=profile))

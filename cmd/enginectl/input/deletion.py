@@ -18,7 +18,7 @@ from enginectl.base.errors import UsageError
 from enginectl.input.manifest_files import read_manifests
 from enginectl.input.removals import RemovalScope, roots_in, widened
 from enginectl.input.roots import NAME, select_roots
-from enginectl.input.targets import KINDS
+from enginectl.input.targets import kinds_by_word
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection
 from resources.removal.pruning import removal_objections
@@ -100,11 +100,11 @@ def deletion_of(wiring: Wiring, names: Sequence[str], files: Sequence[Path], sel
 def wanted_by(text: str, namespace: str) -> Wanted:
     """The workload that `[KIND/]NAME` names. Raises `UsageError`."""
     word, separator, name = text.rpartition("/")
-    if separator and word.lower() not in KINDS:
-        raise UsageError(f"{clipped(text, 200)}: {clipped(word, 80)} is none of {', '.join(sorted(set(KINDS.values())))}")
+    if separator and word.lower() not in kinds_by_word():
+        raise UsageError(f"{clipped(text, 200)}: {clipped(word, 80)} is none of {', '.join(sorted(set(kinds_by_word().values())))}")
     if not NAME.fullmatch(name):
         raise UsageError(f"{clipped(text, 200)}: not a valid name; expected [KIND/]NAME, e.g. web or pcs/web")
-    return Wanted(text, KINDS.get(word.lower(), ""), namespace, name)
+    return Wanted(text, kinds_by_word().get(word.lower(), ""), namespace, name)
 
 
 def _wanted_in(files: Sequence[Path], wiring: Wiring, namespace: str) -> Iterable[Wanted]:

@@ -1,5 +1,6 @@
 """Kustomize: the manifests that `kubectl kustomize` or `kustomize build` makes of a directory."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,6 +13,8 @@ from enginectl.base.errors import UsageError
 FILES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 PROGRAMS: Final = (("kustomize", "build"), ("kubectl", "kustomize"))
 """What can build a directory, with the words before its path."""
+ERROR: Final = re.compile("^error: ", re.IGNORECASE | re.MULTILINE)
+"""How the line of the error begins."""
 SECONDS: Final = 60
 """How long a build may take."""
 MAX_MESSAGE: Final = 1000
@@ -55,6 +58,7 @@ def _program() -> tuple[str, ...] | None:
 
 
 def _message(stderr: bytes) -> str:
-    """What a program wrote to its standard error, in one line."""
-    text = " ".join(stderr[-4 * MAX_MESSAGE :].decode("utf-8", "replace").split())
-    return clipped(text.removeprefix("Error: ").removeprefix("error: "), MAX_MESSAGE) or "without a message"
+    """The error that a program wrote to its standard error, in one line; without its warnings, if one line says `error:`."""
+    text = stderr[-4 * MAX_MESSAGE :].decode("utf-8", "replace")
+    *_, error = ERROR.split(text)
+    return clipped(" ".join(error.split()), MAX_MESSAGE) or "without a message"

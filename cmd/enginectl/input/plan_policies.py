@@ -11,7 +11,6 @@ from enginectl.base.extras import require_policies
 from enginectl.input.manifest_files import Manifest, read_manifests, refuse
 from enginectl.input.roots import faults_by_line
 from resources.plan_policies.expressions import RuleScope
-from resources.plan_policies.judge import rule_names
 from resources.schema.issues import ErrorType, Issue, Rejected
 from resources.schema.plan_policy import API_VERSION, GROUP, KIND, PlanPolicy, plan_policy, repeated_names
 
@@ -53,11 +52,15 @@ def load_policies(paths: Sequence[Path]) -> tuple[PlanPolicy, ...]:
     return tuple(policy for _, policy in loaded)
 
 
-def load_waivers(texts: Iterable[str], policies: Sequence[PlanPolicy]) -> Mapping[str, str]:
+def load_waivers(texts: Sequence[str], policies: Sequence[PlanPolicy]) -> Mapping[str, str]:
     """Name of a rule -> the reason for which it is waived, from `POLICY/RULE=REASON`.
 
     Raises `UsageError` for a rule that no policy has, a missing reason, and a rule that is waived twice.
     """
+    if not texts:
+        return {}
+    from resources.plan_policies.judge import rule_names
+
     known, waivers = rule_names(policies), dict[str, str]()
     for text in texts:
         rule, separator, reason = text.partition("=")

@@ -1,7 +1,7 @@
 """Roots: the objects of our root kinds among a user's manifests, checked and placed in a namespace."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -115,23 +115,24 @@ def select_roots(manifests: Iterable[Manifest], kinds: Sequence[Kind], check: Ch
     handled = {(kind.group, kind.name): kind for kind in kinds}
     *others, last = (f"{kind.name}s" for kind in kinds)
     taken = f"{', '.join(others)} and {last}" if others else last
-    pairs: list[tuple[Manifest, Kind]] = []
+    selected: list[tuple[Manifest, Body]] = []
     notes: list[str] = []
-    unknown: list[str] = []
+    wrong: list[str] = []
     for manifest in manifests:
         kind = handled.get(manifest.group_kind)
         if kind:
-            pairs.append((manifest, kind))
+            try:
+                selected.append((manifest, with_namespace(manifest, kind, namespace, forced)))
+            except InputError as error:
+                wrong.append(str(error))
+            else:
+                wrong += faults_by_line(manifest, check(kind, manifest.body))
         elif fault := unknown_kind(*manifest.group_kind, manifest.body["apiVersion"]):
-            unknown.append(f"{manifest.place('kind')}: {fault}")
+            wrong.append(f"{manifest.place('kind')}: {fault}")
         else:
             notes.append(f"{manifest.place()}: {clipped(str(manifest.body['kind']), 80)} is ignored: the engine takes {taken} only")
-    refuse(unknown)
-    bodies = tuple(with_namespace(manifest, kind, namespace, forced) for manifest, kind in pairs)
-    selected = tuple(manifest for manifest, _ in pairs)
-    refuse_duplicates(zip(selected, bodies, strict=True))
-    refuse([fault for manifest, kind in pairs for fault in faults_by_line(manifest, check(kind, manifest.body))])
-    return Roots(bodies, selected, tuple(notes))
+    refuse([*wrong, *duplicates(selected)])
+    return Roots(tuple(body for _, body in selected), tuple(manifest for manifest, _ in selected), tuple(notes))
 
 
 def faults_by_line(manifest: Manifest, issues: Iterable[Issue]) -> list[str]:
@@ -161,11 +162,12 @@ def with_namespace(manifest: Manifest, kind: Kind, namespace: str, forced: bool)
     return {**body, "metadata": {**metadata, "namespace": own}}
 
 
-def refuse_duplicates(pairs: Iterable[tuple[Manifest, Body]]) -> None:
-    """Raise `InputError` if two manifests have the same kind, namespace and name."""
+def duplicates(pairs: Iterable[tuple[Manifest, Body]]) -> Iterator[str]:
+    """What is wrong with manifests that have the kind, namespace and name of an earlier one."""
     first: dict[ResourceId, Manifest] = {}
     for manifest, body in pairs:
         id = ResourceId(*manifest.group_kind, body["metadata"].get("namespace", ""), body["metadata"]["name"])
         if id in first:
-            raise InputError(f"{manifest.place()}: {printable(str(id))} appears twice, first at {first[id].place()}")
-        first[id] = manifest
+            yield f"{manifest.place()}: {printable(str(id))} appears twice, first at {first[id].place()}"
+        else:
+            first[id] = manifest

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from functools import cache
 
 from engine.errors import InputError
 from engine.focus import ANY, EVERYTHING, Focus, RootTarget
@@ -16,17 +17,9 @@ from enginectl.base.errors import UsageError
 from enginectl.input.roots import NO_ROOTS, Roots
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
-from resources.schema.crds import DEFINITIONS
 
 TEXT = re.compile(r"[a-z0-9.*-]+")
 """A name or a namespace, in which `*` stands for any characters."""
-KINDS: Mapping[str, str] = {
-    word.lower(): definition.kind.name
-    for definition in DEFINITIONS
-    if (kind := definition.kind) in ROOTS
-    for word in (kind.name, kind.plural, f"{kind.plural}.{kind.group}", definition.short_name)
-}
-"""A word for a kind of root, in lower case -> the kind."""
 LISTED = 6
 """Workloads that an error message names."""
 COMPARED = 1000
@@ -61,17 +54,31 @@ def parse_target(word: str, option: str = "--target") -> RootTarget:
     Of two words the first is a kind if it is a word for one, else a namespace.
     """
     *before, name = word.split("/")
-    kind = KINDS.get(before[0].lower(), "") if before else ""
+    kinds = kinds_by_word()
+    kind = kinds.get(before[0].lower(), "") if before else ""
     if before and (kind or len(before) == 2):
         first = before.pop(0)
         if not kind:
             raise UsageError(
-                f"{option} {clipped(word, MAX_WORD)}: {clipped(first, MAX_WORD)} is none of {', '.join(sorted(set(KINDS.values())))}"
+                f"{option} {clipped(word, MAX_WORD)}: {clipped(first, MAX_WORD)} is none of {', '.join(sorted(set(kinds.values())))}"
             )
     namespace = before.pop() if before else None
     if before or not TEXT.fullmatch(name) or (namespace is not None and not TEXT.fullmatch(namespace)):
         raise UsageError(f"{option} {clipped(word, MAX_WORD)}: expected [KIND/][NAMESPACE/]NAME, e.g. web, pcs/web or pcs/prod/web")
     return RootTarget(kind, namespace or "", name)
+
+
+@cache
+def kinds_by_word() -> Mapping[str, str]:
+    """A word for a kind of root, in lower case -> the kind."""
+    from resources.schema.crds import DEFINITIONS  # All models, of which a command without targets needs few.
+
+    return {
+        word.lower(): definition.kind.name
+        for definition in DEFINITIONS
+        if (kind := definition.kind) in ROOTS
+        for word in (kind.name, kind.plural, f"{kind.plural}.{kind.group}", definition.short_name)
+    }
 
 
 def focus_on(roots: Roots, words: Words) -> tuple[Roots, Focus]:

@@ -1,25 +1,45 @@
-"""Schemas: JSON Schema of the documents for programs, and of policies."""
+"""Schemas: JSON Schema of the documents for programs, of saved plans, and of policies."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
+from engine.approval.wire import WirePlan
 from engine.report.shapes import DiffDocument, SyncDocument
 from enginectl.base.options import DocumentName
 from resources.schema.plan_policy import PlanPolicy
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-SHAPES: Final[Mapping[DocumentName, Any]] = {DocumentName.DIFF: DiffDocument, DocumentName.SYNC: SyncDocument}
+SHAPES: Final[Mapping[DocumentName, Any]] = {
+    DocumentName.DIFF: DiffDocument,
+    DocumentName.PLAN: WirePlan,
+    DocumentName.SYNC: SyncDocument,
+}
 """The documents that programs read."""
+
+
+TITLES: Final[Mapping[DocumentName, str]] = {
+    DocumentName.DIFF: "engine diff -o json",
+    DocumentName.PLAN: "engine diff --out PLAN",
+    DocumentName.SYNC: "engine sync -o json",
+}
+"""What writes each of them."""
 
 
 def schema(name: DocumentName) -> dict[str, Any]:
     """The schema of a document. It allows keys that it does not know: later releases add some within a version.
 
-    That of policies, which the engine reads, allows only the fields that there are.
+    What the engine reads, it reads strictly: the schemas of policies and of the maps of a saved plan allow only the fields that there are.
     """
     if name is DocumentName.POLICY:
         return {"$schema": DIALECT, **PlanPolicy.model_json_schema(by_alias=True)}
-    (shape,), definitions = msgspec.json.schema_components([SHAPES[name]], ref_template="#/$defs/{name}")
-    return {"$schema": DIALECT, "title": f"engine {name} -o json", **shape, "$defs": definitions}
+    (shape,), definitions = msgspec.json.schema_components([SHAPES[name]], schema_hook=_of_other_types, ref_template="#/$defs/{name}")
+    return {"$schema": DIALECT, "title": TITLES[name], **shape, "$defs": definitions}
+
+
+def _of_other_types(type_: type) -> dict[str, Any]:
+    """The schema of a type that documents do not contain: an error is written as its text, elsewhere."""
+    if issubclass(type_, Exception):
+        return {"type": "null"}
+    raise NotImplementedError

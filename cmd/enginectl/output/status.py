@@ -122,6 +122,8 @@ def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool) -> Iter
         since = f", since {age(now, onset)}" if onset else ""
         reason = spread(wait.why for wait in wait_groups[0])
         yield Line(f"  {names_of(wait_groups)}: {clipped(reason, MAX_REASON)}{since}", "faint")
+        if wait_groups[0][0].advice:
+            yield Line(f"    do: {clipped(wait_groups[0][0].advice, MAX_ADVICE)}", "faint")
 
 
 def groups_by_reason(waits: Iterable[WaitSince]) -> Iterable[list[tuple[WaitSince, ...]]]:

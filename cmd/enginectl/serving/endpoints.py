@@ -17,7 +17,7 @@ from enginectl.serving.checks import ready
 from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.metrics import measured
 from enginectl.serving.observability import Observability
-from enginectl.serving.servers import Served, addresses, is_serving
+from enginectl.serving.servers import Served, addresses
 from enginectl.wiring.cluster import connect
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
 from enginectl.wiring.protection import pod_namespace, protection
@@ -51,10 +51,7 @@ class Endpoints:
 
     @asynccontextmanager
     async def served(self) -> AsyncIterator[None]:
-        """Serve while the block runs, if anything is to be served. Raises `CannotBind` in a group before the block."""
-        if not is_serving(self._wiring.settings):
-            yield
-            return
+        """Serve while the block runs. Raises `CannotBind` in a group before the block."""
         interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_INTERVAL)
         try:

@@ -11,7 +11,6 @@ from engine.runtime.observers import LoopObserver
 from engine.runtime.passes import Pass
 from enginectl.serving.debug import WhoLeads, debug_routes
 from enginectl.serving.last_pass import LastPass, LoopState
-from enginectl.serving.page import Sources, page_routes
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
 from providers.cache_state import CacheState
 from providers.serving.message import Routes
@@ -45,6 +44,8 @@ class LoopViews:
         who_leads = holder_reader(self._wiring, client)
         routes = debug_routes(state, report_of, who_leads)
         if self._with_pages:
+            from enginectl.serving.page import Sources, page_routes
+
             routes = {**routes, **page_routes(Sources(state, report_of, configuration, caches, self._wiring.clock, who_leads))}
         return routes
 

@@ -65,7 +65,7 @@ def wire(options: Options, *, allow_replace: bool = False) -> Wiring:
         raise UsageError("--namespace and --all-namespaces exclude each other")
     if options.namespace and not NAMESPACE.fullmatch(options.namespace):
         raise UsageError(f"--namespace {options.namespace}: not a valid name: lowercase letters, digits and - only, at most 63")
-    chosen = read_settings(options.config) if options.config else settings.Settings()
+    chosen = read_settings(options.config) if options.config else settings.Settings.model_construct()
     configuration = configuration_of(chosen)
     if allow_replace:
         configuration = replace(configuration, dynamo=replace(configuration.dynamo, allow_replace=True))

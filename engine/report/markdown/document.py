@@ -1,24 +1,18 @@
 """A report as Markdown of a bounded size: what does not fit is left out block by block, the mildest first, and counted."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from engine.report.markdown.inert import prose
+from engine.report.markdown.limits import COMMENT, LINK, SMALLEST
 from engine.report.markdown.overview import blocker_line, heading, marker, table_head, table_row, totals, warning_line
 from engine.report.markdown.section import Detail, section
 from engine.report.model import Report, RootReport
 from engine.report.severity import impediments_of, worst_first
 from engine.report.text import others_lines
 
-COMMENT: Final = 65_000
-"""Bytes of a comment: GitHub's limit is 65,536 characters."""
-SUMMARY: Final = 1_000_000
-"""Bytes of a job's summary: GitHub's limit is 1 MiB."""
-SMALLEST: Final = 16_000
-"""Bytes in which the heading, the totals and 20 blockers always fit."""
 KEPT: Final = 20
 """Number of blockers that are never left out."""
 LISTED: Final = 300
@@ -29,8 +23,6 @@ ROWS: Final = 1_000
 """Maximum number of rows of the table."""
 NOTE: Final = 1_000
 """Bytes reserved for the last line, without the link."""
-LINK: Final = re.compile(r"https?://[A-Za-z0-9._~:/?#\[\]@!$&'*+,;=%-]{1,2000}")
-"""Addresses that a report may link to."""
 
 
 def markdown(report: Report, *, title: str = "", link: str = "", limit: int = COMMENT, values: bool = False) -> str:

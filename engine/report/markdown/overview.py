@@ -1,6 +1,5 @@
 """Overview: the first lines of a report, in which everything worth a decision is said, and the table of workloads."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
@@ -8,13 +7,12 @@ from typing import Final
 from engine.forecast.forecast import Forecast
 from engine.judgement import Violation
 from engine.report.forecast_text import counts_text, operations_text
+from engine.report.headline import change_of
 from engine.report.markdown.inert import PROSE, cell, code, prose
+from engine.report.markdown.limits import TITLE
 from engine.report.model import Report, RootReport
 from engine.report.severity import Impediment, ImpedimentKind, end_of, levels_of, root_name
-from engine.verb import Verb
 
-TITLE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._/:]|-(?!-)){0,99}")
-"""A title by which a comment is found again: what HTML comments may contain."""
 BYTES: Final = 500
 """Maximum number of bytes of the line of one blocker."""
 PODS_RESTARTED: Final = "pods restarted"
@@ -76,7 +74,7 @@ def table_row(report: Report, root: RootReport, *, settles: bool) -> str:
     end = end_of(report, root)
     cells = (
         cell(root_name(root.root)),
-        change_of(report, root),
+        change_cell(report, root),
         f"{counts.get(PODS_RESTARTED, 0)}{gpus}" if report.forecast else "",
         f"**{lowest}**" if level and level.falls_below else lowest,
         "" if end is None else str(end) if settles else f"**{end}**",
@@ -84,18 +82,11 @@ def table_row(report: Report, root: RootReport, *, settles: bool) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def change_of(report: Report, root: RootReport) -> str:
-    """What happens to a workload in one word; empty if nothing does."""
-    following = report.forecast.operations_of(root.root) if report.forecast else ()
-    operations = [*(step.operation for step in root.steps), *following]
-    own = {operation.verb for operation in operations if operation.id == root.root}
+def change_cell(report: Report, root: RootReport) -> str:
+    """What happens to a workload, in words; empty if nothing does."""
     if root.objections or root.problems or root.error:
         return "**refused**"
-    if Verb.CREATE in own:
-        return "create"
-    if own & {Verb.DELETE, Verb.RELEASE}:
-        return "delete"
-    return "update" if any(operation.verb is not Verb.STATUS for operation in operations) else "status" if operations else ""
+    return change_of(root, report.forecast) or ("status" if root.steps else "")
 
 
 def blocker_line(blocker: Impediment) -> str:

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from engine.ids import Kind
 from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
+from providers.fabrics.nvidia.domain_facts import template_name
 from providers.fabrics.nvidia.driver import (
     in_namespace,
     install_crds,
     publish_channels,
     upgrade,
 )
-from providers.fabrics.nvidia.evidence import finalizers_of, template_name
+from providers.fabrics.nvidia.evidence import finalizers_of
 from providers.fabrics.nvidia.inspection import (
     CLASS,
     CLIQUES_CRD,
@@ -44,11 +44,6 @@ from resources.ports.checks import Check, CheckResult, Severity, judged, unknown
 from resources.ports.queries import QueryResult
 from resources.schema.formats import subdomain_faults
 
-MISSING_CRD: Final = (
-    "MNNVL is enabled but ComputeDomain CRD (computedomains.resource.nvidia.com) is not installed. Please install the NVIDIA DRA driver "
-    "or disable MNNVL in the operator configuration"
-)
-
 KAI: Final = "kai-scheduler"
 """The component of the image paths of the KAI scheduler."""
 GATE: Final = "DynamicResourceAllocation=true"
@@ -62,11 +57,6 @@ def checks(inspection: Inspection) -> Iterator[Check]:
     """Every check; a check comes after those that it depends on."""
     for rule in RULES:
         yield from rule(inspection)
-
-
-def required_kinds(*, auto: bool) -> dict[Kind, str]:
-    """R3, R5: the ComputeDomain kind with the error message if it is not served, where new sets get domains automatically; else nothing."""
-    return {COMPUTE_DOMAIN: MISSING_CRD} if auto else {}
 
 
 def _crd(inspection: Inspection) -> Iterator[Check]:

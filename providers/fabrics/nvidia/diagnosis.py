@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from engine.observed import Live, timestamp
 from engine.paths import get
 from providers.fabrics.nvidia import channels
+from providers.fabrics.nvidia.domain_facts import joined_nodes
 from providers.fabrics.nvidia.domain_findings import DOMAIN_RULES
 from providers.fabrics.nvidia.driver import check_controller, check_plugin
 from providers.fabrics.nvidia.evidence import (
@@ -19,7 +20,6 @@ from providers.fabrics.nvidia.evidence import (
     Evidence,
     container_problem,
     is_ready,
-    joined_nodes,
     node_of,
     phase_of,
     required_in_clique,

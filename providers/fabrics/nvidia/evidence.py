@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final
 
 from engine import conditions
@@ -12,6 +12,7 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
+from providers.fabrics.nvidia.domain_facts import template_name
 from providers.fabrics.nvidia.driver import CONTROLLERS, PLUGINS, controllers, in_namespace, plugins
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
 from resources.base import kinds, labels
@@ -20,11 +21,7 @@ from resources.base.texts import some
 from resources.domains.users import has_ended, users_of_claim, uses_template
 from resources.model.placement import REQUIRED_TERMS
 from resources.ports.fabric import GROUP_INDEX, INDEX
-from resources.ports.inspection import JoinedNode
 from resources.ports.queries import Query, QueryResults
-
-MAX_REMEMBERED: Final = 8192
-"""Domains of which the name of the template is remembered."""
 
 CLAIM_FAILED: Final = "FailedResourceClaimCreation"
 SCHEDULING_FAILED: Final = "FailedScheduling"
@@ -68,24 +65,6 @@ def domain_queries(domain: ResourceId) -> tuple[Query, ...]:
     local = namespace_queries(domain.namespace)
     cluster = (DOMAINS, LABELLED_TEMPLATES, CLAIMS, *CONTROLLERS, PLUGINS, DAEMONS, DAEMON_SETS, NODES, NVLINK_NODES, SLICES)
     return (local.domains, local.templates, local.claims, local.pods, local.warnings, *cluster)
-
-
-def joined_nodes(domain: Live) -> tuple[JoinedNode, ...]:
-    """The nodes that have joined a domain, according to its status. Of a node that is listed several times, the last entry counts."""
-    nodes = {str(node.get("name")): node for node in mappings(get(domain.body, ("status", "nodes"), ()))}
-    return tuple(JoinedNode(name, str(node.get("cliqueID") or ""), node.get("status") == "Ready") for name, node in nodes.items())
-
-
-def template_name(domain: Live | None, name: str) -> str:
-    """The name of the ResourceClaimTemplate that pods of a domain claim; the domain's own name `name` if its spec has none."""
-    return (_specified_template(domain) if domain is not None else "") or name
-
-
-@lru_cache(maxsize=MAX_REMEMBERED)
-def _specified_template(domain: Live) -> str:
-    """The name of the template in a domain's spec; empty if it has none. Cached because it is asked of all domains in every pass."""
-    template = get(domain.body, ("spec", "channel", "resourceClaimTemplate", "name"), "")
-    return template if isinstance(template, str) else ""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """The NVIDIA fabric: multi-node NVLink through ComputeDomains, one for each replica of a set or each group in it, or shared by name.
 
+What only `preflight`, `why` and the admission policies ask for is imported when they ask.
+
 The numbers R1, N1, T1, … are those of the rules in docs/behaviour/compute-domains.md.
 """
 
@@ -12,9 +14,9 @@ from engine.observed import Live
 from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
-from providers.fabrics.nvidia import channel_rules, channels, checks, diagnosis, evidence, groups, inspection, membership, policy_rules
+from providers.fabrics.nvidia import channel_rules, channels, domain_facts, groups, membership
 from providers.fabrics.nvidia.groups import AUTO_PATH
-from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, NO_SCALING_GROUP, OFF, OPT_OUT
+from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, MISSING_CRD, NO_SCALING_GROUP, OFF, OPT_OUT
 from providers.fabrics.nvidia.modelled_driver import NvidiaDriver
 from providers.fabrics.nvidia.names import (
     ANNOTATIONS,
@@ -167,7 +169,7 @@ class Nvidia:
 
     def template_name(self, domain: Live | None, name: str) -> str:
         """The name in the domain's spec, which may differ from the domain's name if a user created the domain (N5)."""
-        return evidence.template_name(domain, name)
+        return domain_facts.template_name(domain, name)
 
     def template_blocker(self, domain: Live, template: Live) -> str:
         """The driver must have created the template for this domain's uid and for workloads (T15); the domain's state is ignored (R32)."""
@@ -222,14 +224,18 @@ class Nvidia:
 
     def required_kinds(self) -> Mapping[Kind, str]:
         """ComputeDomains, if new sets request them automatically; else nothing (R3, R5)."""
-        return checks.required_kinds(auto=self.auto)
+        return {COMPUTE_DOMAIN: MISSING_CRD} if self.auto else {}
 
     def installation_queries(self) -> tuple[Query, ...]:
         """The queries whose results `checks` reads."""
+        from providers.fabrics.nvidia import inspection
+
         return inspection.QUERIES
 
     def checks(self, installation: Installation) -> Iterator[Check]:
         """The checks of an installation."""
+        from providers.fabrics.nvidia import checks, inspection
+
         sets = [(live.id, live.body) for live in installation.sets or ()]
         uids = {live.id: live.uid for live in installation.results.of(inspection.DOMAINS).objects}
         scaling_groups = replicas_of_groups(installation.results.of(inspection.SCALING_GROUPS).objects)
@@ -244,28 +250,38 @@ class Nvidia:
 
     def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...]:
         """The nodes in the domain's status."""
-        return evidence.joined_nodes(domain)
+        return domain_facts.joined_nodes(domain)
 
     def domain_queries(self, domain: ResourceId) -> tuple[Query, ...]:
         """The queries whose results `diagnose` reads."""
+        from providers.fabrics.nvidia import evidence
+
         return evidence.domain_queries(domain)
 
     def diagnose(self, domain: ResourceId, results: QueryResults, now: datetime) -> Iterator[Diagnosis]:
         """The findings about a domain and its pods."""
+        from providers.fabrics.nvidia import diagnosis, evidence
+
         return diagnosis.diagnoses(evidence.Evidence(domain, results, now))
 
     # RuledFabric: the admission rules as CEL.
 
     def policy_rules(self) -> Iterator[PolicyRule]:
         """The rules for the annotations that request domains."""
+        from providers.fabrics.nvidia import policy_rules
+
         return policy_rules.rules(auto=self.auto)
 
     def enrolment(self) -> Enrolment | None:
         """The annotation for automatic domains, for new sets with GPUs (R6)."""
+        from providers.fabrics.nvidia import policy_rules
+
         return policy_rules.enrolment() if self.auto else None
 
     def unstated_rules(self) -> Iterator[str]:
         """Second channels, and what the objects of a set record."""
+        from providers.fabrics.nvidia import policy_rules
+
         return iter(policy_rules.UNSTATED)
 
     # AnsweringFabric: for forecasts.

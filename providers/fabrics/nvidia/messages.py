@@ -1,4 +1,4 @@
-"""Messages: the reasons of rejected PodCliqueSets, as webhooks and policies give them."""
+"""Messages: the reasons of rejected PodCliqueSets, as webhooks and policies give them, and of a refused start."""
 
 from typing import Final
 
@@ -14,4 +14,8 @@ CLAIM_NAME_TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDoma
 NO_SCALING_GROUP: Final = (
     f"{GROUP_INDEX} is the index of a scaling group's replica, and this clique is in no scaling group: "
     f"add it to one in spec.template.podCliqueScalingGroups, or use {INDEX}, the index of the set's replica"
+)
+MISSING_CRD: Final = (
+    "MNNVL is enabled but ComputeDomain CRD (computedomains.resource.nvidia.com) is not installed. Please install the NVIDIA DRA driver "
+    "or disable MNNVL in the operator configuration"
 )

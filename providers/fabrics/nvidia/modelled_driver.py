@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live
-from providers.fabrics.nvidia.evidence import template_name
+from providers.fabrics.nvidia.domain_facts import template_name
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, DRIVER_FINALIZER, TARGET_LABEL, WORKLOAD
 from resources.base import kinds
 from resources.base.fields import mapping

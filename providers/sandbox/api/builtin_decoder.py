@@ -50,7 +50,8 @@ class Decoder:
             if child is None:
                 self.unknown.append(f"{path}.{key}" if path else key)
             elif item is not None:
-                made = self._value(item, child, f"{path}.{key}" if path else key, shape.name)
+                is_text = child.type == "string" and type(item) is str
+                made = item if is_text else self._value(item, child, f"{path}.{key}" if path else key, shape.name)
                 if made is not None and (made or child.presence or not _is_zero(made, child)):
                     result[key] = made
         for key, child in shape.fields.items():

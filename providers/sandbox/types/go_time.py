@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
 SECONDS = ("2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", "Z07:00")
 """Go's layout of most times, in parts. A fraction of a second is accepted and dropped."""
@@ -22,8 +23,12 @@ _LIMITS = {"01": ("month", 1, 12), "15": ("hour", 0, 23), "04": ("minute", 0, 59
 _ZERO = datetime.min.replace(tzinfo=UTC)
 
 
+@lru_cache(maxsize=1024)
 def canonical(text: str, layout: tuple[str, ...]) -> str | None:
-    """The time in UTC as the server stores it; None for Go's zero time. Raises `ValueError` with Go's message."""
+    """The time in UTC as the server stores it; None for Go's zero time. Raises `ValueError` with Go's message.
+
+    Remembered: most times of an object are those that it already had when it was last written.
+    """
     parts: dict[str, str] = {}
     rest = text
     for piece in layout:

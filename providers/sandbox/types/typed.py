@@ -13,6 +13,10 @@ from providers.sandbox.types import fields, go_format
 from providers.sandbox.types.fields import Fields
 from providers.sandbox.types.shapes import ABSENT, Shape
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_COLLECTIONS = (dict, list, Mapping)
+"""What a body is built from. A plain dict comes first: it is recognised without a look at the abstract class."""
+
 
 class SchemaFault(Exception):
     """A body that does not fit its shape; the text names the path."""
@@ -20,7 +24,7 @@ class SchemaFault(Exception):
 
 def _form(value: Any, shape: Shape) -> str:
     """`map`, `list` or `leaf`: how the value is traversed."""
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         return "leaf" if shape.atomic and shape.type == "object" else "map"
     if isinstance(value, list):
         return "list" if shape.type == "array" and not shape.atomic else "leaf"
@@ -29,12 +33,19 @@ def _form(value: Any, shape: Shape) -> str:
 
 def _common_form(left: Any, right: Any, shape: Shape) -> str:
     """How two sides are traversed together. Null and absent take the form of the other side; two empty sides are a leaf."""
-    empties = [not value for value in (left, right) if isinstance(value, Mapping | list)]
-    if not empties or all(empties):
+    is_left, is_right = _is_collection(left), _is_collection(right)
+    if not (is_left and left) and not (is_right and right):
         return "leaf"
-    forms = {_form(value, shape) for value in (left, right) if isinstance(value, Mapping | list)}
-    scalars = any(value is not ABSENT and value is not None and not isinstance(value, Mapping | list) for value in (left, right))
-    return forms.pop() if len(forms) == 1 and not scalars else "leaf"
+    if is_left and is_right:
+        form = _form(left, shape)
+        return form if form == _form(right, shape) else "leaf"
+    collection, other = (left, right) if is_left else (right, left)
+    return _form(collection, shape) if other is ABSENT or other is None else "leaf"
+
+
+def _is_collection(value: Any) -> bool:
+    """Whether it is an object or a list. Scalars are recognised by their type, without a look at the abstract class."""
+    return type(value) not in _SCALARS and value is not ABSENT and isinstance(value, _COLLECTIONS)
 
 
 def item_step(item: Any, shape: Shape) -> str:
@@ -175,21 +186,28 @@ def _either(left: Any, right: Any) -> Iterable[str]:
 def _compare_at(step: str, old: Any, new: Any, shape: Shape, into: Comparison) -> None:
     if old is new:
         return
-    below = Comparison({}, {}, {})
     form = _common_form(old, new, shape)
+    if form == "leaf":
+        if old is ABSENT:
+            into.added[step] = {}
+        elif new is ABSENT:
+            into.removed[step] = {}
+        elif not _same(old, new):
+            into.modified[step] = {}
+        return
+    below = Comparison({}, {}, {})
     if form == "map":
         left, right = _mapping(old), _mapping(new)
         for key in _either(left, right):
             _compare_at(f"f:{key}", left.get(key, ABSENT), right.get(key, ABSENT), shape.child(key), below)
-    elif form == "list":
+    else:
         left, right = _steps(_items(old), shape), _steps(_items(new), shape)
         for item in _either(left, right):
             _compare_at(item, left.get(item, ABSENT), right.get(item, ABSENT), shape.item, below)
-    changed = form == "leaf" and old is not ABSENT and new is not ABSENT and not _same(old, new)
     for itself, inner, target in (
         (old is ABSENT, below.added, into.added),
         (new is ABSENT, below.removed, into.removed),
-        (changed, below.modified, into.modified),
+        (False, below.modified, into.modified),
     ):
         if (made := fields.node(itself, inner)) is not None:
             target[step] = made
@@ -200,7 +218,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, (dict, Mapping)) else {}
 
 
 def _items(value: Any) -> list[Any]:

@@ -15,8 +15,6 @@ from resources.dynamo.model.framework import Framework, FrameworkError, framewor
 
 ENABLE_GROVE = "nvidia.com/enable-grove"
 KAI_QUEUE = "nvidia.com/kai-scheduler-queue"
-KAI_SCHEDULER = "kai-scheduler"
-"""The name of KAI, as pods and the profiles of the configuration give it."""
 ENABLE_METRICS = "nvidia.com/enable-metrics"
 GPU_BOUND = 10**18
 """The smallest number that is too large for a number of GPUs."""

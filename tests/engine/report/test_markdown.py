@@ -20,8 +20,10 @@ from engine.ids import ResourceId
 from engine.judgement import Enforcement, Judgement, Violation
 from engine.operation import Cause, Operation
 from engine.plan import Objection, Plan, Wait
-from engine.report.markdown.document import KEPT, SMALLEST, markdown
+from engine.reason import Reason
+from engine.report.markdown.document import KEPT, markdown
 from engine.report.markdown.inert import cell, code, fenced, html_code, prose
+from engine.report.markdown.limits import SMALLEST
 from engine.report.markdown.overview import marker
 from engine.report.model import Report, compose
 from engine.verb import Verb
@@ -140,13 +142,14 @@ def test_what_stays_stuck_is_said_in_the_heading_the_table_and_a_line_of_its_own
 @pytest.mark.parametrize(
     ("operations", "word"),
     [
-        ([operation(Verb.CREATE, ROOT)], "create"),
+        ([operation(Verb.CREATE, ROOT, reason=Reason.MANIFEST_CHANGED)], "create"),
         ([operation(Verb.DELETE, pod("p")), operation(Verb.RELEASE, ROOT, body={"finalizers": ["ours"]})], "delete"),
         ([operation(Verb.DELETE, pod("p"))], "update"),
+        ([operation(Verb.DELETE, pod("p")), operation(Verb.DELETE, pod("q"), cause=Cause.DRIFT)], "update and repair"),
         ([operation(Verb.STATUS, ROOT)], "status"),
     ],
 )
-def test_the_table_says_in_one_word_what_happens(operations: list[Operation], word: str) -> None:
+def test_the_table_says_in_words_what_happens(operations: list[Operation], word: str) -> None:
     assert f"\n| `default/simple` | {word} |" in markdown(report_of(*operations))
 
 

@@ -114,7 +114,7 @@ def test_later_blocked_and_pending_objects_have_a_mark_a_reason_and_a_time() -> 
     assert (
         text_of(report)
         == """\
-default/simple: no changes, BLOCKED
+default/simple: BLOCKED
   ! blocked  Pod/simple-0-a-b2b2b  Pod objects could not be listed completely
   ? later    2 Pods: simple-0-b-b2b2b, simple-0-c-b2b2b  replica 1 is updated first
   · pending  Pod/simple-0-a-x7k2q  not ready (until 2026-01-02T03:04:05Z)

@@ -1,6 +1,8 @@
 """Apply: operations follow the edges of their plan, and each answer of the server becomes a result."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import anyio
 import pytest
@@ -8,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Throttled, Unreachable
+from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Plan
 from engine.resource import NOW
 from engine.result import Outcome, Result
-from engine.runtime.apply import ATTEMPTS, MAX_UNANSWERED, apply
+from engine.runtime.apply import ATTEMPTS, MAX_UNANSWERED, REPORTS, apply
 from engine.verb import Verb
 from providers.sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body, change, create, leaf, plan, root
@@ -70,6 +73,15 @@ async def test_an_operation_starts_as_soon_as_its_own_dependencies_are_done() ->
         ended = await outcomes(provider, plan(slow, create("fast"), create("after-fast", "fast")))
 
     assert set(ended.values()) == {Outcome.DONE}
+
+
+async def test_what_has_been_begun_is_completed_before_anything_else_is_begun() -> None:
+    provider = FakeProvider()
+    replicas = [(create(f"clique-{number}"), create(f"pod-{number}", f"clique-{number}")) for number in range(3)]
+
+    await outcomes(provider, plan(*(clique for clique, _ in replicas), *(pod for _, pod in replicas)), concurrency=1)
+
+    assert provider.started == [operation.key for replica in replicas for operation in replica]
 
 
 async def test_dependents_of_a_failed_operation_are_skipped_and_the_others_are_done() -> None:
@@ -130,6 +142,87 @@ async def test_thousands_of_operations_share_a_few_workers() -> None:
     assert provider.most_in_progress == 24
 
 
+def statuses(count: int) -> tuple[FakeProvider, list[Operation]]:
+    """A provider with so many leaves, and a status for each of them."""
+    names = [f"reported-{number}" for number in range(count)]
+    changes = [change(Verb.STATUS, leaf(name), {"status": {"ready": 1}}) for name in names]
+    return FakeProvider(*(body(LEAF, name) for name in names)), changes
+
+
+async def test_few_statuses_are_written_at_a_time() -> None:
+    provider, changes = statuses(100)
+
+    ended = await outcomes(provider, plan(*changes))
+
+    assert list(ended.values()) == [Outcome.DONE] * 100
+    assert provider.most_in_progress == REPORTS
+
+
+async def test_statuses_do_not_delay_other_writes() -> None:
+    provider, changes = statuses(50)
+
+    await outcomes(provider, plan(*changes, create("first"), create("second", "first"), create("third", "second")), concurrency=4)
+
+    creates = [position for position, key in enumerate(provider.started) if key.startswith("create")]
+    assert len(provider.started) == 53
+    assert max(creates) < 12, "each is sent as soon as the one before it is done"
+
+
+async def test_statuses_that_are_not_answered_keep_no_other_write_waiting() -> None:
+    provider, changes = statuses(REPORTS)
+    provider.gates = {operation.key: anyio.Event() for operation in changes}
+
+    def open_gates(key: str) -> None:
+        for gate in provider.gates.values() if "last" in key else ():
+            gate.set()
+
+    provider.on_call = open_gates
+
+    with anyio.fail_after(5):
+        ended = await outcomes(provider, plan(*changes, create("one"), create("last", "one")))
+
+    assert set(ended.values()) == {Outcome.DONE}
+
+
+async def slowly(provider: FakeProvider, *operations: Operation) -> list[Result]:
+    """The results from a server that takes 0.4 seconds for each call."""
+    clock = VirtualClock()
+    execute = provider.execute
+
+    async def execute_slowly(operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
+        await clock.sleep(0.4)
+        return await execute(operation, uids)
+
+    provider.execute = execute_slowly  # type: ignore[method-assign]
+    results: list[list[Result]] = []
+
+    async def run() -> None:
+        results.append(await apply([plan(*operations)], provider, clock))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await clock.run_until(lambda: bool(results))
+    return results[0]
+
+
+async def test_statuses_that_take_long_are_left_for_the_next_pass() -> None:
+    provider, changes = statuses(100)
+
+    results = await slowly(provider, *changes)
+
+    assert {result.outcome for result in results} == {Outcome.DONE}
+    assert [result.operation for result in results] == changes[: 3 * REPORTS], "those that are begun within a second"
+
+
+async def test_however_long_other_writes_take_statuses_are_written_after_them() -> None:
+    provider, changes = statuses(3)
+    creates = [create("leaf-0"), *(create(f"leaf-{number}", f"leaf-{number - 1}") for number in range(1, 20))]
+
+    results = await slowly(provider, *(replace(each, after=frozenset({creates[-1].key})) for each in changes), *creates)
+
+    assert len(results) == 23
+
+
 async def test_an_empty_plan_sends_nothing() -> None:
     provider = FakeProvider()
 
@@ -146,8 +239,7 @@ async def test_a_create_whose_answer_was_lost_is_done(error: ClusterError) -> No
     results = await apply([plan(operation, create("next", "leaf"))], provider, VirtualClock())
 
     assert [result.outcome for result in results] == [Outcome.DONE, Outcome.DONE]
-    assert results[0].live is not None
-    assert results[0].live["metadata"]["uid"] == provider.objects[leaf("leaf")]["metadata"]["uid"]
+    assert results[0].uid == provider.objects[leaf("leaf")]["metadata"]["uid"]
     assert provider.started.count(operation.key) == 1
 
 
@@ -180,7 +272,8 @@ async def test_a_taken_name_is_a_conflict_with_the_existing_object(existing: dic
 
     assert result.outcome is Outcome.CONFLICT
     assert message in str(result.error)
-    assert result.live == provider.objects[leaf("leaf")]
+    assert result.existing is not None
+    assert result.existing.body == provider.objects[leaf("leaf")]
 
 
 @pytest.mark.parametrize("error", [Conflict("changed"), NotFound("gone")])

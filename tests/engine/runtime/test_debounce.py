@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from engine.operation import Cause, Operation
 from engine.resource import NOW, Body
-from engine.runtime.debounce import LATEST, STEADY, Debounce
+from engine.runtime.debounce import LATEST, SPACING, STEADY, Debounce
 from engine.verb import Verb
 from tests.engine.runtime.fakes import leaf
 
@@ -58,3 +58,36 @@ def test_an_urgent_status_is_written_after_a_second_although_it_changes() -> Non
     due = [step / 4 for step in range(40) if debounce.due([replace(status({"gone": step}), urgent=step >= 8)], step / 4)]
 
     assert due[0] == 2.0 + STEADY
+
+
+def provisional(count: int) -> list[Operation]:
+    return [replace(status({"ready": 1}, f"leaf-{number}"), provisional=True) for number in range(count)]
+
+
+def first_due(statuses: list[Operation], name: str) -> float:
+    """When the status of that object is due, if nothing changes."""
+    debounce = Debounce()
+    return next(step / 4 for step in range(80) if status({}, name).key in debounce.due(statuses, step / 4))
+
+
+def test_a_few_provisional_statuses_are_written_like_others() -> None:
+    assert first_due(provisional(10), "leaf-3") == STEADY
+
+
+def test_many_provisional_statuses_are_written_later_and_not_for_ever() -> None:
+    assert first_due(provisional(200), "leaf-3") == 200 * SPACING
+    assert first_due(provisional(5000), "leaf-3") == LATEST
+
+
+def test_many_provisional_statuses_do_not_delay_one_that_is_final() -> None:
+    assert first_due([*provisional(5000), status({"ready": 2}, "final")], "final") == STEADY
+
+
+def test_a_status_that_becomes_final_no_longer_waits_for_the_provisional_ones() -> None:
+    debounce = Debounce()
+    debounce.due(provisional(1000), 0.0)
+    statuses = [*provisional(999), status({"ready": 2}, "leaf-999")]
+    debounce.due(statuses, 3.0)
+
+    assert debounce.next_due == 3.0 + STEADY
+    assert debounce.due(statuses, 3.0 + STEADY) == {status({}, "leaf-999").key}

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 def conflicting(provider: FakeProvider) -> ForeignObjects:
     """What is known after a create of `a` has run into the provider's object of that name."""
     foreign, operation = ForeignObjects(), create("a")
-    foreign.note([plan(operation)], [Result(operation, Outcome.CONFLICT, provider.objects[leaf("a")], AlreadyExists("taken"))])
+    foreign.note([plan(operation)], [Result(operation, Outcome.CONFLICT, live(provider.objects[leaf("a")]), AlreadyExists("taken"))])
     return foreign
 
 
@@ -95,7 +95,7 @@ async def test_the_objects_of_a_deleted_root_are_forgotten_unless_roots_could_no
 def test_a_root_that_somebody_else_created_first_is_not_foreign_to_itself() -> None:
     existing, operation = FakeProvider().put(root_body(leaves=1)), Operation(Verb.CREATE, root(), "new", Cause.INTENT)
     foreign = ForeignObjects()
-    foreign.note([plan(operation)], [Result(operation, Outcome.CONFLICT, existing, AlreadyExists("taken"))])
+    foreign.note([plan(operation)], [Result(operation, Outcome.CONFLICT, live(existing), AlreadyExists("taken"))])
 
     foreign.forget_listed(World((Observed(live(existing), {}),)))
 

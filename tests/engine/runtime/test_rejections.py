@@ -3,6 +3,7 @@
 import pytest
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Throttled, Unreachable
+from engine.observed import live
 from engine.operation import Operation
 from engine.resource import NOW
 from engine.result import Outcome, Result
@@ -59,8 +60,8 @@ def test_a_taken_name_is_a_rejection_unless_its_holder_is_being_deleted() -> Non
     existing = body(LEAF, "a")
     deleting = {**existing, "metadata": {**existing["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
-    assert is_rejection(Result(create("a"), Outcome.CONFLICT, existing, AlreadyExists("taken")))
-    assert not is_rejection(Result(create("a"), Outcome.CONFLICT, deleting, AlreadyExists("taken")))
+    assert is_rejection(Result(create("a"), Outcome.CONFLICT, live(existing), AlreadyExists("taken")))
+    assert not is_rejection(Result(create("a"), Outcome.CONFLICT, live(deleting), AlreadyExists("taken")))
     assert not is_rejection(failed(patch(), Conflict("changed"), Outcome.CONFLICT))
 
 

@@ -18,8 +18,9 @@ from engine.runtime.lease import Lease, held
 from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.logs import logger
 from engine.runtime.passes import Engine
+from engine.runtime.preview import preview
 from engine.runtime.rejections import MAX_REVERTED
-from engine.runtime.session import preview, sync
+from engine.runtime.session import sync
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from tests.engine.runtime.fakes import LEAF, SCOPE, body, create, leaf, root

@@ -367,7 +367,7 @@ async def test_objects_of_a_raw_list_equal_those_of_a_parsed_list(tmp_path: Path
         )
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
-        raw, _ = await client.lives(POD, "lab", "")
+        raw, _ = await client.lives(POD, "lab", "", lambda _, content: content)
         parsed = [live(item) for item in (await client.list(POD, "lab")).items]
 
     fields = ("id", "uid", "revision", "generation", "created_at", "deleting_since", "owners", "labels", "body")

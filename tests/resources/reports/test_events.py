@@ -53,7 +53,8 @@ def passed(toy: Toy, succeeds: Callable[[Operation], bool] = every_call) -> tupl
                 results.append(Result(operation, Outcome.SKIPPED, error=Exception("comes after")))
             elif succeeds(operation):
                 toy.call(operation)
-                results.append(Result(operation, Outcome.DONE, toy.objects.get(operation.id)))
+                after = toy.objects.get(operation.id)
+                results.append(Result(operation, Outcome.DONE, uid=after["metadata"]["uid"] if after else ""))
             else:
                 failed.add(operation.key)
                 results.append(Result(operation, Outcome.FAILED, error=REFUSED))

@@ -7,6 +7,7 @@ from engine.ids import ResourceId
 from engine.observed import Observed, live, slice_of
 from engine.operation import Cause, Operation
 from engine.plan import Objection, Plan, Wait
+from engine.reason import Reason
 from engine.verb import Verb
 from resources.reports.summary import GangSummary, WaitSince, summary
 
@@ -55,13 +56,19 @@ def test_a_wait_begins_when_its_object_stopped_being_ready_or_was_deleted() -> N
     world = observed(pod("p", False, "2026-01-01T00:02:00Z"), pod("q", True, deletionTimestamp="2026-01-01T00:03:00Z"))
 
     result = summary(
-        world, Plan(ROOT, pending=(Wait(pod_id("q"), "is being deleted"), Wait(pod_id("p"), "not ready"), Wait(pod_id("r"), "no room")))
+        world,
+        Plan(
+            ROOT,
+            pending=(Wait(pod_id("q"), "is being deleted"), Wait(pod_id("p"), "not ready"), Wait(pod_id("r"), "no room")),
+            deferred=(Wait(pod_id("s"), "taken", blocked=True, reason=Reason.NAME_CONFLICT),),
+        ),
     )
 
     assert result.waits == (
         WaitSince(pod_id("p"), "not ready", datetime(2026, 1, 1, 0, 2, tzinfo=UTC), None),
         WaitSince(pod_id("q"), "is being deleted", datetime(2026, 1, 1, 0, 3, tzinfo=UTC), None),
         WaitSince(pod_id("r"), "no room", None, None),
+        WaitSince(pod_id("s"), "taken", None, None, "delete or rename it"),
     )
 
 

@@ -1,0 +1,163 @@
+"""Measures workloads on fresh control planes: the engine, and the bare client beside it. `make bench-cluster ARGS='b1 b3 --profile'`.
+
+    export KUBEBUILDER_ASSETS=$(tests/controlplane/build)
+    python -m benchmarks.cluster b1 --set replicas=50
+    python -m benchmarks.cluster b1 --cmd 'other-operator --config FILE' --name other --crds FOLDER
+
+Prints one JSON line for each phase, and at the end the table. A workload that fails is reported; the figures of the others stay.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.cluster.census import Census
+from benchmarks.cluster.figures import Figures
+from benchmarks.cluster.profile import Profile
+from benchmarks.cluster.requests import AuditLog
+from benchmarks.cluster.runs import Run, most_replicas
+from benchmarks.cluster.subjects import ROOT, Bare, Operator, Subject, engine_command, engine_variables, words
+from benchmarks.cluster.table import BARE, ENGINE, markdown, profile_table, writes_table
+from benchmarks.cluster.workloads import WORKLOADS, Workload, changed
+from benchmarks.sections import between_markers
+from engine.runtime.clock import SystemClock
+from tests.controlplane.accounts import OPERATOR, grant, grant_everything, operator_permissions
+from tests.controlplane.cluster import ControlPlane, binary, running
+
+CRDS = ROOT / "deploy" / "crds"
+DOCUMENT = ROOT / "docs" / "performance.md"
+ADMINISTRATOR = "operator-with-all-rights"
+"""The account of other operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Another operator to measure beside."""
+
+    name: str
+    command: str
+    crds: Sequence[Path]
+
+
+def main() -> None:
+    """Run the command line. Exits with 1 if a workload has failed."""
+    given = arguments()
+    sizes = {name: int(value) for name, _, value in (each.partition("=") for each in given.set)}
+    other = Contender(given.name, given.cmd, given.crds or [CRDS]) if given.cmd else None
+    figures: list[Figures] = []
+    failed: list[str] = []
+    with given.out.open("a") if given.out else sys.stdout as out:
+        for name in given.workloads or sorted(WORKLOADS):
+            workload = changed(WORKLOADS[name], sizes)
+            for subject in given.only or (ENGINE, BARE, *([other.name] if other else [])):
+                try:
+                    for each in measured(workload, sizes, subject, other, with_profile=given.profile, keep=given.keep):
+                        figures.append(each)
+                        print(each.line(), file=out, flush=True)
+                except Exception:
+                    failed.append(f"{name} of {subject}")
+                    traceback.print_exc()
+    table = markdown(figures)
+    sys.stderr.write(f"\n{table}\n{profile_table(figures)}")
+    if given.document:
+        publish(figures, given.document)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def publish(figures: Sequence[Figures], document: Path) -> None:
+    """Write the tables between the markers of the document."""
+    when = SystemClock().now().strftime("%Y-%m-%d")
+    sections = {
+        "bench-cluster": markdown(figures),
+        "bench-cluster-date": f"Measured on {when}.\n",
+        "bench-cluster-writes": writes_table(figures),
+        "bench-cluster-profile": profile_table(figures),
+    }
+    document.write_text(between_markers(document.read_text(), sections))
+
+
+def measured(
+    workload: Workload, sizes: Mapping[str, int], name: str, other: Contender | None, *, with_profile: bool, keep: bool
+) -> Iterator[Figures]:
+    """The figures of one workload for one subject, on a control plane of its own."""
+    contender = other if other is not None and name == other.name else None
+    with cluster(workload, contender.crds if contender else [CRDS], keep=keep) as plane:
+        census = Census(plane)
+        profile = Profile(plane.folder / "profile.jsonl") if with_profile and name == ENGINE else None
+        options = ("--profile", str(plane.folder / "profile.jsonl")) if profile else ()
+        subject: Subject
+        if name == BARE:
+            subject = Bare(plane, workload, sizes, most=most_replicas(workload), account=OPERATOR)
+        elif contender:
+            subject = Operator(name, words(contender.command), plane, workload, account=ADMINISTRATOR, variables={})
+        else:
+            subject = Operator(name, engine_command(*options), plane, workload, account=OPERATOR, variables=engine_variables())
+        try:
+            if isinstance(subject, Operator):
+                subject.until_leading()
+            yield from Run(workload, subject, census, AuditLog(plane.audit_log), profile).phases()
+        finally:
+            subject.close()
+
+
+@contextmanager
+def cluster(workload: Workload, crds: Sequence[Path], *, keep: bool) -> Iterator[ControlPlane]:
+    """A fresh control plane with these definitions and enough nodes; its folder is removed unless it is to be kept."""
+    with _folder(keep) as folder:
+        parts = ("kcm", "scheduler", "kwok")
+        flags = ("--audit-log-mode=batch", "--audit-log-maxsize=20000")
+        with running(Path(folder), parts, nodes=workload.nodes, audit=True, flags=flags) as plane:
+            define(plane, crds)
+            grant(plane, operator_permissions())
+            grant_everything(plane, ADMINISTRATOR)
+            yield plane
+
+
+@contextmanager
+def _folder(keep: bool) -> Iterator[str]:
+    if keep:
+        folder = tempfile.mkdtemp(prefix="bench-")
+        sys.stderr.write(f"logs are in {folder}\n")
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            yield folder
+
+
+def define(plane: ControlPlane, crds: Sequence[Path]) -> None:
+    """Create the custom resource definitions in these files and folders, and wait until they are served."""
+    kubectl = [binary("kubectl"), "--kubeconfig", str(plane.kubeconfig())]
+    files = [word for path in crds for word in ("-f", str(path))]
+    subprocess.run([*kubectl, "apply", "--server-side", *files], check=True, stdout=subprocess.DEVNULL)
+    time.sleep(1)
+    subprocess.run(
+        [*kubectl, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], check=True, stdout=subprocess.DEVNULL
+    )
+
+
+def arguments() -> argparse.Namespace:
+    """The parsed command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", choices=[*WORKLOADS, []], metavar="WORKLOAD", help="b1 … b5; all of them by default")
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=NUMBER", help="another size, e.g. replicas=50")
+    parser.add_argument("--only", action="append", metavar="SUBJECT", help=f"{ENGINE}, {BARE} or the name of the other operator")
+    parser.add_argument("--profile", action="store_true", help="tell where the engine's seconds went")
+    parser.add_argument("--cmd", default="", metavar="COMMAND", help="another operator to measure, which is given KUBECONFIG")
+    parser.add_argument("--name", default="other", help="what to call it")
+    parser.add_argument("--crds", action="append", type=Path, metavar="PATH", help="its definitions, instead of ours")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="append the JSON lines to this file instead of printing them")
+    parser.add_argument("--document", type=Path, metavar="FILE", nargs="?", const=DOCUMENT, help="write the tables into it")
+    parser.add_argument("--keep", action="store_true", help="keep the folders with the logs")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Table: the figures as Markdown, the ratio to the bare client first; the writes and the profile beside it."""
+
+from collections.abc import Iterable, Sequence
+
+from benchmarks.cluster.figures import Figures, ratio
+from benchmarks.cluster.workloads import WORKLOADS
+
+ENGINE, BARE = "engine", "bare client"
+HEAD = ("ratio", "phase", "engine", "bare client", "writes", "bare writes", "CPU", "peak memory")
+
+
+def markdown(figures: Sequence[Figures]) -> str:
+    """A row for each phase of the engine with an end, in the order of the figures; other operators in columns of their own."""
+    others = tuple(dict.fromkeys(each.subject for each in figures if each.subject not in (ENGINE, BARE)))
+    by_phase = {(each.workload, each.phase, each.subject): each for each in figures}
+    head = [*HEAD, *others]
+    lines = [_row(head), _row(["---"] * len(head))]
+    workload = ""
+    for workload_name, phase in dict.fromkeys((each.workload, each.phase) for each in figures):
+        if workload_name != workload:
+            workload = workload_name
+            title = WORKLOADS[workload].title if workload in WORKLOADS else ""
+            lines.append(_row(["", f"**{workload.upper()}** {title}", *[""] * (len(head) - 2)]))
+        of = {subject: by_phase.get((workload_name, phase, subject)) for subject in (ENGINE, BARE, *others)}
+        lines.append(_row([*_cells(phase, of[ENGINE], of[BARE]), *(_other(of[name]) for name in others)]))
+    return "\n".join(lines) + "\n"
+
+
+def _cells(phase: str, engine: Figures | None, bare: Figures | None) -> list[str]:
+    ratio_to_bare = ratio(engine.end if engine else None, bare.end if bare else None)
+    return [
+        f"**{ratio_to_bare:.2f}**" if ratio_to_bare is not None else "",
+        f"{phase}{_counts(engine)}",
+        _seconds(engine),
+        _seconds(bare),
+        f"{engine.writes:,}" if engine else "",
+        f"{bare.writes:,}" if bare else "",
+        f"{engine.cpu:.1f} s" if engine else "",
+        f"{engine.peak_mib:.0f} MiB" if engine else "",
+    ]
+
+
+def _counts(figures: Figures | None) -> str:
+    """The counts that a reader wants to see beside the phase."""
+    fewest = figures.counts.get("fewest ready") if figures else None
+    return f" (fewest ready: {fewest:,})" if fewest is not None else ""
+
+
+def _other(figures: Figures | None) -> str:
+    """What another operator took, in one cell."""
+    return f"{_seconds(figures)}, {figures.writes:,} writes, {figures.cpu:.0f} s CPU, {figures.peak_mib:.0f} MiB" if figures else ""
+
+
+def _seconds(figures: Figures | None) -> str:
+    if figures is None or not figures.seconds:
+        return ""
+    return "not reached" if figures.end is None else f"{figures.end:.1f} s"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def writes_table(figures: Sequence[Figures]) -> str:
+    """The writes of the engine by verb and resource: a row for each phase."""
+    lines = [_row(("phase", "writes, Events and Leases included")), _row(("---", "---"))]
+    for each in figures:
+        if each.subject == ENGINE and each.by_kind:
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in each.by_kind.items())
+            lines.append(_row((f"{each.workload.upper()} {each.phase}", kinds)))
+    return "\n".join(lines) + "\n"
+
+
+def profile_table(figures: Sequence[Figures]) -> str:
+    """Where the engine's seconds went: a row for each phase with an end. Empty if it was not asked to tell."""
+    profiled = [each for each in figures if each.shares and each.end]
+    activities = dict.fromkeys(activity for each in profiled for activity in each.shares)
+    if not profiled:
+        return ""
+    lines = [_row(("phase", "seconds", *activities)), _row(["---"] * (2 + len(activities)))]
+    for each in profiled:
+        shares = (f"{each.shares.get(activity, 0.0):.1f}" for activity in activities)
+        lines.append(_row((f"{each.workload.upper()} {each.phase}", f"{each.end or 0.0:.1f}", *shares)))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,267 @@
+"""What to do about one resource and its live object: at most a few calls, or a wait."""
+
+from collections.abc import Iterable, Sequence
+
+from engine.diff import Difference, Rules, compare, compare_status, touches
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.operation import BoundOwner, Cause, Change, Expect, Operation, owner_reference
+from engine.part_context import PartContext
+from engine.plan import Wait
+from engine.reason import BLOCKERS, Reason
+from engine.resource import Body, Resource, Stance
+from engine.verb import Verb
+
+Action = Operation | Wait
+"""What to do about one object: a call, or a reason not to make it now."""
+
+LABELS_RESTORED = "its labels were removed or changed: they are restored"
+UNINTENDED = "no set owns it"
+
+
+def actions_on(resource: Resource, live: Live | None, context: PartContext) -> Iterable[Action]:
+    """What to do about one resource; `live` is its object, None if it does not exist."""
+    kind = resource.id.kind
+    if resource.stance is Stance.HOLD:
+        return (Wait(resource.id, resource.why, blocked=resource.blocked, reason=resource.reason if resource.reason in BLOCKERS else None),)
+    if resource.scale is not None:
+        return _scale(resource, live, context)
+    if not context.incomplete.isdisjoint(resource.id.keys()):
+        return (Wait(resource.id, f"{kind} objects could not be listed completely", blocked=True, reason=Reason.NOT_LISTED),)
+    if live is None:
+        return (_create(resource, context),) if resource.stance is Stance.WANT else ()
+    unlisted = context.unlisted(resource.id)
+    if resource.stance is Stance.DROP:
+        if unlisted:
+            why = f"is deleted once {unlisted} objects can be listed completely"
+            return (Wait(resource.id, why, blocked=True, reason=Reason.NOT_LISTED),)
+        return _drop(resource, live, context)
+    if live.deleting_since is not None and live.id != context.root.id:
+        return (Wait(resource.id, "is being deleted; it is created again once it is gone", reason=Reason.TERMINATING),)
+    operations = _update(resource, live, context)
+    if operations and unlisted:
+        why = f"is changed once {unlisted} objects can be listed completely"
+        return (Wait(resource.id, why, blocked=True, reason=Reason.NOT_LISTED),)
+    return operations
+
+
+def _create(resource: Resource, context: PartContext) -> Action:
+    """Create the object, or wait because the cluster does not serve its kind, or because a foreign object has its name.
+
+    That is blocked, unless the foreign object is being deleted.
+    """
+    if context.is_unserved(resource.id):
+        return not_served(resource.id, resource.body)
+    foreign = context.foreign.get(resource.id)
+    if foreign is not None:
+        why = _name_taken(resource, foreign, context.root)
+        return Wait(resource.id, why, blocked=foreign.deleting_since is None, reason=Reason.NAME_CONFLICT)
+    owners, reason = context.bound_owners(resource), context.reason_to_create(resource)
+    cause = Cause.DRIFT if reason is Reason.MISSING else Cause.INTENT
+    return Operation(Verb.CREATE, resource.id, resource.why, cause, body=resource.body, owners=owners, reason=reason)
+
+
+def not_served(id: ResourceId, body: Body) -> Wait:
+    """What is said of an object that cannot exist, since the cluster does not serve its kind."""
+    return Wait(id, f"the cluster does not serve {id.kind} of {body['apiVersion']}", blocked=True, reason=Reason.NOT_SERVED)
+
+
+def _name_taken(resource: Resource, foreign: Live, root: Live) -> str:
+    """The reason why an object is not created: a foreign object has its name."""
+    owner = resource.owners[0].id if resource.owners else root.id
+    place = f"{foreign.id.namespace}/" if foreign.id.namespace else ""
+    return f"{foreign.id.kind} {place}{foreign.id.name} already exists but is not controlled by {owner.kind} {place}{owner.name}"
+
+
+def _update(resource: Resource, live: Live, context: PartContext) -> Sequence[Operation]:
+    """At most one write: each is bound to the observed revision, so the status is written once the object itself is in sync."""
+    body = live.body
+    if not resource.policy.create_only:
+        absent = Cause.DRIFT if live.id in context.mislabelled else context.absent
+        difference = compare(resource.body, body, Rules(resource.policy, absent))
+        _compare_finalizers(resource, body, difference, context)
+        _compare_owners(resource, live, body, difference, context)
+        if any(touches(change, resource.policy.immutable) for change in difference.changes):
+            return (_replace(resource, live, difference.changes, context),)
+        if difference.changes:
+            why = LABELS_RESTORED if live.id in context.mislabelled else resource.why
+            follows = Reason.MANIFEST_CHANGED if live.id == context.root.id else resource.follows
+            return (_patch(resource, live, difference, why, follows),)
+    if resource.status is not None:
+        status_difference = compare_status(resource.status, body.get("status") or {})
+        if status_difference.changes:
+            return (_status(resource, live, status_difference),)
+    return ()
+
+
+def _scale(resource: Resource, live: Live | None, context: PartContext) -> Sequence[Operation]:
+    """Set the number of replicas of an existing object; what does not exist yet is created with it."""
+    if live is None or live.deleting_since is not None:
+        return ()
+    replicas = (live.body.get("spec") or {}).get("replicas")
+    if replicas == resource.scale:
+        return ()
+    change = Change(("spec", "replicas"), replicas, resource.scale, context.absent)
+    body = {"spec": {"replicas": resource.scale}}
+    return (
+        Operation(
+            Verb.SCALE,
+            live.id,
+            resource.why,
+            change.cause,
+            body,
+            changes=(change,),
+            expect=Expect(live.uid, live.revision),
+            controller=live.controller,
+            reason=_reason_to_scale(change),
+        ),
+    )
+
+
+def _reason_to_scale(change: Change) -> Reason:
+    """Why the number of replicas is set: somebody else changed it, or more or fewer are specified."""
+    if change.cause is Cause.DRIFT:
+        return Reason.DRIFTED
+    return Reason.SCALED_OUT if (change.old or 0) < change.new else Reason.SCALED_IN
+
+
+def _compare_finalizers(resource: Resource, body: Body, difference: Difference, context: PartContext) -> None:
+    """Add our missing finalizers to the difference; finalizers of others stay."""
+    finalizers = body["metadata"].get("finalizers") or []
+    missing = [finalizer for finalizer in resource.policy.finalizers if finalizer not in finalizers]
+    if missing:
+        difference.add(("metadata", "finalizers"), finalizers or None, [*finalizers, *missing], context.absent)
+
+
+def _compare_owners(resource: Resource, live: Live, body: Body, difference: Difference, context: PartContext) -> None:
+    """Add our missing owner references to the difference; those of others stay."""
+    uids = {owner.uid for owner in live.owners}
+    owners = context.bound_owners(resource)
+    missing = [owner_reference(owner) for owner in owners if isinstance(owner.uid, str) and owner.uid not in uids]
+    if missing:
+        old = list(body["metadata"].get("ownerReferences") or [])
+        difference.add(("metadata", "ownerReferences"), old or None, [*old, *missing], context.absent)
+
+
+def _patch(resource: Resource, live: Live, difference: Difference, why: str, follows: Reason) -> Operation:
+    """The patch of an object. Its reason is `follows` if the desired state has changed."""
+    cause = Cause.INTENT if any(change.cause is Cause.INTENT for change in difference.changes) else Cause.DRIFT
+    return Operation(
+        Verb.PATCH,
+        resource.id,
+        why,
+        cause,
+        body=difference.patch,
+        changes=difference.changes,
+        expect=Expect(live.uid, live.revision),
+        controller=live.controller,
+        target=resource.body,
+        reason=follows if cause is Cause.INTENT else Reason.DRIFTED,
+    )
+
+
+def _status(resource: Resource, live: Live, difference: Difference) -> Operation:
+    return Operation(
+        Verb.STATUS,
+        resource.id,
+        resource.status_why,
+        Cause.STATUS,
+        body=difference.patch,
+        changes=difference.changes,
+        expect=Expect(live.uid, live.revision),
+        controller=live.controller,
+        urgent=resource.urgent,
+        provisional=resource.provisional,
+        reason=Reason.STATUS_CHANGED,
+    )
+
+
+def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], context: PartContext) -> Operation:
+    is_intent = any(change.cause is Cause.INTENT for change in changes)
+    return Operation(
+        Verb.REPLACE,
+        resource.id,
+        f"{resource.why}; the server does not allow changing it in place",
+        Cause.INTENT if is_intent else Cause.DRIFT,
+        body=resource.body,
+        owners=context.bound_owners(resource),
+        changes=changes,
+        expect=Expect(live.uid),
+        intended=resource.intended,
+        reason=resource.follows if is_intent else Reason.DRIFTED,
+    )
+
+
+def _drop(resource: Resource, live: Live, context: PartContext) -> Iterable[Action]:
+    """Delete the object or, if it is shared and has other owners, remove our owner references only."""
+    owners = context.bound_owners(resource)
+    our_uids = {owner.uid for owner in owners}
+    if not resource.policy.shared or all(owner.uid in our_uids for owner in live.owners):
+        return _delete(resource, live, owners)
+    old = live.body["metadata"]["ownerReferences"]
+    kept = [entry for entry in old if entry["uid"] not in our_uids]
+    if len(kept) == len(old):
+        return ()
+    difference = Difference()
+    difference.add(("metadata", "ownerReferences"), old, kept, Cause.INTENT)
+    return (_patch(resource, live, difference, resource.why, _reason_to_remove(resource)),)
+
+
+def _reason_to_remove(resource: Resource) -> Reason:
+    return resource.reason or (Reason.TEMPLATE_CHANGED if resource.intended else Reason.ORPHANED)
+
+
+def _delete(resource: Resource, live: Live, owners: tuple[BoundOwner, ...]) -> Iterable[Action]:
+    """Delete the object unless it is being deleted, then release our finalizers: at once or, with `release_last`, after all others."""
+    if live.deleting_since is None:
+        yield _removal(Verb.DELETE, resource, live, {}, owners)
+    policy = resource.policy
+    if not policy.finalizers or (policy.release_last and live.deleting_since is None):
+        return
+    finalizers = live.body["metadata"].get("finalizers") or ()
+    own = [finalizer for finalizer in policy.finalizers if finalizer in finalizers]
+    foreign = [finalizer for finalizer in finalizers if finalizer not in own]
+    if policy.release_last and foreign:
+        yield Wait(live.id, f"{resource.why}; waits for the removal of finalizer {', '.join(foreign)}")
+    elif own:
+        yield _removal(Verb.RELEASE, resource, live, {"finalizers": own, "of": list(finalizers)}, owners)
+
+
+def _removal(verb: Verb, resource: Resource, live: Live, body: Body, owners: tuple[BoundOwner, ...]) -> Operation:
+    # That we are the last owner, or that the object's state calls for a delete, is only true of the observed revision.
+    bind_revision = verb is Verb.DELETE and (resource.policy.shared or resource.bind_revision)
+    return Operation(
+        verb,
+        resource.id,
+        resource.why,
+        Cause.INTENT if resource.intended else Cause.DRIFT,
+        body=body,
+        owners=owners,
+        expect=Expect(live.uid, live.revision if bind_revision else ""),
+        intended=resource.intended,
+        controller=live.controller,
+        event_group=resource.event_group,
+        reason=_reason_to_remove(resource),
+    )
+
+
+def delete_unintended(live: Live, context: PartContext) -> Iterable[Action]:
+    """Delete an object of the root that the graph does not have."""
+    if live.deleting_since is not None:
+        return ()
+    if context.incomplete:
+        kinds = ", ".join(sorted(context.incomplete))
+        why = f"{UNINTENDED}; it is deleted once {kinds} objects can be listed completely"
+        return (Wait(live.id, why, blocked=True, reason=Reason.NOT_LISTED),)
+    return (
+        Operation(
+            Verb.DELETE,
+            live.id,
+            UNINTENDED,
+            Cause.DRIFT,
+            expect=Expect(live.uid),
+            intended=False,
+            controller=live.controller,
+            reason=Reason.ORPHANED,
+        ),
+    )

@@ -1,0 +1,80 @@
+"""What the comparison of one resource with its object depends on besides the two."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.ids import ResourceId
+from engine.observed import Live, Slice
+from engine.operation import BoundOwner, Cause, Unknown
+from engine.reason import Reason
+from engine.resource import Resource
+
+GROWTH = (Reason.SCALED_OUT, Reason.CLIQUE_CREATED)
+"""Reasons to create what a root has not had before."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartContext:
+    """Everything that the comparisons of one part depend on besides its resources."""
+
+    root: Live
+    slice: Slice
+    foreign: Mapping[ResourceId, Live]
+    mislabelled: frozenset[ResourceId]
+    incomplete: frozenset[str]
+    unserved: frozenset[str]
+    reads: Mapping[str, frozenset[str]]
+    absent: Cause
+    """Why an object or a field that does not exist is missing."""
+    elsewhere: Mapping[ResourceId, Live]
+    """The live objects of the part that are among the references or belong to nested roots, and the root that proposes this one."""
+
+    def find(self, id: ResourceId) -> Live | None:
+        """The root, an object of the slice, or one that is elsewhere."""
+        return self.root if id == self.root.id else self.slice.objects.get(id) or self.elsewhere.get(id)
+
+    def reason_to_create(self, resource: Resource) -> Reason:
+        """Why an object of this part does not exist: the desired state has changed, or somebody has deleted it.
+
+        The blueprint may know better, except for a root that is carried out for the first time.
+        """
+        if not _was_complete(self.root):
+            return Reason.MANIFEST_CHANGED if resource.reason in (None, *GROWTH) else resource.reason
+        if resource.reason is not None:
+            return resource.reason
+        if self.absent is Cause.INTENT:
+            return Reason.TEMPLATE_CHANGED
+        return Reason.SCALED_OUT if any(map(_has_new_generation, self.slice.objects.values())) else Reason.MISSING
+
+    def unlisted(self, id: ResourceId) -> str | None:
+        """A kind that could not be listed completely and without which objects of this one's kind cannot be judged."""
+        if not self.incomplete:
+            return None
+        keys = id.keys()
+        return min(self.incomplete & keys.union(*(self.reads.get(key, frozenset()) for key in keys)), default=None)
+
+    def is_unserved(self, id: ResourceId) -> bool:
+        """Whether the cluster does not serve the object's kind."""
+        return not self.unserved.isdisjoint(id.keys())
+
+    def bound_owners(self, resource: Resource) -> tuple[BoundOwner, ...]:
+        """The owners of a resource with their uids, or with placeholders for owners that this plan creates."""
+        return tuple(BoundOwner(owner, self._uid(owner.id)) for owner in resource.owners)
+
+    def _uid(self, id: ResourceId) -> str | Unknown:
+        """The uid of an owner, which is the root or in the same part; a placeholder if this plan creates it."""
+        live = self.find(id)
+        return live.uid if live is not None and live.uid else Unknown(id)
+
+
+def _was_complete(root: Live) -> bool:
+    """Whether some generation of the root has been carried out completely."""
+    return bool(root.uid) and (root.body.get("status") or {}).get("observedGeneration") is not None
+
+
+def _has_new_generation(live: Live) -> bool:
+    """Whether its spec has been changed since its status was written."""
+    if live.generation < 2:
+        return False
+    observed = (live.body.get("status") or {}).get("observedGeneration")
+    return observed is not None and observed < live.generation

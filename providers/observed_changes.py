@@ -1,0 +1,95 @@
+"""ObservedChanges: observations that say what has changed since the one before, so that nobody has to look at all objects."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import overload
+
+from engine.ids import Kind, ResourceId
+from engine.observed import Live
+from engine.runtime.provider import Observation, Scope
+from engine.world_update import LiveChange, joined
+from providers.live_store import LiveStore
+
+MOST = 250
+"""How many changed objects are kept beside a list before it is copied."""
+
+
+class ChangedLives(Sequence[Live]):
+    """The objects of `base` with some of them changed; nothing is copied until somebody reads them."""
+
+    def __init__(self, base: Sequence[Live], changes: Mapping[ResourceId, LiveChange]) -> None:
+        self._base, self._changes = base, changes
+
+    def changed(self, changes: Iterable[LiveChange]) -> "ChangedLives":
+        """The same with more changes."""
+        more = ChangedLives(self._base, joined((*self._changes.values(), *changes)))
+        return more if len(more._changes) <= MOST else ChangedLives(more._lives, {})
+
+    def __len__(self) -> int:
+        return len(self._base) + sum((change.new is not None) - (change.old is not None) for change in self._changes.values())
+
+    def __iter__(self) -> Iterator[Live]:
+        return iter(self._lives)
+
+    @overload
+    def __getitem__(self, index: int) -> Live: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Live]: ...
+    def __getitem__(self, index: int | slice) -> Live | Sequence[Live]:
+        return self._lives[index]
+
+    @cached_property
+    def _lives(self) -> Sequence[Live]:
+        if not self._changes:
+            return self._base
+        kept = [live for live in self._base if live.id not in self._changes]
+        return [*kept, *(change.new for change in self._changes.values() if change.new is not None)]
+
+
+class ObservedChanges:
+    """The last observation of some stores, and what it was made from."""
+
+    def __init__(self) -> None:
+        self._last: Observation | None = None
+        self._versions: list[tuple[LiveStore, int]] = []
+
+    def begin(self, whole: Observation, stores: Sequence[LiveStore]) -> None:
+        """Begin anew with an observation of everything."""
+        self._last, self._versions = whole, [(store, store.version) for store in stores]
+
+    def later(
+        self, scope: Scope, stores: Sequence[LiveStore], incomplete: Mapping[str, str], unserved: Collection[str]
+    ) -> Observation | None:
+        """The next observation, with what has changed since the last one.
+
+        None if that is not known, or if anything else than roots and children has changed.
+        """
+        last = self._last
+        if last is None or last.incomplete or incomplete or last.unserved != unserved or stores != [store for store, _ in self._versions]:
+            return None
+        of_roots: list[LiveChange] = []
+        of_children: list[LiveChange] = []
+        for store, version in self._versions:
+            changes = store.changes_since(version)
+            if changes is None or (changes and not _is_simple(store.target.kind, scope)):
+                return None
+            (of_roots if store.target.kind in scope.roots else of_children).extend(changes)
+        roots, children = _changed(last.roots, of_roots), _changed(last.children, of_children)
+        changed = (*of_roots, *of_children)
+        self.begin(
+            Observation(roots, children, references=last.references, unserved=last.unserved, after=last.token, changes=changed), stores
+        )
+        return self._last
+
+
+def _is_simple(kind: Kind, scope: Scope) -> bool:
+    """Whether the objects of the kind are either roots or children, and in no other list of an observation."""
+    if kind in scope.references or (scope.shard is not None and not kind.namespaced):
+        return False
+    return (kind in scope.roots) != (kind in scope.children)
+
+
+def _changed(lives: Sequence[Live], changes: Sequence[LiveChange]) -> Sequence[Live]:
+    if not changes:
+        return lives
+    return (lives if isinstance(lives, ChangedLives) else ChangedLives(lives, {})).changed(changes)
