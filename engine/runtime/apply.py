@@ -3,11 +3,12 @@
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
 import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.errors import (
     AlreadyExists,
@@ -93,8 +94,7 @@ async def apply(
     return execution.results
 
 
-@dataclass(slots=True, eq=False)
-class _Step:
+class _Step(Struct, eq=False):
     """An operation, the number of steps that must be done before it, and the steps that come after it."""
 
     operation: Operation
@@ -120,8 +120,7 @@ def _steps(plan: Plan) -> list[_Step]:
     return list(steps.values())
 
 
-@dataclass(slots=True, eq=False)
-class _Call:
+class _Call(Struct, eq=False):
     """A call in progress, shielded from cancellation until its grace period is over."""
 
     scope: anyio.CancelScope = field(default_factory=lambda: anyio.CancelScope(shield=True))

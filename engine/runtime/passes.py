@@ -1,12 +1,13 @@
 """Passes: observe, plan, choose, execute. `sync` and `run` differ only in when the next pass begins and which one is the last."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, incomplete_kinds, relevant_incomplete
 from engine.choice import executable, without
@@ -37,8 +38,7 @@ MANY_OBJECTS = 2000
 """Above this number of objects plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(Struct, frozen=True):
     """The fixed arguments of every pass."""
 
     provider: Provider
@@ -59,8 +59,7 @@ class Engine:
     """How many plans are computed in threads at a time, in the whole process; None: it makes one pass at a time."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pass:
+class Pass(Struct, frozen=True, eq=False):
     """The first half of a pass: the observed world and the plans for it."""
 
     now: datetime

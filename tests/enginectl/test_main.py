@@ -20,7 +20,7 @@ from tests.enginectl.calling import ROOT, CommandResult, Engine, finished, start
 EXAMPLE = ROOT / "examples" / "01-first-gang"
 CLIENT = {"kr8s", "aiohttp", "httpx", "h11", "cryptography"}
 OTHERS = {"deepdiff", "prometheus_client", "rich", "starlette", "structlog", "uvicorn"}
-HEAVY = {*CLIENT, *OTHERS, "pydantic", "yaml", "orjson"}
+HEAVY = {*CLIENT, *OTHERS, "msgspec", "pydantic", "yaml", "orjson"}
 """Libraries that are slow to import."""
 
 
