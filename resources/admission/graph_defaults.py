@@ -14,7 +14,7 @@ from engine.paths import get
 from engine.resource import Body
 from resources.base.fields import mapping
 from resources.base.kinds import DYNAMO_GRAPH
-from resources.schema.dynamo import NODE_COUNT, quoted, unquoted
+from resources.schema.graph_values import NODE_COUNT, quoted, unquoted
 from resources.schema.issues import Path, shown, spelled
 
 SERVICES: Final = ("spec", "services")

@@ -37,7 +37,14 @@ def test_a_preview_without_a_cluster_imports_no_client_and_nothing_of_what_it_do
 
     assert {"pydantic", "resources.blueprints.replica"} <= modules
     assert (CLIENT | OTHERS) & modules == set()
-    unneeded = ("engine.approval", "engine.report.html", "engine.report.markdown.document", "engine.runtime.session", "resources.dynamo")
+    unneeded = (
+        "engine.approval",
+        "engine.report.html",
+        "engine.report.markdown.document",
+        "engine.runtime.session",
+        "resources.dynamo",
+        "resources.schema.dynamo",
+    )
     assert [name for name in modules if name.startswith(unneeded)] == []
 
 
