@@ -3,13 +3,12 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Queue
 from urllib.parse import urlsplit
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from msgspec.structs import replace
 
 from initc.environment import ACCOUNT, POD_INFO, Environment, read_environment
 from initc.wait import wait
