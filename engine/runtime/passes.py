@@ -19,7 +19,7 @@ from engine.operation import Operation
 from engine.plan import Plan
 from engine.proposal import propose
 from engine.resource import Body
-from engine.result import Result
+from engine.result import Outcome, Result
 from engine.runtime.apply import BEGINNING_TIME, always, apply, ignore_result
 from engine.runtime.clock import Clock
 from engine.runtime.event_publishing import Publication, ignore_publication
@@ -230,17 +230,20 @@ async def execute(
 ) -> list[Result]:
     """Apply the chosen plans, remember the results and record the events of the pass. Returns all results.
 
-    A change that does not last has two results: DONE, and FAILED with the reason.
+    A change that does not last has two results: DONE, and FAILED with the reason. The events of a pass that has done something are
+    published while the next one is applied, which follows at once: nothing waits for them.
     """
-    results = await apply(
-        chosen,
-        engine.provider,
-        engine.clock,
-        concurrency=engine.concurrency,
-        begin_for=max(BEGINNING_TIME, BEGINNING * current.planning),
-        on_result=on_result,
-        may_write=may_write,
-    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_publish, engine, memory)
+        results = await apply(
+            chosen,
+            engine.provider,
+            engine.clock,
+            concurrency=engine.concurrency,
+            begin_for=max(BEGINNING_TIME, BEGINNING * current.planning),
+            on_result=on_result,
+            may_write=may_write,
+        )
     memory.debounce.written(result.operation.key for result in results)
     for reverted in memory.rejections.note(results, engine.clock.monotonic()):
         results.append(reverted)
@@ -254,9 +257,16 @@ async def execute(
         }
         memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete, left=_left(chosen, results))
     warnings = new_warnings(current.world, current.planned.plans, memory)
-    events = events_by_root(current.world, chosen, warnings, results, engine.events_of)
-    engine.on_events(await memory.events.publish(engine.provider, engine.clock, events, engine.log, flush=not chosen))
+    memory.unpublished = events_by_root(current.world, chosen, warnings, results, engine.events_of)
+    if not any(result.outcome is Outcome.DONE for result in results):
+        await _publish(engine, memory, flush=not chosen)
     return results
+
+
+async def _publish(engine: Engine, memory: Memory, *, flush: bool = False) -> None:
+    """Publish the events that are not published yet. `flush`: also what waits to be added up with others."""
+    events, memory.unpublished = memory.unpublished, []
+    engine.on_events(await memory.events.publish(engine.provider, engine.clock, events, engine.log, flush=flush))
 
 
 def _left(plans: Sequence[Plan], results: Sequence[Result]) -> frozenset[ResourceId]:
