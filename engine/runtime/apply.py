@@ -3,6 +3,7 @@
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 
 import anyio
 from anyio.abc import TaskGroup
@@ -50,6 +51,9 @@ REPORTS = 8
 REPORTING_TIME = 1.0
 """Seconds for which statuses are written after everything else is done. Others are left for the next pass, which sees what has changed."""
 
+BEGINNING_TIME = 2.0
+"""Seconds for which plans are begun. Those that are not begun by then are left for the next pass; those that are begun are completed."""
+
 CREATING = frozenset({Verb.CREATE, Verb.REPLACE})
 """Verbs that give the object a new uid."""
 
@@ -77,28 +81,39 @@ async def apply(
     *,
     concurrency: int = 24,
     grace: float = GRACE,
+    begin_for: float = BEGINNING_TIME,
     on_result: Callable[[Result], None] = ignore_result,
     may_write: Callable[[], bool] = always,
 ) -> list[Result]:
     """Send all operations, each after those named in its `after`, at most `concurrency` at a time. Returns a result for each but
-    the statuses that are left.
+    those that are left.
 
-    What follows an operation is sent before other operations: the pods of a replica before the next replica. Statuses are sent when
-    nothing else can be, at most `REPORTS` at a time; those that are not sent within `REPORTING_TIME` are left.
+    What follows an operation is sent before other operations: the pods of a replica before the next replica. Plans are begun in their
+    order, for `begin_for` seconds; those that are not begun by then are left, as a whole. Statuses are sent when nothing else can be, at
+    most `REPORTS` at a time; those that are not sent within `REPORTING_TIME` are left.
     Operations after one that was not done are skipped with the reason; the others continue. `may_write` is called before each call.
     On cancellation no operation is started, calls in progress have `grace` seconds to end, and `on_result` receives the result of every
     operation that was started.
     """
     execution = _Execution(provider, clock, on_result, may_write, [step for plan in plans for step in _steps(plan)])
-    await execution.run(concurrency, grace)
+    await execution.run(concurrency, grace, begin_for)
     return execution.results
+
+
+class _PlanState(Struct, eq=False):
+    """What the steps of a plan share."""
+
+    may_wait: bool
+    """Whether the next pass may carry it out as well as this one: nothing of it was sent yet, and not all of it are statuses."""
+    uids: dict[ResourceId, str] = field(default_factory=dict)
+    """The uids of the objects that the plan has created."""
 
 
 class _Step(Struct, eq=False):
     """An operation, the number of steps that must be done before it, and the steps that come after it."""
 
     operation: Operation
-    uids: dict[ResourceId, str]
+    plan: _PlanState
     missing: int = 0
     dependents: list["_Step"] = field(default_factory=list)
     skipped: bool = False
@@ -110,9 +125,9 @@ class _Step(Struct, eq=False):
 
 
 def _steps(plan: Plan) -> list[_Step]:
-    """The operations of a plan, linked by their edges; they share the uids of the objects that the plan creates."""
-    uids: dict[ResourceId, str] = {}
-    steps = {operation.key: _Step(operation, uids) for operation in plan.operations}
+    """The operations of a plan, linked by their edges."""
+    state = _PlanState(may_wait=any(operation.verb is not Verb.STATUS for operation in plan.operations))
+    steps = {operation.key: _Step(operation, state) for operation in plan.operations}
     for step in steps.values():
         for before in (steps[key] for key in step.operation.after if key in steps):
             before.dependents.append(step)
@@ -155,17 +170,20 @@ class _Execution:
         """How many statuses are being written."""
         self.report_until = 0.0
         """The monotonic time after which no status is begun."""
+        self.begin_until: float = inf
+        """The monotonic time after which no plan is begun."""
         self.left = 0
-        """How many statuses are left."""
+        """How many steps are left."""
         self.free = 0
         """How many workers may still be started."""
 
-    async def run(self, concurrency: int, grace: float) -> None:
-        """Execute all steps with at most `concurrency` workers, which take the next step that is ready until there is none."""
+    async def run(self, concurrency: int, grace: float, begin_for: float) -> None:
+        """Execute the steps with at most `concurrency` workers, which take the next step that is ready until there is none."""
         if not self.steps:
             return
         self.free = concurrency
         self.report_until = self.clock.monotonic() + REPORTING_TIME
+        self.begin_until = self.clock.monotonic() + begin_for
         for step in self.steps:
             if not step.missing:
                 self._queue_of(step).append(step)
@@ -179,19 +197,35 @@ class _Execution:
 
     def _next(self) -> _Step | None:
         """Take the step to execute next; None if none is ready, or only reports of which enough are being written."""
+        step = self._first_ready()
+        if step is not None:
+            step.plan.may_wait = False
+        return step
+
+    def _first_ready(self) -> _Step | None:
+        """Remove the step to execute next from its queue."""
+        if self.ready and self.clock.monotonic() > self.begin_until:
+            self._leave_plans_not_begun()
         if self.ready:
             return self.ready.popleft()
         if self.reports and self.clock.monotonic() > self.report_until and self._has_done_all_else():
-            self.left = len(self.reports)
+            self.left += len(self.reports)
             self.reports.clear()
         if self.reports and self.reporting < REPORTS:
             self.reporting += 1
             return self.reports.popleft()
         return None
 
+    def _leave_plans_not_begun(self) -> None:
+        """Leave the plans of which nothing was sent yet, unless all of it are statuses."""
+        self.begin_until = inf
+        self.ready = deque(step for step in self.ready if not step.plan.may_wait)
+        self.reports = deque(step for step in self.reports if not step.plan.may_wait)
+        self.left = sum(step.plan.may_wait for step in self.steps)
+
     def _has_done_all_else(self) -> bool:
-        """Whether nothing but statuses is left."""
-        return len(self.results) + self.reporting + len(self.reports) == len(self.steps)
+        """Whether nothing but statuses is to be written any more."""
+        return len(self.results) + self.left + self.reporting + len(self.reports) == len(self.steps)
 
     def _start(self, workers: TaskGroup) -> None:
         """Start a worker for each step that is ready, as long as there may be more."""
@@ -228,7 +262,7 @@ class _Execution:
             self.report_until = self.clock.monotonic() + REPORTING_TIME
         if result.outcome is Outcome.DONE:
             if result.operation.verb in CREATING and result.uid:
-                step.uids[result.operation.id] = result.uid
+                step.plan.uids[result.operation.id] = result.uid
             self._make_ready(step.dependents)
         else:
             self._skip_dependents(step, f"comes after {result.operation.verb} {result.operation.id}, which was not done: {result.error}")
@@ -290,7 +324,7 @@ class _Execution:
         self.calls.add(call)
         try:
             with call.scope:
-                result = await self._execute(step.operation, step.uids)
+                result = await self._execute(step.operation, step.plan.uids)
                 self.unanswered = self.unanswered + 1 if isinstance(result.error, Unreachable) else 0
                 return result
         finally:

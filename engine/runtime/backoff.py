@@ -21,7 +21,7 @@ def shortest_pause(current: Pass, executing: float = 0.0) -> float:
     While everything changes, planning leaves three quarters of its processor to requests and to the rest of the machine, and a pass finds
     more changes made together.
     """
-    rest = min(REST * (current.took - current.observing), LONGEST_REST)
+    rest = min(REST * current.planning, LONGEST_REST)
     return max(SHORTEST_PAUSE, rest - executing)
 
 

@@ -25,17 +25,25 @@ class FailedCalls:
         """
         return self._known
 
-    def note(self, plans: Sequence[Plan], results: Iterable[Result], at: datetime, incomplete: Set[str] = frozenset()) -> None:
+    def note(
+        self,
+        plans: Sequence[Plan],
+        results: Iterable[Result],
+        at: datetime,
+        incomplete: Set[str] = frozenset(),
+        *,
+        left: Set[ResourceId] = frozenset(),
+    ) -> None:
         """Record a pass over these plans; `incomplete` are the root kinds that depend on a kind which could not be listed completely.
 
         A call that was done or is no longer planned is removed; one that was not tried again stays as it is. A plan that is not carried
-        out (problems, objections, an internal error) changes nothing.
+        out (problems, objections, an internal error, its root in `left`) changes nothing.
         """
         answers = {id(result.operation): result for result in results}
         known = self._known
         for plan in [plan for plan in plans if plan.operations or known.get(plan.root) != ()]:  # Of others nothing has failed or was due.
             before = known.get(plan.root)
-            if plan.problems or plan.objections or plan.error or (before is None and plan.root.kind in incomplete):
+            if plan.problems or plan.objections or plan.error or plan.root in left or (before is None and plan.root.kind in incomplete):
                 continue
             after = tuple(sorted(_after(plan, before, answers, at), key=key_of))
             if before is None or not _are_identical(before, after):

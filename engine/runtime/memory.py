@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from engine.event import RootWarning
+from engine.event import RootEvents, RootWarning
 from engine.memo import Memo
 from engine.observed import World
 from engine.runtime.debounce import Debounce
@@ -32,6 +32,8 @@ class Memory(Struct, eq=False):
     warnings: frozenset[RootWarning] = frozenset()
     """The warnings of the last pass; each has been recorded as an event."""
     events: EventPublisher = field(default_factory=EventPublisher)
+    unpublished: list[RootEvents] = field(default_factory=list)
+    """The events of the last pass, which are published while the next one is carried out."""
 
     def forget_computed(self) -> None:
         """Forget everything that depends on the configuration, and keep what was observed: the next pass computes all plans anew."""

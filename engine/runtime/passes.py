@@ -20,8 +20,8 @@ from engine.operation import Operation
 from engine.plan import Plan
 from engine.proposal import propose
 from engine.resource import Body
-from engine.result import Result
-from engine.runtime.apply import always, apply, ignore_result
+from engine.result import Outcome, Result
+from engine.runtime.apply import BEGINNING_TIME, always, apply, ignore_result
 from engine.runtime.clock import Clock
 from engine.runtime.event_publishing import Publication, ignore_publication
 from engine.runtime.event_recording import EventBuilder, events_by_root, new_warnings, no_events, warnings_of
@@ -36,6 +36,9 @@ from engine.world_update import updated
 
 MANY_OBJECTS = 2000
 """Above this number of objects plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
+
+BEGINNING = 3.0
+"""How many times as long as planning took plans are begun, if that is longer than `BEGINNING_TIME`."""
 
 
 class Engine(Struct, frozen=True):
@@ -73,6 +76,11 @@ class Pass(Struct, frozen=True, eq=False):
     """What was planned with."""
     observing: float = 0.0
     """Seconds of `took` in which nothing was planned yet."""
+
+    @property
+    def planning(self) -> float:
+        """Seconds that planning took."""
+        return self.took - self.observing
 
     @property
     def quiet(self) -> bool:
@@ -221,9 +229,20 @@ async def execute(
 ) -> list[Result]:
     """Apply the chosen plans, remember the results and record the events of the pass. Returns all results.
 
-    A change that does not last has two results: DONE, and FAILED with the reason.
+    A change that does not last has two results: DONE, and FAILED with the reason. The events of a pass that has done something are
+    published while the next one is applied, which follows at once: nothing waits for them.
     """
-    results = await apply(chosen, engine.provider, engine.clock, concurrency=engine.concurrency, on_result=on_result, may_write=may_write)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_publish, engine, memory)
+        results = await apply(
+            chosen,
+            engine.provider,
+            engine.clock,
+            concurrency=engine.concurrency,
+            begin_for=max(BEGINNING_TIME, BEGINNING * current.planning),
+            on_result=on_result,
+            may_write=may_write,
+        )
     memory.debounce.written(result.operation.key for result in results)
     for reverted in memory.rejections.note(results, engine.clock.monotonic()):
         results.append(reverted)
@@ -235,8 +254,21 @@ async def execute(
             for blueprint in engine.blueprints
             if incomplete_kinds(blueprint, current.world.incomplete, engine.configuration)
         }
-        memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete)
+        memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete, left=_left(chosen, results))
     warnings = new_warnings(current.world, current.planned.plans, memory)
-    events = events_by_root(current.world, chosen, warnings, results, engine.events_of)
-    engine.on_events(await memory.events.publish(engine.provider, engine.clock, events, engine.log, flush=not chosen))
+    memory.unpublished = events_by_root(current.world, chosen, warnings, results, engine.events_of)
+    if not any(result.outcome is Outcome.DONE for result in results):
+        await _publish(engine, memory, flush=not chosen)
     return results
+
+
+async def _publish(engine: Engine, memory: Memory, *, flush: bool = False) -> None:
+    """Publish the events that are not published yet. `flush`: also what waits to be added up with others."""
+    events, memory.unpublished = memory.unpublished, []
+    engine.on_events(await memory.events.publish(engine.provider, engine.clock, events, engine.log, flush=flush))
+
+
+def _left(plans: Sequence[Plan], results: Sequence[Result]) -> frozenset[ResourceId]:
+    """The roots of the plans of which nothing was tried: they are left for the next pass."""
+    tried = {id(result.operation) for result in results}
+    return frozenset(plan.root for plan in plans if not any(id(operation) in tried for operation in plan.operations))

@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
+from engine.runtime.event_correlation import WINDOW
 from engine.runtime.memory import Memory
+from providers.observed_changes import ChangedLives
 from providers.watching import WatchingCluster
 from resources.base import kinds
 from tests.reliability.churn import BASE, PODS_OF_A_SET, Churn
 from tests.stories.pods import is_ready
-from tests.stories.stage import Stage, stage
+from tests.stories.stage import INTERVAL, Stage, stage
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +59,7 @@ def footprint() -> Footprint:
     pending, limited = list(seen.values()), 0
     while pending:
         thing = pending.pop()
-        if isinstance(thing, OrderedDict | deque):
+        if isinstance(thing, OrderedDict | deque | ChangedLives):
             limited += len(thing)
             continue
         for part in gc.get_referents(thing):
@@ -71,6 +73,7 @@ async def at_rest(cluster: Stage, churn: Churn) -> Footprint:
     """What is used once everything is as the churn leaves it."""
     await churn.rest()
     await cluster.settle()
+    await cluster.clock.advance(WINDOW + 2 * INTERVAL)  # Until what is remembered of the last changes and their Events is forgotten.
     assert set(cluster.there(kinds.PODCLIQUESET)) == set(BASE)
     pods = cluster.there(kinds.POD).values()
     assert len(pods) == PODS_OF_A_SET * len(BASE)

@@ -14,6 +14,7 @@ from engine.operation import BoundOwner, Cause, Expect, Operation, Unknown, oper
 from engine.paths import merge_patch
 from engine.plan import Plan
 from engine.resource import Body
+from engine.runtime.clock import Clock
 from engine.runtime.provider import Observation, Scope, TakenNames
 from engine.verb import Verb
 
@@ -125,6 +126,17 @@ class FakeProvider:
     async def serves(self, kind: Kind) -> bool:
         """Yes."""
         return True
+
+
+def delay(provider: FakeProvider, clock: Clock, seconds: float) -> None:
+    """Make the provider take that long for every call."""
+    execute = provider.execute
+
+    async def execute_slowly(operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
+        await clock.sleep(seconds)
+        return await execute(operation, uids)
+
+    provider.execute = execute_slowly  # type: ignore[method-assign]
 
 
 def _owner(reference: BoundOwner, uids: Mapping[ResourceId, str]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Apply: operations follow the edges of their plan, and each answer of the server becomes a result."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import anyio
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Throttled, Unreachable
-from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Plan
 from engine.resource import NOW
@@ -18,7 +16,7 @@ from engine.result import Outcome, Result
 from engine.runtime.apply import ATTEMPTS, MAX_UNANSWERED, REPORTS, apply
 from engine.verb import Verb
 from providers.sandbox.clock import VirtualClock
-from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body, change, create, leaf, plan, root
+from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body, change, create, delay, leaf, plan, root
 
 pytestmark = pytest.mark.anyio
 
@@ -184,20 +182,14 @@ async def test_statuses_that_are_not_answered_keep_no_other_write_waiting() -> N
     assert set(ended.values()) == {Outcome.DONE}
 
 
-async def slowly(provider: FakeProvider, *operations: Operation) -> list[Result]:
+async def slowly(provider: FakeProvider, *plans: Plan) -> list[Result]:
     """The results from a server that takes 0.4 seconds for each call."""
     clock = VirtualClock()
-    execute = provider.execute
-
-    async def execute_slowly(operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
-        await clock.sleep(0.4)
-        return await execute(operation, uids)
-
-    provider.execute = execute_slowly  # type: ignore[method-assign]
+    delay(provider, clock, 0.4)
     results: list[list[Result]] = []
 
     async def run() -> None:
-        results.append(await apply([plan(*operations)], provider, clock))
+        results.append(await apply(plans, provider, clock))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
@@ -208,7 +200,7 @@ async def slowly(provider: FakeProvider, *operations: Operation) -> list[Result]
 async def test_statuses_that_take_long_are_left_for_the_next_pass() -> None:
     provider, changes = statuses(100)
 
-    results = await slowly(provider, *changes)
+    results = await slowly(provider, plan(*changes))
 
     assert {result.outcome for result in results} == {Outcome.DONE}
     assert [result.operation for result in results] == changes[: 3 * REPORTS], "those that are begun within a second"
@@ -218,9 +210,37 @@ async def test_however_long_other_writes_take_statuses_are_written_after_them() 
     provider, changes = statuses(3)
     creates = [create("leaf-0"), *(create(f"leaf-{number}", f"leaf-{number - 1}") for number in range(1, 20))]
 
-    results = await slowly(provider, *(replace(each, after=frozenset({creates[-1].key})) for each in changes), *creates)
+    results = await slowly(provider, plan(*(replace(each, after=frozenset({creates[-1].key})) for each in changes), *creates))
 
     assert len(results) == 23
+
+
+async def test_plans_that_are_not_begun_in_time_are_left_as_a_whole_and_those_that_are_begun_are_completed() -> None:
+    provider = FakeProvider()
+    names = [f"leaf-{number:03}" for number in range(100)]
+
+    results = await slowly(provider, *(plan(create(name), create(f"{name}-next", name)) for name in names))
+
+    assert sorted(result.operation.id.name for result in results) == sorted(each for name in names[:72] for each in (name, f"{name}-next"))
+    assert {result.outcome for result in results} == {Outcome.DONE}
+
+
+async def test_the_statuses_of_a_plan_that_is_left_are_left_with_it_and_plans_of_statuses_only_are_carried_out() -> None:
+    provider, changes = statuses(2)
+    names = [f"busy-{number:03}" for number in range(200)]
+
+    results = await slowly(provider, *(plan(create(name)) for name in names), plan(create("late"), changes[0]), plan(changes[1]))
+
+    assert [result.operation for result in results if result.operation.verb is Verb.STATUS] == [changes[1]]
+    assert "late" not in {result.operation.id.name for result in results}
+
+
+async def test_a_plan_that_takes_long_to_begin_is_carried_out_if_it_is_alone() -> None:
+    provider = FakeProvider()
+
+    results = await slowly(provider, plan(*(create(f"leaf-{number:03}") for number in range(300))))
+
+    assert len(results) == 300
 
 
 async def test_an_empty_plan_sends_nothing() -> None:

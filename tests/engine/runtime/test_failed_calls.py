@@ -54,6 +54,18 @@ def test_after_a_pass_without_failures_there_are_no_failed_calls() -> None:
     assert after((plan(), [])) == ()
 
 
+def test_of_a_plan_that_was_left_for_the_next_pass_nothing_is_claimed() -> None:
+    failed_calls = FailedCalls()
+
+    failed_calls.note([plan(A, B)], [], FIRST, left=frozenset({root()}))
+    before = dict(failed_calls.known)
+    failed_calls.note([plan(A, B)], [failed(A), skipped(B)], FIRST)
+    failed_calls.note([plan(A, B)], [], LATER, left=frozenset({root()}))
+
+    assert before == {}
+    assert entries(failed_calls.known[root()]) == [("a", "no", FIRST), ("b", None, FIRST)]
+
+
 def test_a_failure_is_remembered_and_its_dependents_are_marked_as_not_tried() -> None:
     assert entries(after((plan(A, B), [failed(A), skipped(B)]))) == [("a", "no", FIRST), ("b", None, FIRST)]
 

@@ -23,7 +23,7 @@ from engine.runtime.rejections import MAX_REVERTED
 from engine.runtime.session import sync
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
-from tests.engine.runtime.fakes import LEAF, SCOPE, body, create, leaf, root
+from tests.engine.runtime.fakes import LEAF, SCOPE, body, create, delay, leaf, root
 from tests.engine.runtime.leases import record
 from tests.engine.runtime.stage import Stage
 from tests.engine.runtime.toy import Toy, make_ready, root_body
@@ -53,6 +53,22 @@ async def test_a_second_sync_writes_nothing_and_ends_at_once() -> None:
     assert report.ending is Ending.DONE
     assert stage.provider.writes.total() == 0
     assert stage.clock.monotonic() == before
+
+
+async def test_workloads_that_are_not_begun_soon_are_begun_by_the_next_pass_which_sees_what_the_first_ones_have_become() -> None:
+    stage = Stage(*(root_body(f"root-{number:02}", leaves=24) for number in range(20)))
+    stage.background = lambda: make_ready(stage.provider, stage.clock, apart=0.02)
+    delay(stage.provider, stage.clock, 0.4)
+    names: list[str] = []
+    stage.provider.on_call = lambda key: names.append(key)
+
+    report = await stage.sync()
+
+    created = [position for position, key in enumerate(names) if key.startswith("create")]
+    reported = [position for position, key in enumerate(names) if key.startswith("status")]
+    assert report.ending is Ending.DONE
+    assert stage.provider.writes[Verb.CREATE] == 480
+    assert reported[0] < created[-1], "the first workloads are reported as ready before the last ones are created"
 
 
 async def test_a_status_is_written_when_it_has_stopped_changing() -> None:
